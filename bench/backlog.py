@@ -43,7 +43,7 @@ _OF_RUN: dict[str, dict[str, str]] = {
 }
 _SPEC = """
     t.spec || jsonb_build_object('dag_id', c.dag_id, 'tasks', (
-        select jsonb_agg(task || jsonb_build_object('priority_weight', c.priority) order by n)
+        select jsonb_agg(task || jsonb_strip_nulls(jsonb_build_object('priority_weight', c.priority)) order by n)
         from jsonb_array_elements(t.spec -> 'tasks') with ordinality as x (task, n)))"""
 
 
@@ -66,16 +66,25 @@ def copy_dag(conn: Conn, run_key: int, copies: int, *, group: str) -> None:
         conn,
         run_key,
         copies,
-        dag_id=f"'{group}_' || lpad(i::text, greatest(3, length(i::text)), '0')",
+        dag_id=_named(group),
         run_id="k.run_id",
         version_key="nextval(pg_get_serial_sequence('dag_version', 'version_key'))",
         priority="100 + i % 1000",
     )
-    version = {"dag_id": "c.dag_id", "version_key": "c.version_key"}
-    _multiply(conn, "dag_version", "t.version_key = k.version_key", {**version, "spec": _SPEC, "spec_hash": "c.dag_id"})
-    _multiply(conn, "task", "t.version_key = k.version_key", {"version_key": "c.version_key"})
-    _multiply(conn, "dag", "t.dag_id = k.dag_id", version)
+    _copy_versions(conn)
     _copy(conn, run_key)
+
+
+def add_dags(conn: Conn, dag_id: str, copies: int, *, group: str) -> None:
+    """``copies`` more DAGs ``group``_001, ``group``_002, ... that are like this one, which has neither limits nor runs."""
+    conn.execute("drop table if exists k, c")
+    conn.execute("create temporary table k as select dag_id, version_key from dag where dag_id = %s", [dag_id])
+    conn.execute(
+        f"create temporary table c as select i, {_named(group)} as dag_id, null::int as priority,"
+        " nextval(pg_get_serial_sequence('dag_version', 'version_key')) as version_key"
+        f" from generate_series(1, {copies}) i"
+    )
+    _copy_versions(conn)
 
 
 def add_finished(conn: Conn, tasks: int) -> None:
@@ -136,6 +145,18 @@ def _reserve(conn: Conn, sequence: str, numbers: int) -> int:
     assert row is not None
     conn.execute(f"select setval('{sequence}', {row[0] + (numbers // BLOCK + 1) * BLOCK})")
     return int(row[0])
+
+
+def _named(group: str) -> str:
+    """The id of DAG i, as ``specs.plan`` has it."""
+    return f"'{group}_' || lpad(i::text, greatest(3, length(i::text)), '0')"
+
+
+def _copy_versions(conn: Conn) -> None:
+    version = {"dag_id": "c.dag_id", "version_key": "c.version_key"}
+    _multiply(conn, "dag_version", "t.version_key = k.version_key", {**version, "spec": _SPEC, "spec_hash": "c.dag_id"})
+    _multiply(conn, "task", "t.version_key = k.version_key", {"version_key": "c.version_key"})
+    _multiply(conn, "dag", "t.dag_id = k.dag_id", version)
 
 
 def _copy(conn: Conn, run_key: int) -> None:

@@ -32,12 +32,12 @@ Done = list[tuple[str, int, int, int, float, float]]  # group, run_key, task_ind
 
 
 class Bench:
-    """A shape on a fresh database, with its processes."""
+    """A shape on a fresh database, with its processes. ``runs``: how many of each DAG are triggered."""
 
-    def __init__(self, server: Server, case: str, shape: Shape, schedulers: int) -> None:
+    def __init__(self, server: Server, case: str, shape: Shape, schedulers: int, database: str = "bench") -> None:
         self.case, self.shape = case, shape
-        self.url = fresh_database(server, "bench")
-        self.plans = asyncio.run(store_shape(self.url, shape))
+        self.url = fresh_database(server, database)
+        self.runs = {dag_id: plan.runs for dag_id, plan in asyncio.run(store_shape(self.url, shape)).items()}
         runnable = [g for g in shape["groups"] if g["name"] == RUNNABLE]
         self.awaited = total_tasks({"groups": runnable or shape["groups"]})
         self.partial = bool(runnable)
@@ -54,7 +54,7 @@ class Bench:
             before = crew.usage(conn)
             crew.turns()
             contention = crew.contention()
-            begin = trigger(conn, {p.spec.dag_id: p.runs for p in self.plans.values()}, f"bench_{repeat}_")
+            begin = trigger(conn, self.runs, f"bench_{repeat}_")
             done: Done = json.loads(crew.read(TIMEOUT_S))
             if not self.partial:
                 self._await(conn, "select count(*) from dag_run where state in ('queued', 'running')", 0)
@@ -63,7 +63,7 @@ class Bench:
             peak = {name: round(measure.pss_mb(ps), 1) for name, ps in crew.processes().items() if name != "worker" and ps}
             result = {"cold": repeat == 0, "load": measure.load(), **self._result(conn, begin, done)}
         if (schedulers := len(crew.schedulers)) > 1:
-            result["contention"] = _contention(contention, schedulers, len(self.plans))
+            result["contention"] = _contention(contention, schedulers, len(self.runs))
         return {**result, **_costs(before, after, turns, len(done)), "peak_pss_mb": peak}
 
     def _await(self, conn: psycopg.Connection[Any], query: str, expected: int) -> None:

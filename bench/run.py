@@ -26,6 +26,7 @@ import dump_midnight
 import execution_free
 import failover
 import large_runs
+import many_dags
 import real
 import resumes
 import sustain
@@ -40,6 +41,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     options = {"runs": given.runs, "schedulers": given.schedulers}
     if case == turn_dags.CASE:
         return turn_dags.run(dags=given.runs, dsn=given.dsn)
+    if case == many_dags.CASE:
+        return many_dags.run(dsn=given.dsn, **options)
     if case == dump_midnight.CASE:
         return dump_midnight.run(size=given.size, schedulers=given.schedulers, dsn=given.dsn)
     if case in bulk.SIZES:
@@ -70,7 +73,7 @@ def _fault(given: argparse.Namespace) -> str | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, turn_dags.CASE, dump_midnight.CASE]
+    names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, many_dags.CASE, turn_dags.CASE, dump_midnight.CASE]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)

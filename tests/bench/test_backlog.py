@@ -18,7 +18,7 @@ from evenflow.store.db.migrate import migrate
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
-from backlog import Conn, add_finished, copy_dag, copy_run
+from backlog import Conn, add_dags, add_finished, copy_dag, copy_run
 from rounds import PREFIX, Room, burst_shape, fill, lanes_shape, turn_about
 from server import open_connection
 from shapes import Shape
@@ -116,6 +116,14 @@ def test_copied_dags_are_as_the_scheduler_makes_them(two_urls: tuple[str, str]) 
             assert {r: n for r, n in found[table].items() if runnable not in r} == {
                 r: n for r, n in wanted[table].items() if runnable not in r
             }, table
+
+
+def test_added_dags_are_as_they_are_stored(two_urls: tuple[str, str]) -> None:
+    shape = {"groups": [{"name": "chain", "dags": SIZE, "graph": "chain", "n": 3, "body": "noop"}]}
+    one = {"groups": [{**shape["groups"][0], "dags": 1}]}
+    with room(two_urls[0], shape) as stored, room(two_urls[1], one) as added:
+        add_dags(added.worker, "chain_000", SIZE - 1, group="chain")
+        assert contents(added.worker) == contents(stored.worker)
 
 
 def test_copied_runs_are_as_the_scheduler_makes_them(two_urls: tuple[str, str]) -> None:
