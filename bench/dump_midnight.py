@@ -18,18 +18,16 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import measure
 import psycopg
 from backlog import add_finished
 from crew import Crew
-from server import fresh_database, open_connection, serve
+from server import fresh_database, open_connection, preloaded, serve
 from shapes import SHAPES
 from stored_shape import store_shape, trigger
 
 from evenflow.core.limits import PARTITION_RETRY_S
-from evenflow.runtime.embedded.account import Account
 from evenflow.store.scheduling import partitions
 from tests.chaos.clock import Clock, compile_clock
 
@@ -145,13 +143,8 @@ def _clock(folder: Path) -> Iterator[Clock]:
     library = compile_clock(folder)
     if library is None:
         raise SystemExit(f"{CASE} moves the clock of the server, for which it needs a C compiler.")
-    clock, own = Clock(library, folder / "clock"), Account.run_as
-
-    def run_as(account: Account) -> dict[str, Any]:
-        options = own(account)
-        return {**options, "env": {**options["env"], **clock.environment}}
-
-    with patch.object(Account, "run_as", run_as):
+    clock = Clock(library, folder / "clock")
+    with preloaded(clock.environment):
         yield clock
 
 

@@ -2,6 +2,7 @@
 
 a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [--missed N];
 clear_*, cancel_*, change_*, delete_dag and dump_midnight have one: [--size N];
+report_storm and shapes whose server is an embedded one of this program: [--commit-ms MS];
 turn_dags takes the number of DAGs as -n; b shapes have one: [--execution-free]; d_full has one: [--busy-s S];
 e has one: [--kill scheduler|worker|host|postgres|primary] or [--stop scheduler].
 """
@@ -28,9 +29,11 @@ import failover
 import large_runs
 import many_dags
 import real
+import report_storm
 import resumes
 import sustain
 import turn_dags
+from server import slow_commits
 from shapes import SHAPES
 
 RESULTS = Path(__file__).parent / "results"
@@ -45,6 +48,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return many_dags.run(dsn=given.dsn, **options)
     if case == dump_midnight.CASE:
         return dump_midnight.run(size=given.size, schedulers=given.schedulers, dsn=given.dsn)
+    if case == report_storm.CASE:
+        return report_storm.run(runs=given.runs, dsn=given.dsn)
     if case in bulk.SIZES:
         return bulk.run(case, size=given.size, dsn=given.dsn, **options)
     if case in large_runs.SIZES:
@@ -73,7 +78,8 @@ def _fault(given: argparse.Namespace) -> str | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, many_dags.CASE, turn_dags.CASE, dump_midnight.CASE]
+    names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES]
+    names += [many_dags.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)
@@ -87,6 +93,7 @@ def main() -> int:
     parser.add_argument("--missed", type=int, default=17_280, help="catch_up: how many runs; a day of every 5 s")
     parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")
     parser.add_argument("--busy-s", type=float, metavar="S", help="d_full: how long every slot is busy, instead of 600 s")
+    parser.add_argument("--commit-ms", type=float, default=0.0, metavar="MS", help="each flush to disk takes so much longer")
     kill = parser.add_mutually_exclusive_group()
     kills = [name.removeprefix("kill-") for name in failover.FAULTS if name.startswith("kill-")]
     kill.add_argument("--kill", choices=kills, help="e: SIGKILL in the middle, after a run without")
@@ -96,14 +103,16 @@ def main() -> int:
         raise SystemExit(f"{given.shape} is not disturbed: --kill and --stop are for e.")
     if given.busy_s is not None and given.shape != "d_full":
         raise SystemExit(f"{given.shape} does not fill its slots for long: --busy-s is for d_full.")
+    if given.commit_ms and (given.dsn or (given.shape[0] in "bde" and not given.execution_free)):
+        raise SystemExit(f"The server of {given.shape} is not this program's: leave out --commit-ms.")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that all that was started is stopped
     ok = True
     RESULTS.mkdir(exist_ok=True)
-    with open(RESULTS / f"{given.shape}.jsonl", "a") as results:
+    with open(RESULTS / f"{given.shape}.jsonl", "a") as results, slow_commits(given.commit_ms):
         for result in results_of(given):
             case = f"{given.shape} execution free" if given.execution_free else given.shape
             head = {"case": case, "tag": given.tag, "at": datetime.now(UTC).isoformat(timespec="seconds")}
-            line = json.dumps({**head, "schedulers": given.schedulers, **result})
+            line = json.dumps({**head, "schedulers": given.schedulers, "commit_ms": given.commit_ms, **result})
             print(line, flush=True)
             print(line, file=results, flush=True)
             ok = ok and result["ok"]

@@ -124,7 +124,8 @@ async def test_every_execution_route_limits_its_body(api_url: str, world: World)
     tokens["try"] = world.try_token(1)
     async with aiohttp.ClientSession() as session:
         for route in execution_routes(
-            None, hot=None, tokens=None, versions=None, claims=None, trigger_claims=None, logs=None, vault=None, judge=None
+            None,
+            **dict.fromkeys(("reports", "beats", "tokens", "versions", "claims", "trigger_claims", "logs", "vault", "judge")),
         ).routes:
             path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
             (method,) = route.methods - {"HEAD"}

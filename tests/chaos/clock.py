@@ -34,10 +34,15 @@ class Clock:
 
 def compile_clock(folder: Path) -> Path | None:
     """The library; None when this host has no C compiler."""
+    return compile_library(SOURCE, folder)
+
+
+def compile_library(source: Path, folder: Path) -> Path | None:
+    """What is preloaded into processes; None when this host has no C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return None
-    library = folder / "clock.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE)], check=True)
+    library = folder / f"{source.stem}.so"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source)], check=True)
     library.chmod(0o755)
     return library

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -26,6 +28,20 @@ class Clock:
 
     def now(self) -> float:
         return time.monotonic() + self.added
+
+
+class OneConnection:
+    """The pool of an API server that has one connection, which ``breaks`` now and then before anything is committed by it."""
+
+    def __init__(self, conn: Conn, breaks: Callable[[], bool]) -> None:
+        self._conn, self._breaks, self._taken = conn, breaks, asyncio.Lock()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Conn]:
+        async with self._taken:
+            if self._breaks():
+                raise psycopg.OperationalError("the connection is lost")
+            yield self._conn
 
 
 @dataclass(slots=True)

@@ -8,18 +8,22 @@ is a second older, and workers' own clocks are a second further (:class:`Clock`)
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import zlib
 from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 
+import psycopg
+
+from evenflow.api.inbox import Inbox
 from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec
 from evenflow.explaining.audit import audit
 from evenflow.scheduler.advance import TurnOutcome
 from tests.crashes.ledger import Ledger, Process
-from tests.crashes.registered import Clock, Conn
+from tests.crashes.registered import Clock, Conn, OneConnection
 from tests.crashes.schedulers import Doom, Manner, Scheduler
 from tests.crashes.triggerers import Running, Triggerer
 from tests.crashes.workers import Worker
@@ -99,8 +103,10 @@ class Story:
         self.schedulers = schedulers[: self.r.randint(2, len(schedulers))]
         self.ledger, self.clock = Ledger(), Clock()
         self.sent: list[str] = []
+        self.company = random.Random(f"who reports together in {seed}")
+        self.inbox = Inbox(OneConnection(api, self._breaks))  # type: ignore[arg-type]
         self.workers = [
-            Worker(api, self.clock, self.r, self.sent, self.ledger, self._judge, self.r.randint(1, 4))
+            Worker(api, self.clock, self.r, self.sent, self.inbox, self.ledger, self._judge, self.r.randint(1, 4))
             for _ in range(self.r.randint(1, 3))
         ]
         self.triggers, self.told = Running(), list[str]()
@@ -243,8 +249,18 @@ class Story:
             await worker.beat(api_dies=self.dies(), late=self.dies())
 
     async def report(self) -> None:
+        """One, and who of the others has something to say at this moment."""
         if (worker := await self.heard()) is not None:
-            await worker.report(api_dies=self.dies(), starts=self.r.random() < 0.3)
+            others = [w for w in self.workers if w is not self.deaf and w.service_id is not None and self.company.random() < 0.5]
+            together = [worker, *(other for other in others if other is not worker)]
+            self.done["together"] += len(together) > 1
+            await asyncio.gather(*(w.report(api_dies=self.dies(), starts=self.r.random() < 0.3) for w in together))
+
+    def _breaks(self) -> bool:
+        """Whether the connection by which reports are stored does, of an API server that lives."""
+        breaks = not self.steady and self.company.random() < 0.3
+        self.done["broken commits"] += breaks
+        return breaks
 
     async def finish(self) -> None:
         self.r.choice(self.workers).finish_one()
@@ -263,7 +279,8 @@ class Story:
     async def repeat(self) -> None:
         """What was reported once arrives again, however late."""
         if self.sent:
-            await self.r.choice(self.workers).resend(self.r.choice(self.sent))
+            with contextlib.suppress(psycopg.OperationalError):
+                await self.r.choice(self.workers).resend(self.r.choice(self.sent))
 
     async def forget(self) -> None:
         """R-HA18: the database has lost a report that it had acknowledged, mostly of a try that has just ended."""
@@ -308,7 +325,7 @@ class Story:
 
     async def quiesce(self) -> None:
         """All live and are heard; returns when all runs have ended. Then all that was ever reported arrives once more."""
-        still = 0
+        still, self.steady = 0, True
         while self._live_runs() and still < PATIENCE:
             before = len(self.ledger.begun), self.triggers.begun
             self._settle()

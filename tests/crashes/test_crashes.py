@@ -61,6 +61,8 @@ async def test_whoever_dies(world: World, database_url: str, schedulers: list[Sc
     assert done["lost"] > FEW / 4, done
     assert done["forgotten"] > FEW / 4, done
     assert done["processes"] > 5 * FEW
+    assert done["together"] > FEW
+    assert done["broken commits"] > FEW / 4, done
     assert done["resumes"] > 2 * FEW
     assert done["triggers begun"] > 1.1 * done["events"]  # the others failed, or their triggerer was lost
 

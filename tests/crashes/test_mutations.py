@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
+from evenflow.api import inbox
 from evenflow.core.selection import rules
 from evenflow.errors import EvenflowError
 from evenflow.scheduler import deferrals, reports
@@ -88,6 +89,20 @@ def with_events_of_any_deferral(patch: Patch) -> None:
 def with_resumes_that_take_nothing(patch: Patch) -> None:
     """R-DQ2: what was released is held again, and nobody counts it."""
     patch.setattr(deferrals, "_take_again", lambda *_: None)
+
+
+async def test_a_story_notices_what_is_answered_and_not_stored(
+    world: Any, database_url: str, schedulers: list[Scheduler], monkeypatch: Patch
+) -> None:
+    """R-CS5: where nobody dies no try is lost, so what is acknowledged is stored, whosever commit it was part of."""
+    insert = inbox._insert
+
+    async def half(conn: Any, reports: Sequence[bytes]) -> inbox.Failures:
+        return await insert(conn, reports[: (len(reports) + 1) // 2])
+
+    monkeypatch.setattr(inbox, "_insert", half)
+    await told(world, database_url, schedulers, range(STORIES), steady=True)
+    assert world.conn.execute("select count(*) > 0 from task_event where event = 'requeue'").fetchone() == (True,)
 
 
 @pytest.mark.parametrize(

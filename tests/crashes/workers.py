@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+import psycopg
+
+from evenflow.api.inbox import Inbox
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.store.serving import dispatch, services
 from tests.crashes.ledger import Ledger, Process, TaskKey
@@ -25,6 +28,7 @@ class Worker(Registered):
 
     kind = "worker"
 
+    inbox: Inbox
     ledger: Ledger
     judge: Callable[[Process], str]
     slots: int
@@ -114,24 +118,27 @@ class Worker(Registered):
             self.answered(lambda: self._hear_claim(service_id, key, result), late=late, patience=25.0)
 
     async def report(self, *, api_dies: bool = False, starts: bool = False) -> None:
-        """All that is not acknowledged; ``api_dies`` before it stores them, or before it says so."""
+        """All that is not acknowledged, in one commit with what others report now; ``api_dies`` before it stores or answers."""
         rows = [_row(p, "exit", {"outcome": outcome, "ran_s": 0.01, **_defer(p, outcome)}) for p, outcome in self.exits.values()]
         if starts:
             rows += [_row(p, "started", None) for p in self.running.values()]
         if not rows or (api_dies and self.r.random() < 0.5):
             return
         self.r.shuffle(rows)
-        text = json.dumps(rows)
+        text = "\n".join(map(json.dumps, rows))
         acknowledged = list(self.exits)
-        await dispatch.insert_reports(self.conn, text)
-        self.sent.append(text)
+        self.sent.append(text)  # and may come again, whether it is stored now or not
+        try:
+            await self.resend(text)
+        except psycopg.OperationalError:
+            return
         if not api_dies:
             for epoch in acknowledged:
                 self.exits.pop(epoch, None)
 
     async def resend(self, reports: str) -> None:
         """A copy of what was reported, by whoever."""
-        await dispatch.insert_reports(self.conn, reports)
+        assert await self.inbox.put(reports.encode().split(b"\n")) == {}
 
     def _hear_beat(
         self, service_id: int, sent: float, difference: dispatch.ListDifference, again: list[dispatch.ClaimedTry]

@@ -7,11 +7,11 @@ worker or the API dies between any two steps; what it does in one step is one tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tests.protocol import control
-from tests.protocol.state import CURRENT, LAST, NOBODY, Beat, Exit, Said, Service, Task, Try, Worker, World
+from tests.protocol.state import CURRENT, LAST, NOBODY, Beat, Exit, Heard, Said, Service, Task, Try, Worker, World
 from tests.protocol.symmetry import with_few_epochs, without_idle_services
 
 Steps = Iterator[tuple[str, World]]
@@ -42,6 +42,8 @@ class Rules:
     begins_anew: bool = True  # when a standby takes over all services are lost, and so is what none had claimed
     epochs_go_on: bool = True  # behind all that were given out, also those that the standby does not know of
     quiet: bool = True  # then nothing is given to workers for a lease
+    answers_when_stored: bool = True  # who reports is answered when the commit is made, and not when it has failed
+    answers_its_own: bool = True  # and those alone whose reports are part of it, not who came meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Bounds:
     hangs: bool = False  # workers that beat may be given up: another fault
     outruns: bool = False  # tries may fork more quickly than they are stopped or killed, until they end by themselves
     takeovers: int = 0  # of a standby that lacks the last commits
+    batched: bool = False  # exits of all workers that come during a commit are the next one
     slow_look: bool = False  # and between a scheduler's look for lost tries and what it writes
 
 
@@ -87,6 +90,7 @@ class Protocol:
         for n, worker in enumerate(world.workers):
             yield from self._work(world, n, worker)
             yield from self._talk(world, n, worker)
+        yield from self._store(world)
         if self.bounds.doubled:
             yield from self._repeat(world)
         yield from self._pass_time(world)
@@ -329,7 +333,11 @@ class Protocol:
             if t.runs and Said(t.epoch, "started") not in world.tasks[t.task].told:
                 yield f"worker {n} reports the start of {t.epoch}", _tell(world, t.task, Said(t.epoch, "started"))
         for e in worker.exits:
-            if not e.stored:
+            if not e.stored and self.bounds.batched:
+                heard = Heard(e.task, Said(e.epoch, e.outcome))
+                if heard.said not in [other.said for other in world.heard]:
+                    yield f"the exit of {e.epoch} is heard", world._replace(heard=tuple(sorted((*world.heard, heard))))
+            elif not e.stored:
                 told = _tell(world, e.task, Said(e.epoch, e.outcome))
                 exits = _put(worker.exits, e, e._replace(stored=True)) if self.rules.keeps_exits else _without(worker.exits, e)
                 yield f"the exit of {e.epoch} is stored", _worker(told, n, worker._replace(exits=exits))
@@ -340,6 +348,26 @@ class Protocol:
             else:
                 left = worker._replace(exits=_without(worker.exits, e))
                 yield f"worker {n} knows that the exit of {e.epoch} is stored", _worker(world, n, left)
+
+    def _store(self, world: World) -> Steps:
+        """What the API has heard, in one commit after the other."""
+        r = self.rules
+        if not world.heard:
+            return
+        yield "the API dies", world._replace(heard=())
+        batch = [h for h in world.heard if h.under_way]
+        if not batch:
+            yield "a commit begins", world._replace(heard=tuple(h._replace(under_way=True) for h in world.heard))
+            return
+        rest = world._replace(heard=tuple(h for h in world.heard if not h.under_way))
+        yield "a commit fails", rest if r.answers_when_stored else _answered(rest, batch)
+        stored = rest
+        for h in batch:
+            stored = _tell(stored, h.task, h.said)
+        if r.answers_its_own:
+            yield "a commit is made", _answered(stored, batch)
+        else:
+            yield "a commit is made", _answered(stored, world.heard)._replace(heard=())
 
     # -- what is heard twice, and time
 
@@ -424,6 +452,15 @@ def _tell(world: World, i: int, said: Said) -> World:
     task = world.tasks[i]
     told = task.told if said in task.told else tuple(sorted((*task.told, said)))
     return _inbox(_task(world, i, task._replace(told=told)), i, said)
+
+
+def _answered(world: World, heard: Iterable[Heard]) -> World:
+    """Who has reported this is told that it is stored, if it still is there."""
+    said = {h.said for h in heard}
+    for n, worker in enumerate(world.workers):
+        exits = tuple(sorted(e._replace(stored=e.stored or Said(e.epoch, e.outcome) in said) for e in worker.exits))
+        world = _worker(world, n, worker._replace(exits=exits))
+    return world
 
 
 def _without(items: tuple, item: object) -> tuple:  # type: ignore[type-arg]

@@ -92,6 +92,14 @@ class Worker(NamedTuple):
     over: tuple[int, ...] = ()  # epochs that it remembers to have had
 
 
+class Heard(NamedTuple):
+    """A report that the API has heard. It is in the inbox when the commit that it is part of is made."""
+
+    task: int
+    said: Said
+    under_way: bool = False  # the commit
+
+
 class World(NamedTuple):
     tasks: tuple[Task, ...]
     workers: tuple[Worker, ...]
@@ -102,3 +110,4 @@ class World(NamedTuple):
     standby: tuple[Task, ...] = ()  # what it knows of the tasks
     takeovers: int = 0  # that may still happen
     quiet: int = 0  # ticks in which no claim is answered with tries
+    heard: tuple[Heard, ...] = ()

@@ -27,7 +27,7 @@ def _held_by(task: Task, new: dict[int, int]) -> Task:
 
 def with_few_epochs(world: World, *, past: bool) -> World:
     """``past``: the last one before the current one may be mentioned again."""
-    live = {epoch for _, epoch in world.looked}
+    live = {epoch for _, epoch in world.looked} | {h.said.epoch for h in world.heard}
     for t in (*world.tasks, *world.standby):
         live.add(t.epoch)
         live.update(said.epoch for said in t.inbox)
@@ -49,6 +49,7 @@ def with_few_epochs(world: World, *, past: bool) -> World:
         standby=tuple(_renumbered_task(t, new) for t in world.standby),
         workers=tuple(_renumbered_worker(w, new) for w in world.workers),
         looked=tuple((i, new[epoch]) for i, epoch in world.looked),
+        heard=tuple(h._replace(said=h.said._replace(epoch=new[h.said.epoch])) for h in world.heard),
     )
 
 

@@ -24,6 +24,7 @@ STEADY = replace(ONE, steady=True)
 TAKEN_OVER = replace(TWO, losses=0, takeovers=1)
 UNENDING = replace(TWO, steady=True, faults=1, hangs=True, outruns=True)  # when a lease lapses nothing can be promised
 TWO_TASKS = replace(STEADY, tasks=2, losses=0)
+BATCHED = replace(TWO_TASKS, batched=True)
 OUTCOMES = ("success", "failed", "cannot_start")
 
 
@@ -48,6 +49,8 @@ def explored(bounds: Bounds, rules: Rules = Rules()) -> Explored[World]:  # noqa
         pytest.param(replace(ONE, outcomes=("success", "failed"), retries=1, losses=0), id="a task that is retried"),
         pytest.param(TWO_TASKS, id="two tasks for one slot"),
         pytest.param(replace(TWO_TASKS, doubled=True), id="two tasks for one slot, heard again"),
+        pytest.param(BATCHED, id="two tasks whose exits share a commit"),
+        pytest.param(replace(TWO, losses=0, faults=1, batched=True), id="the same of two workers", marks=pytest.mark.slow),
         pytest.param(replace(TWO, losses=0, stalls=True), id="hosts that stall, but for what runs side by side"),
         pytest.param(replace(TWO, losses=0, faults=1, hangs=True), id="two workers of which one hangs, dies or leaves"),
         pytest.param(UNENDING, id="tries that their workers cannot end, and workers that hang, die or leave"),
@@ -100,6 +103,8 @@ LOST = "no good end can be reached any more"
         ("begins_anew", TAKEN_OVER, "task 0: a try is begun twice"),
         ("epochs_go_on", TAKEN_OVER, "task 0: a try is begun twice"),
         ("quiet", TAKEN_OVER, TOGETHER),
+        ("answers_when_stored", replace(STEADY, batched=True), LOST),
+        ("answers_its_own", BATCHED, LOST),
     ],
 )
 def test_broken(rule: str, bounds: Bounds, expected: str) -> None:

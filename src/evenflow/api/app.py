@@ -24,7 +24,8 @@ from evenflow.wire.messages import SCHEMA
 def application(
     pool: AsyncPool,
     *,
-    hot: AsyncPool,
+    reports: AsyncPool,
+    beats: AsyncPool,
     tokens: Tokens,
     versions: Versions,
     claims: Claims,
@@ -37,10 +38,11 @@ def application(
     trail: Trail,
     metrics_token: str,
 ) -> ASGIApp:
-    """``hot`` is the pool for what each try needs."""
+    """``reports`` and ``beats`` are the pools for these."""
     execution = execution_routes(
         pool,
-        hot=hot,
+        reports=reports,
+        beats=beats,
         tokens=tokens,
         versions=versions,
         claims=claims,

@@ -109,7 +109,9 @@ KEYS_CHECK = 3.0  # how long a revoked token is good after all when the notifica
 # -- this service ------------------------------------------------------------------------------------------------------
 
 POOL = 6  # connections; requests above it wait, and the database does the same work with less contention
-HOT_POOL = 4  # of them for claims, reports and beats alone, whose statements are planned once and for indexes
+CLAIM_POOL = 4  # beside these, for claims alone, whose statements are planned once and for indexes, as those of the next two
+REPORT_POOL = 2  # each stores a batch of reports, and what comes meanwhile is the next one; should one wait for a lock, one is left
+BEAT_POOL = 2  # for beats: nobody is given up because claims, reports or all else wait
 PROBE_POOL = 2  # beside these: one connection for probes and one for scrapes, who need no token and must not keep out who has one
 BACKLOG = 2_048  # connections that wait to be accepted, e.g. when all workers of a fleet come back at once
 HEAD = 32 * 2**10  # bytes of a request before its body: a token and a URL have a tenth of it

@@ -1,4 +1,4 @@
-"""What workers report, checked one by one and stored together."""
+"""What workers report, checked one by one and stored together with what others report."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 
 from evenflow.api import limits
 from evenflow.api.deferrals import sealed_deferral
+from evenflow.api.inbox import Inbox
 from evenflow.api.refusals import too_large
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.vault import Vault
@@ -30,9 +31,9 @@ from evenflow.core.limits import (
 )
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, XComError, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool, Conn
-from evenflow.store.serving import dispatch
 from evenflow.wire.messages import Report, ReportsAnswer, StoredObject
+
+_encode = msgspec.json.Encoder().encode
 
 
 class _Row(msgspec.Struct, omit_defaults=True):
@@ -50,43 +51,30 @@ class _Row(msgspec.Struct, omit_defaults=True):
     length: int | None = None
 
 
-async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence[Report]) -> ReportsAnswer:
-    """Stores all reports that can be stored, in one transaction, and says of each other one why it cannot."""
-    rows: list[tuple[int, _Row]] = []
+async def store(inbox: Inbox, tokens: Tokens, vault: Vault, reports: Sequence[Report]) -> ReportsAnswer:
+    """Stores all reports that can be stored, and says of each other one why it cannot."""
+    rows: list[bytes] = []
+    positions: list[int] = []
     refused: dict[int, str] = {}
     for position, report in enumerate(reports):
         try:
-            rows.append((position, _checked(tokens, vault, report)))
+            rows.append(_encode(_checked(tokens, vault, report)))
+            positions.append(position)
         except KeyNotKnownYet:  # of all of them: who reports comes again in a moment, and nothing is refused for good
             raise
         except EvenflowError as error:
             refused[position] = str(error)
     if rows:
         reached(KillPoint.REPORTS_RECEIVED)
-        async with pool.connection() as conn:
-            try:
-                await dispatch.insert_reports(conn, _json([row for _, row in rows]))
-            except XComError:  # a result that the database cannot hold: find out whose
-                refused.update(await _insert_singly(conn, rows))
+        for row, failure in (await inbox.put(rows)).items():
+            if not isinstance(failure, XComError):  # no result that the database cannot hold
+                raise failure
+            refused[positions[row]] = str(failure)
     reached(KillPoint.REPORTS_STORED)
-    positions = sorted(refused)
+    refused_at = sorted(refused)
     return ReportsAnswer(
-        accepted=len(reports) - len(refused), refused=[refused[position] for position in positions], refused_at=positions
+        accepted=len(reports) - len(refused), refused=[refused[position] for position in refused_at], refused_at=refused_at
     )
-
-
-async def _insert_singly(conn: Conn, rows: Sequence[tuple[int, _Row]]) -> dict[int, str]:
-    refused = {}
-    for position, row in rows:
-        try:
-            await dispatch.insert_reports(conn, _json([row]))
-        except XComError as error:
-            refused[position] = str(error)
-    return refused
-
-
-def _json(rows: Sequence[_Row]) -> str:
-    return msgspec.json.encode(rows).decode()
 
 
 def _checked(tokens: Tokens, vault: Vault, report: Report) -> _Row:

@@ -19,7 +19,7 @@ from evenflow.api.claims import Claims
 from evenflow.api.garbage import delete_garbage
 from evenflow.api.judge import Judge
 from evenflow.api.keys import check_keys
-from evenflow.api.limits import HOT_POOL, POOL, PROBE_POOL
+from evenflow.api.limits import BEAT_POOL, CLAIM_POOL, POOL, PROBE_POOL, REPORT_POOL
 from evenflow.api.logs import LogDirectory
 from evenflow.api.metrics import system_metrics
 from evenflow.api.probes import Probes
@@ -88,20 +88,20 @@ class ApiService(Service):
     async def _begin(self) -> Loops:
         await asyncio.to_thread(self._check_schema)
         self._log_dir.mkdir(parents=True, exist_ok=True)
-        server = self._server
         self._pool = pool = await self._open_pool("", min_size=2, max_size=POOL)
-        self._hot = hot = await self._open_pool(" hot", min_size=1, max_size=HOT_POOL, generic_plans=True)
-        self._open = await self._open_pool(" probes", max_size=PROBE_POOL)
-        self._probes = Probes(self._open)
+        claiming = await self._open_pool(" claims", max_size=CLAIM_POOL, generic_plans=True)
+        reports = await self._open_pool(" reports", max_size=REPORT_POOL, generic_plans=True)
+        beats = await self._open_pool(" beats", max_size=BEAT_POOL, generic_plans=True)
+        probing = await self._open_pool(" probes", max_size=PROBE_POOL)
+        self._probes = Probes(probing)
         async with pool.connection() as conn:
             await check_keys(conn, self._vault, host=socket.gethostname())
             keys = await read_keys(conn, self._vault)
-        tokens = Tokens(keys, operator_token=self._operator_token)
+        tokens, versions = Tokens(keys, operator_token=self._operator_token), Versions()
         self._trail = trail = Trail(pool)
         watch = TokenWatch(pool, self._vault, tokens, keys)
-        versions = Versions()
-        self._claims = claims = Claims(hot, versions, tokens, self._vault, self.vitals.meter)
-        self._triggers = triggers = TriggerClaims(hot, versions, tokens, self._vault, self.vitals.meter)
+        self._claims = claims = Claims(claiming, versions, tokens, self._vault, self.vitals.meter)
+        self._triggers = triggers = TriggerClaims(claiming, versions, tokens, self._vault, self.vitals.meter)
         if keys.quiet_s > 0:
             observe(seen.backup_restored(round(keys.quiet_s)))
             claims.hold(keys.quiet_s)
@@ -121,7 +121,8 @@ class ApiService(Service):
         await listener.start()
         app = application(
             pool,
-            hot=hot,
+            reports=reports,
+            beats=beats,
             tokens=tokens,
             versions=versions,
             claims=claims,
@@ -134,7 +135,7 @@ class ApiService(Service):
             trail=trail,
             metrics_token=self._metrics_token,
         )
-        self.vitals.system = system_metrics(self._open).get
+        self.vitals.system = system_metrics(probing).get
         self._measure(pool, claims, triggers)
         self._web = WebServer(app, host=self._host, port=self.port, tls=self._tls)
         self._opened.push_async_callback(self._web.stop)
@@ -151,7 +152,7 @@ class ApiService(Service):
             "heartbeat": self._beat(),
             "tokens": watch.run(),
             "trail": trail.serve(),
-            "server": server.run(),
+            "server": self._server.run(),
             "garbage": delete_garbage(pool, self._storage, self._logs),
         }
 

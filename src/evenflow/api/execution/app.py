@@ -14,6 +14,7 @@ from evenflow.api.execution.tries import TryRoutes
 from evenflow.api.execution.triggers import TriggerRoutes
 from evenflow.api.execution.values import ValueRoutes, check_held
 from evenflow.api.execution.waiting import WaitingRoutes
+from evenflow.api.inbox import Inbox
 from evenflow.api.judge import Judge
 from evenflow.api.logs import LogDirectory
 from evenflow.api.tokens import FLEETS, SERVICE_KINDS, Tokens
@@ -30,7 +31,8 @@ from evenflow.wire.triggers import TRIGGER_QUESTIONS, ClaimTriggers, TriggerRepo
 def execution_routes(
     pool: AsyncPool,
     *,
-    hot: AsyncPool,
+    reports: AsyncPool,
+    beats: AsyncPool,
     tokens: Tokens,
     versions: Versions,
     claims: Claims,
@@ -39,11 +41,11 @@ def execution_routes(
     vault: Vault,
     judge: Judge,
 ) -> Router:
-    """``hot`` is the pool for claims, reports and beats."""
-    services = ServiceRoutes(hot, claims, tokens)
-    tries = TryRoutes(pool, hot, tokens, versions, claims, logs, vault)
+    """``reports`` and ``beats`` are the pools for these."""
+    services = ServiceRoutes(pool, beats, claims, tokens)
+    tries = TryRoutes(pool, Inbox(reports), tokens, versions, claims, logs, vault)
     files = FileRoutes(pool, versions, judge)
-    triggers = TriggerRoutes(hot, tokens, vault, trigger_claims)
+    triggers = TriggerRoutes(reports, tokens, vault, trigger_claims)
     body = limits.EXECUTION_BODY
 
     table: list[tuple[str, str, Handler, tuple[str, ...], type[Message] | None, int]] = [

@@ -22,8 +22,8 @@ from evenflow.wire.versions import OURS, Spoken
 
 
 class ServiceRoutes:
-    def __init__(self, pool: AsyncPool, claims: Claims, tokens: Tokens) -> None:
-        self._pool, self._claims, self._tokens = pool, claims, tokens
+    def __init__(self, pool: AsyncPool, beats: AsyncPool, claims: Claims, tokens: Tokens) -> None:
+        self._pool, self._beats, self._claims, self._tokens = pool, beats, claims, tokens
 
     async def register(self, call: Call) -> Registered:
         message: Register = call.message
@@ -55,7 +55,7 @@ class ServiceRoutes:
         if len(message.epochs) > limits.LISTED_EPOCHS:
             listed, most = len(message.epochs), limits.LISTED_EPOCHS
             raise Refused(413, "too_large", f"A beat lists {listed:,} tries or triggers; the limit is {most:,}.")
-        async with self._pool.connection() as conn:
+        async with self._beats.connection() as conn:
             detail = checked_detail(message.detail, _caller())
             beaten = await services.beat(conn, service_id=service_id, kind=kind, state=message.state, detail=detail)
             if beaten is None:

@@ -8,6 +8,7 @@ from evenflow.api import limits
 from evenflow.api.claims import Claims
 from evenflow.api.elements import ElementCache
 from evenflow.api.execution.endpoint import Call
+from evenflow.api.inbox import Inbox
 from evenflow.api.logs import Chunk, LogDirectory, LogName, writer_of
 from evenflow.api.refusals import CannotStore, Refused, too_large
 from evenflow.api.reports import checked_object, json_text, store
@@ -40,10 +41,10 @@ from evenflow.wire.questions import AskElement, AskPriorRun, Element, PriorRun
 
 class TryRoutes:
     def __init__(
-        self, pool: AsyncPool, hot: AsyncPool, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault
+        self, pool: AsyncPool, inbox: Inbox, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault
     ) -> None:
-        self._pool, self._hot, self._tokens, self._versions, self._claims, self._logs = pool, hot, tokens, versions, claims, logs
-        self._vault = vault
+        self._pool, self._inbox, self._tokens, self._versions, self._claims = pool, inbox, tokens, versions, claims
+        self._logs, self._vault = logs, vault
         self._elements = ElementCache()
 
     async def claim(self, call: Call) -> ClaimAnswer:
@@ -59,7 +60,7 @@ class TryRoutes:
         message: Reports = call.message
         if len(message.reports) > limits.REPORTS:
             raise Refused(413, "too_large", f"{len(message.reports):,} reports in one batch; send at most {limits.REPORTS:,}.")
-        return await store(self._hot, self._tokens, self._vault, message.reports)
+        return await store(self._inbox, self._tokens, self._vault, message.reports)
 
     async def log(self, call: Call) -> LogsAnswer:
         message: Logs = call.message

@@ -195,7 +195,7 @@ async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable
 
 
 async def insert_reports(conn: Conn, reports: str) -> None:
-    """Stores all of them or none, and wakes schedulers.
+    """Stores all of them or none. Nobody is woken (:func:`evenflow.store.db.notify.wake_async`).
 
     ``reports`` is a JSON list of ``{run_key, task_index, map_index, epoch, kind, age_s, payload?, result?}``, where the result
     is JSON in a string.
@@ -205,7 +205,6 @@ async def insert_reports(conn: Conn, reports: str) -> None:
         await conn.execute(sql("dispatch/insert_reports"), {"reports": reports}, prepare=True)
     except BAD_VALUE as error:
         raise not_storable("The result", error) from None
-    await wake_async(conn, [INBOX])
 
 
 async def find_current(conn: Conn, tries: Sequence[tuple[int, int, int, int]]) -> set[int]:
