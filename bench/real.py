@@ -162,7 +162,7 @@ async def _run(evenflow: Evenflow, shape: Shape, repeat: int) -> dict[str, Any]:
     }
 
 
-def run(case: str, shape: Shape, *, runs: int, schedulers: int) -> Iterator[dict[str, Any]]:
+def run(case: str, shape: Shape, *, runs: int, schedulers: int, reuse: bool = False) -> Iterator[dict[str, Any]]:
     """The results of ``runs`` runs on one ``evenflow up``. The first is cold, and memory is not looked at in it, for that
     costs CPU.
     """
@@ -173,7 +173,7 @@ def run(case: str, shape: Shape, *, runs: int, schedulers: int) -> Iterator[dict
         home.chmod(0o755)
         body = specs.writes_times(str(times_of(home)))
         shapes = [{"groups": [group]} for group in shape["groups"]] if case == "many_files" else [shape]
-        evenflow = Evenflow(home, *(specs.dag_file(each, body) for each in shapes))
+        evenflow = Evenflow(home, *(specs.dag_file(each, body, reuse=reuse) for each in shapes))
         try:
             for repeat in range(runs):
                 yield asyncio.run(_run(evenflow, shape, repeat))

@@ -3,7 +3,7 @@
 a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [--missed N];
 clear_*, cancel_*, change_*, delete_dag and dump_midnight have one: [--size N];
 report_storm and shapes whose server is an embedded one of this program: [--commit-ms MS];
-turn_dags takes the number of DAGs as -n; b shapes have one: [--execution-free]; d_full has one: [--busy-s S];
+turn_dags takes the number of DAGs as -n; b shapes have two: [--execution-free] [--reuse]; d_full has one: [--busy-s S];
 e has one: [--kill scheduler|worker|host|postgres|primary] or [--stop scheduler].
 """
 
@@ -67,7 +67,7 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return failover.run(shape, fault=_fault(given), runs=given.runs)
     if case[0] == "d":
         return resumes.run(shape, runs=given.runs, busy_s=given.busy_s)
-    return real.run(case, shape, **options)
+    return real.run(case, shape, reuse=given.reuse, **options)
 
 
 def _fault(given: argparse.Namespace) -> str | None:
@@ -92,6 +92,7 @@ def main() -> int:
     parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")
     parser.add_argument("--missed", type=int, default=17_280, help="catch_up: how many runs; a day of every 5 s")
     parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")
+    parser.add_argument("--reuse", action="store_true", help="b shapes: tries follow each other in one process")
     parser.add_argument("--busy-s", type=float, metavar="S", help="d_full: how long every slot is busy, instead of 600 s")
     parser.add_argument("--commit-ms", type=float, default=0.0, metavar="MS", help="each flush to disk takes so much longer")
     kill = parser.add_mutually_exclusive_group()
@@ -110,7 +111,7 @@ def main() -> int:
     RESULTS.mkdir(exist_ok=True)
     with open(RESULTS / f"{given.shape}.jsonl", "a") as results, slow_commits(given.commit_ms):
         for result in results_of(given):
-            case = f"{given.shape} execution free" if given.execution_free else given.shape
+            case = given.shape + " execution free" * given.execution_free + " reuse" * given.reuse
             head = {"case": case, "tag": given.tag, "at": datetime.now(UTC).isoformat(timespec="seconds")}
             line = json.dumps({**head, "schedulers": given.schedulers, "commit_ms": given.commit_ms, **result})
             print(line, flush=True)

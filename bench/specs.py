@@ -95,8 +95,10 @@ def writes_times(times: str) -> list[str]:
     ]
 
 
-def dag_file(shape: dict[str, Any], body: list[str]) -> str:
-    """A DAG file for the shape. ``body`` are the lines that import what is needed and define what a task does."""
+def dag_file(shape: dict[str, Any], body: list[str], *, reuse: bool = False) -> str:
+    """A DAG file for the shape. ``body`` are the lines that import what is needed and define what a task does; with ``reuse`` tries
+    follow each other in one process.
+    """
     lines = list(body)
     for planned, group in ((p, g) for g in shape["groups"] for p in plan({"groups": [g]})):
         spec = planned.spec
@@ -105,7 +107,7 @@ def dag_file(shape: dict[str, Any], body: list[str]) -> str:
         lines += [f"def {spec.dag_id}():"]
         first = spec.tasks[0]
         options = f"pool={first.pool!r}, pool_slots={first.pool_slots}, max_active_tis_per_dag={first.max_active_tis_per_dag}"
-        options += f", priority_weight={first.priority_weight}, weight_rule='absolute'"
+        options += f", priority_weight={first.priority_weight}, weight_rule='absolute'" + (", reuse=True" if reuse else "")
         if first.mapping is not None:
             lines += [f"    @task({options})", "    def t(x):", f"        body({sleep_s})"]
             lines += [f"    t.expand(x=list(range({group['n']})))"]

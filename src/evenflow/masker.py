@@ -61,6 +61,10 @@ class Masker:
             self._size += size
         return True
 
+    def learn(self, other: Masker) -> None:
+        """What it knows."""
+        self.add(other._secrets - self._secrets)
+
     def copy(self) -> Masker:
         """One that knows the same, and learns on its own."""
         other = Masker()

@@ -89,6 +89,7 @@ async def start_worker(api: ApiService, worker_token: str, tmp_path: Path) -> As
             template_memory: int = TEMPLATE_MEMORY,
             queues: tuple[str, ...] = ("default",),
             api_url: str = f"http://127.0.0.1:{api.port}",
+            **more: Any,
         ) -> WorkerService:
             service = WorkerService(
                 Member(name="w", api_url=api_url, token=worker_token, home=tmp_path / "home"),
@@ -97,6 +98,7 @@ async def start_worker(api: ApiService, worker_token: str, tmp_path: Path) -> As
                 template_memory=template_memory,
                 queues=list(queues),
                 values=LargeValues(ObjectStorage(str(tmp_path / "xcom")), MAX_INLINE_XCOM),
+                **more,
             )
             await service.start()
             stack.push_async_callback(service.stop)

@@ -19,6 +19,7 @@ from evenflow.wire.messages import Assignment, Report, XComPush
 from evenflow.worker import leftovers
 from evenflow.worker.attempt import Attempt, Tools
 from evenflow.worker.attempt_states import Phase
+from evenflow.worker.service import REUSE
 
 LARGE = b'"large"'
 SAYS = (
@@ -36,6 +37,7 @@ class Child:
 
     mark = 1
     pid = 1
+    remembers: object = None
 
     def __init__(self, events: Any) -> None:
         self.events, self.has_started, self.has_exited = events, False, False
@@ -82,6 +84,7 @@ class Game:
             values=SimpleNamespace(takes_time=lambda value: value == LARGE, fetch=None, discard=None),  # type: ignore[arg-type]
             masker=Masker(),
             api_url="",
+            reuse=REUSE,
         )
         tools.going.set()
         resumed = RESUMED if chance.random() < 0.5 else None
@@ -99,7 +102,7 @@ class Game:
             raise CannotLoad("it cannot be imported")
         self.is_warm = True
 
-    def begin(self, job: dict[str, Any], events: Any, *, decides: bool) -> Child:
+    def begin(self, job: dict[str, Any], events: Any, *, decides: bool, reuse: object) -> Child:
         if self.chance.random() < 0.1:
             raise OSError("no more processes")
         self.children.append(Child(events))

@@ -118,6 +118,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                     max_tries=task.retries + 1,
                     operator=task.operator,
                     execution_timeout=task.execution_timeout,
+                    reuse=task.reuse,
                     resumed=None if row.resume is None else self._resumed(row, row.resume, task),
                     **_of_run(row, version),
                 )

@@ -173,6 +173,7 @@ class TaskTerms:
     execution_timeout_counts_waiting: bool = True
     depends_on_past: bool = False
     wait_for_downstream: bool = False
+    reuse: bool = False
     while_deferred: dict[Annotated[str, OneOf(WAITING_HOLDS)], Annotated[str, OneOf((HOLD, RELEASE))]] | None = None
     display_name: DisplayName = ""
     doc: Doc = ""

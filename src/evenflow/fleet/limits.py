@@ -8,6 +8,7 @@ LOAD_TIMEOUT = 60.0  # of a DAG file and its imports; pandas, pyspark and a slow
 LOADS_AT_ONCE = 2  # loading is one busy core each
 TEMPLATE_MEMORY = 512  # MiB of all with no child: a small DAG file takes 5, one that imports pandas 60
 IDLE_TEMPLATE = 600.0  # a DAG that runs every few minutes stays warm
+IDLE_PROCESS = 30.0  # of a try that has ended and may be followed by another: a fork costs milliseconds, this one some MiB
 FAILURE_KEPT = 10.0  # a burst of tries meets a file that cannot be imported once, not each for itself
 STORED_CODE = 200  # versions in the code cache, the oldest deleted at start; some 100 kB each
 

@@ -99,6 +99,8 @@ class TemplatePool:
                 memory += template.memory
                 if memory > self._memory:
                     self._drop(file)
+        for template in self._templates.values():
+            template.end_idle(limits.IDLE_PROCESS)
 
     async def close(self) -> None:
         """End all of them and their children."""

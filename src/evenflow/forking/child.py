@@ -1,7 +1,13 @@
-"""From fork to exit in a child. Every page touched here is paid for by every task, so nothing is imported and nothing torn down."""
+"""From fork to exit in a child. Every page touched here is paid for by every task, so nothing is imported and nothing torn down.
+
+A job that says ``returns``, in bytes, may be followed by another one: its process then looks first where it is, goes back there
+afterwards (:mod:`evenflow.forking.clean_state`), and waits. If it cannot go back, or has more in memory than so many bytes above
+what it had, it ends as all others do.
+"""
 
 from __future__ import annotations
 
+import contextvars
 import os
 import resource
 import signal
@@ -12,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from evenflow.forking import prctl
+from evenflow.forking.clean_state import CleanState, Dirty, rss_kb
 from evenflow.forking.frames import Header, Link
 from evenflow.forking.marks import bear
 
@@ -24,11 +31,12 @@ BLOCKED_IN_TEMPLATE = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
 def run_child(
-    run: Run, output: int, control: int, *, template: int, close: Sequence[int], mark: int, memory_limit: int | None
+    run: Run, output: int, control: int, *, template: int, close: Sequence[int], mark: int, memory_limit: int | None, root: str
 ) -> NoReturn:
     """Be the child: a session of its own, ``output`` as stdout and stderr, one job read from ``control``, its result written there.
 
-    ``template`` is the pid of the parent, whose death kills this process; ``close`` are the parent's descriptors.
+    ``template`` is the pid of the parent, whose death kills this process; ``close`` are the parent's descriptors, ``root`` is the
+    folder of the user's code.
     """
     me = os.getpid()
     code = FAILED_OUTSIDE_USER_CODE
@@ -46,18 +54,54 @@ def run_child(
         os.close(output)
         if memory_limit is not None:
             resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
-        link = Link(socket.socket(fileno=control))
-        job, _ = link.receive()
-        header, body = run(job, link)
-        if os.getpid() == me:  # else user code forked and let the copy return to here; only the original speaks
-            _flush()
-            link.send(header, body)
+        _work(run, Link(socket.socket(fileno=control)), me, root)
         code = 0
     except BaseException:
         traceback.print_exc()
         _flush()
     finally:
         os._exit(code)
+
+
+def _work(run: Run, link: Link, me: int, root: str) -> None:
+    before: CleanState | None = None
+    job, _ = link.receive()
+    while True:
+        if (returns := job.pop("returns", None)) is None:
+            header, body = run(job, link)
+        else:
+            if before is None:
+                prctl.adopt_orphans()  # what its parent has left is seen, too
+                before = CleanState(root)
+            link.spoiled = False
+            header, body = contextvars.copy_context().run(run, job, link)
+        if os.getpid() != me:  # user code forked and let the copy return to here; only the original speaks
+            return
+        _flush()
+        if before is None or returns is None or not _is_back(before, link, returns):
+            link.send(header, body)
+            return
+        link.send_last(header, body, rss_kb())
+        del header, body
+        try:
+            job, _ = link.receive()
+        except EOFError:  # it is not needed any more
+            return
+
+
+def _is_back(before: CleanState, link: Link, memory: int) -> bool:
+    """Whether another job may follow; into the log of the try, why not."""
+    try:
+        if not link.spoiled:
+            before.restore(memory)
+    except Dirty as reason:
+        print(f"\n-- no other try follows in this process: {reason} --", flush=True)
+        return False
+    except Exception:  # whatever a try has made of this interpreter: what it has said still counts
+        traceback.print_exc()
+        _flush()
+        return False
+    return not link.spoiled
 
 
 def _default_signals() -> None:

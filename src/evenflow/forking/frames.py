@@ -59,6 +59,14 @@ def pack_frame(header: Header, body: bytes = b"") -> bytes:
     return _LENGTHS.pack(len(head), len(body)) + head + body
 
 
+def pack_return(rss_kb: int) -> bytes:
+    """A frame without a head: the process has done its job, is what it was before, and can do another one. The body is what it has
+    had in memory at most.
+    """
+    body = str(rss_kb).encode()
+    return _LENGTHS.pack(0, len(body)) + body
+
+
 def _check_sizes(head: int, body: int) -> None:
     if head > HEAD_LIMIT:
         raise FrameTooLarge(head, HEAD_LIMIT)
@@ -71,6 +79,10 @@ class FrameBuffer:
 
     def __init__(self) -> None:
         self._data = bytearray()
+
+    def __bool__(self) -> bool:
+        """Whether there are bytes that were not handed out."""
+        return bool(self._data)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
         """The frames that are whole with ``data``. Those that are not taken are there the next time. Raises
@@ -92,9 +104,12 @@ class FrameBuffer:
 
 
 class Link:
-    """The child's end: blocking, one question at a time, from any thread of the process that it was made in."""
+    """The child's end: blocking, one question at a time, from any thread of the process that it was made in. ``spoiled``: what did
+    the job says that no other one may follow in this process.
+    """
 
     def __init__(self, control: socket.socket) -> None:
+        self.spoiled = False
         self._control = control
         self._frames = FrameBuffer()
         self._ahead: list[tuple[Header, bytes]] = []  # that came together with one that was received
@@ -108,6 +123,10 @@ class Link:
         self._check_process()
         with self._uninterrupted(), self._turn:
             self._control.sendall(pack_frame(header, body))
+
+    def send_last(self, header: Header, body: bytes, rss_kb: int) -> None:
+        """The last frame of a job, and that this process waits for another one."""
+        self._control.sendall(pack_frame(header, body) + pack_return(rss_kb))
 
     def ask(self, header: Header, body: bytes = b"") -> tuple[Header, bytes]:
         """Send a question and return its answer; raises :class:`EOFError` when the owner is gone."""

@@ -1,4 +1,8 @@
-"""The owner's handle on a forked child: its control socket, its output, and what it may still be told."""
+"""The owner's handle on a forked child, for one job: its control socket, its output, and what it may still be told.
+
+A process that returns from its job has another handle for the next one. The old one has heard of an end and has no way to the
+process any more: whatever it is told, it tells nobody. A process that was sent a signal does not return, however late that comes.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ from evenflow.forking.frames import FRAME_LIMIT, FrameBuffer, Header, pack_frame
 
 LAST_OUTPUT = 2**20  # read after the end of a process: a pipe holds no more, and what was left running may write for ever
 _READ_SIZE = 65536  # what a pipe holds
+_NOWHERE = socket.socket()
+_NOWHERE.close()
 
 
 class ChildEvents(Protocol):
@@ -34,14 +40,21 @@ class ChildEvents(Protocol):
 
 class OwnedChild:
     """Made by an :class:`OwnedTemplate`; ``pid`` is known once it has started. It waits until it is told to ``begin``. It and all
-    that it starts bear ``mark`` (see :mod:`evenflow.forking.marks`).
+    that it starts bear ``mark`` (see :mod:`evenflow.forking.marks`). ``jobs``: how many it has begun; it was forked at
+    ``since``, and has returned at ``idle_since``.
     """
 
     def __init__(self, control: socket.socket, output: int, mark: int, post: Callable[[Header], None], key: int) -> None:
         self.pid: int | None = None
         self.mark = mark
+        self.jobs = 0
+        self.since = self.idle_since = 0.0
+        self.remembers: object = None  # what its owner knows of its earlier jobs
+        self.on_return: Callable[[OwnedChild], None] | None = None  # set: it may return, and who then hears of its next handle
+        self._was_signalled = False
+        self._has_exited = False
         self.decides = False  # ``events`` says by :meth:`let_go` what becomes of what it leaves
-        self._post, self._key = post, key
+        self._post, self.key = post, key
         self._events: ChildEvents | None = None
         self._control = control
         self._output = output
@@ -56,6 +69,7 @@ class OwnedChild:
     def begin(self, job: Header, events: ChildEvents) -> None:
         """Give the child its job; from now on ``events`` hears of it, and always of its exit."""
         self._events = events
+        self.jobs += 1
         if self.pid is not None:
             events.started(self.pid)
         self._loop.add_reader(self._control, self._read_control)
@@ -78,11 +92,13 @@ class OwnedChild:
 
     def send_signal(self, signum: int) -> None:
         """Sent to its process group; SIGKILL to all that it has started. A signal after its end is no error."""
-        self._post({"signal": self._key, "signum": signum})
+        if self._control is not _NOWHERE:
+            self._was_signalled = True
+            self._post({"signal": self.key, "signum": signum})
 
     def let_go(self) -> None:
         """The template need not watch any longer what the child has left: it is dead, or may stay."""
-        self._post({"let_go": self._key})
+        self._post({"let_go": self.key})
 
     def pause_frames(self) -> None:
         """Stop reading what the child says. It stays in the socket, and when that is full the child waits."""
@@ -119,6 +135,7 @@ class OwnedChild:
         """The process is dead: hand on what it had still written, then its end, whatever that was. What it left running may write
         for ever.
         """
+        self._has_exited = True
         try:
             _exhaust(self._read_control, FRAME_LIMIT)
             _exhaust(self._read_output, LAST_OUTPUT)
@@ -150,6 +167,10 @@ class OwnedChild:
             return True
         try:
             for head, body in self._frames.feed(data):
+                if not head and self.on_return is not None:
+                    if not self._has_exited:
+                        self._return(int(body), self.on_return)
+                    return True
                 self._events.frame(head, body)
                 if self._paused:
                     break
@@ -159,6 +180,26 @@ class OwnedChild:
             self.send_signal(signal.SIGKILL)
             return False
         return True
+
+    def _return(self, rss_kb: int, on_return: Callable[[OwnedChild], None]) -> None:
+        """It waits for another job, in vain if it was told to end. Raises :class:`ValueError` when it goes on speaking."""
+        if self._frames:
+            raise ValueError("it goes on after its last word")
+        if self._was_signalled:
+            self.send_signal(signal.SIGKILL)
+            return
+        _exhaust(self._read_output, LAST_OUTPUT)
+        if self._output < 0:
+            raise ValueError("it has closed its output")
+        events, successor = self._events, OwnedChild(self._control, self._output, self.mark, self._post, self.key)
+        assert events is not None
+        for descriptor in (self._control, self._output):
+            self._loop.remove_reader(descriptor)
+        self._loop.remove_writer(self._control)
+        self._control, self._output = _NOWHERE, -1
+        successor.pid, successor.jobs, successor.since, successor.remembers = self.pid, self.jobs, self.since, self.remembers
+        on_return(successor)
+        events.exited(Exit(0, rss_kb, alone=True))
 
     def _read_output(self) -> int:
         if self._output < 0 or self._events is None:

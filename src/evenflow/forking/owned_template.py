@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ import signal
 import socket
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from evenflow.errors import EvenflowError
@@ -24,6 +26,18 @@ from evenflow.forking.template import MESSAGE_LIMIT
 
 OUTPUT_KEPT = 65536  # of what is printed while a template loads: its end, which says why it failed
 CLOSE_TIMEOUT_S = 5.0  # a template that was told to end does so in milliseconds; after this it is killed
+
+
+@dataclass(frozen=True, slots=True)
+class Reuse:
+    """That a job may be done by a process that has done others of the same group, and be followed by more: so many in all, and none
+    when the process is older than that, or has so many more bytes in memory than at first.
+    """
+
+    group: str
+    jobs: int
+    age_s: float
+    memory: int
 
 
 class TemplateFailed(EvenflowError):
@@ -49,6 +63,7 @@ class OwnedTemplate:
         self._ended: asyncio.Future[Exit] = self._loop.create_future()
         self._children: dict[int, OwnedChild] = {}
         self._undecided: dict[int, int] = {}  # of those that have ended, and left others: their mark
+        self._returned: dict[str, list[OwnedChild]] = {}  # by group, the one that returned last at the end
         self._keys = itertools.count()
         self._spare: OwnedChild | None = None  # forked ahead, so that a job starts without waiting for a fork
         self._outbox: deque[tuple[bytes, list[int]]] = deque()
@@ -124,17 +139,50 @@ class OwnedTemplate:
     @property
     def children(self) -> int:
         """Those that have a job, and those that have ended and are not let go."""
-        return len(self._children) - (self._spare is not None) + len(self._undecided)
+        idle = sum(map(len, self._returned.values())) + (self._spare is not None)
+        return len(self._children) - idle + len(self._undecided)
 
-    def begin(self, job: Header, events: ChildEvents, *, decides: bool = False) -> OwnedChild:
+    def begin(self, job: Header, events: ChildEvents, *, decides: bool = False, reuse: Reuse | None = None) -> OwnedChild:
         """Have a child do ``job``; ``events`` always hears of its exit, and ``decides`` what becomes of what it leaves. Raises
         :class:`OSError` when descriptors run out.
         """
-        child, self._spare = self._spare or self._fork(), None
+        child = None if reuse is None else self._returned_to(reuse)
+        if is_fresh := child is None:
+            child, self._spare = self._spare or self._fork(), None
+        assert child is not None
         child.decides = decides
+        if reuse is not None and child.jobs + 1 < reuse.jobs:
+            child.on_return = functools.partial(self._on_return, reuse)
+            job = {**job, "returns": reuse.memory}
         child.begin(job, events)
-        with contextlib.suppress(OSError):  # it is the next one that will need it, and say so
-            self._spare = self._fork()
+        if is_fresh:
+            with contextlib.suppress(OSError):  # it is the next one that will need it, and say so
+                self._spare = self._fork()
+        return child
+
+    def end_idle(self, idle_s: float) -> None:
+        """Those that have returned, and had nothing to do for so long."""
+        since = self._loop.time() - idle_s
+        for group, waiting in list(self._returned.items()):
+            for child in [child for child in waiting if child.idle_since <= since]:
+                self._leave(group, child).send_signal(signal.SIGKILL)
+
+    def _returned_to(self, reuse: Reuse) -> OwnedChild | None:
+        while waiting := self._returned.get(reuse.group):
+            if self._loop.time() - waiting[-1].since < reuse.age_s:
+                return self._leave(reuse.group, waiting[-1])
+            self._leave(reuse.group, waiting[-1]).send_signal(signal.SIGKILL)
+        return None
+
+    def _on_return(self, reuse: Reuse, child: OwnedChild) -> None:
+        child.idle_since = self._loop.time()
+        self._children[child.key] = child
+        self._returned.setdefault(reuse.group, []).append(child)
+
+    def _leave(self, group: str, child: OwnedChild) -> OwnedChild:
+        self._returned[group].remove(child)
+        if not self._returned[group]:
+            del self._returned[group]
         return child
 
     def _fork(self) -> OwnedChild:
@@ -149,6 +197,7 @@ class OwnedTemplate:
         os.set_blocking(output, False)
         key = next(self._keys)
         child = OwnedChild(control, output, new_mark(), self._post, key)
+        child.since = self._loop.time()
         self._children[key] = child
         self._post({"fork": key, "mark": child.mark, "memory_limit": self._memory_limit}, [their_output, their_control.detach()])
         return child
@@ -221,6 +270,8 @@ class OwnedTemplate:
         child = self._children.pop(key)
         if child is self._spare:
             self._spare = None
+        for group in [group for group, waiting in self._returned.items() if child in waiting]:
+            self._leave(group, child)
         if child.decides and not end.alone:
             self._undecided[key] = child.mark
         elif not end.alone:
@@ -260,6 +311,7 @@ class OwnedTemplate:
         os.close(self._output)
         end = Exit(self._process.wait())
         children, self._children, self._spare = self._children, {}, None
+        self._returned.clear()
         marks = {child.mark for child in children.values()}.union(self._undecided.values())
         end_orphans([child.pid for child in children.values() if child.pid is not None], marks)
         how = "ended by its owner" if self._closing else describe_exit(end)

@@ -95,7 +95,8 @@ def serve_template(
         owner = bear_templates(owner, ahead)
     try:
         check_marks()
-        prepared = prepare(_sandboxed(json.loads(owner.recv(MESSAGE_LIMIT))))
+        config = _sandboxed(json.loads(owner.recv(MESSAGE_LIMIT)))
+        prepared = prepare(config)
     except MarksRefused as error:
         owner.send(_failure(str(error), ""))
         os._exit(1)
@@ -105,7 +106,7 @@ def serve_template(
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
         stream.flush()
-    _Template(owner, lambda job, link: run(prepared, job, link)).serve()
+    _Template(owner, lambda job, link: run(prepared, job, link), config.get("root", "")).serve()
 
 
 def _sandboxed(config: Header) -> Header:
@@ -118,9 +119,9 @@ def _sandboxed(config: Header) -> Header:
 
 
 class _Template:
-    def __init__(self, owner: socket.socket, run: Run) -> None:
+    def __init__(self, owner: socket.socket, run: Run, root: str) -> None:
         self._owner = owner
-        self._run = run
+        self._run, self._root = run, root
         self._pid = os.getpid()
         self._keys: dict[int, int] = {}  # pid of a living child: its key
         self._pids: dict[int, int] = {}
@@ -203,7 +204,16 @@ class _Template:
         else:
             if pid == 0:
                 mine = (self._owner.detach(), self._wake_read, self._wake_write)
-                run_child(self._run, output, control, template=self._pid, close=mine, mark=mark, memory_limit=memory_limit)
+                run_child(
+                    self._run,
+                    output,
+                    control,
+                    template=self._pid,
+                    close=mine,
+                    mark=mark,
+                    memory_limit=memory_limit,
+                    root=self._root,
+                )
             self._keys[pid], self._pids[key], self._marks[pid] = key, pid, mark
             self._tell({"forked": key, "pid": pid})
         finally:

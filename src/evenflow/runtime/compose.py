@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from evenflow.errors import SettingsError
 from evenflow.forking.sandbox import FOLDERS, Sandbox, make_sandbox
@@ -65,6 +66,7 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
             parse_limits = ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory)
             return ProcessorService(member, sources=settings.sources, parse_limits=parse_limits)
         case Kind.WORKER:
+            from evenflow.forking.owned_template import Reuse
             from evenflow.wire.objects import ObjectStorage
             from evenflow.worker.service import WorkerService
             from evenflow.worker.values import LargeValues
@@ -75,6 +77,7 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 resume_slots=settings.resume_slots,
                 template_memory=settings.template_memory,
                 queues=list(settings.queues),
+                reuse=partial(Reuse, jobs=settings.reuse_tries, age_s=settings.reuse_age, memory=settings.reuse_memory * 2**20),
                 values=LargeValues(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
             )
         case _:

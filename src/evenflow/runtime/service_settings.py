@@ -70,6 +70,9 @@ class ServiceSettings:
     slots: int
     resume_slots: int  # on top of them, for resumes alone
     template_memory: int  # MiB
+    reuse_tries: int
+    reuse_age: float
+    reuse_memory: int  # MiB
     queues: tuple[str, ...]
     capacity: int  # of a triggerer
     trigger_queues: tuple[str, ...]  # that it serves; none: all
@@ -129,6 +132,9 @@ class ServiceSettings:
             slots=int(value("SLOTS")),
             resume_slots=int(value("RESUME_SLOTS")),
             template_memory=int(value("TEMPLATE_MEMORY")),
+            reuse_tries=int(value("REUSE_TRIES")),
+            reuse_age=float(value("REUSE_AGE")),
+            reuse_memory=int(value("REUSE_MEMORY")),
             queues=tuple(value("QUEUES").split(",")),
             capacity=int(value("CAPACITY")),
             trigger_queues=tuple(filter(None, value("TRIGGER_QUEUES").split(","))),

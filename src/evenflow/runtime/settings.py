@@ -32,6 +32,7 @@ from evenflow.sdk.secrets.masking import CONNECTION
 from evenflow.telemetry.statsd import parse_address
 from evenflow.triggerer.limits import CAPACITY
 from evenflow.wire.tls import Tls, is_loopback
+from evenflow.worker.limits import REUSE_AGE, REUSE_MEMORY, REUSE_TRIES
 
 PREFIX = "EVENFLOW_"
 CONFIG_FILE = "evenflow.toml"
@@ -89,6 +90,13 @@ class Settings(BaseSettings):
     )
     template_memory: int = Field(
         TEMPLATE_MEMORY, ge=0, le=1_048_576, description="MiB that a worker's DAG files may take that are loaded and have no try"
+    )
+    reuse_tries: int = Field(
+        REUSE_TRIES, ge=1, le=10_000, description="Tries of tasks with `reuse` that follow each other in one process; 1: none does"
+    )
+    reuse_age: float = Field(REUSE_AGE, gt=0, le=86_400, description="Seconds after which such a process takes no further try")
+    reuse_memory: int = Field(
+        REUSE_MEMORY, ge=1, le=1_048_576, description="MiB that it may have more than before its first try to take a further one"
     )
     queues: Annotated[list[str], NoDecode] = Field(default=["default"], min_length=1, description="Queues that a worker serves")
 
@@ -259,6 +267,9 @@ class Settings(BaseSettings):
             "statsd_style",
             "slots",
             "template_memory",
+            "reuse_tries",
+            "reuse_age",
+            "reuse_memory",
             "capacity",
             "log_level",
             "log_format",

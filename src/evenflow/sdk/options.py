@@ -77,6 +77,9 @@ class TaskOptions(TypedDict, total=False):
     ]
     execution_timeout: Annotated[timedelta | float | None, Option("A try that runs longer is ended, and has failed.")]
     execution_timeout_counts_waiting: Annotated[bool, Option("Whether it counts the time in which the task is deferred, too.")]
+    reuse: Annotated[
+        bool, Option("Whether its tries may follow each other, and those of other such tasks of the DAG version, in one process.")
+    ]
     while_deferred: Annotated[
         Mapping[str, str],
         Option(

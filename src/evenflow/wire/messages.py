@@ -114,6 +114,7 @@ class Assignment(Message):
     data_interval_start: str | None = None
     data_interval_end: str | None = None
     execution_timeout: float | None = None
+    reuse: bool = False  # its process may do other tries of this version of the DAG before and after
     version_number: int = 1
     map_length: int | None = None
     default_timezone: str = "UTC"  # with which the version was made

@@ -20,7 +20,7 @@ from evenflow.fleet.masked_log import MaskedLog
 from evenflow.fleet.templates import CannotLoad, TemplateKey, TemplatePool
 from evenflow.forking.exits import Exit
 from evenflow.forking.owned_child import OwnedChild
-from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.owned_template import OwnedTemplate, Reuse
 from evenflow.killpoints import KillPoint, reached
 from evenflow.masker import Masker
 from evenflow.sdk.xcomarg import RETURN_VALUE
@@ -57,6 +57,7 @@ class Tools:
     values: LargeValues
     masker: Masker  # knows the secrets of the worker's environment
     api_url: str
+    reuse: Callable[[str], Reuse]  # of tries of this DAG, where their tasks say so
     going: asyncio.Event = field(default_factory=asyncio.Event)  # set while the lease holds, so that tries may start
     outrun: set[int] = field(default_factory=set)  # epochs whose processes fork more quickly than they are killed
     left: set[int] = field(default_factory=set)  # marks of tries that have ended and left processes running
@@ -275,11 +276,20 @@ class Attempt:
         reached(KillPoint.TRY_FORKING)
         self._hear(TryEvent.FORKED)
         try:
-            self._child = template.begin(job, self, decides=True)
+            self._child = template.begin(job, self, decides=True, reuse=self._reuse())
         except OSError as error:
             self._hear(TryEvent.NOT_FORKED, f"the worker's host could not start a process: {error}")
         else:
+            if isinstance(known := self._child.remembers, Masker):
+                self._masker.learn(known)  # what an earlier try was given may still be somewhere in this process
+            self._child.remembers = self._masker
             reached(KillPoint.TRY_FORKED)
+
+    def _reuse(self) -> Reuse | None:
+        """A clean-up has a process of its own, whatever the one before has come to."""
+        resumed = self.assignment.resumed
+        cleans_up = self.state.owes or (resumed is not None and resumed.purpose == Purpose.CLEAN_UP)
+        return self._tools.reuse(self.assignment.dag_id) if self.assignment.reuse and not cleans_up else None
 
     def _log_is_full(self, full: bool) -> None:
         if self._child is not None:

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 TERM_GRACE = 5.0  # from SIGTERM to SIGKILL: time to clean up, little enough that a slot is not held for nothing
 START_WITHIN = 300.0  # from the assignment: with many cold DAG files they load one after the other, and elsewhere it may be quicker
+REUSE_TRIES = 100  # in one process where their task says so: what a try leaves behind unseen does not grow for ever
+REUSE_AGE = 600.0  # of such a process; then it takes no further try
+REUSE_MEMORY = 64  # MiB that it may have more than at first: a library or two that tries import themselves, not their data
 CLEAN_UP_GRACE = 30.0  # instead, once on_kill runs: to stop a job outside takes some requests
 CLEAN_UP = 300.0  # of a try that is made for on_kill alone: nobody waits for its slot but resumes
 OUTRUN_PAUSE = 10.0  # between two times 10 s of killing what forks more quickly than that: other tries need processors, too

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from evenflow.core import metrics
@@ -12,11 +14,13 @@ from evenflow.fleet.claiming_service import ClaimingService
 from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.fleet.service import Member
 from evenflow.forking.boot_clock import boot_time
+from evenflow.forking.owned_template import Reuse
 from evenflow.forking.remains import named
 from evenflow.killpoints import KillPoint, reached
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Assignment, Beat, BeatAnswer, ClaimAnswer, Report
 from evenflow.wire.versions import RESUMES_WIRE
+from evenflow.worker import limits
 from evenflow.worker import observations as seen
 from evenflow.worker.attempt import Tools
 from evenflow.worker.claims import TryPolls
@@ -26,6 +30,7 @@ from evenflow.worker.tries import Tries
 from evenflow.worker.values import LargeValues
 
 TASK_PROCESS = "evenflow.worker.task_process"
+REUSE = partial(Reuse, jobs=limits.REUSE_TRIES, age_s=limits.REUSE_AGE, memory=limits.REUSE_MEMORY * 2**20)
 _KILLED = "ended on request"  # the scheduler says whose
 _REPORT_LOST = "it has ended, and the report of its end was lost"
 
@@ -46,6 +51,7 @@ class WorkerService(ClaimingService):
         queues: list[str],
         values: LargeValues,
         template_memory: int = TEMPLATE_MEMORY,
+        reuse: Callable[[str], Reuse] = REUSE,
     ) -> None:
         if slots < 1 or resume_slots < 1 or not queues:
             raise SettingsError(
@@ -53,7 +59,7 @@ class WorkerService(ClaimingService):
                 "it needs one of each."
             )
         super().__init__(member, template_memory=template_memory)
-        self._slots, self._resume_slots, self._queues, self._values = slots, resume_slots, queues, values
+        self._slots, self._resume_slots, self._queues, self._values, self._reuse = slots, resume_slots, queues, values, reuse
 
     def _equip(self) -> tuple[Reporter, TryPolls]:
         self._memory = MemoryWatch(kernel_counters())
@@ -67,6 +73,7 @@ class WorkerService(ClaimingService):
             self._values,
             self._masker,
             self._member.api_url.partition(",")[0].rstrip("/"),
+            self._reuse,
         )
         self._tries = Tries(self._slots, self._resume_slots, tools)
         self._claims = TryPolls(self._client, self._queues, self._tries, self._claim_answered)

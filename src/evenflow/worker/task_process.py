@@ -9,6 +9,7 @@ asks and tells:
     {"say": "progress"} + {"label", "done", "total", "detail"}
     {"say": "cleaning_up"}
     {"say": "result", "ending": what says more than the defaults of core.ending.Ending} + value, or no body for none
+    no header                                           it can run another try
 
 A question that cannot be answered gets {"error": text}, and nothing else is heard until it has its answer. Values are JSON. The
 worker believes what :mod:`evenflow.worker.said` lets through.
@@ -39,6 +40,9 @@ from evenflow.sdk.trying import killing
 from evenflow.sdk.trying.callback_run import run_callback
 from evenflow.sdk.trying.runner import TryContext, run_try
 
+# After these ends, which are foreseen, another try may follow in the same process; a failure may have broken off anything.
+_FOLLOWED = frozenset({"success", "skipped", "rescheduled", "deferred"})
+
 # What user code logs with Python's logging goes to its log, from INFO on; a DAG file may configure it otherwise.
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -68,7 +72,9 @@ def run(loaded: LoadedFile, job: Header, link: Link) -> tuple[Header, bytes]:
         return _said(Ending(outcome="cannot_start", reason=reason))
     context, channel = TryContext.from_assignment(job), LinkChannel(link)
     if callback is None:
-        return _said(run_try(dag, context, channel))
+        ending = run_try(dag, context, channel)
+        link.spoiled = ending.outcome not in _FOLLOWED
+        return _said(ending)
     return _said(run_callback(dag, context, CallbackOf(**callback), channel))
 
 
