@@ -22,6 +22,7 @@ from evenflow.errors import ApiRefused, ApiUnavailable, DatabaseNotMigrated, Dat
 from evenflow.wire import messages as m
 from tests.api.world import ClientOfAll, World
 from tests.apis import make_api as new_api
+from tests.ports import lasting_port
 from tests.tokens import service_token
 from tests.waiting import until
 
@@ -178,9 +179,7 @@ async def test_a_listener_that_lost_its_connection_misses_nothing(
 
 
 async def test_clients_wait_for_an_api_that_restarts(make_api: MakeApi, database_url: str) -> None:
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        port = reserved.getsockname()[1]
+    port = lasting_port()
     client = RestClient(f"http://127.0.0.1:{port}", "token", patience_s=20)
     ready = asyncio.create_task(client.is_ready())
     await asyncio.sleep(0)

@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -30,6 +29,7 @@ from tests.chaos.meddler import Meddler
 from tests.chaos.nursery import Started
 from tests.chaos.server import ChaosServer
 from tests.chaos.wires import Mode, Upstream, Wire, Wires
+from tests.ports import lasting_port
 from tests.standby import Standby
 
 DAGS = Path(__file__).with_name("dags")
@@ -136,7 +136,7 @@ class Cluster:
         """Another service of this kind, started."""
         number = 1 + sum(member.kind is kind for member in self.members)
         wire = self._wires.lay(self._way_to_api if kind in RUNS_USER_CODE else self._way_to_database)
-        member = Member(kind, f"{kind}-{number}", wire, port=_free_port() if kind is Kind.API else 0, death=death)
+        member = Member(kind, f"{kind}-{number}", wire, port=lasting_port() if kind is Kind.API else 0, death=death)
         self.members.append(member)
         self._start(member)
         return member
@@ -303,12 +303,6 @@ class Cluster:
                 member.process.send_signal(signal.SIGKILL)
                 member.process.wait(10)
             member.wire.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def new_database(chaos: ChaosServer) -> str:

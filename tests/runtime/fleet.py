@@ -24,6 +24,7 @@ from evenflow.api.vault import Vault
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.db.migrate import migrate
+from tests.ports import lasting_port
 from tests.tokens import fleet_token, opened_by, operator_token
 from tests.waiting import SYSTEM_DEADLINE_S, wait_until
 
@@ -189,9 +190,7 @@ def fleet(*workers: str) -> Iterator[Fleet]:
     home.chmod(0o755)
     postgres = EmbeddedPostgres(home / "db")
     (home / "db").mkdir(mode=0o755)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    found = Fleet(home, postgres, port)
+    found = Fleet(home, postgres, lasting_port())
     try:
         url = postgres.start(keep=True)
         with connect(url, name="test", timeouts=UNBOUNDED) as db:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from evenflow.runtime.dump import dump, restore
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.scheduling.incarnation import begin_incarnation
 from evenflow.store.scheduling.leases import list_lost
+from tests.ports import lasting_port
 from tests.running import RunningEvenflow, environment, evenflow, evenflow_json, make_home, remove_home, start_evenflow
 from tests.waiting import wait_until
 
@@ -54,12 +54,6 @@ with DAG("held", params={{"go": "go"}}):
 """
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextlib.contextmanager
 def worker(home: Path, port: int, token: str) -> Iterator[subprocess.Popen[bytes]]:
     """On a home of its own, as on another host."""
@@ -88,7 +82,7 @@ def worker(home: Path, port: int, token: str) -> Iterator[subprocess.Popen[bytes
 @pytest.mark.slow
 def test_what_runs_on_another_host_is_ended_and_sent_again() -> None:
     """R-CS7, R-CS3: two tries of a task never run side by side, also when the database forgets the one that runs."""
-    home, port = make_home(), free_port()
+    home, port = make_home(), lasting_port()
     ledger = home / "ledger"
     dumped = home / "before.dump"
 
