@@ -12,11 +12,13 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import measure
 import psycopg
 from crew import Crew, Usage
+from distance import distant
 from floor import Reference
 from server import Server, fresh_database, open_connection, serve
 from shapes import Shape, total_tasks, upstream
@@ -34,15 +36,23 @@ Done = list[tuple[str, int, int, int, float, float]]  # group, run_key, task_ind
 class Bench:
     """A shape on a fresh database, with its processes. ``runs``: how many of each DAG are triggered."""
 
-    def __init__(self, server: Server, case: str, shape: Shape, schedulers: int, database: str = "bench") -> None:
+    def __init__(
+        self, server: Server, case: str, shape: Shape, schedulers: int, rtt_ms: float = 0.0, database: str = "bench"
+    ) -> None:
         self.case, self.shape = case, shape
+        self._open = ExitStack()
         self.url = fresh_database(server, database)
         self.runs = {dag_id: plan.runs for dag_id, plan in asyncio.run(store_shape(self.url, shape)).items()}
         runnable = [g for g in shape["groups"] if g["name"] == RUNNABLE]
         self.awaited = total_tasks({"groups": runnable or shape["groups"]})
         self.partial = bool(runnable)
         ledger = ["tries", str(self.awaited), *([RUNNABLE] if runnable else [])]
-        self.crew = Crew(server, self.url, schedulers, shape.get("hold_s", {}), ledger)
+        url = self._open.enter_context(distant(self.url, rtt_ms))
+        self.crew = Crew(server, url, schedulers, shape.get("hold_s", {}), ledger)
+        self._open.callback(self.crew.stop)
+
+    def stop(self) -> None:
+        self._open.close()
 
     def run(self, repeat: int) -> dict[str, Any]:
         """Triggers the shape's runs and waits for their end. The first time (``repeat`` 0) everything is cold."""
@@ -183,19 +193,22 @@ def _costs(before: Usage, after: Usage, turns: list[tuple[float, int, int]], tas
     return costs
 
 
-def run(case: str, shape: Shape, *, runs: int, schedulers: int, dsn: str | None = None) -> Iterator[dict[str, Any]]:
+def run(
+    case: str, shape: Shape, *, runs: int, schedulers: int, rtt_ms: float = 0.0, dsn: str | None = None
+) -> Iterator[dict[str, Any]]:
     """The results of ``runs`` runs: of a and f shapes one after the other by the same processes, so that only the first is cold.
-    With one, two, three schedulers it is their scaling that shows (R-HA15).
+    With one, two, three schedulers it is their scaling that shows (R-HA15). ``rtt_ms``: how far away PostgreSQL is from schedulers
+    and worker.
     """
     if (dags := sum(g["dags"] for g in shape["groups"])) > MOST_DAGS:
         raise SystemExit(f"{case} has {dags:,} DAGs. Type: python bench/rounds.py lanes -n {dags - 1}")
     with serve(dsn) as server:
         if case.startswith("c_"):
             for _ in range(runs):
-                yield _once(server, case, shape, schedulers)
+                yield _once(server, case, shape, schedulers, rtt_ms)
             return
         reference = Reference(server) if case in REFERENCE_BATCH else None
-        bench = Bench(server, case, shape, schedulers)
+        bench = Bench(server, case, shape, schedulers, rtt_ms)
         try:
             for repeat in range(runs):
                 result = bench.run(repeat)
@@ -204,12 +217,12 @@ def run(case: str, shape: Shape, *, runs: int, schedulers: int, dsn: str | None 
                     result |= {"reference_tasks_per_s": rate, "share_of_reference": round(result["tasks_per_s"] / rate, 3)}
                 yield result
         finally:
-            bench.crew.stop()
+            bench.stop()
 
 
-def _once(server: Server, case: str, shape: Shape, schedulers: int) -> dict[str, Any]:
-    bench = Bench(server, case, shape, schedulers)
+def _once(server: Server, case: str, shape: Shape, schedulers: int, rtt_ms: float) -> dict[str, Any]:
+    bench = Bench(server, case, shape, schedulers, rtt_ms)
     try:
         return bench.run(0)
     finally:
-        bench.crew.stop()
+        bench.stop()

@@ -4,6 +4,7 @@ a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [-
 clear_*, cancel_*, change_*, delete_dag and dump_midnight have one: [--size N];
 report_storm and shapes whose server is an embedded one of this program: [--commit-ms MS];
 turn_dags takes the number of DAGs as -n; b shapes have two: [--execution-free] [--reuse]; d_full has one: [--busy-s S];
+a, c and f shapes have one: [--rtt-ms MS], the time of a round trip to PostgreSQL;
 e has one: [--kill scheduler|worker|host|postgres|primary] or [--stop scheduler].
 """
 
@@ -60,7 +61,7 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if case == "catch_up":
         return catch_up.run(shape, missed=given.missed, dsn=given.dsn, **options)
     if case[0] in "acf" or given.execution_free:
-        return execution_free.run(case, shape, dsn=given.dsn, **options)
+        return execution_free.run(case, shape, rtt_ms=given.rtt_ms, dsn=given.dsn, **options)
     if given.dsn:
         raise SystemExit(f"{case} measures what `evenflow up` starts, its own server included: leave out --dsn.")
     if case == "e":
@@ -95,6 +96,9 @@ def main() -> int:
     parser.add_argument("--reuse", action="store_true", help="b shapes: tries follow each other in one process")
     parser.add_argument("--busy-s", type=float, metavar="S", help="d_full: how long every slot is busy, instead of 600 s")
     parser.add_argument("--commit-ms", type=float, default=0.0, metavar="MS", help="each flush to disk takes so much longer")
+    parser.add_argument(
+        "--rtt-ms", type=float, default=0.0, metavar="MS", help="a, c, f shapes: a round trip to PostgreSQL takes so long"
+    )
     kill = parser.add_mutually_exclusive_group()
     kills = [name.removeprefix("kill-") for name in failover.FAULTS if name.startswith("kill-")]
     kill.add_argument("--kill", choices=kills, help="e: SIGKILL in the middle, after a run without")
@@ -113,7 +117,8 @@ def main() -> int:
         for result in results_of(given):
             case = given.shape + " execution free" * given.execution_free + " reuse" * given.reuse
             head = {"case": case, "tag": given.tag, "at": datetime.now(UTC).isoformat(timespec="seconds")}
-            line = json.dumps({**head, "schedulers": given.schedulers, "commit_ms": given.commit_ms, **result})
+            distance = {"schedulers": given.schedulers, "rtt_ms": given.rtt_ms, "commit_ms": given.commit_ms}
+            line = json.dumps({**head, **distance, **result})
             print(line, flush=True)
             print(line, file=results, flush=True)
             ok = ok and result["ok"]

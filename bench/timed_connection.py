@@ -13,6 +13,8 @@ from typing import Any
 
 import psycopg
 
+from evenflow.store.db.rows import BEGIN, COMMIT
+
 
 @dataclass(slots=True)
 class Cost:
@@ -74,7 +76,10 @@ class TimedConnection(psycopg.Connection[Any]):
             self._python = time.process_time()
 
     def execute(self, query: Any, params: Any = None, **kwargs: Any) -> psycopg.Cursor[Any]:
-        with self._timed(names().get(query, "other") if isinstance(query, bytes) else "other"):
+        name = (
+            "begin and commit" if query in (BEGIN, COMMIT) else names().get(query, "other") if isinstance(query, bytes) else "other"
+        )
+        with self._timed(name):
             return super().execute(query, params, **kwargs)
 
     @contextmanager

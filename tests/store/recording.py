@@ -34,7 +34,7 @@ def bound_by_the_store(run_keys: list[int], limits: list[int]) -> dict[str, dict
     recorder = Recorder()
     conn: Any = recorder
     inbox.lock_runs(conn, inbox.Since(), limit=200, helps_after_s=1.0)
-    inbox.take_reports(conn, run_keys, lead=True, limit=1000)
+    inbox.take_reports(conn, limit=1000)
     inbox.take_timers(conn, run_keys, share=500)
     with contextlib.suppress(ValueError):  # there is no answer
         inbox.delete_orphans(conn, inbox.Since())

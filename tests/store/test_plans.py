@@ -155,6 +155,8 @@ def fill(url: str, *, history: int, lanes: int) -> psycopg.Connection[Any]:
         conn.execute(statement, {"history": history, "lanes": lanes})
     conn.execute("vacuum analyze")
     conn.execute("set evenflow.lead = 'true'")  # as inbox/try_executor leaves it
+    runs = "array(select run_key from report order by report_id limit %s)"
+    conn.execute(f"select set_config('evenflow.runs', {runs}::text, false)", [N])
     return conn
 
 

@@ -198,13 +198,13 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "tasks/write_mapped", {**many, "lengths": [2] * N, "virtual_states": ["scheduled"] * N, "tries_before": zeros}
     yield "past/open_gates", {"run_keys": [DEEP] * N, "tasks": n, "counts": ones}
     yield "past/tell_waiters", {"run_keys": [DEEP] * N, "tasks": n}
-    yield "tasks/delete_dispatches", {"epochs": live}
+    yield "tasks/delete_dispatches", {"epochs": live, "expected": len(live)}
     yield "tasks/kill_dispatches", {"epochs": live}
     yield "dispatch/compare_listed", {"service_id": 1, "epochs": n, "resend_after_s": -1.0, "unmarked_after_s": 60.0}
     yield "leases/report_lost_tries", {"lease_s": 15.0}
     yield (
         "inbox/take_reports",
-        {"run_keys": [DEEP, WIDE], "lead": True, "limit": N, "changes": 25, "instances": 500, "overhead": 19},
+        {"limit": N, "changes": 25, "instances": 500, "overhead": 19},
     )
     yield "inbox/take_timers", {"run_keys": [DEEP, WIDE], "share": 500}
     yield "selection/take_ready", {"lanes": list(range(3, N, 4)), "counts": [1] * (N // 4)}
@@ -237,6 +237,8 @@ def _rows(node: dict[str, Any]) -> Iterator[int]:
 def test_a_large_run_costs_its_size(database_url: str, generic: bool, analyzed: bool) -> None:
     """R-HA19: under the settings of a scheduler's session and those of the API, on tables nobody has analyzed yet and on others."""
     with connect(database_url, name="test", timeouts=UNBOUNDED, generic_plans=generic) as conn:
+        conn.execute("set evenflow.lead = 'true'")
+        conn.execute(f"set evenflow.runs = '{{{DEEP}, {WIDE}}}'")
         conn.execute("set plan_cache_mode = force_generic_plan")
         for statement in FILL:
             conn.execute(statement, {"n": N, "length": LENGTH})

@@ -42,7 +42,7 @@ from evenflow.scheduler.starts import Starts
 from evenflow.scheduler.swap import leave, swap
 from evenflow.scheduler.timeouts import miss_deadlines, pause_failing, stop_overdue
 from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES, TRIGGERS, wake
-from evenflow.store.db.rows import Conn, Rows, sync
+from evenflow.store.db.rows import Conn, Rows, commit, in_one_go
 from evenflow.store.scheduling import inbox, runs, selection
 from evenflow.store.serving.dispatch import RESUME
 
@@ -64,6 +64,7 @@ class TurnOutcome:
     contended: int
     direct_resumes: Sequence[float]  # seconds since what let each deferred task resume
     ordinary_resumes: int
+    due_s: float | None  # when nothing is to be done at once: seconds until the next timer, if there is one
 
     @property
     def starts(self) -> int:
@@ -86,9 +87,12 @@ def advance(
     back: the caller makes a new one. ``scope`` says afterwards what it was about.
     """
     scope = scope or Scope()
-    with conn.pipeline() as pipeline, conn.transaction():
+    with in_one_go(conn):
         tried, begun = inbox.try_executor(conn), inbox.begin_turn(conn, catalog.since)
-        picked = inbox.lock_runs(conn, catalog.since, limit=max_runs, helps_after_s=helps_after_s).all()
+        sent = inbox.lock_runs(conn, catalog.since, limit=max_runs, helps_after_s=helps_after_s, only=scope.runs)
+        taken = inbox.take_reports(conn, limit=scope.reports)
+        scope.await_rows(sent)
+        picked = sent.all()
         catalog.since = catalog.since._replace(reports=picked[0].since, changes=picked[0].changes_since)
         locked = scope.within([row for row in picked if row.run_key])
         (lead,), turn = tried.all()[0], begun.all()[0]
@@ -99,7 +103,7 @@ def advance(
         selects = lead and (turn.fast_follow or sweep)
         work = _Work(facts, turn, len(locked)) if selects else None
         usable = pass_by(conn, locked, lead=lead)
-        reports, stale, again = _apply(facts, ledgers, usable, turn, lead)
+        reports, stale, again = _apply(facts, ledgers, usable, turn, taken)
         again |= len(locked) == max_runs or len(usable) < len(locked)
         if work:
             again |= work.take(facts, ledgers)
@@ -127,16 +131,17 @@ def advance(
             pause_failing(facts, run_moves)
             if lead:
                 runs.delete_limits(conn, [run_key for run_key, _, _ in run_moves.ended])
-        sync(conn, pipeline)
-        for guard in ledgers.guards:
-            guard.check()
         reached(KillPoint.TURN_WRITTEN)
+        commit(conn)
+        wake(conn, _wakes(ledgers, rest_is_left=turn.fast_follow and not lead, lead=lead))
+        due = None if again else inbox.next_due(conn)
     reached(KillPoint.TURN_COMMITTED)
-    wake(conn, _wakes(ledgers, rest_is_left=turn.fast_follow and not lead, lead=lead))
     contended = picked[0].found - sum(1 for row in picked if row.run_key)
     found, ordinary = picked[0].found, len(ledgers.offers.resuming)
     moved, directly = ledgers.moves.count, ledgers.deferrals.directly
-    return TurnOutcome(lead, selects, again, reports, stale, moved, starts, found, contended, directly, ordinary)
+    return TurnOutcome(
+        lead, selects, again, reports, stale, moved, starts, found, contended, directly, ordinary, due.all()[0][0] if due else None
+    )
 
 
 def _wakes(ledgers: Ledgers, *, rest_is_left: bool, lead: bool) -> set[str]:
@@ -178,12 +183,13 @@ class _Work:
         return more
 
 
-def _apply(facts: Facts, ledgers: Ledgers, locked: list[inbox.LockedRun], turn: inbox.Turn, lead: bool) -> tuple[int, int, bool]:
+def _apply(
+    facts: Facts, ledgers: Ledgers, locked: list[inbox.LockedRun], turn: inbox.Turn, taken: Rows[inbox.TakenReport]
+) -> tuple[int, int, bool]:
     """Reports and timers of the locked runs; answers how many reports, how many of them stale, and whether there may be more."""
     if not locked:
         return 0, 0, False
     run_keys = [row.run_key for row in locked]
-    taken = inbox.take_reports(facts.conn, run_keys, lead=lead, limit=facts.scope.reports)
     share = max(1, TIMERS_PER_TURN // len(run_keys))
     due = inbox.take_timers(facts.conn, run_keys, share=share).all() if turn.timers else []
     timers = [timer for timer in due if not timer.is_void]

@@ -20,7 +20,7 @@ from evenflow.errors import EvenflowError
 from evenflow.scheduler import observations as seen
 from evenflow.store.db.failures import is_outage
 from evenflow.store.db.notify import DISPATCH, INBOX
-from evenflow.store.db.rows import Conn
+from evenflow.store.db.rows import Conn, savepoint
 from evenflow.store.scheduling import inbox, quarantine, runs, selection, tasks
 from evenflow.telemetry.observing import observe
 
@@ -39,25 +39,25 @@ def may_be_poison(error: Exception) -> bool:
 
 def pass_by(conn: Conn, locked: list[inbox.LockedRun], *, lead: bool) -> list[inbox.LockedRun]:
     """Of locked runs those about which may be decided. What is said of the others waits; the holder of the executor's lock takes up
-    those that somebody wants to end, and goes on with those that are being ended by force.
+    those that somebody wants to end in its next transaction, and goes on with those that are being ended by force.
     """
     aside = [row for row in locked if row.in_quarantine]
     if not aside:
         return locked
     doomed = {row.run_key for row in aside if row.cancelled_by is not None}
     waiting = [row.run_key for row in aside if row.run_key not in doomed]
-    wanted: set[int] = set()
+    wanted: Collection[int] = ()
     if lead:
         for row in aside:
             if row.run_key in doomed:
                 end_by_force(conn, row.run_key, str(row.cancelled_by), "it was in quarantine")
-        wanted = set(quarantine.find_cancels(conn, waiting)) if waiting else wanted
+        wanted = quarantine.find_cancels(conn, waiting) if waiting else wanted
     if waiting:
         quarantine.hold_reports(conn, waiting)
     if wanted:
         quarantine.release_runs(conn, wanted, "scheduler")
     inbox.notify(conn, INBOX)  # of what was released
-    return [row for row in locked if not row.in_quarantine or row.run_key in wanted]
+    return [row for row in locked if not row.in_quarantine]
 
 
 def set_aside(conn: Conn, run_keys: Collection[int], error: Exception) -> None:
@@ -84,7 +84,7 @@ def end_by_force(conn: Conn, run_key: int, actor: str, reason: str) -> None:
     For who holds the executor's lock. If even that fails, the run stays as it is, and nobody looks at it until somebody asks again.
     """
     try:
-        with conn.transaction():
+        with savepoint(conn):
             _end(conn, run_key, actor, reason)
     except Exception as error:
         if not may_be_poison(error):

@@ -19,7 +19,6 @@ from evenflow.scheduler.scope import Scope
 from evenflow.scheduler.tally import Tally
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.rows import Conn
-from evenflow.store.scheduling import inbox
 from evenflow.telemetry.observing import observe
 
 Connect = Callable[[], AbstractContextManager[Conn]]
@@ -45,7 +44,7 @@ def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, 
         if not (progress.led or progress.reports):
             stop.wait(STAND_BY_S)
         if not (progress.again and (progress.selected or progress.reports)):
-            _wait(conn, listener, stop)
+            _wait(listener, stop, progress.due_s)
 
 
 def take_turn(
@@ -70,10 +69,9 @@ def take_turn(
         return None
 
 
-def _wait(conn: Conn, listener: Conn, stop: threading.Event) -> None:
+def _wait(listener: Conn, stop: threading.Event, due_s: float | None) -> None:
     """Until something is said, a timer is due, or the sweep."""
-    due = inbox.next_due(conn)
-    timeout = SWEEP_S if due is None else min(SWEEP_S, max(0.0, due))
+    timeout = SWEEP_S if due_s is None else min(SWEEP_S, max(0.0, due_s))
     if not stop.is_set():
         for _ in listener.notifies(timeout=timeout, stop_after=1):
             pass

@@ -586,6 +586,16 @@ create index run_wake_oldest on run_wake (xact) include (due_at);               
 create function look_from(oldest xid8) returns xid8 language sql stable as
 $$ select least(oldest, pg_snapshot_xmin(pg_current_snapshot())) $$;
 
+-- A guarded write has hit as many rows as it named, or its transaction is rolled back (LostRace).
+create function expect_rows(hit bigint, expected int, what text) returns void language plpgsql as
+$$
+begin
+    if hit <> expected then
+        raise exception using errcode = 'EV001', message = format('%s: %s of %s rows were as they had been read.', what, hit, expected);
+    end if;
+end
+$$;
+
 create sequence epoch_seq increment by 1000;                 -- a scheduler takes a thousand at a time
 
 -- One row for each try that is queued or runs. Deleting it releases its holds, once.

@@ -15,19 +15,17 @@ from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.scheduler.ledgers.moves import Item, Moves, Offers, RunMoves
-from evenflow.store.db.rows import Guard
 from evenflow.store.scheduling import tasks
 
 
 class Ledgers:
-    """Those of one transaction. ``guards`` are the guarded writes that are to be checked when all answers are here."""
+    """Those of one transaction."""
 
     __slots__ = (
         "_facts",
         "deferrals",
         "dispatches",
         "flow",
-        "guards",
         "holds",
         "mapped",
         "messages",
@@ -48,21 +46,20 @@ class Ledgers:
         self.flow: Flow[Item] = Flow(facts.runs, self.moves, offered, stops=messages.stops, decisions=messages.decisions)
         self.mapped = self.flow.mapped
         self.run_moves = RunMoves(facts, messages, self.flow.finished)
-        self.guards: list[Guard] = []
 
     def write_ends(self) -> None:
         """Delete what has ended, and say what resumes. Comes before new dispatches are written."""
         conn = self._facts.conn
-        self.guards += self.dispatches.write_ends(conn)
-        self.guards += self.deferrals.write_resumes(conn)
+        self.dispatches.write_ends(conn)
+        self.deferrals.write_resumes(conn)
 
     def write(self) -> None:
         """Write everything but lanes and limits, which are the round's."""
         conn = self._facts.conn
         if self.mapped.changed:
             tasks.write_mapped(conn, self.mapped.changed)
-        self.guards += self.moves.write(conn)
-        self.guards += self.deferrals.write(conn)
+        self.moves.write(conn)
+        self.deferrals.write(conn)
         self.dispatches.write(conn)
         self.messages.write(conn)
         self.run_moves.write(conn)

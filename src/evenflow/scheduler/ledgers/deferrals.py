@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evenflow.core.flow.state import Key
-from evenflow.store.db.rows import Conn, Guard
+from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import deferrals
 
 
@@ -23,13 +22,14 @@ class Deferrals:
         """For triggerers."""
         return bool(self.begun or self.resumes or self.ended)
 
-    def write_resumes(self, conn: Conn) -> Sequence[Guard]:
-        guards = [deferrals.resume_all(conn, self.resumes)] if self.resumes else []
+    def write_resumes(self, conn: Conn) -> None:
+        if self.resumes:
+            deferrals.resume_all(conn, self.resumes)
         if self.ended:
             deferrals.delete_all(conn, self.ended)
-        return guards
 
-    def write(self, conn: Conn) -> Sequence[Guard]:
+    def write(self, conn: Conn) -> None:
         if self.begun:
             deferrals.insert_all(conn, self.begun)
-        return [deferrals.resume_all(conn, self.doomed)] if self.doomed else []
+        if self.doomed:
+            deferrals.resume_all(conn, self.doomed)

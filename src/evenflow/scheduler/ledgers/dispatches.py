@@ -12,7 +12,7 @@ from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import Item, Moves
-from evenflow.store.db.rows import Conn, Guard
+from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import tasks
 from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
@@ -75,8 +75,9 @@ class Dispatches:
         """It is over, but what it held goes on to what comes after it."""
         self.ended.append(epoch)
 
-    def write_ends(self, conn: Conn) -> Sequence[Guard]:
-        return [tasks.delete_dispatches(conn, self.ended)] if self.ended else []
+    def write_ends(self, conn: Conn) -> None:
+        if self.ended:
+            tasks.delete_dispatches(conn, self.ended)
 
     def write(self, conn: Conn) -> None:
         if self.sent:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,7 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.messages import Messages
-from evenflow.store.db.rows import Conn, Guard, Rows
+from evenflow.store.db.rows import Conn, Rows
 from evenflow.store.scheduling import runs, tasks
 
 _STATES = {state.value: state for state in TaskState}
@@ -98,7 +97,7 @@ class Moves:
     def explain(self, item: Item, reason: str) -> None:
         self._reasons.append((*item.key, reason[:MAX_REASON]))
 
-    def write(self, conn: Conn) -> Sequence[Guard]:
+    def write(self, conn: Conn) -> None:
         born: list[tasks.Instance] = []
         moved: list[tasks.Move] = []
         for (run_key, task_index, map_index), item in self.items.items():
@@ -135,10 +134,10 @@ class Moves:
             tasks.append_events(conn, self._events)
         if born:
             tasks.insert_instances(conn, born)
-        guards = [tasks.move(conn, moved)] if moved else []
+        if moved:
+            tasks.move(conn, moved)
         if self._reasons:
             tasks.set_reasons(conn, self._reasons)
-        return guards
 
 
 @dataclass(slots=True)

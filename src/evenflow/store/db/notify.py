@@ -31,10 +31,9 @@ PROBE_EVERY_S = 15.0  # a silent connection is asked whether it lives
 
 
 def wake(conn: Conn, channels: Collection[str]) -> None:
-    """Wakes who listens on these channels to what is committed (ADR 0020). On an idle connection: in a transaction it would make
-    that as little durable as it is itself.
+    """Wakes who listens on these channels to what is committed (ADR 0020). Behind a commit: in its transaction it would make that
+    as little durable as it is itself.
     """
-    assert conn.info.transaction_status == IDLE
     if channels:
         execute(conn, "notify/wake", {"channels": words(channels)})
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import psycopg
+from psycopg.pq import ConnStatus
 
 from evenflow.errors import LostRace
 from evenflow.store.db.sessions import LivingConnection
@@ -14,6 +16,9 @@ from evenflow.store.db.sql import sql
 
 T = TypeVar("T")
 Conn = psycopg.Connection[Any]
+
+BEGIN, COMMIT = b"begin", b"commit"
+LOST_RACE = "EV001"  # SQLSTATE of expect_rows
 
 
 def row_of(kind: type[T]) -> Callable[[Iterable[Any]], T]:
@@ -33,6 +38,10 @@ class Rows(Generic[T]):
     def all(self) -> list[T]:
         return list(map(self._make, self._cursor.fetchall()))
 
+    def arrived(self) -> list[T]:
+        """Those that are here, without waiting: none when the statement failed, or nobody has waited."""
+        return self.all() if self._cursor.pgresult is not None else []
+
 
 def execute(conn: Conn, name: str, params: Mapping[str, Any] | None = None) -> psycopg.Cursor[Any]:
     """Send statement ``name``, prepared. In a pipeline the answer is not here yet."""
@@ -41,24 +50,36 @@ def execute(conn: Conn, name: str, params: Mapping[str, Any] | None = None) -> p
     return conn.execute(sql(name), params or {}, prepare=True)
 
 
-def sync(conn: Conn, pipeline: psycopg.Pipeline) -> None:
-    """All answers are here afterwards. ``Pipeline.sync`` alone waits for answers to what it has not sent: for ever, when that is
-    more than the socket takes at once. Whoever fetches sends first.
+@contextmanager
+def in_one_go(conn: Conn) -> Iterator[None]:
+    """A transaction in a pipeline that waits for nothing by itself: its beginning goes with the first statement, and what follows
+    :func:`commit` goes with that. All answers are here afterwards. Raises :class:`LostRace` when a guarded write (``expect_rows``
+    in the statement) hit other rows than it named.
     """
-    if conn.pgconn.flush():  # something is left to be sent
-        conn.execute("select").fetchone()
-    pipeline.sync()
+    with conn.life() if isinstance(conn, LivingConnection) else nullcontext():
+        try:
+            with conn.pipeline():
+                conn.execute(BEGIN)
+                if isinstance(conn, LivingConnection):
+                    conn.ask_for_time()
+                yield
+        except BaseException as error:
+            if conn.pgconn.status == ConnStatus.OK:
+                conn.rollback()
+            if isinstance(error, psycopg.Error) and error.diag.sqlstate == LOST_RACE:
+                raise LostRace(str(error.diag.message_primary)) from None
+            raise
 
 
-class Guard:
-    """A guarded write that may still be under way, and how many rows it must hit."""
+def commit(conn: Conn) -> None:
+    """The last statement of what is :func:`in_one_go`. What is sent after it is a transaction of its own, if this is committed."""
+    conn.execute(COMMIT)
 
-    __slots__ = ("_cursor", "_expected", "_what")
 
-    def __init__(self, cursor: psycopg.Cursor[Any], expected: int, what: str) -> None:
-        self._cursor, self._expected, self._what = cursor, expected, what
-
-    def check(self) -> None:
-        """Raises :class:`LostRace` when fewer rows were hit. Comes after the pipeline was synced."""
-        if (hit := self._cursor.rowcount) != self._expected:
-            raise LostRace(f"{self._what}: {hit} of {self._expected} rows were as they had been read.")
+@contextmanager
+def savepoint(conn: Conn) -> Iterator[None]:
+    """Within a transaction, also one that is :func:`in_one_go`: what fails inside is undone alone."""
+    with conn.pipeline() as pipeline:
+        pipeline.sync()  # else psycopg does not know that there is a transaction
+    with conn.transaction():
+        yield

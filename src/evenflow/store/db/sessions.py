@@ -37,12 +37,16 @@ class LivingConnection(psycopg.Connection[Any]):
             with super().transaction(savepoint_name, force_rollback) as transaction:
                 yield transaction
             return
+        with self.life(), super().transaction(savepoint_name, force_rollback) as transaction:
+            self.ask_for_time()
+            yield transaction
+
+    @contextmanager
+    def life(self) -> Iterator[None]:
+        """Of one transaction, from before its beginning to after its end."""
         began = self._began_at = self._shown_at = time.monotonic()
         try:
-            with super().transaction(savepoint_name, force_rollback) as transaction:
-                if self.budget_s > HANG_S:
-                    self._say_so()
-                yield transaction
+            yield
             self.budget_s = HANG_S
         except psycopg.Error:
             overran = time.monotonic() - began >= self.budget_s  # any sign may have come too late, behind a long statement
@@ -50,6 +54,11 @@ class LivingConnection(psycopg.Connection[Any]):
             raise
         finally:
             self._began_at = None
+
+    def ask_for_time(self) -> None:
+        """At its beginning: more than usual, if the last one needed that."""
+        if self.budget_s > HANG_S:
+            self._say_so()
 
     def show_life(self) -> None:
         """Costs a look at the clock, and a statement when the last one was a while ago."""

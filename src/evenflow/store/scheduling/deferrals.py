@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 from evenflow.core.deferral import Keeping, Terms
 from evenflow.core.limits import MOST_COUNTED
 from evenflow.store.db.columns import arrays, numbers, optional_floats, texts, words
-from evenflow.store.db.rows import Conn, Guard, Rows, execute, row_of
+from evenflow.store.db.rows import Conn, Rows, execute, row_of
 
 Key = tuple[int, int, int]  # run_key, task_index, map_index
 
@@ -117,7 +117,7 @@ def insert_all(conn: Conn, deferrals: Sequence[Deferral]) -> None:
     execute(conn, "deferrals/insert_all", params)
 
 
-def resume_all(conn: Conn, resumes: Sequence[Resume]) -> Guard:
+def resume_all(conn: Conn, resumes: Sequence[Resume]) -> None:
     run_keys, tasks, maps, epochs, purposes, events, reasons, intents, direct = zip(*map(astuple, resumes), strict=True)
     params = {
         "run_keys": numbers(run_keys),
@@ -129,8 +129,9 @@ def resume_all(conn: Conn, resumes: Sequence[Resume]) -> Guard:
         "reasons": texts(reasons),
         "intents": texts(intents),
         "direct": words("t" if d else "f" for d in direct),
+        "expected": len(resumes),
     }
-    return Guard(execute(conn, "deferrals/resume_all", params), len(resumes), f"Resumes such as {resumes[0]}")
+    execute(conn, "deferrals/resume_all", params)
 
 
 def delete_all(conn: Conn, keys: Collection[Key]) -> None:

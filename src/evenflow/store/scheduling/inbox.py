@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evenflow.core.limits import (
@@ -109,9 +109,12 @@ def begin_turn(conn: Conn, since: Since = EVERYTHING) -> Rows[Turn]:
     return Rows(execute(conn, "inbox/begin_turn", {"since": since.run_wakes}), row_of(Turn))
 
 
-def lock_runs(conn: Conn, since: Since, *, limit: int, helps_after_s: float | None) -> Rows[LockedRun]:
+def lock_runs(
+    conn: Conn, since: Since, *, limit: int, helps_after_s: float | None, only: Collection[int] | None = None
+) -> Rows[LockedRun]:
     """Runs that are locked now. Without any there is one row, whose ``run_key`` is 0. Follows :func:`try_executor`;
-    without that lock little work is left alone, unless the oldest of it has waited for ``helps_after_s``.
+    without that lock little work is left alone, unless the oldest of it has waited for ``helps_after_s``. Reports are taken of all
+    of them, or ``only`` of these.
     """
     params = {
         "limit": limit,
@@ -122,15 +125,14 @@ def lock_runs(conn: Conn, since: Since, *, limit: int, helps_after_s: float | No
         "instants": INSTANTS_SEEN,
         "since": since.reports,
         "changes_since": since.changes,
+        "only": None if only is None else numbers(only),
     }
     return Rows(execute(conn, "inbox/lock_runs", params), row_of(LockedRun))
 
 
-def take_reports(conn: Conn, run_keys: list[int], *, lead: bool, limit: int) -> Rows[TakenReport]:
-    """At most ``limit`` reports; the rest stays for the next transaction."""
+def take_reports(conn: Conn, *, limit: int) -> Rows[TakenReport]:
+    """At most ``limit`` reports of what :func:`lock_runs` has locked; the rest stays for the next transaction."""
     params = {
-        "run_keys": numbers(run_keys),
-        "lead": lead,
         "limit": limit,
         "changes": CHANGES_PER_TURN,
         "instances": CHANGED_PER_TURN,
@@ -145,10 +147,9 @@ def take_timers(conn: Conn, run_keys: list[int], *, share: int) -> Rows[TakenTim
     return Rows(execute(conn, "inbox/take_timers", params), row_of(TakenTimer))
 
 
-def next_due(conn: Conn) -> float | None:
+def next_due(conn: Conn) -> Rows[tuple[float | None]]:
     """Seconds until the next timer; ``None`` when there is none."""
-    row = execute(conn, "inbox/next_due").fetchone()
-    return row[0] if row else None
+    return Rows(execute(conn, "inbox/next_due"), tuple)
 
 
 def delete_orphans(conn: Conn, since: Since) -> tuple[int, Since]:

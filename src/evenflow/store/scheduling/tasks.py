@@ -17,7 +17,7 @@ from evenflow.core.flow.state import MappedTask
 from evenflow.core.states import TaskState
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.db.columns import arrays, floats, instants, numbers, texts, words
-from evenflow.store.db.rows import Conn, Guard, Rows, execute, row_of
+from evenflow.store.db.rows import Conn, Rows, execute, row_of
 
 
 class Instance(Struct, gc=False):
@@ -148,7 +148,7 @@ def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, str, bool]]) -> Ro
     return Rows(execute(conn, "tasks/result_lengths", params), tuple)
 
 
-def move(conn: Conn, moves: Sequence[Move]) -> Guard:
+def move(conn: Conn, moves: Sequence[Move]) -> None:
     run_keys, tasks, maps, was_states, was_epochs, states, epochs, tries, losses, started, ended, events, details = zip(
         *map(astuple, moves), strict=True
     )
@@ -166,8 +166,9 @@ def move(conn: Conn, moves: Sequence[Move]) -> Guard:
         "ended": instants(ended),
         "events": instants(events),
         "details": texts(details),
+        "expected": len(moves),
     }
-    return Guard(execute(conn, "tasks/move", params), len(moves), f"Moving task instances such as {moves[0]}")
+    execute(conn, "tasks/move", params)
 
 
 def insert_instances(conn: Conn, instances: Sequence[Instance]) -> None:
@@ -286,9 +287,8 @@ def carry_values(conn: Conn, carried: Mapping[tuple[int, int, int], tuple[int, i
     execute(conn, "xcom/carry", {name: numbers(values) for name, values in names.items()})
 
 
-def delete_dispatches(conn: Conn, epochs: Sequence[int]) -> Guard:
-    cursor = execute(conn, "tasks/delete_dispatches", {"epochs": numbers(epochs)})
-    return Guard(cursor, len(epochs), f"Deleting dispatches such as {epochs[0]}")
+def delete_dispatches(conn: Conn, epochs: Sequence[int]) -> None:
+    execute(conn, "tasks/delete_dispatches", {"epochs": numbers(epochs), "expected": len(epochs)})
 
 
 def kill_dispatches(conn: Conn, epochs: Sequence[int]) -> None:

@@ -7,6 +7,8 @@
 -- send all schedulers to the same runs. Each row says how many were found; when all of them were skipped, or there were none, a single row says so, whose run is 0.
 -- Reports of transactions before "since" are not looked for: they are taken, and yet each look would pass over them while anybody's
 -- snapshot is older. Each row says from which transaction on the next look is to be.
+-- The transaction remembers which runs it has locked and may decide about, for inbox/take_reports, which is sent before the answer is here: all
+-- but those in quarantine, and while a fault is looked for only some.
 with recursive head as materialized (
     select xact, at from report
     where not held and kind not in ('cancel', 'operate') and xact >= %(since)s::xid8
@@ -66,6 +68,13 @@ with recursive head as materialized (
 select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.state, l.priority, l.run_after_us, l.cancelled_by, l.is_paused, l.clears,
        l.interrupted, l.in_quarantine, w.found,
        look_from((select xact from head))::text as since, look_from((select xact from wish))::text as changes_since
-from (select count(*)::int as found from waiting) as w
+from (
+    select count(*)::int as found,
+           set_config('evenflow.runs', (
+               select coalesce(array_agg(run_key order by first), '{}')::text from locked
+               where not in_quarantine and (%(only)s::bigint[] is null or run_key = any(%(only)s::bigint[]))
+           ), true)
+    from waiting
+) as w
 left join locked l on true
 order by l.first

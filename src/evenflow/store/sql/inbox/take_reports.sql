@@ -1,13 +1,15 @@
--- The reports of these runs, in order, with the dispatch and the task instance that they are about (null when the epoch is past,
+-- The reports of the runs that inbox/lock_runs has locked, in order, with the dispatch and the task instance that they are about (null when the epoch is past,
 -- or is of another run).
 -- What operators want touches lanes, so it is for the holder of the executor's lock: one of a run at a time, the oldest first, until they
 -- are about so many task instances; each counts as some more, and one is always taken. While there is none at all, no run is looked at for it. The others come run by run, in the order in which
 -- the runs are named and no further than the limit, so that a run with a great many costs what is taken of it. Rows are deleted by ctid:
 -- nobody updates them, and only the holder of the run's lock deletes them. What a success says beyond that is not read. Of a resume it is said
 -- what for.
-with change as materialized (
+with locked as materialized (
+    select run_key, place from unnest(current_setting('evenflow.runs')::bigint[]) with ordinality as k (run_key, place)
+), change as materialized (
     select c.ctid, c.report_id, s.size
-    from unnest(%(run_keys)s::bigint[]) as k (run_key)
+    from locked k
     cross join lateral (
         select ctid, report_id from report
         where run_key = k.run_key and epoch = 0 and not held and kind in ('cancel', 'operate')
@@ -17,7 +19,7 @@ with change as materialized (
     cross join lateral (
         select count(*) as size from (select from task_instance where run_key = k.run_key limit %(instances)s) as begun
     ) as s
-    where %(lead)s and exists (select from report where not held and kind in ('cancel', 'operate'))
+    where current_setting('evenflow.lead')::boolean and exists (select from report where not held and kind in ('cancel', 'operate'))
 ), taken as (
     delete from report
     where ctid = any(array(
@@ -32,7 +34,7 @@ with change as materialized (
              limit %(changes)s)
             union all
             (select r.ctid
-             from unnest(%(run_keys)s::bigint[]) with ordinality as k (run_key, place)
+             from (select run_key from locked order by place) as k
              cross join lateral (
                  select ctid from report
                  where run_key = k.run_key and not held and kind not in ('cancel', 'operate')

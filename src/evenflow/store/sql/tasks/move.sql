@@ -10,15 +10,18 @@ with given as materialized (
 ), recorded as (
     insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state, detail)
     select run_key, task_index, map_index, epoch, try_number, event, state, detail::jsonb from given where event is not null
+), moved as (
+    update task_instance t
+    set state = c.state, epoch = c.epoch, try_number = c.try_number, losses = t.losses + c.losses,
+        queued_at = case when c.state = 'queued' and c.epoch <> c.was_epoch then now() else t.queued_at end,
+        started_at = case when c.state <> 'queued' then coalesce(case when c.ended_at is not null then c.started_at end, t.started_at, c.started_at) when t.started_at is not null then (
+            select f.began_at from deferral f where f.run_key = c.run_key and f.task_index = c.task_index and f.map_index = c.map_index
+        ) end,
+        ended_at = case when c.state = 'queued' then null else coalesce(c.ended_at, case when c.was_state = 'deferred' then now() end, t.ended_at) end,
+        reason = case when c.state = 'queued' then null else t.reason end
+    from given c
+    where t.run_key = c.run_key and t.task_index = c.task_index and t.map_index = c.map_index
+      and t.state = c.was_state and t.epoch = c.was_epoch
+    returning 1
 )
-update task_instance t
-set state = c.state, epoch = c.epoch, try_number = c.try_number, losses = t.losses + c.losses,
-    queued_at = case when c.state = 'queued' and c.epoch <> c.was_epoch then now() else t.queued_at end,
-    started_at = case when c.state <> 'queued' then coalesce(case when c.ended_at is not null then c.started_at end, t.started_at, c.started_at) when t.started_at is not null then (
-        select f.began_at from deferral f where f.run_key = c.run_key and f.task_index = c.task_index and f.map_index = c.map_index
-    ) end,
-    ended_at = case when c.state = 'queued' then null else coalesce(c.ended_at, case when c.was_state = 'deferred' then now() end, t.ended_at) end,
-    reason = case when c.state = 'queued' then null else t.reason end
-from given c
-where t.run_key = c.run_key and t.task_index = c.task_index and t.map_index = c.map_index
-  and t.state = c.was_state and t.epoch = c.was_epoch
+select expect_rows(count(*), %(expected)s, 'Moving task instances') from moved

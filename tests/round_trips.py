@@ -1,0 +1,53 @@
+"""A connection that counts what a distant server would cost: statements by name, and how often its owner waits for an answer."""
+
+from __future__ import annotations
+
+import select
+from collections import Counter
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import psycopg
+from psycopg.waiting import Ready, Wait
+
+
+@cache
+def _names() -> dict[bytes, str]:
+    areas = (files("evenflow.store") / "sql").iterdir()
+    return {f.read_bytes(): f"{area.name}/{f.name.removesuffix('.sql')}" for area in areas for f in area.iterdir()}
+
+
+class CountingConnection(psycopg.Connection[Any]):
+    """Answers are read only when they are waited for, as if none came early. ``statements`` are those of the product, ``waits`` the
+    round trips.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.statements: Counter[str] = Counter()
+        self.waits = 0
+
+    def forget(self) -> None:
+        self.statements.clear()
+        self.waits = 0
+
+    def execute(self, query: Any, params: Any = None, **kwargs: Any) -> psycopg.Cursor[Any]:
+        self.statements[_names().get(query, "other") if isinstance(query, bytes) else "other"] += 1
+        return super().execute(query, params, **kwargs)
+
+    def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        waited, ready = False, None
+        try:
+            while True:
+                wanted = gen.send(ready)
+                if wanted == Wait.R:
+                    waited = True
+                    select.select([self.pgconn.socket], [], [])
+                    ready = Ready.R
+                else:
+                    select.select([], [self.pgconn.socket], [])
+                    ready = Ready.W
+        except StopIteration as end:
+            self.waits += waited
+            return end.value
