@@ -68,6 +68,9 @@ NEW_INSTANCES_PER_TURN = 500  # task instances created in one transaction, about
 LANES_PER_ROUND = 500  # lanes touched, parkings included, and about as many read; a round that ends here runs again at once
 STARTS_PER_ROUND = 1_000  # about 40 ms of work, so that workers begin with the first of a great many while the others start
 MOST_LIMIT_CLASSES = 64  # limit classes with open lanes that a round looks through, about 10 us each; beyond that it looks at bases
+MOST_USUAL_LIMITS = (
+    32  # limits that a transaction reads before it knows which it needs: those of the last round, if they are so few
+)
 MOST_HEADS = 32  # lanes read ahead of each queue of open lanes when there are few queues
 MOST_PARKED = 16  # and of each queue of parked ones: more only start where as many of one run have just ended
 LEAST_HEADS = 2  # and when there are very many

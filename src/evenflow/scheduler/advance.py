@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from evenflow.core.flow.readiness import propagate
 from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN, TIMERS_PER_TURN
 from evenflow.core.operations import INTERRUPTED
+from evenflow.core.selection.loading import FindRoom
 from evenflow.core.service_states import ALL_OPEN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.killpoints import KillPoint, reached
@@ -91,6 +92,8 @@ def advance(
         tried, begun = inbox.try_executor(conn), inbox.begin_turn(conn, catalog.since)
         sent = inbox.lock_runs(conn, catalog.since, limit=max_runs, helps_after_s=helps_after_s, only=scope.runs)
         taken = inbox.take_reports(conn, limit=scope.reports)
+        usual = selection.ask(conn, FindRoom(catalog.usual_limits)) if catalog.usual_limits else None
+        catalog.epochs.ask(conn)
         scope.await_rows(sent)
         picked = sent.all()
         catalog.since = catalog.since._replace(reports=picked[0].since, changes=picked[0].changes_since)
@@ -99,6 +102,8 @@ def advance(
         reached(KillPoint.TURN_LOCKED)
         closures = selection.as_closures(selection.read_closures(conn).all()) if turn.closures else ALL_OPEN
         facts = Facts(conn, catalog, turn.now_s, turn.lanes, scope, closures)
+        if usual and not turn.wakes:  # behind those, limits may have changed
+            facts.usual_room.update((room.limit_id, room) for room in usual.all())
         ledgers = Ledgers(facts)
         selects = lead and (turn.fast_follow or sweep)
         work = _Work(facts, turn, len(locked)) if selects else None
@@ -200,6 +205,7 @@ def _apply(
         run = Run.of(row, facts.catalog.version(row.version_key))
         run.cancelled = row.cancelled_by is not None or row.run_key in cancels
         run.cancelled_by, run.is_paused = row.cancelled_by, row.is_paused
+        run.unfinished, run.disturbed = row.unfinished, row.branched or run.disturbed
         facts.runs[row.run_key] = run
         if row.clears:
             facts.catalog.forget_older(row.run_key, row.clears)
@@ -216,6 +222,7 @@ def _apply(
         cancel_run(facts, ledgers, facts.runs[run_key], states[run_key], actor)
     operations = [r for r in reports if r.kind == OPERATE]
     for report in operations:
+        facts.runs[report.run_key].disturbed, facts.runs[report.run_key].unfinished = True, None
         operate(facts, ledgers, facts.runs[report.run_key], states[report.run_key], report)
         look_again(messages, facts.runs[report.run_key])
     for report in reports:

@@ -12,7 +12,7 @@ from evenflow.core.model import DagSpec
 from evenflow.core.selection.lanes import LimitClass
 from evenflow.core.service_states import is_exempt
 from evenflow.errors import DagError, EvenflowError
-from evenflow.store.db.rows import Conn
+from evenflow.store.db.rows import Conn, Rows
 from evenflow.store.scheduling import inbox, runs, selection
 
 K = TypeVar("K")
@@ -70,10 +70,18 @@ class Numbers:
     def __init__(self, sequence: str) -> None:
         self._sequence = sequence
         self._next = self._end = 0
+        self._asked: Rows[tuple[int]] | None = None
+
+    def ask(self, conn: Conn) -> None:
+        """For a block ahead, so that nobody waits for it."""
+        if self._asked is None:
+            self._asked = selection.reserve(conn, self._sequence)
 
     def take(self, conn: Conn) -> int:
         if self._next == self._end:
-            self._next = selection.reserve(conn, self._sequence).all()[0][0]
+            self.ask(conn)
+            assert self._asked is not None
+            self._next, self._asked = self._asked.all()[0][0], None
             self._end = self._next + BLOCK
         self._next += 1
         return self._next - 1
@@ -107,6 +115,7 @@ class Catalog:
         self._limit_classes: Recent[int, LimitClass] = Recent(RUNS)
         self._limit_classes_by_name: Recent[tuple[str, str, str, int, int | None], LimitClass] = Recent(RUNS)
         self.since = inbox.Since()
+        self.usual_limits: frozenset[int] = frozenset()  # that the last round looked at, if they are few
         self.epochs = Numbers("epoch_seq")
         self.lane_ids = Numbers("lane_seq")
 

@@ -13,6 +13,7 @@ from evenflow.scheduler.catalog import Catalog, Version
 from evenflow.scheduler.scope import Scope
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling.inbox import LockedRun
+from evenflow.store.scheduling.lanes import LimitRoom
 from evenflow.store.scheduling.runs import QueuedRun
 
 
@@ -26,6 +27,7 @@ class Run(RunFacts):
     run_after_us: int = 0
     is_paused: bool = False
     new: bool = False  # created in this transaction
+    unfinished: int | None = None  # instances of it when the transaction began, if that is known
     ready_at_s: float = 0.0  # when the last thing was said that makes its tasks ready here, seconds since 1970
 
     @classmethod
@@ -36,6 +38,7 @@ class Run(RunFacts):
             graph=version.graph,
             clears=row.clears,
             interrupted=row.interrupted,
+            disturbed=row.clears > 0,
             dag_id=row.dag_id,
             version=version,
             priority=row.priority,
@@ -54,6 +57,7 @@ class Facts:
     scope: Scope = field(default_factory=Scope)
     closures: Closures = ALL_OPEN
     runs: dict[int, Run] = field(default_factory=dict)
+    usual_room: dict[int, LimitRoom] = field(default_factory=dict)  # on limits that rounds have looked at lately
 
     def closes(self, limit_class: LimitClass) -> bool:
         """Whether nothing starts there for the first time."""

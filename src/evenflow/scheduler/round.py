@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from evenflow.core.asking import Asked, Question, drive
+from evenflow.core.limits import MOST_USUAL_LIMITS
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection.lanes import OPEN, Lane, saturated
 from evenflow.core.selection.loading import CountOpenClasses, FindLimitClasses, FindRoom, Loading
@@ -45,6 +46,7 @@ class Round:
         kin = {(c.run.run_key, c.lane.class_id, c.place.priority) for c in self.candidates.values() if _may_join(c)}
         self._kin = selection.find_lanes(facts.conn, kin) if kin and facts.lanes else None
         limits = {limit for c in self.candidates.values() for limit in (*c.place.limit_class.limits, *c.lane.locals)}
+        self.read.room.update((limit, facts.usual_room[limit]) for limit in limits & facts.usual_room.keys())
         self._sent_room = self._send([FindRoom(limits)]) if limits else []
 
     def run(self) -> bool:
@@ -62,6 +64,8 @@ class Round:
         if self.joined:
             selection.insert_ready(conn, self.joined)
         self._grant(decision.grants)
+        if len(self.read.room) <= MOST_USUAL_LIMITS:
+            self.facts.catalog.usual_limits = frozenset(self.read.room)
         self._write_lanes()
         lanes_in_memory.store(self.facts, self.moves, self.offers, self.candidates.values())
         self.holds.write_use(conn, self.starts.used, self.facts.now_s)

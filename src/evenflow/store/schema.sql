@@ -210,6 +210,7 @@ create table dag_run (
     note                 text,                               -- what people want to remember of it
     backfill_id          bigint,                             -- the backfill that made it, or made it run again
     quarantined_at       timestamptz,                        -- set: what is said of it waits, and nothing of it starts
+    branched             boolean not null default false,     -- a branch has skipped something of it
     unique (dag_id, run_id)
 ) with (fillfactor = 80);
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued

@@ -21,6 +21,7 @@ def apply_skips(flow: Flow[T], skips: Sequence[tuple[T, Sequence[int]]]) -> Aski
         graph = flow.runs[branch.run_key].graph
         skipped = [task_index for task_index in named if 0 <= task_index < graph.n]
         flow.decisions.append((*branch.key, skipped))
+        flow.runs[branch.run_key].disturbed = True
         for task_index in skipped:
             targets.setdefault(_target(flow, branch, task_index), branch)
     if not targets:

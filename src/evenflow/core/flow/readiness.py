@@ -124,7 +124,7 @@ def _decide(flow: Flow[T], level: Level) -> Asking[None]:
     """Evaluates the tasks downstream that are still waiting."""
     keys = [key for key in (*level.deltas, *level.single) if not flow.runs[key[0]].graph.grouped(key[1])]
     cleared = [key for key in keys if flow.runs[key[0]].clears and flow.runs[key[0]].graph.mapped[key[1]]]
-    unread = _unread(flow, keys)
+    unread = [key for key in _unread(flow, keys) if not flow.is_untouched(key[:2])]
     ahead = bool(unread) and len(keys) <= READ_AHEAD
     count, find_cleared = CountUpstreams(level.deltas), FindCleared(cleared)
     questions: list[Question[Any]] = [FindInstances(unread)] if ahead else []
@@ -135,7 +135,12 @@ def _decide(flow: Flow[T], level: Level) -> Asking[None]:
     standing = {**level.single, **dict(count.answer)} if level.deltas else dict(level.single)
     rules = {key: flow.runs[key[0]].graph.rules[key[1]] for key in keys}
     verdicts = {key: verdict for key in keys if (verdict := evaluate(rules[key], standing[key])) is not Verdict.WAIT}
-    if not ahead and (unread := _unread(flow, verdicts)):
+    if flow.surmise is not None:
+        for run_key, task_index, _ in _unread(flow, verdicts):
+            if verdicts[run_key, task_index] is Verdict.READY and flow.is_untouched((run_key, task_index)):
+                flow.surmise(run_key, task_index)
+    asked = set(unread) if ahead else ()
+    if unread := [key for key in _unread(flow, verdicts) if key not in asked]:
         yield [FindInstances(unread)]
     for key, verdict in verdicts.items():
         item = flow.waits((*key, UNMAPPED))

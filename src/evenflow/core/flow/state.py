@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -11,7 +11,7 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.operations import CANCELLED, cancel_reason
 from evenflow.core.retry import may_retry
 from evenflow.core.states import TaskEvent, TaskState, move
-from evenflow.core.trigger_rules import UpstreamCounts
+from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts
 
 TaskKey = tuple[int, int]  # run_key, task_index
 Key = tuple[int, int, int]  # run_key, task_index, map_index
@@ -27,6 +27,7 @@ class RunFacts:
     cancelled_by: str | None = None  # once that is written
     clears: int = 0  # how often operators touched it
     interrupted: bool = False  # some of it is as a cancel left it
+    disturbed: bool = False  # operators or branches have moved what waits in it
 
     @property
     def ends_in_parts(self) -> bool:
@@ -168,6 +169,7 @@ class Flow(Generic[T]):
     finished: dict[int, list[int]] = field(default_factory=dict)  # by run: how many instances, and how many leaves that failed
     stops: list[tuple[int, str]] = field(default_factory=list)  # runs that are to be cancelled, and why
     decisions: list[tuple[int, int, int, list[int]]] = field(default_factory=list)  # branches, and the task indexes that they skip
+    surmise: Callable[[int, int], None] | None = None  # knows an instance that waits as it was made; None: all are asked for
 
     @property
     def goes_on(self) -> bool:
@@ -179,6 +181,16 @@ class Flow(Generic[T]):
         entry = self.finished.setdefault(run_key, [0, 0])
         entry[0] += finished
         entry[1] += failed_leaves
+
+    def is_untouched(self, key: TaskKey) -> bool:
+        """Whether a task whose upstreams have all ended well waits as it was made, so that nobody needs to ask: only upstreams move
+        it in a run in which nobody else has. What is so by this rule alone is checked when it is written.
+        """
+        run_key, task_index = key
+        run = self.runs[run_key]
+        if self.surmise is None or run.disturbed or run.cancelled or run.cancelled_by:
+            return False
+        return run.graph.rules[task_index] is TriggerRule.ALL_SUCCESS and not run.graph.mapped[task_index]
 
     def waits(self, key: Key) -> T | None:
         """The instance, if it is not virtual and nothing has been decided about it yet."""

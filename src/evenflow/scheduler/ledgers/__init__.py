@@ -43,7 +43,14 @@ class Ledgers:
         self.deferrals = Deferrals()
         self.offers = Offers()
         offered, messages = self.offers.ready, self.messages
-        self.flow: Flow[Item] = Flow(facts.runs, self.moves, offered, stops=messages.stops, decisions=messages.decisions)
+        self.flow: Flow[Item] = Flow(
+            facts.runs,
+            self.moves,
+            offered,
+            stops=messages.stops,
+            decisions=messages.decisions,
+            surmise=None if facts.scope.is_partial else self.moves.surmise,  # while a fault is looked for, nothing is surmised
+        )
         self.mapped = self.flow.mapped
         self.run_moves = RunMoves(facts, messages, self.flow.finished)
 

@@ -66,6 +66,10 @@ class Moves:
             found = self.items[key] = Item(run_key, task_index, map_index, now, epoch, now, epoch, try_number)
         return found
 
+    def surmise(self, run_key: int, task_index: int) -> None:
+        """Knows an instance from now on that waits as it was made."""
+        self.item(run_key, task_index, UNMAPPED, TaskState.NONE, 0, 0)
+
     def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED, tries_before: int = 0) -> Item:
         item = Item(run_key, task_index, map_index, None, 0, TaskState.NONE, 0, tries_before, tries_before=tries_before)
         self.items[run_key, task_index, map_index] = item
@@ -184,9 +188,14 @@ class RunMoves:
             self.messages.call_of_run(run_key, called, position, after, why)
 
     def count_down(self, conn: Conn) -> Rows[runs.RunStanding] | None:
-        """Takes what has finished off its runs, and asks what is left of them."""
+        """Takes what has finished off its runs; answers what is left of them if any may be over."""
         counts = [(run_key, n, leaves) for run_key, (n, leaves) in self.finished.items()]
-        return runs.count_down(conn, counts) if counts else None
+        standing = runs.count_down(conn, counts) if counts else None
+        return standing if any(self._may_be_over(run_key, n) for run_key, n, _ in counts) else None
+
+    def _may_be_over(self, run_key: int, finished: int) -> bool:
+        unfinished = self.facts.runs[run_key].unfinished
+        return unfinished is None or unfinished <= finished
 
     def write(self, conn: Conn) -> None:
         if self._events:

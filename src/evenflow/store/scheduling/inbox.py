@@ -56,6 +56,8 @@ class LockedRun(NamedTuple):
     is_paused: bool
     clears: int  # how often operators touched it
     interrupted: bool  # some of it is as a cancel left it
+    branched: bool  # a branch has skipped something of it
+    unfinished: int  # instances
     in_quarantine: bool
     found: int  # runs that had something to say, those that others have locked included
     since: str  # of the next look, as in each row

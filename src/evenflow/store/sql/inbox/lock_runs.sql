@@ -58,7 +58,7 @@ with recursive head as materialized (
 ), locked as (
     select r.run_key, r.dag_id, r.version_key, r.state::text, r.priority,
            (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, r.cancelled_by, d.is_paused, r.clears,
-           r.interrupted, r.quarantined_at is not null as in_quarantine, waiting.first
+           r.interrupted, r.branched, r.unfinished, r.quarantined_at is not null as in_quarantine, waiting.first
     from waiting
     join dag_run r using (run_key)
     join dag d using (dag_id)
@@ -66,7 +66,7 @@ with recursive head as materialized (
     for no key update of r skip locked
 )
 select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.state, l.priority, l.run_after_us, l.cancelled_by, l.is_paused, l.clears,
-       l.interrupted, l.in_quarantine, w.found,
+       l.interrupted, l.branched, l.unfinished, l.in_quarantine, w.found,
        look_from((select xact from head))::text as since, look_from((select xact from wish))::text as changes_since
 from (
     select count(*)::int as found,
