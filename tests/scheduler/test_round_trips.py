@@ -1,4 +1,4 @@
-"""How often a turn waits for PostgreSQL, and how many statements it sends: what a server costs that is a millisecond away (R-ST5)."""
+"""How often a turn waits for PostgreSQL, and how many statements it sends: what a server costs that is far away (R-ST5)."""
 
 from __future__ import annotations
 

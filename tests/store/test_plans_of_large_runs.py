@@ -16,6 +16,7 @@ import pytest
 from evenflow.core.operations import CANCELLED
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.db.sql import sql
+from tests.store.test_plans import UNGUARDED
 
 N = 2_000
 DEEP, WIDE, MANY = (
@@ -166,6 +167,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
             {
                 **many,
                 "epochs": n,
+                "expected": N,
                 "purposes": ["event"] * N,
                 "events": none,
                 "reasons": none,
@@ -178,6 +180,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
             {
                 **many,
                 "was_states": ["success"] * N,
+                "expected": N,
                 "was_epochs": n,
                 "states": ["failed"] * N,
                 "epochs": n,
@@ -237,9 +240,10 @@ def _rows(node: dict[str, Any]) -> Iterator[int]:
 def test_a_large_run_costs_its_size(database_url: str, generic: bool, analyzed: bool) -> None:
     """R-HA19: under the settings of a scheduler's session and those of the API, on tables nobody has analyzed yet and on others."""
     with connect(database_url, name="test", timeouts=UNBOUNDED, generic_plans=generic) as conn:
-        conn.execute("set evenflow.lead = 'true'")
+        conn.execute("set evenflow.lead = 'true'")  # as inbox/try_executor leaves it, and inbox/lock_runs
         conn.execute(f"set evenflow.runs = '{{{DEEP}, {WIDE}}}'")
         conn.execute("set plan_cache_mode = force_generic_plan")
+        conn.execute(UNGUARDED)
         for statement in FILL:
             conn.execute(statement, {"n": N, "length": LENGTH})
         if analyzed:
