@@ -44,7 +44,7 @@ PHASES = {
     "report": ("dispatch/insert_reports",),
     "apply": ("inbox", "tasks", "runs"),
     "round": ("selection", "tasks/insert_dispatches"),
-    "transaction": ("begin and commit",),
+    "transaction": ("begin and commit", "notify"),
 }
 PHASE_OF = {statement: phase for phase, statements in PHASES.items() for statement in statements}
 NOTE = (
