@@ -166,7 +166,7 @@ class World:
     ) -> int:
         """A try that waits for a worker; the answer is its epoch. One that ``resumes`` has been deferred before."""
         epoch = epoch or next(self.epochs)
-        of_try = (0 if resumes else 1, priority, queue, [], 1, 0, "resume" if resumes else "start", None)
+        of_try = (0 if resumes else 1, priority, queue, [], 1, 0, "resume" if resumes else "start", None, None, 0, 0)
         with self.conn.transaction():
             self.instance(run_key, task, map_index, epoch=epoch, tries=tries)
             tasks.insert_dispatches(self.conn, [tasks.Dispatch(epoch, run_key, task, map_index, tries, *of_try)])

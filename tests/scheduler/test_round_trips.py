@@ -115,5 +115,5 @@ def test_a_wrong_surmise_is_noticed(world: Any, distant: Distant, monkeypatch: p
     world.report(world.claim(), skip=[3])
     distant.settle()
     world.report(world.claim())
-    with pytest.raises(LostRace, match="Moving task instances"):
+    with pytest.raises(LostRace, match="Queueing task instances"):
         distant.turn()

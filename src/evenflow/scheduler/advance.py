@@ -222,7 +222,7 @@ def _apply(
         cancel_run(facts, ledgers, facts.runs[run_key], states[run_key], actor)
     operations = [r for r in reports if r.kind == OPERATE]
     for report in operations:
-        facts.runs[report.run_key].disturbed, facts.runs[report.run_key].unfinished = True, None
+        facts.runs[report.run_key].disturbed = True
         operate(facts, ledgers, facts.runs[report.run_key], states[report.run_key], report)
         look_again(messages, facts.runs[report.run_key])
     for report in reports:

@@ -147,7 +147,8 @@ def _skip_cleared(facts: Facts, run: Run, actor: str) -> None:
     change = operations.StateChange(TaskEvent.WITHDRAW, state, {TaskState.NONE}, False, reason, actor)
     operations.move_instances(facts.conn, run.run_key, [(i, None) for i in range(run.graph.n)], change, live=())
     tasks.skip_virtual(facts.conn, run.run_key, reason=reason)
-    operations.recount_run(facts.conn, run.run_key, [i for i in range(run.graph.n) if run.graph.leaf[i]])
+    leaves = [i for i in range(run.graph.n) if run.graph.leaf[i]]
+    run.unfinished = operations.recount_run(facts.conn, run.run_key, leaves).unfinished
 
 
 def _spare(flow: Flow[Item], offers: Offers, teardown: Item, waiting: stored.Waiting | None, *, held: bool) -> None:

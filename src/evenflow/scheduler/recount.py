@@ -42,7 +42,7 @@ def count(facts: Facts, run: Run) -> Counted:
     if graph.regions:
         store.set_indexed(conn, run.run_key, list(recounted.counters()))
     counted = store.recount_run(conn, run.run_key, [i for i in range(graph.n) if graph.leaf[i]])
-    run.interrupted = counted.interrupted
+    run.interrupted, run.unfinished, run.disturbed = counted.interrupted, counted.unfinished, True
     return Counted(counted, recounted)
 
 

@@ -63,6 +63,9 @@ class Dispatches:
                 avoid,
                 event,
                 last.detail,
+                item.was_state,
+                item.was_epoch,
+                item.losses,
             )
         )
 

@@ -116,7 +116,7 @@ class Moves:
                 )
                 if last is not None:
                     self._events.append(last)
-            elif item.state is not item.was_state or item.epoch != item.was_epoch:
+            elif item.state is not item.was_state and item.state is not TaskState.QUEUED:  # that is written with its dispatch
                 moved.append(
                     tasks.Move(
                         run_key,

@@ -74,6 +74,9 @@ class Dispatch(Struct, gc=False):
     avoid: int  # a worker, 0 for none
     event: str  # the move for its history
     detail: str | None  # JSON
+    was_state: str | None  # of its task instance, which moves with it; None: that is born with it
+    was_epoch: int
+    losses: int  # to add
 
 
 class Event(Struct, gc=False):
@@ -258,9 +261,10 @@ def set_reasons(conn: Conn, reasons: Sequence[tuple[int, int, int, str]]) -> Non
 
 
 def insert_dispatches(conn: Conn, dispatches: Sequence[Dispatch]) -> None:
-    epochs, run_keys, tasks, maps, tries, classes, priorities, queues, holds, slots, avoid, events, details = zip(
-        *map(astuple, dispatches), strict=True
-    )
+    (
+        epochs, run_keys, tasks, maps, tries, classes, priorities, queues, holds, slots, avoid, events, details,
+        was_states, was_epochs, losses,
+    ) = zip(*map(astuple, dispatches), strict=True)  # fmt: skip
     params = {
         "epochs": numbers(epochs),
         "run_keys": numbers(run_keys),
@@ -275,6 +279,10 @@ def insert_dispatches(conn: Conn, dispatches: Sequence[Dispatch]) -> None:
         "avoid": numbers(avoid),
         "events": words(events),
         "details": texts(details),
+        "was_states": instants(was_states),
+        "was_epochs": numbers(was_epochs),
+        "losses": numbers(losses),
+        "expected": sum(1 for state in was_states if state is not None),
     }
     execute(conn, "tasks/insert_dispatches", params)
 

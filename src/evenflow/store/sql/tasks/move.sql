@@ -1,6 +1,6 @@
 -- Compare-and-set on (state, epoch), and the last move of each for its history. Every row must be hit: the caller holds the run's lock, so
--- a miss is a bug and rolls back. A new dispatch begins with clean times and no reason, but a try that has been deferred began when it began. The
--- end of a try says when it began better than its start did.
+-- a miss is a bug and rolls back. What is queued moves with its dispatch (tasks/insert_dispatches). The end of a try says when it began better
+-- than its start did.
 with given as materialized (
     select *
     from unnest(%(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[], %(was_states)s::task_state[], %(was_epochs)s::bigint[],
@@ -13,12 +13,8 @@ with given as materialized (
 ), moved as (
     update task_instance t
     set state = c.state, epoch = c.epoch, try_number = c.try_number, losses = t.losses + c.losses,
-        queued_at = case when c.state = 'queued' and c.epoch <> c.was_epoch then now() else t.queued_at end,
-        started_at = case when c.state <> 'queued' then coalesce(case when c.ended_at is not null then c.started_at end, t.started_at, c.started_at) when t.started_at is not null then (
-            select f.began_at from deferral f where f.run_key = c.run_key and f.task_index = c.task_index and f.map_index = c.map_index
-        ) end,
-        ended_at = case when c.state = 'queued' then null else coalesce(c.ended_at, case when c.was_state = 'deferred' then now() end, t.ended_at) end,
-        reason = case when c.state = 'queued' then null else t.reason end
+        started_at = coalesce(case when c.ended_at is not null then c.started_at end, t.started_at, c.started_at),
+        ended_at = coalesce(c.ended_at, case when c.was_state = 'deferred' then now() end, t.ended_at)
     from given c
     where t.run_key = c.run_key and t.task_index = c.task_index and t.map_index = c.map_index
       and t.state = c.was_state and t.epoch = c.was_epoch
