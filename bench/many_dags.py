@@ -26,7 +26,7 @@ FIGURES = ("tasks_per_s", "cpu_s_per_task", "cpu_s", "buffers_per_start", "wal_b
 
 def run(*, runs: int, schedulers: int, dsn: str | None) -> Iterator[dict[str, Any]]:
     with serve(dsn) as server:
-        few = Bench(server, CASE, _chains(FEW, AT_ONCE // FEW), schedulers, "few")
+        few = Bench(server, CASE, _chains(FEW, AT_ONCE // FEW), schedulers, database="few")
         try:
             many = Bench(server, CASE, _chains(1, AT_ONCE), schedulers)
             try:
@@ -37,9 +37,9 @@ def run(*, runs: int, schedulers: int, dsn: str | None) -> Iterator[dict[str, An
                     many.runs = {f"{GROUP}_{n:03}": 1 for n in range(first, first + AT_ONCE)}
                     yield _beside(few.run(repeat), many.run(repeat), repeat < ROUNDS)
             finally:
-                many.crew.stop()
+                many.stop()
         finally:
-            few.crew.stop()
+            few.stop()
 
 
 def _chains(dags: int, runs: int) -> Shape:

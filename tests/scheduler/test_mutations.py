@@ -165,9 +165,9 @@ def test_a_hold_that_is_not_taken(world: World, monkeypatch: Patch) -> None:
     """Neither counted nor written: both sides agree, and both are wrong."""
     add = Starts.add
 
-    def forget(self: Starts, place: Any, lane: Lane, *args: Any) -> None:
+    def forget(self: Starts, place: Any, lane: Lane, *args: Any, **kw: Any) -> None:
         all_of_them, lane.locals = lane.locals, lane.locals[:-1]
-        add(self, place, lane, *args)
+        add(self, place, lane, *args, **kw)
         lane.locals = all_of_them
 
     monkeypatch.setattr(Starts, "add", forget)
@@ -177,8 +177,8 @@ def test_a_hold_that_is_not_taken(world: World, monkeypatch: Patch) -> None:
 def test_a_hold_that_is_not_counted(world: World, monkeypatch: Patch) -> None:
     add = Starts.add
 
-    def uncount(self: Starts, *args: Any) -> None:
-        add(self, *args)
+    def uncount(self: Starts, *args: Any, **kw: Any) -> None:
+        add(self, *args, **kw)
         self.used.popitem()
 
     monkeypatch.setattr(Starts, "add", uncount)
