@@ -129,13 +129,7 @@ def advance(
             swap(facts, ledgers, starts) if turn.fast_follow else leave(facts, ledgers, starts)
         again |= bool(messages.unsettled) or (lead and bool(messages.stops or messages.calls))
         reached(KillPoint.TURN_SELECTED)
-        ledgers.write()
-        again |= tell(facts, ledgers.moves, messages, watches=turn.watches)
-        if run_moves.ended:
-            run_moves.write_ends(conn)
-            pause_failing(facts, run_moves)
-            if lead:
-                runs.delete_limits(conn, [run_key for run_key, _, _ in run_moves.ended])
+        again |= _write(facts, ledgers, watches=turn.watches, lead=lead)
         reached(KillPoint.TURN_WRITTEN)
         commit(conn)
         wake(conn, _wakes(ledgers, rest_is_left=turn.fast_follow and not lead, lead=lead))
@@ -147,6 +141,18 @@ def advance(
     return TurnOutcome(
         lead, selects, again, reports, stale, moved, starts, found, contended, directly, ordinary, due.all()[0][0] if due else None
     )
+
+
+def _write(facts: Facts, ledgers: Ledgers, *, watches: bool, lead: bool) -> bool:
+    """Everything that was decided. Whether there may be more to do at once."""
+    ledgers.write()
+    again = tell(facts, ledgers.moves, ledgers.messages, watches=watches)
+    if ended := ledgers.run_moves.ended:
+        ledgers.run_moves.write_ends(facts.conn)
+        pause_failing(facts, ledgers.run_moves)
+        if lead:
+            runs.delete_limits(facts.conn, [run_key for run_key, _, _ in ended])
+    return again
 
 
 def _wakes(ledgers: Ledgers, *, rest_is_left: bool, lead: bool) -> set[str]:
