@@ -34,8 +34,8 @@ import report_storm
 import resumes
 import sustain
 import turn_dags
-from server import slow_commits
 from shapes import SHAPES
+from slow_disk import slow_commits
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -18,9 +18,6 @@ from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.embedded.account import Account
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.db.migrate import migrate
-from tests.chaos.clock import compile_library
-
-SLOW_DISK = Path(__file__).with_name("slow_disk.c")
 
 
 class Server(Protocol):
@@ -93,22 +90,6 @@ def preloaded(environment: Mapping[str, str]) -> Iterator[None]:
 
     with patch.object(Account, "run_as", run_as):
         yield
-
-
-@contextmanager
-def slow_commits(extra_ms: float) -> Iterator[None]:
-    """Of an embedded server that is started meanwhile each flush to disk takes so much longer."""
-    if not extra_ms:
-        yield
-        return
-    with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as directory:
-        folder = Path(directory)
-        folder.chmod(0o755)
-        library = compile_library(SLOW_DISK, folder)
-        if library is None:
-            raise SystemExit("--commit-ms makes the disk of the server slower, for which it needs a C compiler.")
-        with preloaded({"LD_PRELOAD": str(library), "BENCH_SYNC_US": str(round(extra_ms * 1000))}):
-            yield
 
 
 def open_connection(url: str, name: str, *, generic_plans: bool = False) -> psycopg.Connection[Any]:
