@@ -73,6 +73,7 @@ class Sequential:
             "lease_s": LEASE_S,
             "since": "{}",
             "looks": False,
+            "newest_run": 0,
         }
         rows = execute(self.worker, "dispatch/claim", params).fetchall()
         return [Try(*row[6:10]) for row in rows if row[6] is not None]

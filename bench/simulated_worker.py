@@ -73,7 +73,7 @@ class SimulatedWorker:
         listener = AsyncListener(self._url, [DISPATCH], lambda _: self._wake.set(), lambda _: None, name="simulated worker")
         await listener.start()
         print("ready", flush=True)
-        key, beat = 0, time.monotonic()
+        key, beat, known = 0, time.monotonic(), dispatch.KnownRuns()
         while True:
             self._wake.clear()
             claimed = 0
@@ -81,7 +81,14 @@ class SimulatedWorker:
                 key += 1
                 slots = min(BATCH, SLOTS - len(self._running))
                 answer = await dispatch.claim(
-                    conn, service_id=worker, claim_key=str(key), slots=slots, resumes=slots, queues=["default"], lease_s=60
+                    conn,
+                    service_id=worker,
+                    claim_key=str(key),
+                    slots=slots,
+                    resumes=slots,
+                    queues=["default"],
+                    lease_s=60,
+                    known=known,
                 )
                 claimed = len(answer.tries)
                 self._begin(answer.tries)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,6 +12,7 @@ from evenflow.api import long_poll
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused
 from evenflow.store.db.notify import DISPATCH
+from evenflow.store.serving import dispatch
 from evenflow.wire import messages as m
 from tests.api.world import World, new_worker
 from tests.waiting import until
@@ -386,3 +388,38 @@ async def test_a_resume_that_is_over_by_now_does_not_begin_anew(client: Executio
     fill(world, resumes=2, starts=0)
     world.conn.execute("delete from deferral where map_index = 100")
     assert [a.epoch for a in (await client.claim(claim(worker))).assignments] == [102]
+
+
+async def test_what_is_known_of_a_run_is_what_another_worker_hears(client: ExecutionClient, worker: int, world: World) -> None:
+    """Its first try, a later one, one of an older run that nobody has claimed of, and of one with more than is kept."""
+    version = world.add_dag()
+    older = world.run(version, params={"day": "1"})
+    large = world.run(version, params={"text": "x" * 10_000})
+    newest = world.run(version, params={"day": "3"}, data_interval_start=datetime(2026, 3, 3, tzinfo=UTC))
+
+    async def hears_of(*runs: int) -> list[m.Assignment]:
+        for run in runs:
+            epochs.append(len(epochs) + 1)
+            world.dispatch(run, epochs[-1])
+        return sorted((await client.claim(claim(worker, f"k{epochs}"))).assignments, key=lambda a: a.epoch)
+
+    epochs: list[int] = []
+    (first,) = await hears_of(newest)
+    again = await hears_of(newest, older, large, newest, older, large)
+    told = [(a.run_id, a.params, a.run_after, a.logical_date, a.data_interval_start) for a in again]
+    assert told[0] == told[3] == (first.run_id, {"day": "3"}, first.run_after, first.logical_date, "2026-03-03T00:00:00+00:00")
+    assert told[1] == told[4]
+    assert told[2] == told[5]
+    assert [run_id for run_id, *_ in told[:3]] == ["r3", "r1", "r2"]
+    assert [params for _, params, *_ in told[1:3]] == [{"day": "1"}, {"text": "x" * 10_000}]
+
+
+def test_what_is_known_of_runs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "RUNS_KNOWN", 2)
+    known = dispatch.KnownRuns()
+    for run_key in (1, 2, 3):
+        known.add(run_key, (9, "d", f"r{run_key}", "manual", {}, None, None, None, None))
+    assert [known.get(run_key) is not None for run_key in (1, 2, 3)] == [False, True, True]
+    known.add(4, (9, "d", "r4", "manual", {"text": "x" * 10_000}, None, None, None, None))
+    assert known.get(4) is None
+    assert known.newest == 4

@@ -51,13 +51,14 @@ def fill(db: psycopg.Connection[Any], *, waiting: int) -> World:
 
 
 TYPES = {  # of what each statement binds, in the order of its arguments here
-    "dispatch/claim": "bigint, text, int, int, text[], float8, jsonb, bool",
+    "dispatch/claim": "bigint, text, int, int, text[], float8, jsonb, bool, bigint",
     "dispatch/compare_listed": "bigint, bigint[], float8, float8",
     "dispatch/find_current": "bigint[], bigint[], int[], int[]",
     "dispatch/find_waiting": "text[], jsonb",
     "dispatch/insert_reports": "json",
     "dispatch/mark_started": "bigint, bigint[]",
     "dispatch/read_claimed": "bigint, bigint[]",
+    "dispatch/read_runs": "bigint[]",
     "dispatch/read_kills": "bigint[]",
     "services/beat": "bigint, text, text, jsonb",
 }
@@ -74,6 +75,7 @@ def claim(*queues: str, slots: int = 50, resumes: int = 55) -> dict[str, object]
         "lease_s": 15.0,
         "since": "{}",
         "looks": True,
+        "newest_run": 0,
     }
 
 
@@ -88,6 +90,7 @@ HOT = {  # what each try needs of the API: its arguments, and most rows that it 
     "dispatch/find_waiting": ({"queues": ["default", "big", "none"], "since": "{}"}, 6),
     "dispatch/mark_started": ({"service_id": 1, "epochs": [20, 40]}, 6),
     "dispatch/read_claimed": ({"service_id": 1, "epochs": [20, 40]}, 4),
+    "dispatch/read_runs": ({"run_keys": [20, 40]}, 2),
 }
 
 

@@ -110,6 +110,7 @@ def test_claims(stored: Iterator[Stored]) -> None:
                         "lease_s": LEASE_S,
                         "since": "{}",
                         "looks": False,
+                        "newest_run": 0,
                     }
                     cursor = execute(state.conn, "dispatch/claim", params)
                     assert cursor.description is not None

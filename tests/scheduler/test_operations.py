@@ -222,6 +222,7 @@ class ClaimsMeanwhile:
             "lease_s": 600,
             "since": "{}",
             "looks": False,
+            "newest_run": 0,
         }
         with connect(self._url, name="api") as conn:
             return [row[6] for row in execute(conn, "dispatch/claim", params) if row[6] is not None]

@@ -83,6 +83,7 @@ class World(Shared):
             "lease_s": 86_400,  # it sends no beats, and a test may take longer than a lease where others need the processor
             "since": "{}",
             "looks": False,
+            "newest_run": 0,
         }
         execute(self.conn, "dispatch/claim", {**params, "resumes": slots if resumes is None else resumes, "queues": list(queues)})
         return [

@@ -298,6 +298,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
             "queues": ["default"],
             "since": "{}",
             "looks": True,
+            "newest_run": 0,
         },
         "xcom/carry": {"run_keys": run_keys, "tasks": zeros, "maps": [-1] * N, "were": run_keys, "epochs": run_keys},
         "dispatch/insert_reports": {"reports": json.dumps(report)},

@@ -42,6 +42,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
     def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter) -> None:
         super().__init__(pool, ClaimAnswer)
         self._versions, self._tokens, self._vault, self._meter = versions, tokens, vault, meter
+        self._known = dispatch.KnownRuns()
         self._limited: set[int] = set()  # workers that are given less than they ask for: their empty claims prove nothing
 
     def _concerns(self, news: set[str], claim: Claim) -> bool:
@@ -82,6 +83,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
             resumes=min(_resumes(claim), CLAIM_SLOTS),
             queues=dict.fromkeys(claim.queues),
             lease_s=LEASE_S,
+            known=self._known,
         )
         (self._limited.add if result.limited else self._limited.discard)(claim.service_id)
         match result.worker_state:

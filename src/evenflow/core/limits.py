@@ -48,6 +48,8 @@ RUNS_PER_TURN = 200  # runs whose reports one transaction applies: bounds its lo
 REPORTS_SEEN = 4_000  # of which the runs of one transaction are found: what three other schedulers hold is no obstacle
 REPORTS_PER_TURN = 1_000  # about 40 ms of work, so that nothing waits long for the next transaction
 LOOK_BACK_S = 0.1  # how often a connection asks from where on its claims may look: what was given out since is passed over
+RUNS_KNOWN = 8_192  # of what never changes, each process that gives out tries: most tries are of runs that had one before
+RUN_PARAMS_KNOWN = 4 * 2**10  # bytes of JSON; a run that has more is read again, so that all of them are 32 MB at most
 INSTANTS_SEEN = 1_000  # moments of due timers, each of one run, about 5 ms: what a run sets in as many transactions hides no other
 TIMERS_PER_TURN = (
     500  # due timers that one transaction applies, shared by their runs: about 80 ms of work, for those of waiting tasks cost most

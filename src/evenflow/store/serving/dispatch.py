@@ -9,9 +9,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
+import msgspec
 from psycopg.rows import args_row
 
-from evenflow.core.limits import LOOK_BACK_S
+from evenflow.core.limits import LOOK_BACK_S, RUN_PARAMS_KNOWN, RUNS_KNOWN
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import Conn
 from evenflow.store.db.failures import BAD_VALUE, not_storable
@@ -73,6 +74,8 @@ class ClaimedTry(NamedTuple):
     task_index: int
     map_index: int
     try_number: int
+    map_length: int | None
+    dispatch_class: int
     version_key: int
     dag_id: str
     run_id: str
@@ -82,9 +85,30 @@ class ClaimedTry(NamedTuple):
     logical_date: datetime | None
     data_interval_start: datetime | None
     data_interval_end: datetime | None
-    map_length: int | None
-    dispatch_class: int
     resume: ClaimedResume | None = None  # of class RESUME
+
+
+_OF_TRY = ClaimedTry._fields.index("version_key")  # how many fields are of the try itself; those behind them are of its run
+_PARAMS = ClaimedTry._fields.index("params")
+
+
+class KnownRuns:
+    """What claims have learnt of runs, which never changes. It is good for one server, as are the numbers of runs."""
+
+    def __init__(self) -> None:
+        self.newest = 0
+        self._runs: dict[int, tuple[Any, ...]] = {}
+
+    def add(self, run_key: int, run: tuple[Any, ...]) -> None:
+        self.newest = max(self.newest, run_key)
+        if len(msgspec.json.encode(run[_PARAMS - _OF_TRY])) > RUN_PARAMS_KNOWN:
+            return
+        self._runs[run_key] = run
+        if len(self._runs) > RUNS_KNOWN:
+            del self._runs[next(iter(self._runs))]
+
+    def get(self, run_key: int) -> tuple[Any, ...] | None:
+        return self._runs.get(run_key)
 
 
 class ClaimResult(NamedTuple):
@@ -110,11 +134,21 @@ class RunNames(NamedTuple):
 
 
 async def claim(
-    conn: Conn, *, service_id: int, claim_key: str, slots: int, resumes: int, queues: Collection[str], lease_s: float
+    conn: Conn,
+    *,
+    service_id: int,
+    claim_key: str,
+    slots: int,
+    resumes: int,
+    queues: Collection[str],
+    lease_s: float,
+    known: KnownRuns | None = None,
 ) -> ClaimResult:
-    """Tries for this worker in one statement, and what comes with resumes in a second one: up to ``resumes`` of these, and of first
-    starts up to ``slots`` less these. The same ``claim_key`` again returns the same tries.
+    """Tries for this worker in one statement: up to ``resumes`` resumes, and of first starts up to ``slots`` less these. What comes
+    with resumes is read in a second one, and in a third what is to be known of old runs that are not ``known``. The same
+    ``claim_key`` again returns the same tries.
     """
+    known = known or KnownRuns()
     names = {
         "service_id": service_id,
         "claim_key": claim_key,
@@ -122,6 +156,7 @@ async def claim(
         "resumes": resumes,
         "queues": list(queues),
         "lease_s": lease_s,
+        "newest_run": known.newest,
     }
     names |= _looks.of(conn)
     for _ in ("a look", "a second one that sees what beat the first"):
@@ -134,8 +169,30 @@ async def claim(
         taken = [row[5:] for row in rows if row[5] is not None]
         if taken or not beaten:
             break
-    tries = await _with_resumes(conn, [ClaimedTry(*row[1:]) for row in taken])
+    tries = await _with_resumes(conn, await _with_runs(conn, [row[1:] for row in taken], known))
     return ClaimResult(state, limited, kill, tries, [row[0] for row in taken])
+
+
+async def _with_runs(conn: Conn, rows: Sequence[tuple[Any, ...]], known: KnownRuns) -> list[ClaimedTry]:
+    """``rows`` have the fields of the run if it is new. Those of a run that has been deleted since are over."""
+    missing = set()
+    for row in rows:
+        if row[_OF_TRY] is not None:
+            known.add(row[1], row[_OF_TRY:])
+        elif known.get(row[1]) is None:
+            missing.add(row[1])
+    found = {}
+    if missing:
+        cursor = await conn.execute(sql("dispatch/read_runs"), {"run_keys": numbers(missing)}, prepare=True)
+        found = {run_key: tuple(run) for run_key, *run in await cursor.fetchall()}
+        for run_key, run in found.items():
+            known.add(run_key, run)
+    tries = []
+    for row in rows:
+        own = row[_OF_TRY:] if row[_OF_TRY] is not None else known.get(row[1]) or found.get(row[1])
+        if own is not None:
+            tries.append(ClaimedTry(*row[:_OF_TRY], *own))
+    return tries
 
 
 async def read_tries(conn: Conn, *, service_id: int, epochs: Collection[int]) -> list[ClaimedTry]:

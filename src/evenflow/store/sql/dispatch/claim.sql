@@ -7,7 +7,8 @@
 -- frozen; "limited" says so. In each place, a class of a queue, tries of transactions before "since" are not looked for: they were given out or have
 -- ended, and yet each look would pass over them while anybody's snapshot is older; the index has the number behind the priority, so they are
 -- skipped without a look at the table. Now and then ("looks") the answer says from which transactions on the next looks are to be, for which it looks at the first
--- of each priority that waits; a place with very many of those keeps what it had.
+-- of each priority that waits; a place with very many of those keeps what it had. What never changes of a run is answered of those behind
+-- the newest that the asker knows.
 with recursive place as materialized (
     select q.queue, c.class, c.class || q.queue as name, coalesce((%(since)s::jsonb ->> (c.class || q.queue))::xid8, '0') as since
     from unnest(%(queues)s::text[]) as q (queue)
@@ -84,11 +85,11 @@ select s.state, exists (select from chosen) and not exists (select from worker) 
         from (select name, case when max(n) = 100 then max(since) else look_from(min(xact)) end as since from first_one group by name) as n)::text as since,
        array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
        extract(epoch from d.claimed_at - d.created_at)::float8 as waited_s,
-       d.epoch, d.run_key, d.task_index, d.map_index, d.try_number, r.version_key, r.dag_id, r.run_id, r.run_type, r.params, r.run_after,
-       r.logical_date, r.data_interval_start, r.data_interval_end, m.length, d.class
+       d.epoch, d.run_key, d.task_index, d.map_index, d.try_number, m.length, d.class, r.version_key, r.dag_id, r.run_id, r.run_type, r.params,
+       r.run_after, r.logical_date, r.data_interval_start, r.data_interval_end
 from service s
 left join mine d on true
-left join lateral (select * from dag_run where dag_run.run_key = d.run_key offset 0) as r on true
+left join lateral (select * from dag_run where dag_run.run_key = d.run_key and d.run_key > %(newest_run)s offset 0) as r on true
 left join lateral (
     select length from mapped_task
     where mapped_task.run_key = d.run_key and mapped_task.task_index = d.task_index and d.map_index >= 0
