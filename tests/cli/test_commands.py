@@ -317,3 +317,34 @@ def test_a_home_that_cannot_be_used(evenflow: Evenflow, place: str, command: tup
 
 def test_the_port_of_up_is_told(evenflow: Evenflow) -> None:
     assert "8974 by default" in evenflow("up", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("rn", 'Unknown command "rn". Did you mean "run"?'),
+        ("pools create small 1", 'Did you mean "set"?'),
+        ("variables get colour", 'Did you mean "show"?'),
+        ("connections add db", 'Did you mean "set"?'),
+        ("dags list-import-errors", 'Did you mean "list"?'),
+        ("why weather", "TASK_ID is missing."),
+        ("pools set small many", "SLOTS is a whole number, not 'many'."),
+        ("up --port http", "--port is a whole number, not 'http'."),
+        (
+            "backfill create d --from monday --to 2026-01-31",
+            "--from is a date, such as 2026-01-31 or 2026-01-31T06:00, not 'monday'.",
+        ),
+        ("backfill create d --form 2026-01-01 --to 2026-01-31", "Did you mean --from instead of --form?"),
+        ("runs list --state faild", 'Did you mean "failed"?'),
+        ("up --prot 3", "Unknown option: --prot. Did you mean --port?"),
+    ],
+)
+def test_wrong_usage_says_what_to_type(typed: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """On one line, however long; its end is a command that there is."""
+    assert run(typed.split()) == ExitCode.USAGE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("Error: ")
+    assert said in line
+    *command, option = line.partition(", type: ")[2].split()
+    assert (command[0], option) == ("evenflow", "--help")
+    assert run([*command[1:], option]) == ExitCode.OK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -54,6 +54,16 @@ def test_fields_are_plain_values_and_no_secrets(fact: Observable) -> None:
     assert not {word for name in fact.fields for word in name.split("_")} & SECRETS
     assert not set(fact.fields) & OTHER_KEYS
     assert fact.sentence or (fact.level is LogLevel.SILENT and fact.counts)
+
+
+def test_a_field_has_one_type_wherever_it_stands() -> None:
+    """So what keeps logs can have a column for it."""
+    kinds: dict[str, set[str]] = defaultdict(set)
+    for fact in DECLARED:
+        for name, kind in fact.fields.items():
+            kinds[name].add(kind)
+    kinds.pop(TRACE)
+    assert {name: several for name, several in kinds.items() if len(several) > 1} == {}
 
 
 def test_sentences_are_told_apart() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError, Parameter, UnknownCommandError
 
 from evenflow.cli.commands import COMMANDS
 from evenflow.cli.input.questions import Declined
@@ -13,11 +15,15 @@ from evenflow.cli.output.terminal import errors
 from evenflow.errors import EvenflowError
 from evenflow.runtime.exits import ExitCode, debugging, exit_code, unusable_home
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
 _EPILOGUE = """\
 Exit codes: 0 fine, 1 the run failed or the audit found something, 2 wrong usage or bad input,
 3 something that is needed cannot be reached.
 Data commands take `--json`. `EVENFLOW_DEBUG=1` shows tracebacks."""
 
+_KINDS = {int: "a whole number", float: "a number", datetime: "a date, such as 2026-01-31 or 2026-01-31T06:00"}
 _NAMES = frozenset(name for name, *_ in COMMANDS)
 
 
@@ -43,8 +49,9 @@ def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
     app = build_app(arguments[0] if arguments else "")
     try:
-        result = app(arguments, exit_on_error=False, print_error=True, result_action="return_value")
-    except CycloptsError:
+        result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        errors.print(_wrong_usage(error), soft_wrap=True)
         return ExitCode.USAGE
     except Declined:
         print("Nothing was done.")
@@ -62,6 +69,24 @@ def run(arguments: Sequence[str]) -> int:
     else:
         return result if isinstance(result, int) else ExitCode.OK
     return ExitCode.OK
+
+
+def _wrong_usage(error: CycloptsError) -> Text:
+    """On one line, as other errors are. Its last sentence is the command that tells more."""
+    from rich.text import Text
+
+    typed = " ".join(("evenflow", *(error.command_chain or ())))
+    more = "all commands" if isinstance(error, UnknownCommandError) else "what it takes"
+    return Text.assemble(("Error: ", "bold red"), _what_is_wrong(error), f" To see {more}, type: {typed} --help")
+
+
+def _what_is_wrong(error: CycloptsError) -> str | Text:
+    name = "" if error.argument is None else error.argument.name
+    if isinstance(error, CoercionError) and error.token is not None and error.target_type in _KINDS:
+        return f"{error.token.keyword or name} is {_KINDS[error.target_type]}, not {error.token.value!r}."
+    if type(error) is MissingArgumentError and not name.startswith("-"):
+        return f"{name} is missing."
+    return error.__rich__()
 
 
 def _explain(error: EvenflowError) -> int:

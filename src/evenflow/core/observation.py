@@ -35,7 +35,7 @@ class LogLevel(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observable:
-    """``observer`` is the package that declares it, whose logger tells it."""
+    """A fact, as it is declared. ``observer`` is the package that declares it, whose logger tells it."""
 
     observer: str
     name: str
@@ -66,7 +66,7 @@ class Observation:
         return " ".join([f"{self.fact.sentence}{reason}", *(f"{name}={_quoted(value)}" for name, value in fields.items())])
 
     def count(self, meter: Meter) -> None:
-        """In the metrics that the fact names."""
+        """Counts in the metrics that the fact names."""
         for metric, amount, labels in self.fact.counts:
             by = 1.0 if amount is None else float(self.values[amount])  # type: ignore[arg-type]
             told = meter.observe if metric.kind is MetricKind.HISTOGRAM else meter.count

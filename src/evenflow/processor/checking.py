@@ -105,8 +105,8 @@ def _of_one(file: CheckedFile, parsed: Parsed) -> Iterable[Diagnostic]:
         for each in found:
             yield Diagnostic(file.path, each.line, "error", str(each), parsed.error)
     elif parsed.error is not None:
-        message = parsed.summary or parsed.error.strip()
-        message = message.removeprefix(f"{file.file}, line {parsed.error_line}: ").removesuffix(f" (line {parsed.error_line})")
+        line, message = parsed.error_line, parsed.error_in_short
+        message = message.removeprefix(f"{file.file}, line {line}: ").removesuffix(f" (line {line})")
         yield Diagnostic(file.path, parsed.error_line, "error", message + _excerpt(parsed), parsed.error)
     elif not parsed.specs and not any(NEVER_CALLED in warning for warning in parsed.warnings):
         yield Diagnostic(file.path, None, "warning", "It defines no DAG. If that is meant, name it in .evenflowignore.")

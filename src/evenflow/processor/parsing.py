@@ -48,6 +48,11 @@ class Parsed:
     error_line: int | None = None
     warnings: list[str] = field(default_factory=list)  # each with its place
 
+    @property
+    def error_in_short(self) -> str:
+        """For a line of a log or of a list: the summary of an exception, else all that is known."""
+        return self.summary or (self.error or "").strip()
+
 
 class _Answer(msgspec.Struct):
     tell: Literal["parsed", "failed"]

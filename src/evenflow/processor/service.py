@@ -175,7 +175,11 @@ class ProcessorService(FleetService):
             refused = await deliver(self._client, leased, parsed, root, revision, waits=pulse.beat)
             reached(KillPoint.FILE_DELIVERED)
             dags = max(0, len(parsed.specs) - refused)  # what is refused can be the file
-            observe(seen.file_loaded(leased.bundle, leased.file, dags, round(parsed.seconds, 3), bool(parsed.error)))
+            seconds = round(parsed.seconds, 3)
+            if parsed.error is None:
+                observe(seen.file_loaded(leased.bundle, leased.file, dags, seconds))
+            else:
+                observe(seen.file_broken(leased.bundle, leased.file, seconds, parsed.error_in_short))
             for warning in parsed.warnings:
                 observe(seen.file_warned(leased.bundle, warning))
         finally:

@@ -47,12 +47,12 @@ class TaskNode(Node):
 
     @property
     def is_mapped(self) -> bool:
-        """Whether it has instances."""
+        """Whether it has an instance for each element of something, and not just one."""
         return self.mapped_group is not None
 
     def index_seen(self, source: TaskNode, map_index: int) -> int | None:
-        """The instance of ``source`` whose results the instance ``map_index`` of this task sees: the same one inside a mapped
-        group, elsewhere None for all of a task that has instances.
+        """The index of the instance of ``source`` whose results the instance ``map_index`` of this task sees. In the same mapped
+        group that is its own index; of any other mapped task it sees all instances, which is None.
         """
         if not source.is_mapped:
             return UNMAPPED

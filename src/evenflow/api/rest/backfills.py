@@ -74,7 +74,10 @@ async def _planned(conn: Conn, spec: DagSpec, request: BackfillRequest) -> list[
     """The runs in their order, each with the reason why it is passed over, if it is."""
     if spec.schedule.kind not in TICKING:
         raise Refused(
-            422, "bad_value", f"The schedule of the DAG {spec.dag_id!r} ({describe(spec.schedule) or 'by hand'}) names no times."
+            422,
+            "bad_value",
+            f"The schedule of the DAG {spec.dag_id!r} ({describe(spec.schedule) or 'by hand'}) names no times, so it has no past "
+            f"dates. Run it for one with: evenflow runs trigger {spec.dag_id} --logical-date DATE",
         )
     runs = await asyncio.to_thread(_past_runs, spec, request)  # a hundred expressions have as many dates to be found each time
     if len(runs) > BACKFILL_RUNS:

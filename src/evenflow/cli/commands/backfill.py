@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter
 
 from evenflow.cli.input.params import Conf, Params, parse_params, refuse_undeclared
-from evenflow.cli.output.replies import Reply, listed, verb
-from evenflow.cli.output.terminal import local_date, print_table, say, state_text
+from evenflow.cli.output.replies import Cell, Reply, listed, print_records, verb
+from evenflow.cli.output.terminal import local_date, say
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE
@@ -123,8 +123,8 @@ def _standing(backfill: rest.backfills.Backfill) -> str:
 
 
 def _print_dates(dates: list[rest.backfills.BackfillDate]) -> None:
-    rows = ((local_date(d.logical_date), d.run_id, state_text(d.state) if d.state else "", d.passed_over) for d in dates)
-    print_table(("logical date", "run", "state", "passed over"), rows, empty="No dates.")
+    whole_dates: dict[str, Cell[rest.backfills.BackfillDate]] = {"logical_date": lambda planned: local_date(planned.logical_date)}
+    print_records(dates, rest.backfills.BackfillDate, cells=whole_dates, empty="No dates.")
 
 
 def _end(text: str) -> datetime:

@@ -28,7 +28,7 @@ for command in (check, versions, diff, sources):
 app.command(trigger, show=False)  # as Airflow calls it; it is `evenflow runs trigger`
 
 
-@verb(app, "list")
+@verb(app, "list", meant=("errors", "list-import-errors"))
 async def list_(
     *,
     retired: Annotated[bool, Parameter(negative=(), help="Also DAGs whose file is gone.")] = False,

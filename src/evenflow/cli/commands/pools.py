@@ -31,7 +31,7 @@ async def list_() -> Reply:
     return listed("pools", page, rest.steering.Pool, empty="No pools.")
 
 
-@verb(app, "set")
+@verb(app, "set", meant=("add", "create"))
 async def set_(
     name: str,
     slots: int,

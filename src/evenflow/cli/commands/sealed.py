@@ -94,7 +94,7 @@ _add_common_verbs(
 )
 
 
-@verb(connections_app, "show")
+@verb(connections_app, "show", meant=("get",))
 async def show_connection(name: str, /, *, reveal: Reveal = False) -> Reply:
     """One connection."""
     async with remote() as client:
@@ -109,7 +109,7 @@ async def show_connection(name: str, /, *, reveal: Reveal = False) -> Reply:
     return Reply(found, tell)
 
 
-@verb(variables_app, "show")
+@verb(variables_app, "show", meant=("get",))
 async def show_variable(name: str, /, *, reveal: Reveal = False) -> Reply:
     """The value of a variable."""
     async with remote() as client:
@@ -117,7 +117,7 @@ async def show_variable(name: str, /, *, reveal: Reveal = False) -> Reply:
     return Reply(found, lambda: say(found.problem or found.value))
 
 
-@verb(connections_app, "set")
+@verb(connections_app, "set", meant=("add", "create"))
 async def set_connection(
     name: str, uri: str | None = None, /, *, file: File = None, dag: Dags = None, description: Description = None
 ) -> Reply:
@@ -139,7 +139,7 @@ async def set_connection(
     return Reply(stored, f"{stored.name} is stored: {stored.uri}")
 
 
-@verb(variables_app, "set")
+@verb(variables_app, "set", meant=("add", "create"))
 async def set_variable(
     name: str, value: str | None = None, /, *, file: File = None, dag: Dags = None, description: Description = None
 ) -> Reply:

@@ -36,8 +36,9 @@ def up(
 ) -> int:
     """Start everything on this machine, in this terminal, until Ctrl-C.
 
-    That is the database (the embedded one, unless EVENFLOW_DATABASE_URL names yours), an API, a scheduler, a processor and the
-    workers. Ctrl-C lets tasks in hand finish, for EVENFLOW_DRAIN_TIMEOUT (30) seconds at most; a second one does not wait.
+    That is the database (the embedded one, unless EVENFLOW_DATABASE_URL names yours), an API, a scheduler, a processor, the
+    workers and a triggerer. Ctrl-C lets tasks in hand finish, for EVENFLOW_DRAIN_TIMEOUT (30) seconds at most; a second one does
+    not wait.
     """
     began = time.monotonic()
     settings = load_settings(dags=dags, workers=workers, slots=slots, api_port=port)

@@ -68,12 +68,12 @@ def replies(command: Command) -> Command:
     return replying
 
 
-def verb(app: App, name: str | None = None) -> Callable[[Command], Command]:
-    """Makes a command of a noun."""
+def verb(app: App, name: str | None = None, *, meant: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+    """Makes a command of a noun. It is what was ``meant`` by words that others have for it."""
 
     def register(command: Command) -> Command:
         replying = replies(command)
-        app.command(replying, name=name)
+        app.command(replying, name=name, synonym=meant)
         return replying
 
     return register

@@ -35,7 +35,7 @@ class BackfillRequest(Request):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.to_date < self.from_date:
-            raise ValueError("to_date is before from_date")
+            raise ValueError("the last date is before the first: exchange them")
         return self
 
 
@@ -44,12 +44,12 @@ class BackfillChange(Request):
 
 
 class BackfillDate(Record):
-    logical_date: datetime
+    logical_date: datetime = Field(title="logical date")
     data_interval_start: datetime
     data_interval_end: datetime
-    passed_over: str | None = Field(description="Why it gets no run of this backfill.")
-    run_id: str | None
-    state: RunWord | None
+    run_id: str | None = Field(title="run")
+    state: RunWord | None = Field(title="state")
+    passed_over: str | None = Field(title="passed over", description="Why it gets no run of this backfill.")
 
 
 class BackfillPlan(Record):
