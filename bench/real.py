@@ -52,11 +52,12 @@ class Evenflow:
 
     def components(self) -> dict[str, list[psutil.Process]]:
         """Process trees by the service that they belong to."""
-        out: dict[str, list[psutil.Process]] = {"up": [psutil.Process(self.process.pid)], "postgres": []}
-        for child in psutil.Process(self.process.pid).children():
-            words = child.cmdline()
-            name = words[words.index("evenflow") + 1] if "evenflow" in words else words[-1]
-            out.setdefault(name, []).extend(measure.tree(child.pid))
+        up = psutil.Process(self.process.pid)
+        templates = up.children()
+        out: dict[str, list[psutil.Process]] = {"up": [up, *templates], "postgres": []}
+        for service in (child for template in templates for child in template.children()):
+            kind = [word for word in service.cmdline() if word][-1]
+            out.setdefault(kind, []).extend(measure.tree(service.pid))
         pid_file = (self.home / "state" / "postgres").resolve() / "data" / "postmaster.pid"
         out["postgres"] = measure.tree(int(pid_file.read_text().split()[0]))
         return out

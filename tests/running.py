@@ -52,9 +52,12 @@ class RunningEvenflow:
         """Runs ``evenflow ARGUMENTS`` beside it."""
         return evenflow(self.home, *arguments, user=self.user)
 
-    def children(self) -> list[psutil.Process]:
-        """The processes of the services."""
-        return psutil.Process(self.process.pid).children()
+    def services(self) -> list[psutil.Process]:
+        """Their processes, which have one parent."""
+        return [service for template in psutil.Process(self.process.pid).children() for service in template.children()]
+
+    def service(self, kind: str) -> psutil.Process:
+        return next(service for service in self.services() if kind in service.cmdline())
 
     def end(self, signum: int = signal.SIGTERM) -> int:
         """The exit code."""

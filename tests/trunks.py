@@ -71,10 +71,16 @@ def _end(trunk: OwnedTrunk) -> None:
 
 
 async def _start(
-    module: str, config: Header, *, env: Mapping[str, str], load_timeout_s: float, memory_limit: int | None = None
+    module: str,
+    config: Header,
+    *,
+    env: Mapping[str, str],
+    load_timeout_s: float,
+    memory_limit: int | None = None,
+    ahead: bool = True,
 ) -> OwnedTemplate:
-    if not module.startswith("evenflow."):
-        return await _really_start(module, config, env=env, load_timeout_s=load_timeout_s, memory_limit=memory_limit)
+    if not module.startswith("evenflow.") or not ahead:
+        return await _really_start(module, config, env=env, load_timeout_s=load_timeout_s, memory_limit=memory_limit, ahead=ahead)
     trunk = LastingTrunk(module, env)
     try:
         return await OwnedTemplate.fork(trunk, config, load_timeout_s=load_timeout_s, memory_limit=memory_limit)

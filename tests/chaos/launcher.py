@@ -64,6 +64,7 @@ def shorten(leases: dict[str, float]) -> None:
 def become(service: dict[str, Any]) -> NoReturn:
     code = 70
     try:
+        importlib.import_module("evenflow.forking.prctl").die_with_parent(signal.SIGKILL)
         os.setsid()
         log = os.open(service["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         os.dup2(log, 1)

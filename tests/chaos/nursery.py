@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evenflow.runtime.lifecycle import PARENT_VARIABLE
-
 LAUNCHER = Path(__file__).with_name("launcher.py")
 READY_WITHIN_S = 60.0
 MESSAGE_BYTES = 65_536
@@ -62,7 +60,7 @@ class Nursery:
         """A service of this kind, which dies with the launcher, and so with this process."""
         request = {
             "kind": kind,
-            "environment": {**environment, PARENT_VARIABLE: str(self._process.pid)},
+            "environment": dict(environment),
             "folder": str(folder),
             "log": str(log),
             "passed": str(passed),

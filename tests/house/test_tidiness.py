@@ -38,6 +38,7 @@ ENTRY_POINTS = {"evenflow", "evenflow.__main__", "evenflow.exceptions", "evenflo
 }
 DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
     "evenflow.contracts.rest": "imports each of its own modules when it is first named",
+    "evenflow.runtime.service_process": "loads ahead what each service of `evenflow up` imports",
     "evenflow.sdk.operators.built_in_triggers": "meets evenflow.triggers only in a task that waits for one of them",
     "evenflow.sdk.loading.installed_modules": "lists what could be imported, and imports none of it",
     "evenflow.sdk.loading.loader": "loads DAG files",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -16,11 +15,33 @@ from evenflow.errors import ServiceFailed
 from evenflow.runtime import child as child_module
 from evenflow.runtime.child import Child, describe_exit
 from evenflow.runtime.service_log import Line
+from evenflow.runtime.service_template import ServiceTemplate
 
 READY = """
 import os, signal, sys, time
 from evenflow.runtime.readiness import Notifier
 def ready(): Notifier(os.environ).send("READY=1")
+"""
+MODULE = """
+import os, sys
+from evenflow.forking.template import serve_template
+
+def run(prepared, job, link):
+    os.environ.update(job["environment"])
+    code = 1
+    try:
+        exec(job["script"], {})
+        code = 0
+    except SystemExit as error:
+        if isinstance(error.code, str):
+            print(error.code)
+        else:
+            code = error.code or 0
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+serve_template(lambda config: None, run)
 """
 
 
@@ -58,16 +79,20 @@ async def paper() -> Paper:
 @pytest.fixture
 async def make(tmp_path: Path, paper: Paper, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[str], Child]]:
     monkeypatch.setattr(child_module, "FIRST_DELAY_S", 0.01)
+    (tmp_path / "scripted.py").write_text(MODULE)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    template = ServiceTemplate(tmp_path, [], "scripted")
     made: list[Child] = []
 
     def build(script: str) -> Child:
-        command = [sys.executable, "-c", READY + script]
-        made.append(Child("helper", command, dict(os.environ), tmp_path / "helper.log", paper))
+        job = {"script": READY + script, "environment": dict(os.environ)}
+        made.append(Child("helper", template, job, tmp_path / "helper.log", paper))
         return made[-1]
 
     yield build
     for child in made:
         await child.end(at_most_s=0)
+    await template.close()
 
 
 async def test_it_is_started_when_it_says_so(make: Callable[[str], Child], paper: Paper, tmp_path: Path) -> None:

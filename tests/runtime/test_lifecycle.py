@@ -6,11 +6,8 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from evenflow.errors import DatabaseUnavailable, SettingsError
@@ -194,31 +191,6 @@ async def test_readiness_is_understood_by_systemd(tmp_path: Path, monkeypatch: p
         os.kill(os.getpid(), signal.SIGTERM)
         assert await hosting == 0
         assert systemd.recv(100) == b"STOPPING=1"
-
-
-def test_a_service_dies_with_the_parent_that_asked_for_it() -> None:
-    child = """if True:
-        import signal
-        from evenflow.runtime.lifecycle import bind_to_parent
-        bind_to_parent()
-        print("bound", flush=True)
-        signal.pause()
-    """
-    parent = f"""if True:
-        import os, subprocess, sys
-        environment = {{**os.environ, "EVENFLOW_PARENT_PID": str(os.getpid())}}
-        print(subprocess.Popen([sys.executable, "-c", {child!r}], env=environment).pid, flush=True)
-        sys.stdin.read()
-    """
-    running = subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    service = psutil.Process(int(running.stdout.readline()))
-    assert running.stdout.readline() == "bound\n"
-    running.kill()
-    running.wait()
-    psutil.wait_procs([service], timeout=5)
-    assert not service.is_running() or service.status() == psutil.STATUS_ZOMBIE
-    running.stdin.close()
-    running.stdout.close()
 
 
 async def test_a_loop_that_ends_by_itself_is_a_failure() -> None:

@@ -205,7 +205,7 @@ def test_a_worker_without_its_api_is_live_and_not_ready(up: RunningEvenflow, ext
     """It is to be left alone: it goes on by itself."""
     status = up.evenflow("status", "--json")
     (address,) = [s["detail"]["metrics"] for s in json.loads(status.stdout)["services"] if s["name"] == extra.name and s["healthy"]]
-    api = next(child for child in up.children() if child.cmdline()[-1] == "api")
+    api = up.service("api")
     os.kill(api.pid, signal.SIGSTOP)
     try:
         wait_until(lambda: get(f"http://{address}/health/ready")[0] == 503)

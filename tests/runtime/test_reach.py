@@ -87,7 +87,7 @@ class Reach:
     found: dict[str, Any]
 
     def service(self, kind: str) -> psutil.Process:
-        return next(child for child in self.up.children() if child.cmdline()[-1] == kind)
+        return self.up.service(kind)
 
     def of(self, pid: int) -> dict[str, Any]:
         return dict(self.found["processes"][str(pid)])

@@ -51,9 +51,11 @@ class TemplateFailed(EvenflowError):
 class OwnedTemplate:
     """Use :meth:`start` or :meth:`fork`. ``children`` counts the living; ``alive``: a child can be forked."""
 
-    def __init__(self, process: OwnedProcess, ours: socket.socket, output: int, memory_limit: int | None) -> None:
+    def __init__(
+        self, process: OwnedProcess, ours: socket.socket, output: int, memory_limit: int | None, *, ahead: bool = True
+    ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._memory_limit = memory_limit
+        self._memory_limit, self._ahead = memory_limit, ahead
         self._process, self._socket, self._output = process, ours, output
         self.pid = process.pid
         self.memory = 0  # bytes that its end gives back, as of when it was ready
@@ -76,9 +78,18 @@ class OwnedTemplate:
 
     @classmethod
     async def start(
-        cls, module: str, config: Header, *, env: Mapping[str, str], load_timeout_s: float, memory_limit: int | None = None
+        cls,
+        module: str,
+        config: Header,
+        *,
+        env: Mapping[str, str],
+        load_timeout_s: float,
+        memory_limit: int | None = None,
+        ahead: bool = True,
     ) -> OwnedTemplate:
-        """``module``, run as a template, ready to fork children with this limit of memory. Raises :class:`TemplateFailed`."""
+        """``module``, run as a template, ready to fork children with this limit of memory, one of them ``ahead`` of its job. Raises
+        :class:`TemplateFailed`.
+        """
         ours, theirs, output, their_output = _ends()
         try:
             process = SpawnedProcess(module, env, theirs, output=their_output)
@@ -89,7 +100,7 @@ class OwnedTemplate:
         finally:
             os.close(theirs)
             os.close(their_output)
-        return await cls(process, ours, output, memory_limit)._prepare(config, load_timeout_s)
+        return await cls(process, ours, output, memory_limit, ahead=ahead)._prepare(config, load_timeout_s)
 
     @classmethod
     async def fork(
@@ -115,7 +126,7 @@ class OwnedTemplate:
             await asyncio.wait(milestones, timeout=load_timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if self._ready.done() and "ready" in self._ready.result():
                 self.memory = self._process.memory()  # before it has a child, with which it would share all
-                self._spare = self._fork()
+                self._spare = self._fork() if self._ahead else None
                 return self
             reason = await self._end_of_load(load_timeout_s)
         except BaseException:
@@ -155,7 +166,7 @@ class OwnedTemplate:
             child.on_return = functools.partial(self._on_return, reuse)
             job = {**job, "returns": reuse.memory}
         child.begin(job, events)
-        if is_fresh:
+        if is_fresh and self._ahead:
             with contextlib.suppress(OSError):  # it is the next one that will need it, and say so
                 self._spare = self._fork()
         return child

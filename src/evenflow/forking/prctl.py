@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 
 from evenflow.forking.census import census
 
@@ -39,6 +40,15 @@ def adopt_orphans() -> None:
 def gain_no_privileges() -> None:
     """What this process executes from now on has no more rights than it has: neither of a file's owner nor of its capabilities."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def show_command(words: Sequence[str]) -> None:
+    """Have ``ps`` show these for this process, as far as there is room: in place of what it was started with."""
+    with open("/proc/self/stat", "rb") as file:
+        start, end = map(int, file.read().rpartition(b")")[2].split()[45:47])
+    room = end - start - 1
+    if start and room > 0:
+        ctypes.memmove(start, b"\0".join(map(os.fsencode, words))[:room].ljust(room + 1, b"\0"), room + 1)
 
 
 def signal_thread(pid: int, thread: int, signum: int) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 from evenflow.errors import ServiceFailed
-from evenflow.runtime.lifecycle import PARENT_VARIABLE, STOP_TIMEOUT_S
+from evenflow.forking.exits import Exit
+from evenflow.forking.frames import Header
+from evenflow.forking.owned_child import OwnedChild
+from evenflow.runtime.lifecycle import STOP_TIMEOUT_S
 from evenflow.runtime.readiness import ReadinessSocket
 from evenflow.runtime.service_log import Line, ServiceLog
+from evenflow.runtime.service_template import ServiceTemplate
 
 START_TIMEOUT_S = 60.0  # imports on a busy machine take a few seconds; beyond a minute something hangs
 FIRST_DELAY_S, MAX_DELAY_S = 0.5, 30.0  # between restarts: at once for an accident, rarely for what dies again and again
@@ -21,7 +24,6 @@ SILENT_S = 30.0  # a service that has not said for so long that it is live hangs
 LOOK_S = 1.0  # how often it is looked whether that is so
 ABORT_S = 2.0  # to say where it hangs, until it is killed
 STEADY_S = 60.0  # a service that lived this long starts with the first delay again
-_READ_BYTES = 64 * 2**10
 
 
 class LogScreen(Protocol):
@@ -34,25 +36,51 @@ class LogScreen(Protocol):
         """A line that a service logged."""
 
 
+class _Life:
+    """Of a service, from its fork to its end. Implements :class:`evenflow.forking.owned_child.ChildEvents`."""
+
+    def __init__(self, name: str, log: ServiceLog, screen: LogScreen) -> None:
+        self._name, self._log, self._screen = name, log, screen
+        self.end: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+        self.process: OwnedChild | None = None
+
+    def started(self, pid: int) -> None: ...
+
+    def frame(self, head: bytes, body: bytes) -> None:
+        raise ValueError("a service says nothing here")
+
+    def output(self, data: bytes) -> None:
+        for line in self._log.feed(data):
+            self._screen.log(self._name, line)
+
+    def exited(self, end: Exit) -> None:
+        self.end.set_result(end)
+
+    def send_signal(self, signum: signal.Signals) -> None:
+        if self.process is not None and not self.end.done():
+            self.process.send_signal(signum)
+
+
 class Child:
-    """``needs`` are children without which this one cannot get ready: begun before they are, its end is no failure."""
+    """Forked from ``template``, to which it is ``job``. ``needs`` are children without which this one cannot get ready:
+    begun before they are, its end is no failure.
+    """
 
     def __init__(
         self,
         name: str,
-        command: Sequence[str],
-        environment: Mapping[str, str],
+        template: ServiceTemplate,
+        job: Header,
         log_file: Path,
         screen: LogScreen,
         needs: Sequence[Child] = (),
     ) -> None:
         self.name = name
         self._needs = needs
-        self._command = command
-        self._environment = environment
+        self._template, self._job = template, job
         self._screen = screen
         self._log = ServiceLog(log_file)
-        self._process: asyncio.subprocess.Process | None = None
+        self._life: _Life | None = None
         self._ending = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._supervisor: asyncio.Task[None] | None = None
@@ -83,7 +111,7 @@ class Child:
         _, late = await asyncio.wait([self._supervisor], timeout=at_most_s)
         if late:
             self._screen.say(f"{self.name} did not stop in time and is killed")
-        self._kill_group()
+        self._signal(signal.SIGKILL)
         await self._supervisor
         self._log.close()
 
@@ -95,7 +123,14 @@ class Child:
         delay, loop = FIRST_DELAY_S, asyncio.get_running_loop()
         while not self._ending.is_set():
             began, has_what_it_needs = loop.time(), all(child.is_ready for child in self._needs)
-            exit_code = await self._run()
+            try:
+                exit_code = await self._run()
+            except ServiceFailed as error:
+                if not self._ready.done():
+                    self._ready.set_exception(error)
+                    return
+                self._screen.say(str(error))
+                exit_code = 1
             if self._ending.is_set():
                 return
             if not self._ready.done() and has_what_it_needs:
@@ -115,25 +150,13 @@ class Child:
         readiness = ReadinessSocket()
         announcing = asyncio.create_task(self._announce(readiness), name=f"await {self.name}")
         watching = asyncio.create_task(self._watch(readiness), name=f"watch {self.name}")
-        output, its_end = os.pipe()
+        life = self._life = _Life(self.name, self._log, self._screen)
         try:
-            # A pipe of our own: with asyncio's, wait() would also wait for whoever else holds the other end.
-            process = self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                env={**self._environment, **readiness.environment, PARENT_VARIABLE: str(os.getpid())},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=its_end,
-                stderr=its_end,
-                start_new_session=True,  # Ctrl-C in the terminal is for the supervisor alone
-            )
-            following = asyncio.create_task(self._follow(output), name=f"follow {self.name}")
-        finally:
-            os.close(its_end)
-        try:
-            exit_code = await process.wait()
-            self._kill_group()
-            await following
-            return exit_code
+            environment = {**self._job["environment"], **readiness.environment}
+            life.process = await self._template.begin({**self._job, "environment": environment}, life)
+            if self._ending.is_set():
+                life.send_signal(signal.SIGTERM)
+            return (await life.end).status
         finally:
             announcing.cancel()
             watching.cancel()
@@ -160,28 +183,12 @@ class Child:
         )
         self._signal(signal.SIGABRT)
         await asyncio.sleep(ABORT_S)
-        self._kill_group()
-
-    async def _follow(self, output: int) -> None:
-        reader = asyncio.StreamReader()
-        pipe = os.fdopen(output, "rb", buffering=0)
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-        try:
-            while data := await reader.read(_READ_BYTES):
-                for line in self._log.feed(data):
-                    self._screen.log(self.name, line)
-        finally:
-            transport.close()
+        self._signal(signal.SIGKILL)
 
     def _signal(self, signum: signal.Signals) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._process.send_signal(signum)
-
-    def _kill_group(self) -> None:
-        """Whatever the service started in its session and left behind goes with it."""
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+        """SIGKILL is for all that it has started."""
+        if self._life is not None:
+            self._life.send_signal(signum)
 
 
 def describe_exit(code: int) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from evenflow.errors import DatabaseSetBack, EvenflowError
-from evenflow.forking.prctl import die_with_parent
 from evenflow.runtime import observations as seen
 from evenflow.runtime.readiness import LIVE, READY, STOPPING, Notifier
 from evenflow.telemetry.observing import observe
@@ -17,7 +16,6 @@ from evenflow.telemetry.service import Service
 
 STOP_TIMEOUT_S = 10.0  # stopping waits for nothing but a few short statements and requests
 TELL_S = 3.0  # as beats: a tenth of what is taken for a hang
-PARENT_VARIABLE = "EVENFLOW_PARENT_PID"  # set by a parent that its services must not outlive
 
 
 async def host(
@@ -65,15 +63,6 @@ async def _tell_live(notifier: Notifier, live: Callable[[], bool]) -> None:
         await asyncio.sleep(TELL_S)
         if live():
             notifier.send(LIVE)
-
-
-def bind_to_parent() -> None:
-    """Die when the parent does, if it asked for that. Call it first of all."""
-    parent = os.environ.pop(PARENT_VARIABLE, None)
-    if parent is not None:
-        die_with_parent(signal.SIGKILL)
-        if os.getppid() != int(parent):
-            raise SystemExit(1)
 
 
 async def _until(work: Coroutine[Any, Any, None], end: asyncio.Event) -> bool:

@@ -17,7 +17,8 @@ from evenflow.runtime import presence, tokens
 from evenflow.runtime.child import Child, LogScreen, longest_end
 from evenflow.runtime.database import open_database, reach_database
 from evenflow.runtime.home import prepare_home, write_secret
-from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, command_of
+from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
+from evenflow.runtime.service_template import ServiceTemplate
 from evenflow.runtime.settings import Settings
 from evenflow.runtime.tokens import vault_of
 
@@ -36,6 +37,7 @@ class LocalEvenflow:
         self.operator_token = ""
         self._database_url = ""  # as soon as tokens were given out there
         self._keeping: asyncio.Task[None] | None = None
+        self._template: ServiceTemplate | None = None
         self._maker = f"evenflow up on {socket.gethostname()}: {settings.home}"
 
     async def start(self) -> None:
@@ -47,6 +49,7 @@ class LocalEvenflow:
         settings.tls.for_server()
         prepare_home(settings.home)
         publish = self._contexts.enter_context(presence.claim(settings.home))
+        self._template = ServiceTemplate(settings.home, Kind)
         port = choose_port(settings.api_host, settings.api_port)
         database_url = await self._open_database()
         given = await tokens.create_tokens(
@@ -83,6 +86,8 @@ class LocalEvenflow:
         for kinds in ((Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER), (Kind.SCHEDULER,), (Kind.API,)):
             children = [child for kind in kinds for child in self._children.get(kind, ())]
             await asyncio.gather(*(child.end(at_most_s=longest) for child in children))
+        if self._template is not None:
+            await self._template.close()
         if self._keeping is not None:
             self._keeping.cancel()
         await self._revoke()
@@ -121,7 +126,8 @@ class LocalEvenflow:
     def _child(self, kind: Kind, name: str, port: int, database_url: str, shown: Mapping[str, str]) -> Child:
         given = {"api_url": self.api_url, "api_port": port, "database_url": database_url, "token": shown.get(kind, "")}
         needs = self._children[Kind.API] if kind in RUNS_USER_CODE else []
-        return service_child(kind, self._settings, self._screen, needs, name=name, **given)
+        assert self._template is not None
+        return service_child(kind, self._template, self._settings, self._screen, needs, name=name, **given)
 
 
 def scopes(settings: Settings) -> dict[tokens.Kind, Sequence[str]]:
@@ -141,13 +147,20 @@ def check_folders(settings: Settings) -> None:
 
 
 def service_child(
-    kind: Kind, settings: Settings, screen: LogScreen, needs: Sequence[Child] = (), *, name: str, **given: Any
+    kind: Kind,
+    template: ServiceTemplate,
+    settings: Settings,
+    screen: LogScreen,
+    needs: Sequence[Child] = (),
+    *,
+    name: str,
+    **given: Any,
 ) -> Child:
     """A child that runs this service with these settings, of which ``given`` are its own."""
     environ = {**os.environ, **settings.connection_environment()}
     port = 0 if settings.metrics_port >= 0 else -1  # one port is not enough for all of them
     environment = settings.for_service(name=name, log_format="json", metrics_port=port, **given).environment(kind, environ)
-    return Child(name, command_of(kind), environment, log_file(settings.home, name), screen, needs)
+    return Child(name, template, {"kind": kind, "environment": environment}, log_file(settings.home, name), screen, needs)
 
 
 @contextlib.asynccontextmanager
@@ -165,7 +178,8 @@ async def lent_processor(settings: Settings, api_url: str, screen: LogScreen) ->
             leased=True,
         )
     name = f"processor-{settings.bundle}"
-    child = service_child(Kind.PROCESSOR, settings, screen, name=name, api_url=api_url, token=token.text, database_url="")
+    template = ServiceTemplate(settings.home, [Kind.PROCESSOR])
+    child = service_child(Kind.PROCESSOR, template, settings, screen, name=name, api_url=api_url, token=token.text, database_url="")
     keeping = asyncio.create_task(tokens.keep_tokens(database_url, by=maker, say=screen.say), name="keep tokens")
     try:
         await child.start()
@@ -173,6 +187,7 @@ async def lent_processor(settings: Settings, api_url: str, screen: LogScreen) ->
     finally:
         keeping.cancel()
         await child.end(at_most_s=longest_end(settings.drain_timeout))
+        await template.close()
         with reach_database(settings.own_database_url, settings.home) as database_url:
             await tokens.revoke_tokens(database_url, by=maker)
 

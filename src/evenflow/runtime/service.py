@@ -1,7 +1,7 @@
 """The process of one service: ``python -m evenflow.runtime.service KIND``, with its settings in the environment.
 
-``evenflow up`` starts it, and ``evenflow scheduler | api | processor | worker | triggerer`` become it. It loads no more than the
-service needs: five of these on one machine are common, and what each of them does not load is memory for tasks.
+``evenflow scheduler | api | processor | worker | triggerer`` become it, and load no more than the service needs. What ``evenflow
+up`` forks from :mod:`evenflow.runtime.service_process` is the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from evenflow.runtime import observations as seen
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.exits import ExitCode, exit_code
 from evenflow.runtime.home import prepare_home
-from evenflow.runtime.lifecycle import bind_to_parent, host
+from evenflow.runtime.lifecycle import host
 from evenflow.runtime.logging import configure_logging
 from evenflow.runtime.observing import observed
 from evenflow.runtime.readiness import Notifier
@@ -33,7 +33,6 @@ DATABASE_PAUSE_S = 1.0  # between two looks for a server that is not there yet
 
 def main() -> int:
     prctl.hide()  # its environment has a token, a key or a password
-    bind_to_parent()
     faulthandler.enable()  # SIGABRT: says where every thread is, and ends
     kind = Kind(sys.argv[1])
     settings = ServiceSettings.from_environment(os.environ)
