@@ -205,10 +205,10 @@ def _apply(
     due = inbox.take_timers(facts.conn, run_keys, share=share).all() if turn.timers else []
     timers = [timer for timer in due if not timer.is_void]
     reports = facts.scope.taken = taken.all()
-    facts.catalog.load_versions(facts.conn, (row.version_key for row in locked))
+    versions = facts.catalog.versions(facts.conn, (row.version_key for row in locked))
     cancels = {r.run_key: r for r in reports if r.kind == "cancel"}
     for row in locked:
-        run = Run.of(row, facts.catalog.version(row.version_key))
+        run = Run.of(row, versions[row.version_key])
         run.cancelled = row.cancelled_by is not None or row.run_key in cancels
         run.cancelled_by, run.is_paused = row.cancelled_by, row.is_paused
         run.unfinished, run.disturbed = row.unfinished, row.branched or run.disturbed

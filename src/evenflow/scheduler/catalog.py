@@ -18,8 +18,7 @@ from evenflow.store.scheduling import inbox, runs, selection
 K = TypeVar("K")
 V = TypeVar("V")
 
-VERSIONS = 512  # kept however large they are: above the runs of one transaction
-TASKS = 200_000  # of more versions than that, about 200 MB; 10,000 DAGs of 20 tasks are never read twice
+VERSIONS = 300_000_000  # bytes of versions: enough for 10,000 DAGs of 20 tasks that have some text each
 RUNS = 20_000  # runs whose limit ids are remembered, and limit classes
 BLOCK = 1_000  # as the sequences' increment
 
@@ -33,10 +32,12 @@ class UnreadableVersion(EvenflowError):
 
 
 class Recent(Generic[K, V]):
-    """A mapping that forgets what was not used for longest: what is beyond ``size`` items, while all weigh more than ``weight``."""
+    """A mapping that forgets what was not used for longest while all that it has weighs more than ``most``. What weighs more than
+    that alone is not kept.
+    """
 
-    def __init__(self, size: int, weigh: Callable[[V], int] = lambda _: 1, weight: int = 0) -> None:
-        self._size, self._weigh, self._most = size, weigh, weight
+    def __init__(self, most: int, weigh: Callable[[V], int] = lambda _: 1) -> None:
+        self._most, self._weigh = most, weigh
         self._items: OrderedDict[K, V] = OrderedDict()
         self._weight = 0
 
@@ -51,9 +52,11 @@ class Recent(Generic[K, V]):
 
     def put(self, key: K, value: V) -> V:
         self.drop(key)
+        if (weight := self._weigh(value)) > self._most:
+            return value
         self._items[key] = value
-        self._weight += self._weigh(value)
-        while len(self._items) > self._size and self._weight > self._most:
+        self._weight += weight
+        while self._weight > self._most:
             _, oldest = self._items.popitem(last=False)
             self._weight -= self._weigh(oldest)
         return value
@@ -99,17 +102,24 @@ class TaskPlace:
 
 @dataclass(slots=True)
 class Version:
-    """A DAG version's graph, and the places of its tasks as far as they were asked for."""
+    """A DAG version's graph, and the places of its tasks as far as they were asked for. It takes about ``weight`` bytes."""
 
     graph: Graph
     places: list[TaskPlace | None]
+    weight: int
+
+    @classmethod
+    def of(cls, spec: str) -> Version:
+        """Raises whatever a spec raises that cannot be read. Measured: 640 bytes for a bare task, 2 to 6 for each byte of more."""
+        graph = Graph.of(DagSpec.from_json(spec))
+        return cls(graph, [None] * graph.n, 2_000 + 600 * graph.n + 3 * len(spec))
 
 
 class Catalog:
     """Versions, limit classes, ids of limits, and blocks of fresh numbers. All methods may ask the database on a miss."""
 
     def __init__(self) -> None:
-        self._versions: Recent[int, Version] = Recent(VERSIONS, lambda version: version.graph.n, TASKS)
+        self._versions: Recent[int, Version] = Recent(VERSIONS, lambda version: version.weight)
         self._run_limits: Recent[int, dict[str, int]] = Recent(RUNS)
         self._clears: Recent[int, int] = Recent(RUNS)
         self._limit_classes: Recent[int, LimitClass] = Recent(RUNS)
@@ -119,19 +129,16 @@ class Catalog:
         self.epochs = Numbers("epoch_seq")
         self.lane_ids = Numbers("lane_seq")
 
-    def load_versions(self, conn: Conn, version_keys: Iterable[int]) -> None:
-        """Make :meth:`version` answer for these; at most ``VERSIONS`` of them. Raises :class:`UnreadableVersion`."""
-        missing = {key for key in version_keys if self._versions.get(key) is None}
+    def versions(self, conn: Conn, version_keys: Iterable[int]) -> dict[int, Version]:
+        """By key. Raises :class:`UnreadableVersion`."""
+        wanted = set(version_keys)
+        found = {key: version for key in wanted if (version := self._versions.get(key)) is not None}
+        missing = wanted - found.keys()
         for version_key, spec in runs.read_specs(conn, missing).all() if missing else ():
             try:
-                graph = Graph.of(DagSpec.from_json(spec))
+                found[version_key] = self._versions.put(version_key, Version.of(spec))
             except Exception as error:
                 raise UnreadableVersion(version_key, error) from error
-            self._versions.put(version_key, Version(graph, [None] * graph.n))
-
-    def version(self, version_key: int) -> Version:
-        found = self._versions.get(version_key)
-        assert found is not None, "load_versions comes first"
         return found
 
     def place(self, conn: Conn, version: Version, task_index: int) -> TaskPlace:

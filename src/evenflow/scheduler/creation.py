@@ -44,12 +44,12 @@ def create_runs(facts: Facts, ledgers: Ledgers, found: Rows[runs.QueuedRun]) -> 
     rows = [row for row in rows if row.run_key]
     mine = facts.scope.within(rows)
     queued = [row for row in mine if row.run_key not in facts.runs]  # a run in facts is being cancelled
-    facts.catalog.load_versions(facts.conn, (row.version_key for row in queued))
-    sizes = accumulate(facts.catalog.version(row.version_key).graph.n for row in queued)
+    versions = facts.catalog.versions(facts.conn, (row.version_key for row in queued))
+    sizes = accumulate(versions[row.version_key].graph.n for row in queued)
     taken = queued[: max(1, sum(1 for size in sizes if size <= NEW_INSTANCES_PER_TURN))]
     _leave(facts.conn, rows, taken)
     if taken:
-        again |= _create(facts, ledgers, taken)
+        again |= _create(facts, ledgers, [(row, Run.of(row, versions[row.version_key])) for row in taken])
     return again or len(taken) < len(queued)
 
 
@@ -63,17 +63,15 @@ def _leave(conn: Conn, rows: list[runs.QueuedRun], taken: list[runs.QueuedRun]) 
         runs.keep_places(conn, untouched)
 
 
-def _create(facts: Facts, ledgers: Ledgers, queued: list[runs.QueuedRun]) -> bool:
+def _create(facts: Facts, ledgers: Ledgers, queued: list[tuple[runs.QueuedRun, Run]]) -> bool:
     """Whether something is to be done at once for it."""
-    taken: list[Run] = []
-    for row in queued:
-        run = Run.of(row, facts.catalog.version(row.version_key))
+    taken = [run for _, run in queued]
+    for row, run in queued:
         run.new, run.ready_at_s = row.clears == 0, row.due_at_s
         facts.runs[run.run_key] = run
-        taken.append(run)
         if row.slot_limit:
             ledgers.holds.take(row.slot_limit)
-    runs.start(facts.conn, [(run.run_key, run.graph.n, row.slot_limit or 0) for run, row in zip(taken, queued, strict=True)])
+    runs.start(facts.conn, [(run.run_key, run.graph.n, row.slot_limit or 0) for row, run in queued])
     _insert_limits(facts, taken)
     counters = [(run.run_key, i, total) for run in taken if run.new for i, total in run.graph.counters]
     if counters:
