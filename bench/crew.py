@@ -65,12 +65,11 @@ class Crew:
         """The turns since the last call that did something: (milliseconds, starts, lanes touched)."""
         return [(ms, starts, lanes) for answer in self._ask("turns") for ms, starts, lanes in answer]
 
-    def contention(self) -> Counter[str]:
-        """Of all schedulers since their start: picks, contended picks, looks at what their transactions do, by what that was."""
-        total = Counter[str]()
-        for answer in self._ask("contention"):
-            total.update(answer)
-        return total
+    def contention(self) -> list[Counter[str]]:
+        """By scheduler since its start: turns, rounds, reports, picks, contended picks, looks at what its transactions do, by what
+        that was.
+        """
+        return [Counter(answer) for answer in self._ask("contention")]
 
     def turns_lost(self) -> list[int]:
         """By scheduler: how many turns failed or lost their database, since its start."""

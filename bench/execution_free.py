@@ -68,12 +68,12 @@ class Bench:
             done: Done = json.loads(crew.read(TIMEOUT_S))
             if not self.partial:
                 self._await(conn, "select count(*) from dag_run where state in ('queued', 'running')", 0)
-            turns, contention = crew.turns(), crew.contention() - contention
+            turns, contention = crew.turns(), [now - was for now, was in zip(crew.contention(), contention, strict=True)]
             after = crew.usage(conn)
             peak = {name: round(measure.pss_mb(ps), 1) for name, ps in crew.processes().items() if name != "worker" and ps}
             result = {"cold": repeat == 0, "load": measure.load(), **self._result(conn, begin, done)}
-        if (schedulers := len(crew.schedulers)) > 1:
-            result["contention"] = _contention(contention, schedulers, len(self.runs))
+        if len(crew.schedulers) > 1:
+            result["contention"] = _contention(contention, len(self.runs))
         return {**result, **_costs(before, after, turns, len(done)), "peak_pss_mb": peak}
 
     def _await(self, conn: psycopg.Connection[Any], query: str, expected: int) -> None:
@@ -163,15 +163,19 @@ def _exceeded(conn: psycopg.Connection[Any]) -> bool:
     return row == (True,)
 
 
-def _contention(counted: Counter[str], schedulers: int, dags: int) -> dict[str, Any]:
+def _contention(by_scheduler: list[Counter[str]], dags: int) -> dict[str, Any]:
     """Beside it how often one of so many schedulers would pick what another has, were each to pick one DAG at random. Of time,
-    that in transactions.
+    that in transactions. ``shares`` are of the reports, the largest first.
     """
+    schedulers, counted = len(by_scheduler), sum(by_scheduler, Counter[str]())
     working, lock = counted["working"], counted["lock"]
     return {
         "picks": counted["picks"],
         "contended_pct": round(100 * counted["contended"] / counted["picks"], 3) if counted["picks"] else None,
         "birthday_pct": round(100 * (1 - math.prod(max(0.0, 1 - i / dags) for i in range(1, schedulers))), 3),
+        "shares": sorted((round(c["reports"] / counted["reports"], 2) for c in by_scheduler), reverse=True),
+        "turns": [round(c["turns"]) for c in by_scheduler],
+        "rounds": [round(c["rounds"]) for c in by_scheduler],
         "looks": counted["idle"] + working + lock,
         "lock_wait_pct": round(100 * lock / (working + lock), 2) if working + lock else None,
     }

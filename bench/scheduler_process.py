@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 
-from evenflow.core.metrics import CONTENDED_PICKS, DATABASE_FAILURES, ISOLATIONS, PICKS, SAMPLES
+from evenflow.core.metrics import CONTENDED_PICKS, DATABASE_FAILURES, ISOLATIONS, PICKS, REPORTS, ROUNDS, SAMPLES, TURNS
 from evenflow.runtime.lifecycle import host
 from evenflow.scheduler import service
 from evenflow.scheduler.advance import TurnOutcome
@@ -39,6 +39,7 @@ class RecordingTally(Tally):
 def contention() -> dict[str, float]:
     meter = scheduler.vitals.meter
     counted = {"picks": meter.value(PICKS), "contended": meter.value(CONTENDED_PICKS)}
+    counted |= {"turns": meter.value(TURNS), "rounds": meter.value(ROUNDS), "reports": meter.value(REPORTS)}
     return counted | {state: meter.value(SAMPLES, state) for state in STATES}
 
 
