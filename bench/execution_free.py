@@ -165,7 +165,7 @@ def _exceeded(conn: psycopg.Connection[Any]) -> bool:
 
 def _contention(by_scheduler: list[Counter[str]], dags: int) -> dict[str, Any]:
     """Beside it how often one of so many schedulers would pick what another has, were each to pick one DAG at random. Of time,
-    that in transactions. ``shares`` are of the reports, the largest first.
+    that in transactions. By scheduler: its share of the reports, its turns, its rounds.
     """
     schedulers, counted = len(by_scheduler), sum(by_scheduler, Counter[str]())
     working, lock = counted["working"], counted["lock"]
@@ -173,7 +173,7 @@ def _contention(by_scheduler: list[Counter[str]], dags: int) -> dict[str, Any]:
         "picks": counted["picks"],
         "contended_pct": round(100 * counted["contended"] / counted["picks"], 3) if counted["picks"] else None,
         "birthday_pct": round(100 * (1 - math.prod(max(0.0, 1 - i / dags) for i in range(1, schedulers))), 3),
-        "shares": sorted((round(c["reports"] / counted["reports"], 2) for c in by_scheduler), reverse=True),
+        "shares": [round(c["reports"] / max(1, counted["reports"]), 2) for c in by_scheduler],
         "turns": [round(c["turns"]) for c in by_scheduler],
         "rounds": [round(c["rounds"]) for c in by_scheduler],
         "looks": counted["idle"] + working + lock,

@@ -52,8 +52,18 @@ def test_a_few_looks_are_not_judged() -> None:
 def test_contention_is_told_beside_the_birthday_formula(schedulers: int, dags: int, percent: float) -> None:
     """R-HA14."""
     counted = Counter({"picks": 1000, "contended": 5, "idle": 80, "working": 19, "lock": 1})
-    told = _contention(counted, schedulers, dags)
-    assert told == {"picks": 1000, "contended_pct": 0.5, "birthday_pct": percent, "looks": 100, "lock_wait_pct": 5.0}
+    shares = [Counter({"reports": 10 * n, "turns": n, "rounds": 1}) for n in range(1, schedulers)]
+    told = _contention([counted, *shares], dags)
+    assert told == {
+        "picks": 1000,
+        "contended_pct": 0.5,
+        "birthday_pct": percent,
+        "shares": [0, 1] if schedulers == 2 else [0, 0.33, 0.67],
+        "turns": list(range(schedulers)),
+        "rounds": [0] + [1] * (schedulers - 1),
+        "looks": 100,
+        "lock_wait_pct": 5.0,
+    }
 
 
 def test_a_scheduler_that_takes_too_long_or_a_task_that_begins_twice_misses_the_bar() -> None:

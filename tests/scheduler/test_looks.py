@@ -46,7 +46,7 @@ def late(database_url: str) -> Iterator[list[Conn]]:
 
 
 def turn(world: World) -> TurnOutcome:
-    return advance(world.conn, world.catalog, sweep=False, helps_after_s=None)
+    return advance(world.conn, world.catalog, sweep=False)
 
 
 def commit_all(world: World, late: list[Conn], under_way: Iterable[int]) -> None:

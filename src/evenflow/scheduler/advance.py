@@ -4,8 +4,8 @@ Lock runs that have something to say, take their reports and due timers, move ta
 what became ready compete, in the same transaction, for what was released. Successors of a task that ends therefore never see
 its slot free without being able to take it (fast-follow, R-HA16), and most of them never touch a lane on disk.
 
-The scheduler that gets the executor's lock creates runs and runs the round. A scheduler without the lock leaves a few reports to
-the holder, too (ADR 0012). When there are many, it applies some of them and starts what fits into the room that these made. It
+The scheduler that gets the executor's lock creates runs and runs the round. A scheduler without the lock leaves reports to the
+holder, too, while that keeps up (ADR 0033). Else it applies some of them and starts what fits into the room that these made. It
 leaves the rest to the holder, as lanes and wakes.
 
 Locks are taken in the order executor, run, report and timer, dispatch, counter, task instance, lane, limit.
@@ -78,13 +78,13 @@ def advance(
     *,
     max_runs: int = RUNS_PER_TURN,
     sweep: bool = True,
-    helps_after_s: float | None = 0.0,
+    helps_after_s: float = 0.0,
     scope: Scope | None = None,
 ) -> TurnOutcome:
     """Apply what waits, select, commit. Raises what the database raises; nothing is half done then.
 
-    With the setting ``fast_follow`` off only a ``sweep`` selects. Without the executor's lock it leaves little work to the lock's
-    holder, unless the oldest of it has waited for ``helps_after_s``. After an exception the catalog may remember what was rolled
+    With the setting ``fast_follow`` off only a ``sweep`` selects. Without the executor's lock it leaves all to the lock's holder
+    until the oldest of it has waited for ``helps_after_s``. After an exception the catalog may remember what was rolled
     back: the caller makes a new one. ``scope`` says afterwards what it was about.
     """
     scope = scope or Scope()

@@ -10,7 +10,6 @@ from evenflow.core.limits import (
     CHANGED_PER_TURN,
     CHANGES_PER_TURN,
     INSTANTS_SEEN,
-    REPORTS_PER_TURN,
     REPORTS_SEEN,
 )
 from evenflow.store.db.columns import numbers, texts
@@ -59,7 +58,7 @@ class LockedRun(NamedTuple):
     branched: bool  # a branch has skipped something of it
     unfinished: int  # instances
     in_quarantine: bool
-    found: int  # runs that had something to say, those that others have locked included
+    found: int  # runs that it came to, those that others have locked included
     since: str  # of the next look, as in each row
     changes_since: str
 
@@ -112,18 +111,17 @@ def begin_turn(conn: Conn, since: Since = EVERYTHING) -> Rows[Turn]:
 
 
 def lock_runs(
-    conn: Conn, since: Since, *, limit: int, helps_after_s: float | None, only: Collection[int] | None = None
+    conn: Conn, since: Since, *, limit: int, helps_after_s: float, only: Collection[int] | None = None
 ) -> Rows[LockedRun]:
     """Runs that are locked now. Without any there is one row, whose ``run_key`` is 0. Follows :func:`try_executor`;
-    without that lock little work is left alone, unless the oldest of it has waited for ``helps_after_s``. Reports are taken of all
-    of them, or ``only`` of these.
+    without that lock all is left alone until the oldest of it has waited for ``helps_after_s``. Reports are taken of all of them,
+    or ``only`` of these.
     """
     params = {
         "limit": limit,
         "reports": REPORTS_SEEN,
         "changes": CHANGES_PER_TURN,
         "helps_after": helps_after_s,
-        "share": REPORTS_PER_TURN,
         "instants": INSTANTS_SEEN,
         "since": since.reports,
         "changes_since": since.changes,
@@ -147,6 +145,12 @@ def take_timers(conn: Conn, run_keys: list[int], *, share: int) -> Rows[TakenTim
     """Those that are due, the oldest first, of each run at most its ``share``; the rest stays for the next transaction."""
     params = {"run_keys": numbers(run_keys), "share": share}
     return Rows(execute(conn, "inbox/take_timers", params), row_of(TakenTimer))
+
+
+def read_wait(conn: Conn, since: Since) -> tuple[float | None, Since]:
+    """For how many seconds the first report or due timer has waited, and from when on to look next; ``None``: there is neither."""
+    ((waited_s, reports),) = execute(conn, "inbox/read_wait", {"since": since.reports}).fetchall()
+    return None if waited_s is None or waited_s < 0 else waited_s, since._replace(reports=reports)
 
 
 def next_due(conn: Conn) -> Rows[tuple[float | None]]:

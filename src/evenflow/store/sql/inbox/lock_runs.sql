@@ -1,10 +1,11 @@
 -- Runs that have reports or due timers, the oldest report first, found among so many reports. Of timers that a run has set for one moment the
 -- first says it all: the others are skipped in the index, and so many moments are looked at. Beside them, for the holder of the executor's
 -- lock, runs that operators want something of: looked for in an index of their own, so that a great many of these hide nothing else, and only
--- as many as one transaction applies. SKIP LOCKED: one scheduler applies a run at a time and nobody waits;
--- NO KEY: rows that refer to the run may be inserted meanwhile. A scheduler without the executor's lock leaves to the holder as much as
--- the holder can take in one transaction, unless the oldest report has waited for too long. Without that rule each notification would
--- send all schedulers to the same runs. Each row says how many were found; when all of them were skipped, or there were none, a single row says so, whose run is 0.
+-- as many as one transaction applies. SKIP LOCKED: one scheduler applies a run at a time and nobody waits; what others have is no obstacle
+-- to the limit, so that each of several finds as many as it can apply;
+-- NO KEY: rows that refer to the run may be inserted meanwhile. A scheduler without the executor's lock leaves all to the holder
+-- until the oldest report or timer has waited for too long. Without that rule each notification would
+-- send all schedulers to the same runs. Each row says how many it came to; when all of them were skipped, or there were none, a single row says so, whose run is 0.
 -- Reports of transactions before "since" are not looked for: they are taken, and yet each look would pass over them while anybody's
 -- snapshot is older. Each row says from which transaction on the next look is to be.
 -- The transaction remembers which runs it has locked and may decide about, for inbox/take_reports, which is sent before the answer is here: all
@@ -48,13 +49,8 @@ with recursive head as materialized (
     where current_setting('evenflow.lead')::boolean
        or (select at from head) <= now() - make_interval(secs => %(helps_after)s)
        or (select min(due_at) from timer where not held) <= now() - make_interval(secs => %(helps_after)s)
-       or exists (
-              select from report
-              where not held and kind not in ('cancel', 'operate') and xact >= %(since)s::xid8
-              order by xact, report_id offset %(share)s limit 1)
     group by run_key
     order by first
-    limit %(limit)s
 ), locked as (
     select r.run_key, r.dag_id, r.version_key, r.state::text, r.priority,
            (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, r.cancelled_by, d.is_paused, r.clears,
@@ -63,6 +59,7 @@ with recursive head as materialized (
     join dag_run r using (run_key)
     join dag d using (dag_id)
     order by waiting.first
+    limit %(limit)s
     for no key update of r skip locked
 )
 select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.state, l.priority, l.run_after_us, l.cancelled_by, l.is_paused, l.clears,
@@ -75,6 +72,7 @@ from (
                where not in_quarantine and (%(only)s::bigint[] is null or run_key = any(%(only)s::bigint[]))
            ), true)
     from waiting
+    where (select count(*) from locked) < %(limit)s or first <= (select max(first) from locked)
 ) as w
 left join locked l on true
 order by l.first

@@ -1,0 +1,36 @@
+"""When a scheduler that stands by helps: when something waits for longer than the holder of the executor's lock needs for it.
+
+Who did not get the lock at its last turn stands by. Notifications send it to no turn: it looks, in one small statement, for how
+long what came first has waited. A holder that keeps up applies a report with the turn after the one in which it came. So what waits
+for longer than two turns is more than the holder can do, or there is none; then a turn takes what no one has locked, and the lock
+if it is free. How long a turn takes schedulers know by their own.
+"""
+
+from __future__ import annotations
+
+from evenflow.core.limits import STAND_BY_S, SWEEP_S
+from evenflow.scheduler.advance import TurnOutcome
+
+_NEWS = 0.2  # how much the last turn counts in the mean of all
+
+
+class Standby:
+    """Of one scheduler. ``patience_s``: what waits for longer is more than the holder keeps up with."""
+
+    def __init__(self) -> None:
+        self.stands_by = False
+        self.patience_s = STAND_BY_S
+        self._turn_s = 0.0  # a mean of its turns that applied something
+
+    def turned(self, outcome: TurnOutcome, took_s: float) -> None:
+        """Help that found nothing is offered half as soon: what waits is of runs that others have in their hands."""
+        self.stands_by = not outcome.led
+        if outcome.reports:
+            self._turn_s += _NEWS * (took_s - self._turn_s)
+            self.keeps_up()
+        elif not outcome.led:
+            self.patience_s = min(2 * self.patience_s, SWEEP_S)
+
+    def keeps_up(self) -> None:
+        """The holder does, or help was of use."""
+        self.patience_s = min(max(2 * self._turn_s, STAND_BY_S), SWEEP_S)

@@ -1,0 +1,208 @@
+"""Who does not hold the executor's lock: nothing while the holder keeps up, its full share where more waits than one can do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import psycopg
+import pytest
+
+from evenflow.core.limits import STAND_BY_S, SWEEP_S
+from evenflow.core.metrics import REPORTS, TURNS
+from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.killpoints import KillPoint, watch
+from evenflow.scheduler import turns
+from evenflow.scheduler.advance import TurnOutcome, advance
+from evenflow.scheduler.catalog import Catalog
+from evenflow.scheduler.standby import Standby
+from evenflow.scheduler.tally import Tally
+from evenflow.store.db import rows
+from evenflow.store.db.connect import UNBOUNDED, connect
+from evenflow.store.db.sql import sql
+from evenflow.store.scheduling import inbox
+from tests.scheduler.world import Try, World
+from tests.waiting import wait_until
+
+SCHEDULERS = 3
+AT_ONCE = 5  # runs of a turn
+CHAIN = (TaskSpec(task_id="a", operator="python"), TaskSpec(task_id="b", operator="python", upstream=(0,)))
+
+
+def running(world: World, count: int) -> list[Try]:
+    """Tries of as many runs, which nothing limits."""
+    world.add_dag(DagSpec(dag_id="d", tasks=CHAIN, max_active_runs=None, max_active_tasks=None))
+    world.pool("default_pool", 10_000)
+    for _ in range(count):
+        world.trigger("d")
+    world.advance()
+    tries = world.claim()
+    assert len(tries) == count
+    return tries
+
+
+@contextmanager
+def the_lock(url: str) -> Iterator[psycopg.Connection[Any]]:
+    with connect(url, name="holder", timeouts=UNBOUNDED) as holder, holder.transaction():
+        assert inbox.try_executor(holder).all() == [(True,)]
+        yield holder
+
+
+def test_runs_that_others_have_are_no_obstacle(world: World, database_url: str) -> None:
+    """R-HA1, R-HA14: who helps finds as many runs as it may apply, behind those that the holder has in hand."""
+    world.report(running(world, 8))
+    with the_lock(database_url) as holder:
+        found = inbox.lock_runs(holder, inbox.EVERYTHING, limit=AT_ONCE, helps_after_s=SWEEP_S).all()
+        assert [row.found for row in found] == [AT_ONCE] * AT_ONCE, "it is told of no more than it came to"
+        progress = advance(world.conn, Catalog(), max_runs=2)
+        assert (progress.picks, progress.contended, progress.reports, progress.starts) == (AT_ONCE + 2, AT_ONCE, 2, 2)
+        progress = advance(world.conn, Catalog(), max_runs=2)
+        assert (progress.picks, progress.contended, progress.reports, progress.starts) == (AT_ONCE + 1, AT_ONCE, 1, 1)
+    assert world.advance().reports == AT_ONCE
+    assert world.used("executor") == 8
+    world.audit()
+
+
+def test_a_limit_before_the_locks_would_leave_helpers_nothing(
+    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the test above notices."""
+    text = sql("inbox/lock_runs").decode()
+    limited = text.replace("limit %(limit)s\n    for no key update", "for no key update")
+    limited = limited.replace("order by first\n), locked", "order by first\n    limit %(limit)s\n), locked")
+    assert limited.count("limit %(limit)s\n), locked") == 1
+    assert "limit %(limit)s\n    for" not in limited
+    monkeypatch.setattr(rows, "sql", lambda name: limited.encode() if name == "inbox/lock_runs" else sql(name))
+    world.report(running(world, 8))
+    with the_lock(database_url) as holder:
+        assert len(inbox.lock_runs(holder, inbox.EVERYTHING, limit=AT_ONCE, helps_after_s=SWEEP_S).all()) == AT_ONCE
+        assert advance(world.conn, Catalog(), max_runs=AT_ONCE).reports == 0
+
+
+def test_turns_at_the_same_time_share_the_work_evenly(world: World, database_url: str) -> None:
+    """R-HA1, R-ST7: three schedulers, each with the runs of a whole turn in its hands, apply and start a third each."""
+    world.report(running(world, SCHEDULERS * AT_ONCE))
+    all_have_locked = threading.Barrier(SCHEDULERS)
+
+    def meet(point: KillPoint) -> None:
+        if point is KillPoint.TURN_LOCKED:
+            all_have_locked.wait(30)
+
+    outcomes: list[TurnOutcome] = []
+
+    def turn(conn: psycopg.Connection[Any]) -> None:
+        outcomes.append(advance(conn, Catalog(), max_runs=AT_ONCE))
+
+    with ExitStack() as stack:
+        conns = [stack.enter_context(connect(database_url, name=f"s{n}")) for n in range(SCHEDULERS)]
+        watch(meet)
+        stack.callback(watch, None)
+        together([partial(turn, conn) for conn in conns])
+    assert [(o.reports, o.starts) for o in outcomes] == [(AT_ONCE, AT_ONCE)] * SCHEDULERS
+    assert sum(o.led for o in outcomes) == 1
+    world.advance()
+    world.audit()
+
+
+def together(works: list[Callable[[], None]]) -> None:
+    threads = [threading.Thread(target=work) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+
+def test_each_does_its_share_of_a_backlog(world: World, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA1, R-HA21: where more waits than the turns of one can take, each of three does at least an eighth of it."""
+    monkeypatch.setattr(turns, "advance", partial(advance, max_runs=AT_ONCE))
+    backlog = 60 * AT_ONCE
+    world.report(running(world, backlog))
+    tallies, stop, begin = [Tally() for _ in range(SCHEDULERS)], threading.Event(), threading.Barrier(SCHEDULERS)
+
+    def scheduler(tally: Tally) -> None:
+        with connect(database_url, name="turns", generic_plans=True) as conn, connect(database_url, name="listen") as listener:
+            begin.wait(30)
+            turns.take_turns(conn, listener, tally, stop, partial(connect, database_url, name="again"))
+
+    def until_all_is_done() -> None:
+        try:
+            wait_until(lambda: sum(tally.meter.value(REPORTS) for tally in tallies) == backlog)
+        finally:
+            stop.set()
+            world.conn.execute("notify inbox")
+
+    together([until_all_is_done, *(partial(scheduler, tally) for tally in tallies)])
+    shares = [tally.meter.value(REPORTS) / backlog for tally in tallies]
+    assert min(shares) >= 1 / 8, shares
+    world.advance()
+    assert len(world.claim()) == backlog
+    world.audit()
+
+
+def test_it_takes_no_turn_while_the_holder_keeps_up(world: World, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA14: what is said sends it to look, once; it takes a turn when something has waited for too long (R-HA5)."""
+    first, *others = running(world, 4)
+    monkeypatch.setattr(turns, "SWEEP_S", 600.0)
+    looks: list[float | None] = []
+    read_wait = inbox.read_wait
+
+    def counted(conn: psycopg.Connection[Any], since: inbox.Since) -> tuple[float | None, inbox.Since]:
+        waited_s, since = read_wait(conn, since)
+        looks.append(waited_s)
+        return waited_s, since
+
+    monkeypatch.setattr(inbox, "read_wait", counted)
+    tally, stop = Tally(), threading.Event()
+
+    def scheduler() -> None:
+        with connect(database_url, name="turns") as conn, connect(database_url, name="listen") as listener:
+            turns.take_turns(conn, listener, tally, stop, partial(connect, database_url, name="again"))
+
+    thread = threading.Thread(target=scheduler)
+    with the_lock(database_url):
+        thread.start()
+        try:
+            wait_until(lambda: looks)
+            for t in others:  # of now, by a clock that goes fast: nothing has waited
+                with world.conn.transaction():
+                    world.report([t])
+                    world.conn.execute("update report set at = now() + interval '1 hour'")
+                    world.conn.execute("notify inbox")
+                seen = len(looks)
+                wait_until(lambda seen=seen: len(looks) > seen)  # type: ignore[misc]
+            assert (tally.meter.value(TURNS), tally.meter.value(REPORTS)) == (1, 0)
+            with world.conn.transaction():
+                world.report([first])
+                world.conn.execute("update report set at = now() - interval '1 hour'")
+                world.conn.execute("notify inbox")
+            wait_until(lambda: tally.meter.value(REPORTS) == 4, "the turn of the one that helps")
+        finally:
+            stop.set()
+            world.conn.execute("notify inbox")
+            thread.join(30)
+
+
+def test_it_is_patient_for_two_turns_and_longer_after_help_in_vain() -> None:
+    outcome = TurnOutcome(False, False, False, 0, 0, 0, None, 0, 0, [], 0, None)  # type: ignore[arg-type]
+    led, helped = replace(outcome, led=True), replace(outcome, reports=7)
+    standby = Standby()
+    assert (standby.stands_by, standby.patience_s) == (False, STAND_BY_S)
+    for patience_s in (2 * STAND_BY_S, 4 * STAND_BY_S, 8 * STAND_BY_S):
+        standby.turned(outcome, 0.001)
+        assert (standby.stands_by, standby.patience_s) == (True, patience_s)
+    for _ in range(10):
+        standby.turned(outcome, 0.001)
+    assert standby.patience_s == SWEEP_S, "no longer than the sweep"
+    for _ in range(50):
+        standby.turned(helped, 0.1)
+    assert standby.stands_by
+    assert standby.patience_s == pytest.approx(0.2, rel=0.01)
+    standby.turned(outcome, 0.001)
+    standby.keeps_up()
+    assert standby.patience_s == pytest.approx(0.2, rel=0.01), "turns that did nothing do not count"
+    standby.turned(led, 0.001)
+    assert not standby.stands_by
