@@ -1,7 +1,8 @@
 """A simulation of systems that no machine here can hold: python bench/scale.py [SYSTEM ...] [--set NAME=VALUE ...] [--limit].
 
-It plays what a task asks of PostgreSQL, of the API and of schedulers, with the costs that were measured (``Costs``), and says how long a
-ready task waits for its start, how busy each part is, and so which one binds first. ``check`` plays a shape that is measured, too.
+It plays what a task asks of PostgreSQL, of the API and of schedulers, with the costs that were measured (``Costs``), and says how
+long a ready task waits for its start, how busy each part is, and so which one binds first. ``check`` plays a shape that is
+measured, too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import measure
-
 
 CARRIED_S = 0.25  # from ready to claimed at p99: who waits for longer has met a bound
 
@@ -48,8 +48,8 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """``tasks_per_s`` is the load; a task runs for ``ran_s`` on average. ``flush_s``: of a commit, by the server's disk; ``rtt_s``: to the
-    server and back.
+    """``tasks_per_s`` is the load; a task runs for ``ran_s`` on average. ``flush_s``: of a commit, by the server's disk;
+    ``rtt_s``: to the server and back.
     """
 
     tasks_per_s: float
@@ -113,8 +113,8 @@ class Seen:
 
 
 class Simulation:
-    """Time goes from event to event. A task becomes ready by a report or from outside, is granted by the next turn, claimed by a worker
-    that waits, runs, and is reported with all that ended meanwhile on the same API server.
+    """Time goes from event to event. A task becomes ready by a report, is granted by the next turn, claimed by a worker that waits,
+    runs, and is reported with all that ended during the commit before.
     """
 
     def __init__(self, system: System, costs: Costs, seed: int = 1) -> None:
