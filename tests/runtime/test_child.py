@@ -131,6 +131,14 @@ async def test_one_that_is_never_ready(make: Callable[[str], Child], monkeypatch
         await make("signal.pause()").start()
 
 
+def test_a_machine_that_stood_still_is_no_hang() -> None:
+    """R-HA5: whoever watches was held up as well. From then on it has its time anew, once."""
+    silence = child_module.Silence(0.0)
+    assert not any(silence.is_too_long(now, 0.0) for now in range(1, 25))
+    assert not any(silence.is_too_long(24.0 + 60.0 + now, 0.0) for now in range(31))
+    assert silence.is_too_long(24.0 + 60.0 + 31.0, 0.0)
+
+
 async def test_one_that_hangs_says_where_and_comes_back(
     make: Callable[[str], Child], paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

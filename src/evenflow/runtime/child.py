@@ -61,6 +61,22 @@ class _Life:
             self.process.send_signal(signum)
 
 
+class Silence:
+    """Of a service, as looks at it find it. A look that comes late was held up by a machine that stood still. So was the service
+    then, and it has its time anew.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._looked = self._since = now
+
+    def is_too_long(self, now: float, live_at: float | None) -> bool:
+        """At a look. ``live_at`` is when it said last that it is live."""
+        if now - self._looked > LOOK_S + SILENT_S / 3:
+            self._since = now
+        self._looked = now
+        return live_at is not None and now - max(self._since, live_at) > SILENT_S
+
+
 class Child:
     """Forked from ``template``, to which it is ``job``. ``needs`` are children without which this one cannot get ready:
     begun before they are, its end is no failure.
@@ -171,10 +187,11 @@ class Child:
 
     async def _watch(self, readiness: ReadinessSocket) -> None:
         """End it when it hangs. Before it has said once that it is live there is another limit, and while it ends another one."""
-        loop = asyncio.get_running_loop()
+        clock = asyncio.get_running_loop().time
+        silence = Silence(clock())
         while True:
             await asyncio.sleep(LOOK_S)
-            if readiness.live_at is not None and loop.time() - readiness.live_at > SILENT_S:
+            if silence.is_too_long(clock(), readiness.live_at):
                 break
         if self._ending.is_set():
             return
