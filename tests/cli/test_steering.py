@@ -200,6 +200,20 @@ def test_status(cli: CommandLine) -> None:
         assert text in shown
 
 
+def test_sharing(cli: CommandLine) -> None:
+    """R-ST11."""
+    cli.ask("pools", "set", "shared", "3")
+    said = cli.show("sharing", "set", "pool", "shared", "--by", "tag", "--weight.a", "3", "--aging", "10m")
+    assert said == "Pool shared is shared by tag, and waiting for 10m counts as one more priority of a run\n"
+    assert {"kind": "pool", "name": "shared", "aging": "10m", "share_by": "tag", "weights": {"a": 3}} in cli.ask("sharing", "list")[
+        "sharing"
+    ]
+    assert cli.show("sharing", "tenants", "pool", "shared") == "Nobody has shared it yet.\n"
+    said = cli.show("sharing", "set", "pool", "shared", "--by", "off", "--aging", "off")
+    assert said == "Pool shared is shared by nobody, and nothing ages there\n"
+    cli.ask("pools", "delete", "shared")
+
+
 def test_pools(cli: CommandLine) -> None:
     said = cli.show("pools", "set", "spare", "3", "--policy", "reserve-after=600", "--description", "for tests")
     assert said == "spare has 3 slots, 0 of them used; its policy is reserve-after=10m, and deferred tasks hold theirs\n"

@@ -5,9 +5,9 @@ ready task in strict order.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from evenflow.core.selection.lanes import OPEN, PAUSED, WOKEN, Lane, LimitClass, Queue, Snapshot, line_up
+from evenflow.core.selection.lanes import OPEN, PAUSED, WOKEN, Lane, LimitClass, Queue, Share, Snapshot, line_up
 from evenflow.core.selection.order import order_key
 from evenflow.core.selection.rules import Decision, select
 from evenflow.core.service_states import ALL_OPEN, Closures
@@ -51,6 +51,8 @@ class Model:
     closed: set[int] = field(default_factory=set)  # pools and executors
     closed_queues: set[str] = field(default_factory=set)
     released: set[int] = field(default_factory=set)
+    shares: dict[int, Share] = field(default_factory=dict)
+    times: dict[int, int] = field(default_factory=dict)
     tries: list[Try] = field(default_factory=list)
     made: int = 0
     touched: int = 0
@@ -63,7 +65,8 @@ class Model:
 
     def holds(self, lane: Lane) -> list[tuple[int, int]]:
         limit_class = self.limit_classes[lane.class_id]
-        return [(limit_class.pool_limit, limit_class.weight), *((k, 1) for k in (*limit_class.limits[1:], *lane.locals))]
+        ones = (*limit_class.limits[1:], *lane.locals, *limit_class.share)
+        return [(limit_class.pool_limit, limit_class.weight), *((k, 1) for k in ones)]
 
     def witnesses(self, lane: Lane) -> list[int]:
         """The limits that it can be parked on."""
@@ -197,6 +200,8 @@ class Model:
             if self.closed or self.closed_queues
             else ALL_OPEN,
             by_base=self.by_base,
+            shares={k: replace(share, held=self.used[k]) for k, share in self.shares.items()},
+            times=self.times,
         )
 
     def _open_exempt(self) -> list[Lane]:
@@ -215,8 +220,10 @@ class Model:
         for lane, count in decision.grants:
             holds = self.holds(lane)
             self.take([(limit, n * count) for limit, n in holds])
-            assert all(self.room(limit) >= 0 for limit, _ in holds), "a first start above a limit"
+            assert all(self.room(limit) >= 0 for limit, _ in holds if limit in self.capacity), "a first start above a limit"
             self.tries += [Try(lane, list(holds)) for _ in range(count)]
+        assert {k: share.held for k, share in snapshot.shares.items()} == {k: self.used[k] for k in self.shares}
+        self.shares = snapshot.shares
         for kind, lane in list(self.lanes.items()):
             if lane.ready == 0:
                 del self.lanes[kind]

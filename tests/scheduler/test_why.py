@@ -12,8 +12,10 @@ import pytest
 from evenflow.contracts.rest.why import Why
 from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.pool_policy import PoolPolicy
+from evenflow.core.sharing import SharingRule
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.why import (
+    Ages,
     AwaitsPast,
     AwaitsRetry,
     AwaitsUpstreams,
@@ -31,6 +33,7 @@ from evenflow.core.why import (
     RunAfter,
     RunEnded,
     Running,
+    SharedSlots,
     UpstreamFailed,
 )
 from evenflow.errors import DagNotFound, ParamError
@@ -39,6 +42,7 @@ from evenflow.explaining.plan import read_plan
 from evenflow.store.db.connect import connect_async
 from evenflow.store.serving.dag_limits import change_limits
 from evenflow.store.serving.pools import set_pool
+from evenflow.store.serving.sharing import set_rule
 from tests.scheduler.closing import set_state
 from tests.scheduler.world import World
 
@@ -214,6 +218,29 @@ async def test_a_pool_that_is_kept(asking: Asking) -> None:
     await asking.raise_by_one(small)
     world.advance()
     assert {t.task_id for t in world.claim()} == {"held", "big"}
+
+
+async def test_a_pool_that_is_shared_and_in_which_tasks_age(asking: Asking) -> None:
+    """R-ST10, R-ST11: beside the full pool it is said whose turn it is, and what waiting is worth."""
+    world = asking.world
+    await set_pool(asking.conn, "p", slots=1, description=None, policy=None)
+    await set_rule(asking.conn, "pool", "p", SharingRule(600, "dag", {"d": 2}))
+    world.add_dag(dag(task("held", pool="p", priority_weight=9), task("next", pool="p")))
+    run = world.trigger("d")
+    world.advance()
+    full, shared, aged = (await asking.why(run, "next")).reasons
+    assert isinstance(full, FullLimit)
+    assert isinstance(shared, SharedSlots)
+    assert (shared.limit, shared.name, shared.share_by, shared.tenant, shared.weight, shared.held) == (
+        "pool",
+        "p",
+        "dag",
+        "d",
+        2,
+        1,
+    )
+    assert isinstance(aged, Ages)
+    assert (aged.aging_s, aged.waited_s < 600) == (600, True)
 
 
 async def test_all_that_is_full_is_named(asking: Asking) -> None:

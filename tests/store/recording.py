@@ -39,7 +39,7 @@ def bound_by_the_store(run_keys: list[int], limits: list[int]) -> dict[str, dict
     with contextlib.suppress(ValueError):  # there is no answer
         inbox.delete_orphans(conn, inbox.Since())
     for question in (
-        *next(Loading(dict.fromkeys(limits, 1), ALL_OPEN).select()),
+        *next(Loading(dict.fromkeys(limits, 1), ALL_OPEN, 0.0).select()),
         FindHeads(dict.fromkeys(limits, 1), ALL_OPEN, by_base=True),
         FindRoom(limits),
     ):

@@ -201,6 +201,9 @@ class RestClient:
     list_pools = route("GET", "/pools", nothing, lambda: rest.record.Page[rest.steering.Pool])
     set_pool = route_1("PUT", "/pools/{name}", lambda: rest.steering.PoolChange, lambda: rest.steering.Pool)
     delete_pool = route_1("DELETE", "/pools/{name}", nothing, lambda: rest.steering.Pool)
+    list_sharing = route("GET", "/sharing", nothing, lambda: rest.record.Page[rest.sharing.Sharing])
+    set_sharing = route_2("PUT", "/sharing/{kind}/{name}", lambda: rest.sharing.SharingChange, lambda: rest.sharing.Sharing)
+    list_tenants = route_2("GET", "/sharing/{kind}/{name}/tenants", nothing, lambda: rest.record.Page[rest.sharing.Tenant])
     list_service_states = route(
         "GET", "/service-states", lambda: rest.queries.StandingQuery, lambda: rest.record.Page[rest.steering.StandingObject]
     )

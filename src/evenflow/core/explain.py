@@ -35,6 +35,13 @@ class Explainer:
                 return self._full_limit(reason)
             case x.KeptPool():
                 return self._kept_pool(reason)
+            case x.SharedSlots():
+                return _shared(reason)
+            case x.Ages():
+                step = duration(reason.aging_s)
+                return Told(
+                    sentence=f"It has waited for {duration(reason.waited_s)}; each {step} count as one more priority of its run."
+                )
             case x.AwaitsUpstreams():
                 return _upstreams(reason)
             case x.UpstreamFailed():
@@ -256,3 +263,9 @@ def _typed(*words: str) -> str:
 
 def _because(explanation: str | None) -> str:
     return f": {explanation.rstrip('.')}" if explanation else ""
+
+
+def _shared(reason: x.SharedSlots) -> Told:
+    tenant = f"the {reason.share_by} {reason.tenant}" if reason.tenant else f"all that have no {reason.share_by} with a weight"
+    has = f"{tenant} has {counted(reason.held, 'slot')} and weight {reason.weight}"
+    return Told(sentence=f"The {reason.limit} {reason.name} is shared: next is who has the fewest slots for its weight, and {has}.")

@@ -10,7 +10,19 @@ from evenflow.errors import BadValue
 MAX_PATIENCE_S = 30 * 86_400  # a task that may be passed for longer than a month may as well be passed for ever
 UNITS_S = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
-_RESERVE_AFTER = re.compile(r"reserve-after=(?P<count>[0-9]{1,9})(?P<unit>[smhd]?)")
+_TIME = re.compile(r"(?P<count>[0-9]{1,9})(?P<unit>[smhd]?)")
+
+
+def parse_time(text: str) -> int | None:
+    """Seconds of 600, 10m, 2h or 1d; None of anything else."""
+    found = _TIME.fullmatch(text)
+    return None if found is None else int(found["count"]) * UNITS_S[found["unit"] or "s"]
+
+
+def show_time(seconds: int) -> str:
+    """As :func:`parse_time` takes it, in the largest unit that fits."""
+    unit, size = next((unit, size) for unit, size in UNITS_S.items() if seconds % size == 0)
+    return f"{seconds // size}{unit}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +38,9 @@ class PoolPolicy:
             return cls(None)
         if text == "strict":
             return cls(0.0)
-        found = _RESERVE_AFTER.fullmatch(text)
-        if found is None:
+        seconds = parse_time(text.removeprefix("reserve-after=")) if text.startswith("reserve-after=") else None
+        if seconds is None:
             raise BadValue(f"{text!r} is no policy of a pool. Type backfill, strict, or for example reserve-after=10m")
-        seconds = int(found["count"]) * UNITS_S[found["unit"] or "s"]
         if seconds == 0:
             raise BadValue(f"{text!r} gives a task no time in which others may pass it. If none shall, type strict")
         if seconds > MAX_PATIENCE_S:
@@ -43,5 +54,4 @@ class PoolPolicy:
         seconds = round(self.patience_s)
         if seconds == 0:
             return "strict"
-        unit, size = next((unit, size) for unit, size in UNITS_S.items() if seconds % size == 0)
-        return f"reserve-after={seconds // size}{unit}"
+        return f"reserve-after={show_time(seconds)}"

@@ -301,6 +301,30 @@ class KeptPool(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedSlots(_Reason):
+    """Tenants share its pool or executor, so the order decides only between tasks of its own tenant. Next is the tenant with the
+    fewest slots for its weight; that of the task has ``held``.
+    """
+
+    kind: Literal["shared_slots"] = "shared_slots"
+    limit: str
+    name: str
+    share_by: str
+    tenant: str
+    weight: int
+    held: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ages(_Reason):
+    """It has waited for ``waited_s``; each ``aging_s`` of that count as one priority of its run."""
+
+    kind: Literal["ages"] = "ages"
+    waited_s: float
+    aging_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NextRound(_Reason):
     """Nothing holds it back: it starts with one of the next rounds of a scheduler."""
 
@@ -325,5 +349,7 @@ Reason = (
     | AwaitsEvent
     | FullLimit
     | KeptPool
+    | SharedSlots
+    | Ages
     | NextRound
 )

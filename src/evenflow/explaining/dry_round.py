@@ -39,7 +39,7 @@ class DryRound:
         (clock,) = await read(conn, "plan/read_clock")
         released = {row["limit_id"]: row["released"] for row in await read(conn, "plan/read_wakes")}
         closures = as_closures((row["limit_id"], row["queue"]) for row in await read(conn, "states/read_closures"))
-        known, loading = Read(clock["now_s"]), Loading(released, closures)
+        known, loading = Read(clock["now_s"]), Loading(released, closures, clock["now_s"])
         selecting = loading.select()
         while True:
             try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenflow.core.selection.lanes import LimitClass, blocking, kept
-from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, FullLimit, Holder, KeptPool, Reason
+from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, Ages, FullLimit, Holder, KeptPool, Reason, SharedSlots
 from evenflow.explaining.dry_round import DryRound, read_limit_classes
 from evenflow.explaining.out_of_service import holding_starts
 from evenflow.store.db.columns import numbers
@@ -26,8 +26,8 @@ async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: i
     before = found[0].pop("ahead")
     row = StoredLane(**found[0])
     dry = await DryRound.decided(conn)  # it alone knows which pools are kept
-    lane = row.as_lane(dry.now_s)
     limit_class = (await read_limit_classes(conn, [row.class_id]))[row.class_id]
+    lane = row.as_lane(dry.now_s, limit_class.aging_s)
     limits = {
         x["limit_id"]: x for x in await read(conn, "why/read_limits", {"limits": numbers([*limit_class.limits, *row.locals])})
     }
@@ -37,6 +37,8 @@ async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: i
     reasons += await line.full(full)
     if limit_class.pool_limit not in full and kept(limit_class, lane, dry.decision.reserved):
         reasons.append(await line.kept())
+    if reasons:
+        reasons += await line.beside_the_order()
     return reasons
 
 
@@ -87,6 +89,16 @@ class _Line:
             **await self._place(pool),
             **held[pool],
         )
+
+    async def beside_the_order(self) -> list[Reason]:
+        """What else than the order says when it is next."""
+        found: list[Reason] = []
+        if self.limit_class.share_id is not None:
+            rows = await read(self.conn, "why/read_share", {"share_id": self.limit_class.share_id})
+            found += [SharedSlots(limit=row.pop("kind"), **row) for row in rows]
+        if self.limit_class.aging_s is not None:
+            found.append(Ages(waited_s=self.dry.now_s - self.row.since_s, aging_s=self.limit_class.aging_s))
+        return found
 
     async def _place(self, limit: int) -> dict[str, Any]:
         row = self.row

@@ -143,10 +143,10 @@ class _Unstarted:
         """Lanes with how many of their tasks are left, and what blocks them."""
         out: list[tuple[StoredLane, int, _Cause]] = []
         for row in next_:
-            lane = self.dry.lanes.get(row.lane_id) or row.as_lane(self.dry.now_s)
+            limit_class = self.limit_classes[row.class_id]
+            lane = self.dry.lanes.get(row.lane_id) or row.as_lane(self.dry.now_s, limit_class.aging_s)
             if not lane.ready:
                 continue
-            limit_class = self.limit_classes[row.class_id]
             limits = blocking(limit_class, lane, self.free)
             is_kept = not limits and kept(limit_class, lane, self.dry.decision.reserved)
             limit = limits[0] if limits else limit_class.pool_limit if is_kept else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from evenflow.core.flow.state import MappedTasks
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection.lanes import OPEN, PAUSED, Lane, line_up
-from evenflow.core.selection.order import BEFORE_ALL_DATES_US, NEVER, NEWEST_RESUME, order_key
+from evenflow.core.selection.order import BEFORE_ALL_DATES_US, NEVER, NEWEST_RESUME, aged, order_key, same_priority
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts, Run
@@ -34,13 +34,18 @@ class Candidates:
     run: Run
     place: TaskPlace
     lane: Lane
-    date_us: int  # in the order
+    run_priority: int  # in the order, as is the date
+    date_us: int
     resumes: bool  # tries that go on
     items: list[Item] = field(default_factory=list)
     mapped: int = UNMAPPED
     next_map_index: int = 0
     end: int = 0
     tries_before: int = 0  # of instances of a task that was cleared and expanded anew
+
+    def as_old_as(self, row: StoredLane) -> bool:
+        """Where lanes age, tasks join those of their own step."""
+        return self.place.limit_class.aging_s is None or same_priority(self.lane.order, row.order_key)
 
     def take(self, moves: Moves, count: int) -> list[Item]:
         """The next ``count`` task instances."""
@@ -95,10 +100,12 @@ def _lane_of(
     if found is None:
         last = (NEVER if resumed_us is None else NEWEST_RESUME) + len(out)
         date_us = run.run_after_us if resumed_us is None else resumed_us
-        order = order_key(run.priority, place.priority, date_us, last)
+        since_s = queued_at_s or run.ready_at_s or facts.now_s
+        run_priority = aged(run.priority, place.limit_class.aging_s, since_s)
+        order = order_key(run_priority, place.priority, date_us, last)
         parked_on = PAUSED if run.is_paused and not place.exempt else OPEN
         lane = Lane(-1 - len(out), place.limit_class.class_id, order, local, 0, parked_on, exempt=place.exempt)
-        found = out[key] = Candidates(run, place, lane, date_us, resumed_us is not None, mapped=mapped)
+        found = out[key] = Candidates(run, place, lane, run_priority, date_us, resumed_us is not None, mapped=mapped)
     return found
 
 
@@ -121,7 +128,7 @@ def store(facts: Facts, moves: Moves, offers: Offers, lanes: Iterable[Candidates
                 c.run.run_key,
                 c.run.priority,
                 c.place.priority,
-                order_key(c.run.priority, c.place.priority, c.date_us, lane_id),
+                order_key(c.run_priority, c.place.priority, c.date_us, lane_id),
                 list(c.lane.locals),
                 c.lane.ready,
                 None if c.mapped == UNMAPPED else c.mapped,

@@ -11,12 +11,15 @@ from evenflow.core.graph import Graph
 from evenflow.core.model import DagSpec
 from evenflow.core.selection.lanes import LimitClass
 from evenflow.core.service_states import is_exempt
+from evenflow.core.sharing import tenant_of
 from evenflow.errors import DagError, EvenflowError
 from evenflow.store.db.rows import Conn, Rows
 from evenflow.store.scheduling import inbox, runs, selection
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+Place = tuple[str, str, str, int]  # pool, executor, queue, slots
 
 VERSIONS = 300_000_000  # bytes of versions: enough for 10,000 DAGs of 20 tasks that have some text each
 RUNS = 20_000  # runs whose limit ids are remembered, and limit classes
@@ -60,6 +63,9 @@ class Recent(Generic[K, V]):
             _, oldest = self._items.popitem(last=False)
             self._weight -= self._weigh(oldest)
         return value
+
+    def values(self) -> Iterable[V]:
+        return self._items.values()
 
     def drop(self, key: K) -> None:
         value = self._items.pop(key, None)
@@ -123,7 +129,9 @@ class Catalog:
         self._run_limits: Recent[int, dict[str, int]] = Recent(RUNS)
         self._clears: Recent[int, int] = Recent(RUNS)
         self._limit_classes: Recent[int, LimitClass] = Recent(RUNS)
-        self._limit_classes_by_name: Recent[tuple[str, str, str, int, int | None], LimitClass] = Recent(RUNS)
+        self._limit_classes_by_name: Recent[tuple[*Place, int | None, int | None, int | None], LimitClass] = Recent(RUNS)
+        self._sharing = 0
+        self._scopes: dict[tuple[str, str], selection.SharedScope] = {}
         self.since = inbox.Since()
         self.usual_limits: frozenset[int] = frozenset()  # that the last round looked at, if they are few
         self.epochs = Numbers("epoch_seq")
@@ -152,23 +160,45 @@ class Catalog:
             task_limit = selection.find_task_limit(conn, name)
             if task_limit is None:
                 raise DagError(f"Task {name} has max_active_tis_per_dag, but its limit does not exist.")
-        limit_class = self._limit_class(conn, task.pool, task.executor, task.queue, task.pool_slots, task_limit)
+        aging_s, share_id = self._sharing_of(conn, version.graph.spec, task.pool, task.executor) if self._scopes else (None, None)
+        limit_class = self._limit_class(
+            conn, (task.pool, task.executor, task.queue, task.pool_slots), task_limit, aging_s, share_id
+        )
         run_limit = None if task.max_active_tis_per_dagrun is None else task.task_id
         exempt = is_exempt(version.graph, task_index)
         found = version.places[task_index] = TaskPlace(limit_class, task.priority_weight, run_limit, exempt)
         return found
 
-    def _limit_class(self, conn: Conn, pool: str, executor: str, queue: str, weight: int, task_limit: int | None) -> LimitClass:
-        key = (pool, executor, queue, weight, task_limit)
+    def _limit_class(
+        self, conn: Conn, place: Place, task_limit: int | None, aging_s: int | None, share_id: int | None
+    ) -> LimitClass:
+        key = (*place, task_limit, aging_s, share_id)
         found = self._limit_classes_by_name.get(key)
         if found is None:
-            base_id = None if task_limit is None else self._limit_class(conn, pool, executor, queue, weight, None).class_id
+            base_id = None if task_limit is None else self._limit_class(conn, place, None, aging_s, share_id).class_id
             row = selection.find_limit_class(conn, *key, base_id)
             if row is None:
-                raise DagError(f"There is no pool {pool!r}, or no executor {executor!r}.")
-            found = self._limit_classes_by_name.put(key, LimitClass(*row, queue, weight, task_limit))
+                raise DagError(f"There is no pool {place[0]!r}, or no executor {place[1]!r}.")
+            found = self._limit_classes_by_name.put(key, LimitClass(*row, *place[2:], task_limit, aging_s, share_id))
             self._limit_classes.put(found.class_id, found)
         return found
+
+    def learn_sharing(self, conn: Conn, version: int) -> None:
+        """Who shares what is as of ``version``: where that is news, tasks find their limit classes anew."""
+        if version != self._sharing:
+            self._sharing = version
+            self._scopes = {(scope.kind, scope.name): scope for scope in selection.read_sharing(conn).all()}
+            for stored in self._versions.values():
+                stored.places = [None] * stored.graph.n
+
+    def _sharing_of(self, conn: Conn, spec: DagSpec, pool: str, executor: str) -> tuple[int | None, int | None]:
+        """After how long what waits there counts for more, and the share of the DAG's tenant. The pool goes before its executor."""
+        scopes = [scope for key in (("pool", pool), ("executor", executor)) if (scope := self._scopes.get(key))]
+        aging_s = next((scope.aging_s for scope in scopes if scope.aging_s), None)
+        shared = next((scope for scope in scopes if scope.share_by), None)
+        if shared is None or shared.share_by is None:
+            return aging_s, None
+        return aging_s, selection.find_share(conn, shared.limit_id, tenant_of(spec, shared.share_by, shared.weighted))
 
     def limit_classes(self, conn: Conn, class_ids: Collection[int]) -> dict[int, LimitClass]:
         found = {n: limit_class for n in class_ids if (limit_class := self._limit_classes.get(n)) is not None}

@@ -14,7 +14,7 @@ from evenflow.core.asking import Asked, Question, drive
 from evenflow.core.limits import MOST_USUAL_LIMITS
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection.lanes import OPEN, Lane, saturated
-from evenflow.core.selection.loading import CountOpenClasses, FindLimitClasses, FindRoom, Loading
+from evenflow.core.selection.loading import CountOpenClasses, FindLimitClasses, FindRoom, FindShares, Loading
 from evenflow.scheduler import candidates as lanes_in_memory
 from evenflow.scheduler.candidates import Candidates, LaneKey
 from evenflow.scheduler.catalog import TaskPlace
@@ -36,7 +36,7 @@ class Round:
         self.candidates: dict[LaneKey, Candidates] = lanes_in_memory.group(facts, ledgers.offers, ledgers.mapped)
         self.in_memory = {c.lane.key: c for c in self.candidates.values()}
         self.read = Read(facts.now_s)
-        self.loading = Loading(self.holds.released, facts.closures)
+        self.loading = Loading(self.holds.released, facts.closures, facts.now_s)
         self.snapshot = self.loading.snapshot
         self.advanced: dict[int, int] = defaultdict(int)  # mapped instances started, by stored lane
         self.joined: list[tuple[int, int, int]] = []
@@ -66,6 +66,8 @@ class Round:
         self._grant(decision.grants)
         if len(self.read.room) <= MOST_USUAL_LIMITS:
             self.facts.catalog.usual_limits = frozenset(self.read.room)
+        if self.snapshot.shares:
+            self._charge(lane.class_id for lane, _ in decision.grants)
         self._write_lanes()
         lanes_in_memory.store(self.facts, self.moves, self.offers, self.candidates.values())
         self.holds.write_use(conn, self.starts.used, self.facts.now_s)
@@ -100,7 +102,7 @@ class Round:
                     question.answer = self.facts.catalog.limit_classes(self.facts.conn, class_ids).values()
                 case CountOpenClasses():
                     self.read.answer(question, rows.all() if rows else [])
-                case FindRoom():
+                case FindRoom() | FindShares():
                     self.read.answer(question, self._count(rows))
                 case _:
                     self.read.answer(question, self.facts.scope.within(self._count(rows)))
@@ -116,9 +118,10 @@ class Round:
         """
         for row in self.facts.scope.within(self._count(self._kin)):
             key = (row.run_key, row.class_id, row.priority, tuple(row.locals), UNMAPPED, row.exempt, None)
-            if row.task_index is None and key in self.candidates:
+            joining = self.candidates.get(key)
+            if row.task_index is None and joining and joining.as_old_as(row):
                 lane = self.read.adopt(row)
-                joining = self.candidates.pop(key)
+                del self.candidates[key]
                 lane.ready += joining.lane.ready
                 self.joined += lanes_in_memory.schedule(self.moves, row.lane_id, joining.items)
         self._receive(self._sent_room)
@@ -126,6 +129,14 @@ class Round:
         return [c.lane for c in self.candidates.values()]
 
     # -- what it decided -------------------------------------------------------------------------------------------
+
+    def _charge(self, class_ids: Iterable[int]) -> None:
+        """What tenants were served."""
+        snapshot = self.snapshot
+        ids = {snapshot.limit_classes[class_id].share_id for class_id in class_ids}
+        if charged := [share for share_id, share in snapshot.shares.items() if share_id in ids]:
+            times = {share.scope_id: snapshot.times[share.scope_id] for share in charged}
+            selection.charge_shares(self.facts.conn, charged, times)
 
     def _grant(self, grants: list[tuple[Lane, int]]) -> None:
         moves = self.moves

@@ -35,7 +35,7 @@ class Starts:
     ) -> None:
         """``resumes``: these are tries that go on."""
         used, limit_class, count = self.used, place.limit_class, len(items)
-        holds = [*limit_class.limits, *lane.locals]
+        holds = [*limit_class.limits, *lane.locals, *limit_class.share]
         used[limit_class.pool_limit] += count * limit_class.weight
         for limit in holds[1:]:
             used[limit] += count

@@ -53,6 +53,7 @@ def _leave(facts: Facts, ledgers: Ledgers, starts: Starts, found: list[Candidate
 def _start(facts: Facts, moves: Moves, holds: Holds, starts: Starts, candidates: list[Candidates]) -> None:
     own = {limit: room for limit, room in holds.released.items() if room > 0}
     candidates = [c for c in candidates if all(limit in own for limit in (*c.place.limit_class.limits, *c.lane.locals))]
+    candidates = [c for c in candidates if c.place.limit_class.share_id is None]  # whose turn it is says a round
     candidates = [c for c in candidates if c.lane.exempt or not facts.closes(c.place.limit_class)]
     if not candidates:
         return

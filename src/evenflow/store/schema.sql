@@ -449,9 +449,10 @@ create index run_asset_event_of_event on run_asset_event (event_id);            
 -- executor      0        executor
 -- dag_task      0        dag_id/task_id     max_active_tis_per_dag
 -- dag_runs      0        dag_id             max_active_runs
+-- share         0        limit_id/tenant    counts the slots of a tenant, and limits nothing
 -- run           run      ''                 max_active_tasks
 -- run_task      run      task_id            max_active_tis_per_dagrun
-create type limit_kind as enum ('pool', 'executor', 'dag_task', 'dag_runs', 'run', 'run_task');
+create type limit_kind as enum ('pool', 'executor', 'dag_task', 'dag_runs', 'share', 'run', 'run_task');
 
 create table concurrency_limit (
     limit_id     bigint generated always as identity primary key,
@@ -480,6 +481,27 @@ create table pool (
     while_deferred  text not null default 'hold'             -- what becomes of a slot while its task is deferred: hold, release
 );
 
+-- Pools and executors where more than the order decides: what waits may age, and tenants may share (core/selection/shares.py). Each
+-- change counts up a version, so schedulers learn of it in their next turn, for what becomes ready from then on. Never deleted.
+create table sharing (
+    limit_id   bigint primary key references concurrency_limit,
+    aging_s    int check (aging_s > 0),                      -- for so long a task waits to count as one of a run with the next higher priority
+    share_by   text check (share_by in ('dag', 'tag', 'owner')),
+    weights    jsonb not null default '{}',                  -- of tenants; of others it is 1
+    time       bigint not null default 0,                    -- the begin of the last start, in served time
+    version    bigint not null
+);
+
+-- Who ever started something where tenants share.
+create table tenant (
+    limit_id   bigint primary key references concurrency_limit,  -- of kind share
+    scope_id   bigint not null references sharing,
+    name       text not null,                                -- '' for all that have no tag with a weight
+    weight     int not null check (weight > 0),
+    served     bigint not null default 0,                    -- when its last start ends, in served time
+    unique (scope_id, name)
+) with (fillfactor = 70);
+
 -- What tells ready tasks apart beyond their run.
 create table limit_class (
     class_id        int generated always as identity primary key,
@@ -489,7 +511,9 @@ create table limit_class (
     weight          int not null,                            -- pool slots of one task
     task_limit      bigint references concurrency_limit,     -- max_active_tis_per_dag
     base_id         int not null references limit_class,     -- the limit class that is the same without task_limit
-    unique nulls not distinct (pool_limit, executor_limit, queue, weight, task_limit)
+    aging_s         int,                                     -- as sharing had it when the limit class was made
+    share_id        bigint references concurrency_limit,     -- of the tenant, where tenants shared then
+    unique nulls not distinct (pool_limit, executor_limit, queue, weight, task_limit, aging_s, share_id)
 );
 create index limit_class_of_task_limit on limit_class (task_limit) where task_limit is not null;  -- selection/find_waiting
 create index limit_class_of_base on limit_class (pool_limit) where task_limit is null;  -- selection/find_waiting

@@ -24,6 +24,7 @@ COMMANDS = (
     ("pause", "service_states:pause", "Start nothing for the first time: in a DAG, pool, queue, worker or at all.", _LOOK),
     ("activate", "service_states:activate", "Take everything on again: a DAG, pool, queue, worker or all.", _LOOK),
     ("pools", "pools:app", "List pools, make, change and delete them.", _LOOK),
+    ("sharing", "sharing:app", "Say who shares pools and executors, and whether what waits there ages.", _LOOK),
     ("connections", "sealed:connections_app", "List, set, test and delete the connections of the database.", _LOOK),
     ("variables", "sealed:variables_app", "List, set and delete the variables of the database.", _LOOK),
     ("xcoms", "xcoms:app", "List and show what tasks returned and pushed.", _LOOK),

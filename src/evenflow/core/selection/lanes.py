@@ -18,7 +18,8 @@ WOKEN = -2  # open, and others may be parked behind it
 @dataclass(frozen=True, slots=True)
 class LimitClass:
     """What tells lanes apart beyond their run. ``weight`` is the number of pool slots that one task takes; ``base_id`` is the limit
-    class that is the same without ``task_limit``.
+    class that is the same without ``task_limit``. ``aging_s``: for every so many seconds that a task has waited, it counts as one
+    of a run with the next higher priority. ``share_id``: the share of its tenant, where several share its pool or executor fairly.
     """
 
     class_id: int
@@ -28,6 +29,8 @@ class LimitClass:
     queue: str
     weight: int
     task_limit: int | None = None
+    aging_s: int | None = None
+    share_id: int | None = None
 
     @property
     def limits(self) -> tuple[int, ...]:
@@ -35,6 +38,11 @@ class LimitClass:
         if self.task_limit is None:
             return (self.pool_limit, self.executor_limit)
         return (self.pool_limit, self.executor_limit, self.task_limit)
+
+    @property
+    def share(self) -> tuple[int, ...]:
+        """What a dispatch holds of its tenant's share: its id once a slot."""
+        return () if self.share_id is None else (self.share_id,) * self.weight
 
 
 @dataclass(slots=True)
@@ -62,6 +70,18 @@ class Queue(NamedTuple):
 
 
 @dataclass(slots=True)
+class Share:
+    """What a tenant has of a scope: the slots that it holds, and when what it was served ends; and the scope's time, as read."""
+
+    share_id: int
+    scope_id: int  # the limit of the pool or executor
+    weight: int
+    held: int
+    served: int
+    time: int = 0
+
+
+@dataclass(slots=True)
 class Snapshot:
     """What a round decides from.
 
@@ -71,7 +91,8 @@ class Snapshot:
     every limit with room that a woken lane has; ``(limit, base) in parked_more`` says that there are more. ``patience`` has the
     pools that do not backfill, and for how many seconds a task that does not fit lets smaller ones pass there. In limit
     classes that ``closures`` close only exempt lanes start; every one that might start is in ``open``. ``by_base``: the queues are
-    those of bases; ``limit_classes`` has the limit class that names each base.
+    those of bases; ``limit_classes`` has the limit class that names each base. ``shares`` has those that limit classes name, and
+    ``times`` the time of each of their scopes (:mod:`evenflow.core.selection.shares`).
     """
 
     free: dict[int, int]
@@ -83,6 +104,8 @@ class Snapshot:
     released: Collection[int] = ()
     patience: dict[int, float] = field(default_factory=dict)
     closures: Closures = ALL_OPEN
+    shares: dict[int, Share] = field(default_factory=dict)
+    times: dict[int, int] = field(default_factory=dict)
     by_base: bool = False
 
     def queue_of(self, lane: Lane) -> Queue:

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from evenflow.core.asking import Asking, Question
 from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_HEADS, MOST_LIMIT_CLASSES, MOST_PARKED
-from evenflow.core.selection.lanes import OPEN, WOKEN, Lane, LimitClass, Queue, Snapshot
-from evenflow.core.selection.order import Order
+from evenflow.core.selection.lanes import OPEN, WOKEN, Lane, LimitClass, Queue, Share, Snapshot
+from evenflow.core.selection.order import Order, present
 from evenflow.core.selection.rules import Decision, Selection
 from evenflow.core.service_states import ALL_OPEN, Closures
 
@@ -80,17 +80,27 @@ class FindRoom(Question[Iterable[tuple[int, int, "float | None"]]]):
     limits: Collection[int]
 
 
+@dataclass
+class FindShares(Question[Iterable[Share]]):
+    """What do these tenants have, and what is the time of the pool or executor that each shares?"""
+
+    share_ids: Collection[int]
+
+
 class Loading:
-    """What one round knows. ``released`` is what was given back of limits and is not counted in their room; ``looked_at`` are the
-    limits whose parked lanes are known.
+    """What one round knows at ``now_s``, seconds since 1970. ``released`` is what was given back of limits and is not counted in
+    their room; ``looked_at`` are the limits whose parked lanes are known.
     """
 
-    def __init__(self, released: Mapping[int, int], closures: Closures) -> None:
-        self.released = released
+    def __init__(self, released: Mapping[int, int], closures: Closures, now_s: float) -> None:
+        self.released, self.now_s = released, now_s
         self.snapshot = Snapshot({}, {}, defaultdict(list), closures=closures)
         self.snapshot.released = {limit for limit in released if limit}
         self.looked_at: set[int] = set()
         self._seen: dict[Queue, int] = defaultdict(int)  # lanes read of it
+        self._ages = False  # whether any lanes age
+        self._aged: set[int] = set()  # keys of those that have their present order
+        self._shares: set[int] = set()  # of the limit classes that are known
         self._unmeasured: list[Lane] = []  # those of whose limits the room may not be known
 
     def select(self, newcomers: Callable[[], Iterable[Lane]] = tuple, *, stored: bool = True) -> Asking[Decision]:
@@ -154,23 +164,38 @@ class Loading:
         limits = {limit for limit_class in snapshot.limit_classes.values() for limit in limit_class.limits}
         limits.update(limit for lane in self._unmeasured for limit in lane.locals)
         self._unmeasured.clear()
-        if missing := limits - snapshot.free.keys():
-            room = FindRoom(missing)
-            yield [room]
-            for limit, free, patience_s in room.answer:
-                snapshot.free[limit] = free + self.released.get(limit, 0)
-                if patience_s is not None:
-                    snapshot.patience[limit] = patience_s
+        room, shares = FindRoom(limits - snapshot.free.keys()), FindShares(self._shares - snapshot.shares.keys())
+        asked: list[Question[Any]] = [room] if room.limits else []
+        if shares.share_ids:
+            asked.append(shares)
+        if asked:
+            yield asked
+        for limit, free, patience_s in room.answer if room in asked else ():
+            snapshot.free[limit] = free + self.released.get(limit, 0)
+            if patience_s is not None:
+                snapshot.patience[limit] = patience_s
+        for share in shares.answer if shares in asked else ():
+            share.held -= self.released.get(share.share_id, 0)
+            snapshot.shares[share.share_id] = share
+            snapshot.times[share.scope_id] = share.time
 
-    def _know(self, lanes: Iterable[Lane]) -> Asking[None]:
-        """The limit classes of these lanes, and those that their bases are named by."""
+    def _know(self, lanes: Collection[Lane]) -> Asking[None]:
+        """The limit classes of these lanes, and those that their bases are named by. Lanes that age get their present order."""
         known = self.snapshot.limit_classes
         missing = {lane.class_id for lane in lanes} - known.keys()
         while missing:
             classes = FindLimitClasses(missing)
             yield [classes]
-            known.update((limit_class.class_id, limit_class) for limit_class in classes.answer)
+            for limit_class in classes.answer:
+                known[limit_class.class_id] = limit_class
+                self._ages |= limit_class.aging_s is not None
+                if limit_class.share_id is not None:
+                    self._shares.add(limit_class.share_id)
             missing = {limit_class.base_id for limit_class in classes.answer} - known.keys()
+        for lane in lanes if self._ages else ():
+            if lane.key not in self._aged and (aging_s := known[lane.class_id].aging_s) is not None:
+                self._aged.add(lane.key)
+                lane.order = present(lane.order, aging_s, self.now_s)
 
     def _unseen(self, limits: Collection[int]) -> set[int]:
         """Those whose parked lanes have not been looked at; by now they are."""
@@ -206,7 +231,7 @@ class Loading:
 
     def _add_parked(self, lanes: Sequence[tuple[int, Lane]]) -> Asking[None]:
         """All that was read of what is parked on some limits. Some exempt ones are open by now."""
-        yield from self._know(lane for _, lane in lanes)
+        yield from self._know([lane for _, lane in lanes])
         self._unmeasured += (lane for _, lane in lanes)
         snapshot = self.snapshot
         found: dict[tuple[int, int], list[Lane]] = defaultdict(list)

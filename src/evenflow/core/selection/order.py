@@ -16,8 +16,9 @@ NEVER, NEWEST_RESUME = 1 << 62, -(1 << 40)
 # the year 1: so they come before all first starts of their priority.
 BEFORE_ALL_DATES_US = 4_000 * 365 * 86_400 * 1_000_000
 
-_KEY, _END = struct.Struct(">IIQ"), struct.Struct(">Q")
+_FIRST, _KEY, _END = struct.Struct(">I"), struct.Struct(">IIQ"), struct.Struct(">Q")
 _MOST = (1 << 31) - 1  # the highest priority
+_WIDEST = (1 << 32) - 1
 _MIDDLE = 1 << 63  # where numbers that may be negative begin
 
 
@@ -25,9 +26,30 @@ def order_key(run_priority: int, priority: int, date_us: int, last: int) -> Orde
     """Higher priorities of runs come first, then higher ones of tasks, then earlier dates, in microseconds since 1970. What is
     still equal is told apart by ``last``, the id of the lane. Priorities have 32 bits, the others 64.
     """
-    return _KEY.pack(_MOST - run_priority, _MOST - priority, date_us + _MIDDLE) + key_end(last)
+    return _KEY.pack(min(_WIDEST, _MOST - run_priority), _MOST - priority, date_us + _MIDDLE) + key_end(last)
 
 
 def key_end(last: int) -> bytes:
     """The last 8 bytes of a key: what differs between lanes that are made of one."""
     return _END.pack(last + _MIDDLE)
+
+
+def aged(run_priority: int, aging_s: float | None, since_s: float) -> int:
+    """The run priority with which the key of a lane is made whose tasks are ready ``since_s``, seconds since 1970: one less for
+    each step of ``aging_s`` that has begun by then. So a task that is ready a step earlier has one more, now and for ever: no key
+    changes while tasks wait. Steps are the same for all, as hours of a clock are.
+    """
+    return run_priority if aging_s is None else run_priority - int(since_s // aging_s)
+
+
+def present(key: Order, aging_s: float, now_s: float) -> Order:
+    """A key that was made of an :func:`aged` priority, as it compares with keys of lanes that age otherwise, or not at all: what
+    has waited for a step counts as one of a run with the next higher priority.
+    """
+    (first,) = _FIRST.unpack_from(key)
+    return _FIRST.pack(min(_WIDEST, max(0, first - int(now_s // aging_s)))) + key[_FIRST.size :]
+
+
+def same_priority(key: Order, other: Order) -> bool:
+    """Whether both were made of the same priority of a run, its age taken in."""
+    return key[: _FIRST.size] == other[: _FIRST.size]

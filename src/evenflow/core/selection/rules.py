@@ -6,11 +6,11 @@ import heapq
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 
 from evenflow.core.limits import LANES_PER_ROUND, STARTS_PER_ROUND
 from evenflow.core.selection.lanes import WOKEN, Lane, LimitClass, Queue, Snapshot, full, saturated
 from evenflow.core.selection.order import Order
+from evenflow.core.selection.shares import HeadKind, Heads, OrderedHeads, SharedHeads
 from evenflow.core.service_states import ALL_OPEN
 
 
@@ -37,11 +37,6 @@ def select(snapshot: Snapshot, *, budget: int = LANES_PER_ROUND, starts: int = S
     return selection.decision
 
 
-class _Kind(IntEnum):
-    LANE = 0
-    END = 1  # what is known of the queue ends here
-
-
 class Selection:
     """One round. ``budget`` bounds the lanes touched, ``starts`` the tasks started. Mutates the snapshot."""
 
@@ -52,13 +47,16 @@ class Selection:
         self._passed: set[int] = set()  # bases whose best lane does not fit
         self._sequence = itertools.count()
         self._queues: dict[Queue, list[tuple[Order, int, Lane]]] = {}
-        # Of each queue its best lane, and where what is known of it ends. An entry whose lane is not the best any more is void.
-        self._heads: list[tuple[Order, _Kind, Queue]] = []
+        # An entry whose lane is not the best of its queue any more is void.
+        self._heads: Heads = OrderedHeads()
+        if snapshot.shares:
+            self._heads = SharedHeads(snapshot.limit_classes, snapshot.shares, snapshot.times)
+        self._started: set[int] = set()  # lanes of tenants, which start a task at a time
         for lanes in snapshot.open.values():
             for lane in lanes:
                 self._push(lane)
         for queue, end in snapshot.horizon.items():
-            heapq.heappush(self._heads, (end, _Kind.END, queue))
+            self._heads.push(end, HeadKind.END, queue)
         for limit, base_id in snapshot.parked:
             if limit in snapshot.released:
                 self._wake(limit, base_id)
@@ -66,8 +64,8 @@ class Selection:
     def run(self) -> Queue | None:
         """Decide until the round is over (None), or until more must be known of a queue: :meth:`feed` that, and run again."""
         decision, heads, patience = self.decision, self._heads, self.snapshot.patience
-        while heads:
-            order, kind, queue = heapq.heappop(heads)
+        while (head := heads.pop()) is not None:
+            order, kind, queue = head
             limit_class = self.snapshot.limit_classes[queue.class_id]
             if (
                 limit_class.pool_limit in decision.reserved
@@ -79,7 +77,7 @@ class Selection:
                 continue  # likewise, but for lanes that are exempt
             if not queue.woken and limit_class.task_limit is not None and self.free[limit_class.task_limit] < 1:
                 continue  # likewise, but its woken lanes are looked at
-            if kind is _Kind.END:
+            if kind is HeadKind.END:
                 return queue
             lanes = self._queues[queue]
             if not lanes or lanes[0][0] != order:
@@ -95,7 +93,7 @@ class Selection:
                     decision.reserved[limit_class.pool_limit] = lane
                 self._passed.add(limit_class.base_id)
                 continue  # it does not fit, and speaks for its base
-            decision.touched += 1
+            decision.touched += lane.key not in self._started
             heapq.heappop(lanes)
             if witness is None:
                 self._start(limit_class, lane)
@@ -106,8 +104,8 @@ class Selection:
                 self._wake(limit_class.task_limit, limit_class.base_id)
             for limit in lane.locals:
                 self._wake(limit, limit_class.base_id)
-            if lanes:
-                heapq.heappush(heads, (lanes[0][0], _Kind.LANE, queue))
+            if lanes and lanes[0][2] is not lane:  # else it has been pushed
+                heads.push(lanes[0][0], HeadKind.LANE, queue)
         # Who keeps a pool may have been blocked by its own run or its executor meanwhile: then the pool is not kept any more.
         for lane in decision.reserved.values():
             limit_class = self.snapshot.limit_classes[lane.class_id]
@@ -121,20 +119,27 @@ class Selection:
         for lane in lanes:
             self._push(lane)
         if end is not None:
-            heapq.heappush(self._heads, (end, _Kind.END, queue))
+            self._heads.push(end, HeadKind.END, queue)
 
     def _push(self, lane: Lane) -> None:
         queue = self.snapshot.queue_of(lane)._replace(exempt=lane.exempt)
         lanes = self._queues.setdefault(queue, [])
         heapq.heappush(lanes, (lane.order, next(self._sequence), lane))
         if lanes[0][2] is lane:
-            heapq.heappush(self._heads, (lane.order, _Kind.LANE, queue))
+            self._heads.push(lane.order, HeadKind.LANE, queue)
 
     def _start(self, limit_class: LimitClass, lane: Lane) -> None:
         """Start what there is room for. What is left of the lane is seen again: it parks itself or finds its limit class full."""
         free = self.free
         ones = (*limit_class.limits[1:], *lane.locals)  # a task takes one of each
-        count = min(self.starts, lane.ready, free[limit_class.pool_limit] // limit_class.weight, *(free[limit] for limit in ones))
+        count = 1  # of a tenant: the next one may be another's
+        if limit_class.share_id is None:
+            count = min(
+                self.starts, lane.ready, free[limit_class.pool_limit] // limit_class.weight, *(free[limit] for limit in ones)
+            )
+        else:
+            self._started.add(lane.key)
+            self._heads.started(limit_class)
         self.starts -= count
         free[limit_class.pool_limit] -= count * limit_class.weight
         for limit in ones:

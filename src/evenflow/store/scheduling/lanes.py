@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from evenflow.core.asking import Question
 from evenflow.core.limits import LANES_PER_ROUND, LEAST_HEADS, MOST_EXEMPT, MOST_HEADS, MOST_LIMIT_CLASSES
 from evenflow.core.selection import loading
-from evenflow.core.selection.lanes import OPEN, WOKEN, Lane, LimitClass
+from evenflow.core.selection.lanes import OPEN, WOKEN, Lane, LimitClass, Share
 from evenflow.core.selection.loading import OPEN_AHEAD, PARKED_AHEAD, Ahead
-from evenflow.core.selection.order import Order
+from evenflow.core.selection.order import Order, present
 from evenflow.core.service_states import Closures
 from evenflow.store.db.columns import numbers, texts
 
@@ -33,10 +33,11 @@ class StoredLane(NamedTuple):
     tries_before: int  # of its untouched instances, when their task was cleared and expanded anew
     exempt: bool  # resumes, clean-up and callbacks: they start where first starts may not
 
-    def as_lane(self, now_s: float) -> Lane:
-        """As the core sees it; ``now_s`` in seconds since 1970."""
+    def as_lane(self, now_s: float, aging_s: int | None = None) -> Lane:
+        """As the core sees it, ``now_s`` in seconds since 1970; with the ``aging_s`` of its limit class in its present order."""
         waited_s = now_s - self.since_s
-        return Lane(self.lane_id, self.class_id, self.order_key, self.locals, self.ready, self.parked_on, waited_s, self.exempt)
+        order = self.order_key if aging_s is None else present(self.order_key, aging_s, now_s)
+        return Lane(self.lane_id, self.class_id, order, self.locals, self.ready, self.parked_on, waited_s, self.exempt)
 
     @property
     def resumes(self) -> bool:
@@ -60,7 +61,7 @@ class Statement(NamedTuple):
 
     name: str
     params: dict[str, Any]
-    kind: type[StoredLane | LimitRoom | LimitClass | OpenClasses]
+    kind: type[StoredLane | LimitRoom | LimitClass | OpenClasses | Share]
 
 
 def statement_of(question: Question[Any]) -> Statement:
@@ -83,6 +84,8 @@ def statement_of(question: Question[Any]) -> Statement:
             return Statement("selection/read_more_of_base" if by_base else "selection/read_more", params, StoredLane)
         case loading.FindRoom(limits):
             return Statement("selection/read_limits", {"limits": numbers(limits)}, LimitRoom)
+        case loading.FindShares(share_ids):
+            return Statement("selection/read_shares", {"shares": numbers(share_ids)}, Share)
         case loading.FindLimitClasses(class_ids):
             return Statement("selection/read_limit_classes", {"limit_classes": numbers(class_ids)}, LimitClass)
         case _:
@@ -116,7 +119,7 @@ class Read:
             case loading.FindRoom():
                 self.room.update((row.limit_id, row) for row in rows)
                 question.answer = [self.room[limit][:3] for limit in question.limits if limit in self.room]
-            case loading.FindLimitClasses():
+            case loading.FindLimitClasses() | loading.FindShares():
                 question.answer = rows
             case _:
                 question.answer = [self.adopt(row) for row in rows]

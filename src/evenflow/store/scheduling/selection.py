@@ -5,15 +5,26 @@ lock.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from evenflow.core.asking import Question
-from evenflow.core.selection.lanes import LimitClass
+from evenflow.core.selection.lanes import LimitClass, Share
 from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.store.db.columns import arrays, floats, numbers, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
 from evenflow.store.scheduling.lanes import StoredLane, statement_of
 from evenflow.store.scheduling.runs import RunLimit
+
+
+class SharedScope(NamedTuple):
+    """A pool or executor where more than the order decides."""
+
+    limit_id: int
+    kind: str
+    name: str
+    aging_s: int | None
+    share_by: str | None
+    weighted: list[str]  # tenants that were given a weight
 
 
 def fold_wakes(conn: Conn) -> Rows[tuple[int, int, float, bool]]:
@@ -31,7 +42,10 @@ def insert_wakes(conn: Conn, released: Mapping[int, int], at: Mapping[int, float
 def ask(conn: Conn, question: Question[Any]) -> Rows[Any]:
     """Sends what a round asks for."""
     statement = statement_of(question)
-    return Rows(execute(conn, statement.name, statement.params), row_of(statement.kind))
+    kind: Any = statement.kind
+    return Rows(
+        execute(conn, statement.name, statement.params), row_of(kind) if issubclass(kind, tuple) else lambda row: kind(*row)
+    )
 
 
 def read_closures(conn: Conn) -> Rows[tuple[int | None, str | None]]:
@@ -71,7 +85,15 @@ def use_limits(conn: Conn, deltas: Mapping[int, int], released_at: Mapping[int, 
 
 
 def find_limit_class(
-    conn: Conn, pool: str, executor: str, queue: str, weight: int, task_limit: int | None, base_id: int | None
+    conn: Conn,
+    pool: str,
+    executor: str,
+    queue: str,
+    weight: int,
+    task_limit: int | None,
+    aging_s: int | None,
+    share_id: int | None,
+    base_id: int | None,
 ) -> tuple[int, int, int, int] | None:
     """(class_id, base_id, pool_limit, executor_limit); ``None`` when the pool or the executor does not exist."""
     params = {
@@ -80,9 +102,27 @@ def find_limit_class(
         "queue": queue,
         "weight": weight,
         "task_limit": task_limit,
+        "aging_s": aging_s,
+        "share_id": share_id,
         "base_id": base_id,
     }
     return execute(conn, "selection/find_limit_class", params).fetchone()
+
+
+def read_sharing(conn: Conn) -> Rows[SharedScope]:
+    return Rows(execute(conn, "selection/read_sharing"), row_of(SharedScope))
+
+
+def find_share(conn: Conn, scope_id: int, tenant: str) -> int:
+    """The share of a tenant, made if there is none."""
+    ((share_id,),) = execute(conn, "selection/find_share", {"scope_id": scope_id, "name": tenant}).fetchall()
+    return int(share_id)
+
+
+def charge_shares(conn: Conn, shares: Collection[Share], times: Mapping[int, int]) -> None:
+    """What tenants were served, and the times of what they share."""
+    params = {"shares": numbers(share.share_id for share in shares), "served": numbers(share.served for share in shares)}
+    execute(conn, "selection/charge_shares", {**params, "scopes": numbers(times), "times": numbers(times.values())})
 
 
 def read_limit_classes(conn: Conn, limit_classes: Iterable[int]) -> Rows[LimitClass]:

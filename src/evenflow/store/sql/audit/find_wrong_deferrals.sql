@@ -31,7 +31,7 @@ with live as (
     left join dag_run r on r.run_key = f.run_key
     left join spec s on s.version_key = r.version_key and s.task_index = f.task_index
     cross join lateral (
-        select array(select unnest(f.holds || f.retake) order by 1) as found,
+        select array(select x.k from unnest(f.holds || f.retake) as x (k) where not exists (select from tenant where limit_id = x.k) order by 1) as found,
                array(
                    select c.limit_id
                    from (values (0, 'pool'::limit_kind, s.pool), (0, 'executor', s.executor),

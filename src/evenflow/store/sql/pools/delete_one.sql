@@ -1,4 +1,8 @@
 -- A pool that nobody uses. Its limit stays, for limit classes refer to it; a pool that is made under this name gets it again,
--- open as any new pool.
-with opened as (delete from service_state where kind = 'pool' and name = %(name)s)
+-- open and shared by nobody, as any new pool.
+with opened as (delete from service_state where kind = 'pool' and name = %(name)s), plain as (
+    update sharing s set aging_s = null, share_by = null, weights = '{}', version = s.version + 1
+    from concurrency_limit l
+    where l.limit_id = s.limit_id and l.run_key = 0 and l.kind = 'pool' and l.name = %(name)s
+)
 delete from pool where name = %(name)s

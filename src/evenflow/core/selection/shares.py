@@ -1,0 +1,130 @@
+"""Fair shares: which of several tenants is next in a pool or executor that they share.
+
+Next is the tenant that has the fewest slots for its weight. Between tenants that are equal in this, as when three compete for a
+single slot, it is the one that was served least for its weight; then the order decides. So a tenant that has nothing goes before
+all that have something, however small its weight, and others that have nothing are served a bounded number of times before it.
+
+What a tenant was served is a time of its own, as in start-time fair queueing: a start begins when the tenant's last one ended, or
+at the scope's time if that is later, and takes its slots divided by the weight. The scope's time is the begin of its last start. So
+a tenant that comes back after a pause begins with the others, and has saved up nothing.
+
+Within a tenant the order is as ever. Between scopes, and what is in none, the order decides: a scope goes in with its next lane.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any, Protocol
+
+from evenflow.core.selection.lanes import LimitClass, Queue, Share
+from evenflow.core.selection.order import Order
+
+UNIT = 1_000_000  # of served time: what one slot takes for a tenant of weight 1
+
+
+class HeadKind(IntEnum):
+    LANE = 0
+    END = 1  # what is known of the queue ends here
+    SCOPE = 2  # whoever is next of it
+
+
+Head = tuple[Order, HeadKind, Queue]
+
+
+class Heads(Protocol):
+    """Of each queue its best lane, and where what is known of it ends; the next to be looked at comes first."""
+
+    def push(self, order: Order, kind: HeadKind, queue: Queue) -> None: ...
+
+    def pop(self) -> Head | None: ...
+
+    def started(self, limit_class: LimitClass) -> None:
+        """A task of it starts."""
+
+
+class OrderedHeads:
+    """The order alone decides."""
+
+    def __init__(self) -> None:
+        self._heads: list[Head] = []
+
+    def push(self, order: Order, kind: HeadKind, queue: Queue) -> None:
+        heapq.heappush(self._heads, (order, kind, queue))
+
+    def pop(self) -> Head | None:
+        return heapq.heappop(self._heads) if self._heads else None
+
+    def started(self, limit_class: LimitClass) -> None:
+        pass
+
+
+class SharedHeads:
+    """Some limit classes have a share. Entries of heaps that have become wrong are told by their version, and dropped when they
+    come up. ``times`` are those of the scopes. Mutates shares and times.
+    """
+
+    def __init__(self, limit_classes: Mapping[int, LimitClass], shares: Mapping[int, Share], times: dict[int, int]) -> None:
+        self._classes, self._shares, self._times = limit_classes, shares, times
+        self._heads: list[tuple[Order, HeadKind, Any]] = []
+        self._of_share: dict[int, list[Head]] = defaultdict(list)
+        self._of_scope: dict[int, list[tuple[float, int, Order, int, int]]] = defaultdict(list)
+        self._versions: dict[int, int] = defaultdict(int)  # of shares
+        self._scope_versions: dict[int, int] = defaultdict(int)
+
+    def push(self, order: Order, kind: HeadKind, queue: Queue) -> None:
+        share_id = self._classes[queue.class_id].share_id
+        if share_id is None:
+            heapq.heappush(self._heads, (order, kind, queue))
+        else:
+            heapq.heappush(self._of_share[share_id], (order, kind, queue))
+            self._place(self._shares[share_id])
+
+    def pop(self) -> Head | None:
+        while self._heads:
+            order, kind, at = heapq.heappop(self._heads)
+            if kind is not HeadKind.SCOPE:
+                return order, kind, at
+            scope_id, version, share_id = at
+            if version == self._scope_versions[scope_id]:
+                head = heapq.heappop(self._of_share[share_id])
+                self._place(self._shares[share_id])
+                return head
+        return None
+
+    def started(self, limit_class: LimitClass) -> None:
+        if limit_class.share_id is not None:
+            share = self._shares[limit_class.share_id]
+            begin = self._begin(share)
+            share.held += limit_class.weight
+            share.served = begin + limit_class.weight * UNIT // share.weight
+            self._times[share.scope_id] = begin
+            self._place(share)
+
+    def _begin(self, share: Share) -> int:
+        return max(share.served, self._times.get(share.scope_id, 0))
+
+    def _place(self, share: Share) -> None:
+        """Where it stands in its scope, anew."""
+        self._versions[share.share_id] += 1
+        if heads := self._of_share[share.share_id]:
+            # Weights are small, so the quotients of floats differ, and compare, as the fractions do.
+            place = (share.held / share.weight, self._begin(share), heads[0][0], self._versions[share.share_id], share.share_id)
+            heapq.heappush(self._of_scope[share.scope_id], place)
+        self._lead(share.scope_id)
+
+    def _lead(self, scope_id: int) -> None:
+        """Has the next of a scope stand for it among the others. Begins only become later: those that have are put right first."""
+        line = self._of_scope[scope_id]
+        self._scope_versions[scope_id] += 1
+        while line:
+            held, begin, order, version, share_id = line[0]
+            if version != self._versions[share_id]:
+                heapq.heappop(line)
+            elif begin < (now := self._begin(self._shares[share_id])):
+                heapq.heapreplace(line, (held, now, order, version, share_id))
+            else:
+                heapq.heappush(self._heads, (order, HeadKind.SCOPE, (scope_id, self._scope_versions[scope_id], share_id)))
+                return

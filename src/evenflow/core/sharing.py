@@ -1,0 +1,62 @@
+"""What is decided for a pool or an executor beyond the order: whether what waits ages, and between whom it is shared.
+
+How a round then chooses is in :mod:`evenflow.core.selection.shares` and :mod:`evenflow.core.selection.order`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from evenflow.core.limits import MAX_NAME_CHARS, MAX_NAMES
+from evenflow.core.model import DagSpec
+from evenflow.core.pool_policy import parse_time, show_time
+from evenflow.errors import BadValue
+
+DAG, TAG, OWNER = "dag", "tag", "owner"
+NOT = "off"
+MAX_WEIGHT = 1_000  # whoever has more than a thousand times as much as another wants a pool of its own
+LEAST_AGING_S = 10  # steps: a round is decided several times a second, and nobody waits for less
+MOST_AGING_S = 30 * 86_400
+
+
+def tenant_of(spec: DagSpec, share_by: str, weighted: Collection[str]) -> str:
+    """For whom the tasks of a DAG count. By tag it is the first of its tags that has a weight; those without one are together."""
+    if share_by == DAG:
+        return spec.dag_id
+    if share_by == OWNER:
+        return spec.owner
+    return next((tag for tag in spec.tags if tag in weighted), "")
+
+
+@dataclass(frozen=True, slots=True)
+class SharingRule:
+    """``aging_s`` is None where nothing ages, ``share_by`` where nobody shares."""
+
+    aging_s: int | None = None
+    share_by: str | None = None
+    weights: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, aging: str, share_by: str, weights: Mapping[str, int]) -> SharingRule:
+        """``aging`` is a time such as 10m, ``share_by`` dag, tag or owner; either may be off. Raises :class:`BadValue`."""
+        aging_s = None if aging == NOT else parse_time(aging)
+        if aging != NOT and (aging_s is None or not LEAST_AGING_S <= aging_s <= MOST_AGING_S):
+            raise BadValue(f"{aging!r} is no time after which a task counts for more. Type 10s to 30d, for example 10m, or off")
+        if share_by not in (DAG, TAG, OWNER, NOT):
+            raise BadValue(f"Nothing can be shared by {share_by!r}. Type {DAG}, {TAG}, {OWNER} or {NOT}")
+        for name, weight in weights.items():
+            if not 1 <= weight <= MAX_WEIGHT or len(name) > MAX_NAME_CHARS:
+                raise BadValue(f"{name}={weight} is no weight of a tenant. Weights are from 1 to {MAX_WEIGHT:,}")
+        if len(weights) > MAX_NAMES:
+            raise BadValue(f"These are more than {MAX_NAMES:,} weights.")
+        if share_by == TAG and not weights:
+            raise BadValue("Who shares by tag says which tags are tenants, by their weights. Type for example --weight team-a=1")
+        if share_by == NOT and weights:
+            raise BadValue("Weights mean nothing where nothing is shared. Leave them out, or say by what: dag, tag or owner")
+        return cls(aging_s, None if share_by == NOT else share_by, weights)
+
+    @property
+    def aging(self) -> str:
+        """As :meth:`parse` takes it."""
+        return NOT if self.aging_s is None else show_time(self.aging_s)

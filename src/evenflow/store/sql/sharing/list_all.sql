@@ -1,0 +1,8 @@
+-- Pools and executors, or one of them, and what is decided for them beyond the order. A limit whose pool was deleted is none.
+select l.kind::text, l.name, s.aging_s, s.share_by, coalesce(s.weights, '{}') as weights
+from concurrency_limit l
+left join sharing s using (limit_id)
+where l.run_key = 0 and l.kind in ('pool', 'executor')
+  and (%(kind)s::text is null or l.kind::text = %(kind)s and l.name = %(name)s)
+  and (l.kind = 'executor' or exists (select from pool p where p.name = l.name))
+order by l.kind, l.name

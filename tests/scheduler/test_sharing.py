@@ -1,0 +1,302 @@
+"""Fair shares and aging on PostgreSQL: against a naive model turn by turn, with several schedulers, and behind a large backlog."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.selection.shares import SharedHeads
+from evenflow.scheduler.advance import advance
+from evenflow.store.db import rows
+from evenflow.store.db.rows import execute
+from evenflow.store.db.sql import sql
+from tests.scheduler import test_several
+from tests.scheduler.test_agreement import Match, Naive, Unit
+from tests.scheduler.workloads import random_dag
+from tests.scheduler.world import Try, World
+
+
+def share(world: World, kind: str, name: str, by: str | None = "dag", *, aging_s: int | None = None, **weights: int) -> None:
+    """As the API says it."""
+    world.conn.execute(
+        "insert into sharing as s (limit_id, share_by, aging_s, weights, version)"
+        " select limit_id, %(by)s, %(aging_s)s, %(weights)s::jsonb, (select coalesce(max(version), 0) + 1 from sharing)"
+        " from concurrency_limit where kind = %(kind)s::limit_kind and name = %(name)s"
+        " on conflict (limit_id) do update set share_by = excluded.share_by, aging_s = excluded.aging_s,"
+        " weights = excluded.weights, version = excluded.version",
+        {"kind": kind, "name": name, "by": by, "aging_s": aging_s, "weights": json.dumps(weights)},
+    )
+
+
+@dataclass
+class FairNaive(Naive):
+    """Of everything that could start, one task after the other; ``fair`` pools by DAG, with the weights of some."""
+
+    fair: dict[str, dict[str, int]] = field(default_factory=dict)
+    served: Counter[tuple[str, str]] = field(default_factory=Counter)
+    times: Counter[str] = field(default_factory=Counter)
+
+    def start(self) -> list[Unit]:
+        """Rounds until one starts nothing: the one that keeps a pool may be blocked by its own run after a round."""
+        started: list[Unit] = []
+        while more := self._round():
+            started += more
+        return started
+
+    def _round(self) -> list[Unit]:
+        started: list[Unit] = []
+        kept: set[str] = set()
+        while (unit := self._next(kept)) is not None:
+            task, dag_id = self.left[unit], self.specs[unit[0]].dag_id
+            if any(self.room[limit] < n for limit, n in self.holds(unit[0], task).items()):
+                kept.add(task.pool)  # only its slots are missing, and nothing may pass it
+                continue
+            for limit, n in self.holds(unit[0], task).items():
+                self.room[limit] -= n
+            if task.pool in self.fair:
+                self.times[task.pool] = self._begin(task.pool, dag_id)
+                cost = task.pool_slots * 1_000_000 // self.fair[task.pool].get(dag_id, 1)
+                self.served[task.pool, dag_id] = self.times[task.pool] + cost
+            self.running[unit] = self.left.pop(unit)
+            started.append(unit)
+        return started
+
+    def _next(self, kept: set[str]) -> Unit | None:
+        """Each fair pool goes in with whoever is next of it."""
+        best: dict[str | None, tuple[Any, Unit]] = {}
+        for unit, task in self.left.items():
+            if self.specs[unit[0]].dag_id in self.paused or not self.ready(unit[0], task) or task.pool in (kept | self.shut):
+                continue
+            short = [limit for limit, n in self.holds(unit[0], task).items() if self.room[limit] < n]
+            if short and (short != [("pool", task.pool)] or task.pool not in self.strict):
+                continue
+            order = (*self._rank(unit), unit[2])
+            scope = task.pool if task.pool in self.fair else None
+            key = (*self._share(task.pool, self.specs[unit[0]].dag_id), *order) if scope else order
+            if scope not in best or key < best[scope][0]:
+                best[scope] = (key, unit)
+        return min((unit for _, unit in best.values()), key=lambda x: (*self._rank(x), x[2]), default=None)
+
+    def _share(self, pool: str, dag_id: str) -> tuple[Fraction, int]:
+        held = sum(t.pool_slots for u, t in self.running.items() if t.pool == pool and self.specs[u[0]].dag_id == dag_id)
+        return Fraction(held, self.fair[pool].get(dag_id, 1)), self._begin(pool, dag_id)
+
+    def _begin(self, pool: str, dag_id: str) -> int:
+        return max(self.served[pool, dag_id], self.times[pool])
+
+
+def play(world: World, seed: int) -> None:
+    """A game of 30 turns, and what is left after it; each turn against the naive model."""
+    r = random.Random(seed)
+    naive = FairNaive({("pool", name): slots for name, slots in {"p1": r.randint(2, 4), "p2": r.randint(2, 6)}.items()})
+    for (_, name), slots in list(naive.room.items()):
+        world.pool(name, slots)
+    for name in r.choice([["p1"], ["p2"], ["p1", "p2"]]):
+        naive.fair[name] = {f"d{i}": r.choice([1, 2, 5]) for i in range(r.randint(0, 3))}
+        share(world, "pool", name, **naive.fair[name])
+    if r.random() < 0.4:
+        naive.strict.add("p1")
+        world.conn.execute("update concurrency_limit set patience_s = 0 where name = 'p1'")
+    specs = [random_dag(r, i) for i in range(4)]
+    for spec in specs:
+        world.add_dag(spec)
+        for task in spec.tasks:
+            if task.max_active_tis_per_dag is not None:
+                naive.room["dag_task", spec.dag_id, task.task_id] = task.max_active_tis_per_dag
+    match = Match(world, naive, r, specs)
+    for turn in range(30):
+        if turn < 15 and r.random() < 0.8:
+            match.trigger()
+        for chance, happens in ((0.1, match.pause), (0.1, match.close), (0.2, match.resize), (0.1, match.cancel)):
+            if r.random() < chance:
+                happens()
+        match.report(0.5)
+        match.turn(turn)
+    match.pause(none=True)
+    match.close(none=True)
+    match.restore()
+    match.turn("restored")
+    while match.live or naive.left:
+        match.report(1.0)
+        match.turn("draining")
+        assert match.live or not naive.left
+
+
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(n, marks=pytest.mark.system) for n in range(2, 12))])
+def test_fair_shares_agree_with_a_naive_model(world: World, seed: int) -> None:
+    """R-ST11, R-ST1, R-ST2: turn by turn the same tasks start, through pauses, cancels, retries, closed pools and other limits; and
+    every share counts the slots that are held of it.
+    """
+    play(world, seed)
+    assert world.conn.execute("select sum(l.used) from concurrency_limit l join tenant using (limit_id)").fetchone() in {
+        (0,),
+        (None,),
+    }
+
+
+def test_a_broken_share_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is served counts as if nothing had been given to it."""
+    monkeypatch.setattr(SharedHeads, "started", lambda *_: None)
+    with pytest.raises(AssertionError):
+        play(world, 0)
+
+
+TASK = TaskSpec(task_id="t", operator="python", pool="p", mapping=Mapping(inputs=(MapInput(name="x", length=40),)))
+
+
+def dag(dag_id: str) -> DagSpec:
+    return DagSpec(dag_id=dag_id, tasks=(TASK,), max_active_tasks=None, max_active_runs=None)
+
+
+def running(world: World) -> Counter[str]:
+    """Tries that hold slots, by DAG."""
+    return Counter(dag_id for (dag_id,) in world.conn.execute("select dag_id from dispatch join dag_run using (run_key)"))
+
+
+@pytest.mark.parametrize("kind", ["pool", "executor"])
+def test_a_backfill_delays_others_by_nothing_but_the_slots_that_it_holds(world: World, kind: str) -> None:
+    """R-ST11: what came first holds all slots; as they are given back, what came later has half of them before it gets another."""
+    world.pool("p", 6)
+    share(world, kind, {"pool": "p", "executor": "worker"}[kind])
+    for name in ("backfill", "scheduled"):
+        world.add_dag(dag(name))
+    world.trigger("backfill", priority=9)
+    world.advance()
+    assert running(world) == {"backfill": 6}
+    world.trigger("scheduled")
+    tries = world.claim()
+    for n in range(1, 4):
+        world.report([tries.pop()])
+        world.advance()
+        assert running(world) == {"backfill": 6 - n, "scheduled": n}
+    world.report([tries.pop()])
+    world.advance()
+    assert running(world) == {"backfill": 3, "scheduled": 3}, "each gets back what it gives"
+    world.audit()
+
+
+def test_what_is_said_counts_from_the_next_turn_on(world: World) -> None:
+    """R-ST11: what waited already is a tenant of its own; nothing changes where nobody shares any more."""
+    world.pool("p", 2)
+    for name in ("a", "b", "c"):
+        world.add_dag(dag(name))
+    world.trigger("a", priority=9)
+    world.advance()
+    share(world, "pool", "p")
+    world.trigger("b", priority=5)
+    world.trigger("c")
+    world.advance()
+    for _ in range(4):
+        world.report(world.claim())
+        world.advance()
+    assert running(world) == {"a": 2}, "tasks without a tenant follow the order, as before"
+    world.conn.execute("update concurrency_limit set capacity = 6 where name = 'p'")
+    world.conn.execute("insert into wake (limit_id, released) select limit_id, 0 from concurrency_limit where name = 'p'")
+    world.advance()
+    assert running(world)["a"] == 6
+    world.audit()
+
+
+def test_tasks_that_have_waited_go_before_those_of_higher_priority(world: World) -> None:
+    """R-ST11: in steps of ten minutes, 65 minutes of waiting are worth six or seven priorities of a run, and no key changes."""
+    world.pool("p", 1)
+    share(world, "pool", "p", None, aging_s=600)
+    after = TaskSpec(task_id="after", operator="python", pool="p", upstream=(0,))
+    world.add_dag(DagSpec(dag_id="old", tasks=(TaskSpec(task_id="first", operator="python"), after)))
+    world.trigger("old")
+    world.advance()
+    (first,) = world.claim()
+    for priority in (9, 8, 5):
+        task = TaskSpec(task_id=f"of_{priority}", operator="python", pool="p")
+        world.add_dag(DagSpec(dag_id=f"new_{priority}", tasks=(task,)))
+        world.trigger(f"new_{priority}", priority=priority)
+    world.advance()
+    report = world._report(first, "exit", {"outcome": "success", "ran_s": 0.01})
+    execute(world.conn, "dispatch/insert_reports", {"reports": json.dumps([{**report, "age_s": 3_900.0}])})
+    assert world.drain() == ["of_9", "of_8", "after", "of_5"]
+    world.audit()
+
+
+FAR = """
+insert into lane
+select (jsonb_populate_record(l, jsonb_build_object('lane_id', 1000000000 + n))).*
+from lane l, generate_series(1, %s) n
+where l.lane_id = (select max(lane_id) from lane)
+"""
+KEYS = "update lane set order_key = substring(order_key for 16) || set_byte(int8send(lane_id), 0, 128) where lane_id > 1000000000"
+
+
+def cost(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], int, int]:
+    """The statements of the next turn, the rows that its round read and the lanes that it touched."""
+    sent: list[str] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(rows, "sql", lambda name: sent.append(name) or sql(name))  # type: ignore[func-returns-value]
+        outcome = advance(world.conn, world.catalog)
+    return sent, outcome.started.rows_read, outcome.started.lanes_touched
+
+
+@pytest.mark.system
+def test_the_backlog_of_a_tenant_costs_the_others_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-ST11, R-ST5: a hundred thousand lanes wait; a turn sends the same statements, and reads as many rows, as with a hundred,
+    and the task of another tenant starts at once.
+    """
+    world.pool("p", 4)
+    share(world, "pool", "p")
+    world.add_dag(dag("backfill"))
+    world.trigger("backfill", priority=9)
+    world.advance()
+    tries = world.claim()
+    costs = []
+    for waiting in (100, 100_000):
+        world.conn.execute("delete from lane where lane_id > 1000000000")
+        world.conn.execute(FAR, [waiting])
+        world.conn.execute(KEYS)
+        world.conn.execute("analyze lane")
+        task = TaskSpec(task_id=f"beside_{waiting}", operator="python", pool="p")
+        world.add_dag(DagSpec(dag_id=f"d{waiting}", tasks=(task,)))
+        world.trigger(f"d{waiting}")
+        world.report([tries.pop()])
+        costs.append(cost(world, monkeypatch))
+        assert [t.task_id for t in world.claim()] == [task.task_id]
+    assert costs[0] == costs[1]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("schedulers", [1, 3])
+def test_several_schedulers_keep_the_shares(
+    world: World, database_url: str, schedulers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ST11, R-ST1, R-HA1: whenever all come to rest each tenant has exactly its part, whatever has ended meanwhile, as long as it
+    has tasks that wait; and at the end nothing is held of any share.
+    """
+    monkeypatch.setattr(test_several, "SCHEDULERS", schedulers)
+    r = random.Random(schedulers)
+    world.pool("p", 6)
+    share(world, "pool", "p", "dag", a=1, b=2, c=3)
+    for dag_id in ("a", "b", "c"):
+        world.add_dag(dag(dag_id))
+        world.trigger(dag_id, priority=r.randint(0, 5))
+    with test_several.crew(database_url) as crew:
+        tries: list[Try] = []
+        for _ in range(12):
+            crew.rest(world)
+            assert running(world) == {"a": 1, "b": 2, "c": 3}
+            tries += world.claim()
+            r.shuffle(tries)
+            ended = [tries.pop() for _ in range(r.randint(1, 4))]
+            for one in ended:
+                world.report([one])
+        while tries:
+            world.report(tries)
+            crew.rest(world)
+            tries = world.claim()
+    assert crew.findings == []
+    assert world.used("share") == 0
+    world.audit()
