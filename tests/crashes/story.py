@@ -89,9 +89,13 @@ having count(*) filter (where event = 'defer') <> count(*) filter (where event i
 
 
 class Story:
-    """One scenario. ``steady``: nobody dies and nothing is late, but there are outages."""
+    """One scenario. The API server has two connections, one for ``reports``. ``steady``: nobody dies and nothing is late, but there
+    are outages.
+    """
 
-    def __init__(self, world: World, url: str, api: Conn, schedulers: list[Scheduler], seed: int, *, steady: bool = False) -> None:
+    def __init__(
+        self, world: World, url: str, api: Conn, reports: Conn, schedulers: list[Scheduler], seed: int, *, steady: bool = False
+    ) -> None:
         self.r = random.Random(seed)
         self.waits = random.Random(f"what waits in {seed}")
         self.world, self.conn, self.url, self.steady = world, world.conn, url, steady
@@ -104,7 +108,7 @@ class Story:
         self.ledger, self.clock = Ledger(), Clock()
         self.sent: list[str] = []
         self.company = random.Random(f"who reports together in {seed}")
-        self.inbox = Inbox(OneConnection(api, self._breaks))  # type: ignore[arg-type]
+        self.inbox = Inbox(OneConnection(reports, self._breaks))  # type: ignore[arg-type]
         self.workers = [
             Worker(api, self.clock, self.r, self.sent, self.inbox, self.ledger, self._judge, self.r.randint(1, 4))
             for _ in range(self.r.randint(1, 3))

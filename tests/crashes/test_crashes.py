@@ -35,10 +35,10 @@ async def told(world: World, url: str, schedulers: list[Scheduler], seeds: range
     for pool in ("p1", "p2"):
         world.pool(pool, 6)
     done: Counter[str] = Counter()
-    async with await connect_async(url, name="api") as api:
+    async with await connect_async(url, name="api") as api, await connect_async(url, name="reports") as reports:
         for seed in seeds:
             try:
-                story = Story(world, url, api, schedulers, seed, **how)
+                story = Story(world, url, api, reports, schedulers, seed, **how)
                 await story.play(STEPS)
                 await story.quiesce()
                 story.check()
