@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.pq import ConnStatus, TransactionStatus
+from psycopg.pq import TransactionStatus
 
 from evenflow.errors import EvenflowError
 from evenflow.store.db.columns import words
 from evenflow.store.db.connect import connect_async
-from evenflow.store.db.rows import BEGIN, COMMIT, Conn, execute
+from evenflow.store.db.rows import Conn, execute
 from evenflow.store.db.sql import sql as statement
 
 INBOX = "inbox"  # reports, run requests, intents: wakes schedulers
@@ -40,24 +39,9 @@ def wake(conn: Conn, channels: Collection[str]) -> None:
 
 
 async def wake_async(conn: psycopg.AsyncConnection[Any], channels: Collection[str]) -> None:
-    """As :func:`wake`."""
-    await conn.execute(statement("notify/wake"), {"channels": words(channels)}, prepare=True)
-
-
-@asynccontextmanager
-async def waking(conn: psycopg.AsyncConnection[Any], channels: Collection[str]) -> AsyncIterator[None]:
-    """A transaction, and who listens is woken to what it has committed, in one round trip: it waits for nothing by itself."""
+    """As :func:`wake`. On an idle connection."""
     assert conn.info.transaction_status == IDLE
-    try:
-        async with conn.pipeline():
-            await conn.execute(BEGIN)
-            yield
-            await conn.execute(COMMIT)
-            await wake_async(conn, channels)
-    except BaseException:
-        if conn.pgconn.status == ConnStatus.OK:
-            await conn.rollback()
-        raise
+    await conn.execute(statement("notify/wake"), {"channels": words(channels)}, prepare=True)
 
 
 class AsyncListener:

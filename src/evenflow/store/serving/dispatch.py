@@ -16,7 +16,7 @@ from evenflow.core.limits import LOOK_BACK_S, RUN_PARAMS_KNOWN, RUNS_KNOWN
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import Conn
 from evenflow.store.db.failures import BAD_VALUE, not_storable
-from evenflow.store.db.notify import INBOX, wake_async, waking
+from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.db.sql import sql
 
 
@@ -259,8 +259,7 @@ async def insert_reports(conn: Conn, reports: str) -> None:
     Raises :class:`XComError` when a result is not JSON that the database can hold.
     """
     try:
-        async with waking(conn, [INBOX]):
-            await conn.execute(sql("dispatch/insert_reports"), {"reports": reports}, prepare=True)
+        await conn.execute(sql("dispatch/insert_reports"), {"reports": reports}, prepare=True)
     except BAD_VALUE as error:
         raise not_storable("The result", error) from None
 

@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import Conn, Row
-from evenflow.store.db.notify import INBOX, waking
+from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.tasks import TryKey
 
@@ -95,8 +95,8 @@ async def compare_listed(
 
 async def insert_events(conn: Conn, events: str) -> None:
     """Puts events into the inbox, and wakes schedulers. ``events`` is a JSON list of ``{run_key, epoch, age_s, payload}``."""
-    async with waking(conn, [INBOX]):
-        await conn.execute(sql("triggers/insert_events"), {"events": events}, prepare=True)
+    await conn.execute(sql("triggers/insert_events"), {"events": events}, prepare=True)
+    await wake_async(conn, [INBOX])
 
 
 async def record_failures(
