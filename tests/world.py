@@ -210,7 +210,7 @@ class World:
         reason: str | None = None,
     ) -> None:
         """It waits no longer: this is why. ``event`` is sealed."""
-        deferrals.resume_all(self.conn, [deferrals.Resume(run_key, task, map_index, epoch, purpose, event, reason, None)]).check()
+        deferrals.resume_all(self.conn, [deferrals.Resume(run_key, task, map_index, epoch, purpose, event, reason, None)])
 
 
 class Unscheduled(World):

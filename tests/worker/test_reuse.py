@@ -91,10 +91,10 @@ class Reusing:
         source = {name: textwrap.dedent(text).encode() for name, text in files.items()}
         source["dag.py"] += b"\nfrom socket import getfqdn\n"
         spec = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python", reuse=True),))
-        self.version = world.version(spec, source)
+        self.version = world.add_dag(spec, source)
 
     def begin(self, do: str) -> int:
-        return self.world.dispatch(self.world.run(self.version, {"do": do}))
+        return self.world.dispatch(self.world.run(self.version, params={"do": do}))
 
     async def pid_after(self, do: str = "") -> tuple[int, Any]:
         """Of a try that did this, and what it found."""
@@ -206,10 +206,10 @@ async def test_a_timeout_counts_from_the_start_of_its_try(world: World, worker: 
         "    @task(reuse=True)\n    def t(params=None):\n        time.sleep(params['s'])\n        return os.getpid()\n    t()\n"
     )
     spec = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python", reuse=True, execution_timeout=1.0),))
-    version = world.version(spec, {"dag.py": source.encode()})
+    version = world.add_dag(spec, {"dag.py": source.encode()})
     said = []
     for seconds in (0.6, 0.6, 600):
-        epoch = world.dispatch(world.run(version, {"s": seconds}))
+        epoch = world.dispatch(world.run(version, params={"s": seconds}))
         said.append(((await world.exit_of(epoch)).get("reason"), world.xcom(epoch)))
     assert said[0] == said[1]
     assert said[2][0] == "execution_timeout of 1 s exceeded"
