@@ -301,3 +301,29 @@ def test_several_schedulers_keep_the_shares(
     assert crew.findings == []
     assert world.used("share") == 0
     world.audit()
+
+
+@pytest.mark.parametrize("while_deferred", ["hold", "release"])
+def test_a_deferred_task_keeps_of_its_share_what_it_keeps_of_its_pool(world: World, while_deferred: str) -> None:
+    """R-ST11: and takes it again when it resumes."""
+    world.pool("p", 4)
+    world.conn.execute("update pool set while_deferred = %s where name = 'p'", [while_deferred])
+    share(world, "pool", "p")
+    task = TaskSpec(task_id="t", operator="python", pool="p", pool_slots=2)
+    world.add_dag(DagSpec(dag_id="d", tasks=(task,)))
+    run = world.trigger("d")
+    world.advance()
+    tries = world.claim()
+    assert world.used("share") == 2
+    world.defer(tries)
+    world.advance()
+    assert world.used("share") == {"hold": 2, "release": 0}[while_deferred]
+    world.audit()
+    world.fire(run)
+    world.advance()
+    assert world.used("share") == 2
+    world.audit()
+    world.report(world.claim())
+    world.advance()
+    assert (world.used("share"), world.run_state(run)) == (0, "success")
+    world.audit()

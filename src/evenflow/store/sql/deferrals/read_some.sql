@@ -3,8 +3,8 @@
 select f.run_key, f.task_index, f.map_index, f.epoch, f.trigger, f.purpose, f.holds, f.pool_slots, f.retake, f.retake_slots,
        array(
            select l.limit_id
-           from concurrency_limit l
-           where l.limit_id = any(f.holds || f.retake)
+           from unnest(f.holds || f.retake) as h (limit_id)
+           join concurrency_limit l using (limit_id)
            order by l.kind = 'run', l.kind
        ) as all_holds,
        extract(epoch from f.ready_at)::float8 as ready_at_s, extract(epoch from now() - f.deferred_at)::float8 as waited_s, t.state::text,
