@@ -38,11 +38,12 @@ _FAST = {
     "full_page_writes": "off",
     "autovacuum_naptime": "60s",
     "max_connections": "200",
+    "max_wal_size": "256MB",  # it lies in memory
     "log_min_duration_statement": "-1",
 }
 
 _MEMORY = Path("/dev/shm")
-_ROOM = 4 << 30  # the write-ahead log alone may have 2 GB
+_ROOM = 2 << 30  # a few processes make plans for millions of rows
 
 # Fixtures and marks of a whole system: its tests are of `make test-system`. Those of one that is shared, or of which two starve
 # each other, run in one process.
