@@ -169,6 +169,30 @@ def ids(conn: psycopg.Connection[Any], query: str) -> list[Any]:
     return [row[0] for row in conn.execute(f"{query} limit {N}").fetchall()]
 
 
+def grants(run_keys: list[int], tasks: list[int], was_epochs: list[int]) -> dict[str, Any]:
+    """Of resumes, whose deferrals are asked for, too."""
+    zeros, ones = [0] * len(tasks), [1] * len(tasks)
+    return {
+        "epochs": [10**15 + n for n in range(len(tasks))],
+        "run_keys": run_keys,
+        "tasks": tasks,
+        "maps": [-1] * len(tasks),
+        "tries": ones,
+        "classes": zeros,
+        "priorities": ones,
+        "queues": ["default"] * len(tasks),
+        "holds": ["{1}"] * len(tasks),
+        "slots": ones,
+        "avoid": zeros,
+        "events": ["resume"] * len(tasks),
+        "details": [None] * len(tasks),
+        "was_states": ["queued"] * len(tasks),
+        "was_epochs": was_epochs,
+        "losses": zeros,
+        "expected": len(tasks),
+    }
+
+
 def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
     """Realistic parameters of the hot statements."""
     run_keys = ids(conn, "select run_key from report order by report_id")
@@ -218,6 +242,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
             "events": ["succeed"] * N,
             "details": [None] * N,
         },
+        "tasks/insert_dispatches": grants(run_keys, zeros, run_keys),
         "tasks/delete_dispatches": {"epochs": run_keys, "expected": N},
         "tasks/count_indexed": {
             "run_keys": run_keys,

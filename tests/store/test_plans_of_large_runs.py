@@ -16,7 +16,7 @@ import pytest
 from evenflow.core.operations import CANCELLED
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.db.sql import sql
-from tests.store.test_plans import UNGUARDED
+from tests.store.test_plans import UNGUARDED, grants
 
 N = 2_000
 DEEP, WIDE, MANY = (
@@ -192,6 +192,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
                 "details": none,
             },
         )
+        yield "tasks/insert_dispatches", grants([run] * N, n, n)
         yield "past/hold_instances", many
     many = {"run_keys": [MANY] * N, "tasks": n}
     yield "operations/read_cleared", many
