@@ -117,7 +117,7 @@ def test_new_limit_classes_are_made_in_any_order(world: World, database_url: str
     """R-HA1: two schedulers meet the same new queues, each in the order of its runs. What is there already, nobody waits for."""
 
     def make(conn: Conn, queue: str) -> int:
-        found = selection.find_limit_class(conn, "default_pool", "worker", queue, 1, None, None)
+        found = selection.find_limit_class(conn, "default_pool", "worker", queue, 1, None, None, None, None)
         assert found is not None
         return found[0]
 

@@ -1,7 +1,8 @@
 """The way of reports into the inbox: what comes while a commit is under way is stored by the next one, whoever sent it.
 
 So as many commits are made as the disk can take, and no report waits for company. Nobody is answered before its own reports are
-committed. What cannot be stored is found by halves, and is a matter of its sender alone.
+committed; schedulers are woken when they are, and should that fail, their sweep finds them. What cannot be stored is found by
+halves, and is a matter of its sender alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from evenflow.api import limits
 from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.db.failures import is_outage
+from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.serving import dispatch
 
 Failures = dict[int, Exception]  # by position: why a report cannot be stored
@@ -55,10 +57,11 @@ class Inbox:
             try:
                 async with self._pool.connection() as conn:
                     failures = await _insert(conn, [report for delivery in batch for report in delivery.reports])
-                _answer(batch, failures)
+                    _answer(batch, failures)
+                    await wake_async(conn, [INBOX])
             except Exception as error:
                 for delivery in batch:
-                    if not delivery.answer.done():  # else its request was given up
+                    if not delivery.answer.done():  # by its reports, or because its request was given up
                         delivery.answer.set_exception(error)
 
     def _take(self) -> list[_Delivery]:
