@@ -112,6 +112,7 @@ def test_whoever_comes_back_has_saved_up_nothing() -> None:
     assert turns == [1, 0, 1, 0, 1, 0]
 
 
+@pytest.mark.system  # what fails is made small first, which takes seconds
 def test_a_share_that_is_not_charged_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def forget(self: SharedHeads, limit_class: LimitClass) -> None:
         if limit_class.share_id is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 
 import grimp
@@ -33,11 +33,11 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_an_import_that_is_put_off_spares_something() -> None:
     """One that stands in a function, or is for type checkers, is of a module that is not loaded anyway."""
-    at_once = {module: set(_imported(module, put_off=False)) for module in source_modules()}
+    at_once = {module: _imported(module, put_off=False) for module in source_modules()}
     needless = {
         module: found
         for module in source_modules()
-        if (found := set(_imported(module, put_off=True)) & (_loaded(module, at_once) | _loaded("evenflow", at_once)))
+        if (found := _imported(module, put_off=True) & (_loaded(module, at_once) | _loaded("evenflow", at_once)))
     }
     assert needless == {}
 
@@ -52,24 +52,28 @@ def _loaded(module: str, at_once: dict[str, set[str]]) -> set[str]:
     return found
 
 
-def _imported(module: str, *, put_off: bool) -> Iterator[str]:
+def _imported(module: str, *, put_off: bool) -> set[str]:
     """Modules of ours that it imports: where it begins, or ``put_off`` to where they are used."""
-    modules, path = source_modules(), source_modules()[module]
-    later = {
-        id(inner)
-        for node in ast.walk(tree(path))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) or (isinstance(node, ast.If) and _is_for_checkers(node.test))
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(tree(path)):
-        if (id(node) in later) is not put_off:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in modules)
-        elif isinstance(node, ast.ImportFrom) and node.module in modules:
-            inside = [f"{node.module}.{alias.name}" for alias in node.names]
-            yield from (name if name in modules else str(node.module) for name in inside)
+    return _imports(module)[put_off]
 
 
-def _is_for_checkers(test: ast.expr) -> bool:
-    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
+@cache
+def _imports(module: str) -> tuple[set[str], set[str]]:
+    modules, found = source_modules(), (set[str](), set[str]())
+
+    def look(node: ast.AST, put_off: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                found[put_off].update(alias.name for alias in child.names if alias.name in modules)
+            elif isinstance(child, ast.ImportFrom) and child.module in modules:
+                inside = [f"{child.module}.{alias.name}" for alias in child.names]
+                found[put_off].update(name if name in modules else str(child.module) for name in inside)
+            elif not isinstance(child, ast.expr):
+                look(child, put_off or isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) or _is_for_checkers(child))
+
+    look(tree(modules[module]), False)
+    return found
+
+
+def _is_for_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"

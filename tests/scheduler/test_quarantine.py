@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,8 +28,9 @@ from evenflow.scheduler.service import RETRY_S
 from evenflow.scheduler.tally import Tally
 from evenflow.scheduler.turns import take_turn, take_turns
 from evenflow.store.db.connect import connect
+from evenflow.store.db.rows import Conn
 from evenflow.store.db.sql import sql
-from evenflow.store.scheduling import backfills
+from evenflow.store.scheduling import backfills, selection
 from evenflow.store.scheduling.operations import request
 from evenflow.store.scheduling.quarantine import lock_executor, release_runs
 from tests.scheduler.world import World
@@ -296,7 +298,19 @@ def test_a_report_that_cannot_be_applied_fails_its_try_and_the_run_goes_on(
     world.audit()
 
 
-def test_a_report_that_the_database_cannot_read_is_set_aside_too(world: World, turns: Any) -> None:
+@pytest.mark.parametrize("early", [False, True])
+def test_a_report_that_the_database_cannot_read_is_set_aside_too(
+    world: World, turns: Any, monkeypatch: pytest.MonkeyPatch, early: bool
+) -> None:
+    """Also when the error is here before the scheduler has asked for its next answer."""
+    if early:
+        reserve = selection.reserve
+
+        def answered(conn: Conn, sequence: str) -> Any:
+            select.select([conn.fileno()], [], [], 0.1)
+            return reserve(conn, sequence)
+
+        monkeypatch.setattr(selection, "reserve", answered)
     world.add_dag(DagSpec(dag_id="d", tasks=(task("a"), task("b"))))
     runs = [world.trigger("d") for _ in range(OTHERS)]
     turns()

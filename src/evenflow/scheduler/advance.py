@@ -91,10 +91,10 @@ def advance(
     with in_one_go(conn):
         tried, begun = inbox.try_executor(conn), inbox.begin_turn(conn, catalog.since)
         sent = inbox.lock_runs(conn, catalog.since, limit=max_runs, helps_after_s=helps_after_s, only=scope.runs)
+        scope.await_rows(sent)
         taken = inbox.take_reports(conn, limit=scope.reports)
         usual = selection.ask(conn, FindRoom(catalog.usual_limits)) if catalog.usual_limits else None
         catalog.epochs.ask(conn)
-        scope.await_rows(sent)
         picked = sent.all()
         catalog.since = catalog.since._replace(reports=picked[0].since, changes=picked[0].changes_since)
         locked = scope.within([row for row in picked if row.run_key])
