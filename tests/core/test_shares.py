@@ -60,6 +60,13 @@ def test_shares_equal_a_naive_scan_at_length(model: Model, steps: Steps) -> None
     agrees(model, steps)
 
 
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_a_tenant_of_which_nothing_starts_is_in_nobodys_way(bounds: tuple[int, int]) -> None:
+    """R-ST11: it is next, but its task is too large for its pool. The other tenant keeps its own place in the order."""
+    model = shared_model([1, 1, 1], [1, 2], [1, 1], [12], heads=2, by_base=False)
+    agrees(model, [([("ready", 0), ("ready", 1), ("ready", 518), ("ready", 2901), ("capacity", 137)], bounds)])
+
+
 def served_in_turn(weights: list[int], slots: int, starts: int) -> Counter[int]:
     """How often each tenant started, of such that always have more to do, in a pool whose tasks end in turn, the oldest first."""
     shares = {n: Share(n, 0, weight, 0, 0) for n, weight in enumerate(weights)}

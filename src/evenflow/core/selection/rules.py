@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from evenflow.core.limits import LANES_PER_ROUND, STARTS_PER_ROUND
 from evenflow.core.selection.lanes import WOKEN, Lane, LimitClass, Queue, Snapshot, full, saturated
 from evenflow.core.selection.order import Order
-from evenflow.core.selection.shares import HeadKind, Heads, OrderedHeads, SharedHeads
+from evenflow.core.selection.shares import Head, HeadKind, Heads, OrderedHeads, SharedHeads
 from evenflow.core.service_states import ALL_OPEN
 
 
@@ -50,7 +50,7 @@ class Selection:
         # An entry whose lane is not the best of its queue any more is void.
         self._heads: Heads = OrderedHeads()
         if snapshot.shares:
-            self._heads = SharedHeads(snapshot.limit_classes, snapshot.shares, snapshot.times)
+            self._heads = SharedHeads(snapshot.limit_classes, snapshot.shares, snapshot.times, self._is_over)
         self._started: set[int] = set()  # lanes of tenants, which start a task at a time
         for lanes in snapshot.open.values():
             for lane in lanes:
@@ -67,16 +67,8 @@ class Selection:
         while (head := heads.pop()) is not None:
             order, kind, queue = head
             limit_class = self.snapshot.limit_classes[queue.class_id]
-            if (
-                limit_class.pool_limit in decision.reserved
-                or limit_class.base_id in self._passed
-                or full(limit_class, self.free, patience) is not None
-            ):
-                continue  # the whole limit class is out for this round; none of its lanes moves
-            if self._closes and not queue.exempt and self.snapshot.closed(limit_class):
-                continue  # likewise, but for lanes that are exempt
-            if not queue.woken and limit_class.task_limit is not None and self.free[limit_class.task_limit] < 1:
-                continue  # likewise, but its woken lanes are looked at
+            if self._is_out(queue, limit_class):
+                continue
             if kind is HeadKind.END:
                 return queue
             lanes = self._queues[queue]
@@ -111,6 +103,29 @@ class Selection:
             limit_class = self.snapshot.limit_classes[lane.class_id]
             decision.again |= self.free[limit_class.executor_limit] < 1 or saturated(lane, limit_class, self.free) is not None
         return None
+
+    def _is_out(self, queue: Queue, limit_class: LimitClass) -> bool:
+        """For this round: none of its lanes moves, but for woken ones of a task whose own limit is full."""
+        return (
+            limit_class.pool_limit in self.decision.reserved
+            or limit_class.base_id in self._passed
+            or full(limit_class, self.free, self.snapshot.patience) is not None
+            or (self._closes and not queue.exempt and self.snapshot.closed(limit_class))
+            or (not queue.woken and limit_class.task_limit is not None and self.free[limit_class.task_limit] < 1)
+        )
+
+    def _is_over(self, head: Head) -> bool:
+        """Nothing starts with it any more in this round."""
+        order, kind, queue = head
+        if self._is_out(queue, self.snapshot.limit_classes[queue.class_id]):
+            return True
+        if kind is HeadKind.END:
+            return False
+        lanes = self._queues[queue]
+        if not lanes or lanes[0][0] != order:
+            return True
+        lane = lanes[0][2]
+        return saturated(lane, self.snapshot.limit_classes[lane.class_id], self.free) is not None
 
     def feed(self, queue: Queue, lanes: Sequence[Lane], end: Order | None) -> None:
         """The next lanes of a queue, complete up to ``end``, or None when there are no more. What the snapshot must have of them

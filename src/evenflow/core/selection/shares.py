@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -64,10 +64,20 @@ class OrderedHeads:
 class SharedHeads:
     """Some limit classes have a share. Entries of heaps that have become wrong are told by their version, and dropped when they
     come up. ``times`` are those of the scopes. Mutates shares and times.
+
+    Whoever is next of a scope stands for it at its place in the order. One of which nothing starts any more (``is_over``, for good
+    in this round), or of which that is not known yet, would stand there in the way of other tenants: it is looked at before all.
     """
 
-    def __init__(self, limit_classes: Mapping[int, LimitClass], shares: Mapping[int, Share], times: dict[int, int]) -> None:
-        self._classes, self._shares, self._times = limit_classes, shares, times
+    def __init__(
+        self,
+        limit_classes: Mapping[int, LimitClass],
+        shares: Mapping[int, Share],
+        times: dict[int, int],
+        is_over: Callable[[Head], bool] = lambda head: False,
+    ) -> None:
+        self._classes, self._shares, self._times, self._is_over = limit_classes, shares, times, is_over
+        self._leads: dict[int, int] = {}  # by scope its next share
         self._heads: list[tuple[Order, HeadKind, Any]] = []
         self._of_share: dict[int, list[Head]] = defaultdict(list)
         self._of_scope: dict[int, list[tuple[float, int, Order, int, int]]] = defaultdict(list)
@@ -83,16 +93,23 @@ class SharedHeads:
             self._place(self._shares[share_id])
 
     def pop(self) -> Head | None:
+        for scope_id, share_id in self._leads.items():
+            head = self._of_share[share_id][0]
+            if self._is_over(head) or (head[1] is HeadKind.END and len(self._of_scope[scope_id]) > 1):
+                return self._pop_of(share_id)
         while self._heads:
             order, kind, at = heapq.heappop(self._heads)
             if kind is not HeadKind.SCOPE:
                 return order, kind, at
             scope_id, version, share_id = at
             if version == self._scope_versions[scope_id]:
-                head = heapq.heappop(self._of_share[share_id])
-                self._place(self._shares[share_id])
-                return head
+                return self._pop_of(share_id)
         return None
+
+    def _pop_of(self, share_id: int) -> Head:
+        head = heapq.heappop(self._of_share[share_id])
+        self._place(self._shares[share_id])
+        return head
 
     def started(self, limit_class: LimitClass) -> None:
         if limit_class.share_id is not None:
@@ -119,6 +136,7 @@ class SharedHeads:
         """Has the next of a scope stand for it among the others. Begins only become later: those that have are put right first."""
         line = self._of_scope[scope_id]
         self._scope_versions[scope_id] += 1
+        self._leads.pop(scope_id, None)
         while line:
             held, begin, order, version, share_id = line[0]
             if version != self._versions[share_id]:
@@ -127,4 +145,5 @@ class SharedHeads:
                 heapq.heapreplace(line, (held, now, order, version, share_id))
             else:
                 heapq.heappush(self._heads, (order, HeadKind.SCOPE, (scope_id, self._scope_versions[scope_id], share_id)))
+                self._leads[scope_id] = share_id
                 return
