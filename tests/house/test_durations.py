@@ -63,6 +63,7 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "1")], ids=["here", "elsewhere"])
 def test_what_takes_too_long_each_time_fails_the_run(tmp_path: Path, workers: tuple[str, ...]) -> None:
     done = run(tmp_path, "--longest", "0.05", *workers)

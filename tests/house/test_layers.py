@@ -31,6 +31,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         pytest.fail(f"{' -> '.join(reversed(error.args[1]))}")
 
 
+@pytest.mark.system
 def test_an_import_that_is_put_off_spares_something() -> None:
     """One that stands in a function, or is for type checkers, is of a module that is not loaded anyway."""
     at_once = {module: _imported(module, put_off=False) for module in source_modules()}

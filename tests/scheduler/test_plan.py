@@ -18,7 +18,7 @@ from evenflow.explaining.plan import read_plan
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.connect import connect_async
 from evenflow.store.serving.pools import set_pool
-from tests.scheduler.test_agreement import random_dag
+from tests.scheduler.workloads import random_dag
 from tests.scheduler.world import World
 
 FAST_FOLLOW_OFF = "insert into setting (name, value, changed_by) values ('fast_follow', 'false', 'test')"

@@ -18,7 +18,7 @@ from evenflow.store.db import rows
 from evenflow.store.db.rows import execute
 from evenflow.store.db.sql import sql
 from tests.scheduler import test_several
-from tests.scheduler.test_agreement import Match, Naive, Unit
+from tests.scheduler.game import Match, Naive, Unit, random_pools
 from tests.scheduler.workloads import random_dag
 from tests.scheduler.world import Try, World
 
@@ -93,40 +93,17 @@ class FairNaive(Naive):
 
 
 def play(world: World, seed: int) -> None:
-    """A game of 30 turns, and what is left after it; each turn against the naive model."""
+    """A game of 30 turns, each against the naive model."""
     r = random.Random(seed)
-    naive = FairNaive({("pool", name): slots for name, slots in {"p1": r.randint(2, 4), "p2": r.randint(2, 6)}.items()})
-    for (_, name), slots in list(naive.room.items()):
-        world.pool(name, slots)
+    naive = FairNaive(random_pools(r))
     for name in r.choice([["p1"], ["p2"], ["p1", "p2"]]):
         naive.fair[name] = {f"d{i}": r.choice([1, 2, 5]) for i in range(r.randint(0, 3))}
-        share(world, "pool", name, **naive.fair[name])
     if r.random() < 0.4:
         naive.strict.add("p1")
-        world.conn.execute("update concurrency_limit set patience_s = 0 where name = 'p1'")
-    specs = [random_dag(r, i) for i in range(4)]
-    for spec in specs:
-        world.add_dag(spec)
-        for task in spec.tasks:
-            if task.max_active_tis_per_dag is not None:
-                naive.room["dag_task", spec.dag_id, task.task_id] = task.max_active_tis_per_dag
-    match = Match(world, naive, r, specs)
-    for turn in range(30):
-        if turn < 15 and r.random() < 0.8:
-            match.trigger()
-        for chance, happens in ((0.1, match.pause), (0.1, match.close), (0.2, match.resize), (0.1, match.cancel)):
-            if r.random() < chance:
-                happens()
-        match.report(0.5)
-        match.turn(turn)
-    match.pause(none=True)
-    match.close(none=True)
-    match.restore()
-    match.turn("restored")
-    while match.live or naive.left:
-        match.report(1.0)
-        match.turn("draining")
-        assert match.live or not naive.left
+    match = Match(world, naive, r, [random_dag(r, i) for i in range(4)])
+    for name, weights in naive.fair.items():
+        share(world, "pool", name, **weights)
+    match.play(30, trigger=0.8, pause=0.1, close=0.1, resize=0.2, cancel=0.1)
 
 
 @pytest.mark.parametrize("seed", [*range(2), *(pytest.param(n, marks=pytest.mark.system) for n in range(2, 12))])

@@ -97,6 +97,7 @@ async def test_of_a_try_that_ignores_its_end(
     assert not any(map(runs, pids))
 
 
+@pytest.mark.system
 async def test_of_a_try_that_takes_too_long(world: World, worker: WorkerService, strays: Strays) -> None:
     epoch = world.task(strays.task + "time.sleep(600)", execution_timeout=2.0)
     pids = await strays.pids()

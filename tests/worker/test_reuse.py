@@ -205,14 +205,14 @@ async def test_a_timeout_counts_from_the_start_of_its_try(world: World, worker: 
     source += (
         "    @task(reuse=True)\n    def t(params=None):\n        time.sleep(params['s'])\n        return os.getpid()\n    t()\n"
     )
-    spec = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python", reuse=True, execution_timeout=1.0),))
+    spec = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python", reuse=True, execution_timeout=0.5),))
     version = world.add_dag(spec, {"dag.py": source.encode()})
     said = []
-    for seconds in (0.6, 0.6, 600):
+    for seconds in (0.3, 0.3, 600):
         epoch = world.dispatch(world.run(version, params={"s": seconds}))
         said.append(((await world.exit_of(epoch)).get("reason"), world.xcom(epoch)))
     assert said[0] == said[1]
-    assert said[2][0] == "execution_timeout of 1 s exceeded"
+    assert said[2][0] == "execution_timeout of 0.5 s exceeded"
 
 
 async def test_it_asks_for_itself(reusing: Reusing, worker: WorkerService) -> None:
