@@ -46,10 +46,10 @@ _MEMORY = Path("/dev/shm")
 _ROOM = 2 << 30  # a few processes make plans for millions of rows
 
 # Fixtures and marks of a whole system: its tests are of `make test-system`. Those of one that is shared, or of which two starve
-# each other, run in one process.
-_SYSTEMS = frozenset({"evenflow_up", "fleet", "schedulers", "spark"})
+# each other, run in one process: `lines` fork until pids come again within milliseconds, and killers of two might meet.
+_SYSTEMS = frozenset({"evenflow_up", "fleet", "lines", "schedulers", "spark"})
 _LASTING = _SYSTEMS | {"system", "slow"}
-_ONE_AT_A_TIME = ("evenflow_up", "spark")
+_ONE_AT_A_TIME = ("evenflow_up", "lines", "spark")
 _LASTING_S = 600  # what each of their tests may take that says nothing else: minutes, on a busy machine
 
 # JVMs that live for seconds: to compile thoroughly what runs so briefly takes longer than to run it.

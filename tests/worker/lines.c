@@ -20,7 +20,7 @@ static void *count(void *unused) {
     int file = open(counted, O_WRONLY | O_CREAT, 0644);
     char line[32];
     for (unsigned long n = 1;; n++) {
-        pwrite(file, line, snprintf(line, sizeof line, "%lu.", n), 0);
+        pwrite(file, line, snprintf(line, sizeof line, "%020lu.", n), 0);
         usleep(1000);
     }
 }
