@@ -389,6 +389,15 @@ def test_a_connection_is_tested_as_a_task_would_find_it(cli: CommandLine, monkey
     assert (code, out.startswith("tested of this machine: a connection of type ftp cannot be tested here")) == (1, True)
 
 
+def test_a_secret_is_deleted_when_somebody_says_so(cli: CommandLine) -> None:
+    """Nothing keeps what it was."""
+    cli.show("connections", "set", "old_one", "spark-local://")
+    assert "nobody to ask. Say --yes." in cli.refused("connections", "delete", "old_one")
+    assert "old_one" in cli.show("connections", "list")
+    assert cli.show("connections", "delete", "old_one", "--yes") == "old_one is deleted\n"
+    assert "old_one" not in cli.show("connections", "list")
+
+
 def test_times_carry_their_zone(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-CS10"""
     monkeypatch.setenv("TZ", "America/New_York")

@@ -67,6 +67,14 @@ def test_a_field_has_one_type_wherever_it_stands() -> None:
     assert {name: several for name, several in kinds.items() if len(several) > 1} == {}
 
 
+def test_a_name_has_one_meaning() -> None:
+    """Alerts are by name: what two packages observe under one is the same fact."""
+    meanings: dict[str, set[tuple[object, ...]]] = defaultdict(set)
+    for fact in DECLARED:
+        meanings[fact.name].add((fact.level, fact.sentence, *fact.fields.items()))
+    assert {name: several for name, several in meanings.items() if len(several) > 1} == {}
+
+
 def test_sentences_are_told_apart() -> None:
     said = Counter((fact.observer, fact.sentence) for fact in DECLARED if fact.sentence)
     assert [sentence for sentence, times in said.items() if times > 1] == []

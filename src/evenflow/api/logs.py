@@ -137,9 +137,9 @@ class LogDirectory:
         if failures:
             self._refused(len(failures))
             if not self._failing:
-                observe(seen.logs_not_stored(failures[0]))
+                observe(seen.log_storage_failed(failures[0]))
         elif self._failing:
-            observe(seen.logs_stored_again())
+            observe(seen.log_storage_back())
         self._failing = bool(failures)
         return StoredLogs(offsets, failures[0] if failures else "")
 

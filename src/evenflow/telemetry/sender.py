@@ -6,7 +6,7 @@ import asyncio
 import threading
 
 from evenflow.core.meter import Reading
-from evenflow.telemetry.observing import metrics_not_sent, observe, statsd_away, statsd_back, system_not_read
+from evenflow.telemetry.observing import metrics_not_sent, observe, statsd_away, statsd_back, system_not_sent
 from evenflow.telemetry.statsd import EVERY_S, StatsD, send
 from evenflow.telemetry.vitals import Vitals
 
@@ -46,7 +46,7 @@ class Sender:
         try:
             return asyncio.run_coroutine_threadsafe(read(), self._loop).result(SYSTEM_TIMEOUT_S)
         except Exception as error:
-            observe(system_not_read(str(error) or type(error).__name__))
+            observe(system_not_sent(str(error) or type(error).__name__))
             return []
 
     def _send(self, readings: list[Reading]) -> None:

@@ -120,7 +120,7 @@ class TryProxy:
         try:
             await work
         except Exception as error:
-            observe(seen.question_not_answered(error))
+            observe(seen.try_not_answered(error))
             self._answer({"error": f"The worker failed at this question; its log says where: {error!r:.300}", "status": 500}, b"")
 
     def _answer(self, header: Header, body: bytes) -> None:

@@ -15,6 +15,7 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.commands.connection_test import try_connection
 from evenflow.cli.input.params import Limit
+from evenflow.cli.input.questions import Yes, check_agreed
 from evenflow.cli.output.replies import Cell, Reply, listed, verb
 from evenflow.cli.output.terminal import local_time, say
 from evenflow.cli.remote import remote
@@ -63,7 +64,8 @@ def _add_common_verbs(
             stored = await store(client)(name, dags=dag or [])
         return Reply(stored, f"{stored.name} is for {', '.join(stored.dags) or 'all DAGs'}")
 
-    async def delete(name: str, /) -> Reply:
+    async def delete(name: str, /, *, yes: Yes = False) -> Reply:
+        check_agreed(f"The {kind} {name} will be deleted; nothing keeps its value.", yes=yes)
         async with remote() as client:
             deleted = await remove(client)(name)
         return Reply(deleted, f"{deleted.name} is deleted")
