@@ -72,10 +72,10 @@ def test_a_limit_before_the_locks_would_leave_helpers_nothing(
 ) -> None:
     """What the test above notices."""
     text = sql("inbox/lock_runs").decode()
-    limited = text.replace("limit %(limit)s\n    for no key update", "for no key update")
-    limited = limited.replace("order by first\n), locked", "order by first\n    limit %(limit)s\n), locked")
-    assert limited.count("limit %(limit)s\n), locked") == 1
-    assert "limit %(limit)s\n    for" not in limited
+    limited = text.replace(") as r\n    limit %(limit)s\n", ") as r\n").replace(
+        "order by first) as w", "order by first limit %(limit)s) as w"
+    )
+    assert (limited.count("limit %(limit)s) as w"), limited.count(") as r\n)")) == (1, 1)
     monkeypatch.setattr(rows, "sql", lambda name: limited.encode() if name == "inbox/lock_runs" else sql(name))
     world.report(running(world, 8))
     with the_lock(database_url) as holder:

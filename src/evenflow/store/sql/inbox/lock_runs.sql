@@ -2,7 +2,7 @@
 -- first says it all: the others are skipped in the index, and so many moments are looked at. Beside them, for the holder of the executor's
 -- lock, runs that operators want something of: looked for in an index of their own, so that a great many of these hide nothing else, and only
 -- as many as one transaction applies. SKIP LOCKED: one scheduler applies a run at a time and nobody waits; what others have is no obstacle
--- to the limit, so that each of several finds as many as it can apply;
+-- to the limit, so that each of several finds as many as it can apply; LATERAL: run by run, whatever the planner believes of how many there are;
 -- NO KEY: rows that refer to the run may be inserted meanwhile. A scheduler without the executor's lock leaves all to the holder
 -- until the oldest report or timer has waited for too long. Without that rule each notification would
 -- send all schedulers to the same runs. Each row says how many it came to; when all of them were skipped, or there were none, a single row says so, whose run is 0.
@@ -52,15 +52,18 @@ with recursive head as materialized (
     group by run_key
     order by first
 ), locked as (
-    select r.run_key, r.dag_id, r.version_key, r.state::text, r.priority,
-           (extract(epoch from r.run_after) * 1e6)::bigint as run_after_us, r.cancelled_by, d.is_paused, r.clears,
-           r.interrupted, r.branched, r.unfinished, r.quarantined_at is not null as in_quarantine, waiting.first
-    from waiting
-    join dag_run r using (run_key)
-    join dag d using (dag_id)
-    order by waiting.first
+    select r.*, w.first
+    from (select run_key, first from waiting order by first) as w
+    cross join lateral (
+        select run_key, dag_id, version_key, state::text, priority,
+               (extract(epoch from run_after) * 1e6)::bigint as run_after_us, cancelled_by,
+               (select is_paused from dag where dag.dag_id = dag_run.dag_id) as is_paused, clears,
+               interrupted, branched, unfinished, quarantined_at is not null as in_quarantine
+        from dag_run
+        where dag_run.run_key = w.run_key
+        for no key update skip locked
+    ) as r
     limit %(limit)s
-    for no key update of r skip locked
 )
 select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.state, l.priority, l.run_after_us, l.cancelled_by, l.is_paused, l.clears,
        l.interrupted, l.branched, l.unfinished, l.in_quarantine, w.found,
