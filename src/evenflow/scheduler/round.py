@@ -46,7 +46,6 @@ class Round:
         kin = {(c.run.run_key, c.lane.class_id, c.place.priority) for c in self.candidates.values() if _may_join(c)}
         self._kin = selection.find_lanes(facts.conn, kin) if kin and facts.lanes else None
         limits = {limit for c in self.candidates.values() for limit in (*c.place.limit_class.limits, *c.lane.locals)}
-        self.read.room.update((limit, facts.usual_room[limit]) for limit in limits & facts.usual_room.keys())
         self._sent_room = self._send([FindRoom(limits)]) if limits else []
 
     def run(self) -> bool:
@@ -91,7 +90,9 @@ class Round:
                 unread = None
             elif isinstance(question, FindRoom):
                 limits = set(question.limits) - self.read.room.keys()
-                unread = FindRoom(limits) if limits else None
+                usual = self.facts.usual_room
+                self.read.room.update((limit, usual[limit]) for limit in limits & usual.keys())
+                unread = FindRoom(limits - usual.keys()) if limits - usual.keys() else None
             sent.append((question, selection.ask(self.facts.conn, unread) if unread else None))
         return sent
 
