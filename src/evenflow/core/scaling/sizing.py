@@ -1,0 +1,160 @@
+"""How large a fleet is to be, from what was seen of it. :mod:`evenflow.core.scaling` says why it does not swing."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from evenflow.core.quantities import counted
+from evenflow.core.scaling.policy import Algorithm, ScalingPolicy
+
+GAP_S = 15.0  # between two looks: what was in between nobody knows. A lease, for so long nobody may have looked when one died
+RATE_S = 60.0  # the minute of the rates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """At a fleet, at one moment (``at`` in seconds). What is counted is of its queues."""
+
+    at: float
+    running: int  # tries that workers have
+    waiting: int  # tries that wait for a worker; of very many it is enough to say that there are more than ever fit
+    expected: int = 0  # tries that a forecast sees coming
+    oldest_wait: float = 0.0  # seconds that the first of those that wait has waited
+    duration: float | None = None  # of one try, in seconds; None: nobody knows
+    replicas: int  # that the fleet is to have
+    others: int = 0  # slots of workers of these queues that are in no fleet
+    ready: int = 0  # slots of the fleet's workers that take tries
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """How many replicas there are to be and why; ``asked`` is what the load alone asks for."""
+
+    replicas: int
+    asked: int
+    needed: float  # slots
+    load: float
+    reason: str
+
+
+def slots_needed(look: Look, policy: ScalingPolicy) -> float:
+    """By the policy's algorithm. Of short tasks a slot serves many within the time that one may wait, of a long one only this."""
+    match policy.algorithm:
+        case Algorithm.TARGET_LOAD:
+            share = 1.0
+        case Algorithm.LATENCY:
+            share = 1.0 if look.duration is None else min(look.duration / policy.wait, 1.0)
+    return look.running + (look.waiting + look.expected) * share
+
+
+def replicas_for(slots: float, look: Look, policy: ScalingPolicy) -> int:
+    """The fewest that serve these slots at the target load, within the bounds of the fleet."""
+    own = slots / policy.target_load - look.others
+    wanted = math.ceil(own / policy.slots - 1e-9) if own > 0 else 0
+    return min(max(wanted, policy.min), policy.max)
+
+
+def load_of(slots: float, look: Look, policy: ScalingPolicy) -> float:
+    """Of all that is there or on its way: what was asked for a moment ago is not asked for again. Infinite without any slot."""
+    there = look.others + look.replicas * policy.slots
+    if there:
+        return slots / there
+    return math.inf if slots else 0.0
+
+
+@dataclass(slots=True)
+class LoadHistory:
+    """Of one fleet: what it needed, look by look, and when it was made larger or smaller; as far back as a decision may want."""
+
+    looks: deque[Look] = field(default_factory=deque)
+    moves: deque[tuple[float, int]] = field(default_factory=deque)  # when, and by how many replicas
+
+    def add(self, look: Look, policy: ScalingPolicy) -> None:
+        self.looks.append(look)
+        reach = max(policy.up_after, policy.down_after) + GAP_S
+        while self.looks[0].at < look.at - reach:
+            self.looks.popleft()
+        while self.moves and self.moves[0][0] <= look.at - RATE_S:
+            self.moves.popleft()
+
+    def moved(self, at: float, by: int) -> None:
+        self.moves.append((at, by))
+
+    def over(self, seconds: float) -> Iterator[Look]:
+        """The looks of the last ``seconds``, newest first; none if they do not reach back so far, or there is a gap."""
+        newest = self.looks[-1].at
+        found: list[Look] = []
+        after = newest
+        for look in reversed(self.looks):
+            if after - look.at > GAP_S:
+                return iter(())
+            found.append(look)
+            if newest - look.at >= seconds:
+                return iter(found)
+            after = look.at
+        return iter(())
+
+
+def decide(history: LoadHistory, policy: ScalingPolicy) -> Sizing:
+    """What the newest look and those before ask for. The history has one at least."""
+    look = history.looks[-1]
+    needed = slots_needed(look, policy)
+    asked = replicas_for(needed, look, policy)
+    load = load_of(needed, look, policy)
+
+    def stays(reason: str) -> Sizing:
+        return Sizing(look.replicas, asked, needed, load, reason)
+
+    def moves(to: int, reason: str) -> Sizing:
+        by = _allowed(history, policy, to - look.replicas, look.at)
+        if by == 0:
+            rate = policy.up_rate if to > look.replicas else policy.down_rate
+            return stays(f"{reason}; {counted(rate, 'replica')} a minute is the most")
+        held = "" if by == to - look.replicas else f"; {to:,} asked for, held by the rate"
+        return Sizing(look.replicas + by, asked, needed, load, reason + held)
+
+    if look.replicas < policy.min:
+        return moves(policy.min, f"the fleet has {counted(policy.min, 'replica')} at least")
+    if look.replicas > policy.max:
+        return moves(policy.max, f"the fleet has {counted(policy.max, 'replica')} at most")
+    if asked > look.replicas:
+        if load == math.inf:  # R-AS7
+            return moves(asked, f"{_tries(look)}, and there is no worker")
+        late = policy.algorithm is Algorithm.LATENCY and look.oldest_wait > policy.wait
+        above = list(history.over(policy.up_after))
+        if above and (late or min(_loads(above, policy)) > policy.up_load):
+            return moves(asked, f"load {load:.2f}, above {policy.up_load:g} for {policy.up_after:g} s")
+        return stays(f"load {load:.2f}, not above {policy.up_load:g} for {policy.up_after:g} s")
+    if asked < look.replicas:
+        below = list(history.over(policy.down_after))
+        if not below:
+            return stays(f"nothing is known yet of all the last {policy.down_after:g} s")
+        if max(_loads(below, policy)) >= policy.down_load:
+            return stays(f"load {load:.2f}, not below {policy.down_load:g} for {policy.down_after:g} s")
+        least = max(replicas_for(slots_needed(one, policy), look, policy) for one in below)
+        if least < look.replicas:
+            return moves(least, f"load {load:.2f}, below {policy.down_load:g} for {policy.down_after:g} s")
+        return stays(f"the last {policy.down_after:g} s needed {counted(look.replicas, 'replica')}")
+    if look.replicas == policy.max and load > policy.up_load:
+        return stays(f"load {load:.2f}, and the fleet has its {counted(policy.max, 'replica')} at most")
+    return stays(f"load {load:.2f}")
+
+
+def _loads(looks: Iterable[Look], policy: ScalingPolicy) -> list[float]:
+    return [load_of(slots_needed(look, policy), look, policy) for look in looks]
+
+
+def _allowed(history: LoadHistory, policy: ScalingPolicy, by: int, now: float) -> int:
+    """As much of a move as the rate of its direction leaves, after those of the last minute."""
+    recent = [moved for at, moved in history.moves if at > now - RATE_S and (moved > 0) == (by > 0)]
+    if by > 0:
+        return max(0, min(by, policy.up_rate - sum(recent)))
+    return min(0, max(by, -policy.down_rate - sum(recent)))
+
+
+def _tries(look: Look) -> str:
+    there = look.waiting + look.running
+    return f"{counted(there, 'task')} here" if there else f"{counted(look.expected, 'task')} expected"
