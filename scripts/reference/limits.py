@@ -18,6 +18,7 @@ MODULES = {
     "evenflow.processor.limits": "In a processor",
     "evenflow.fleet.limits": "In every service of a fleet",
     "evenflow.worker.limits": "In a worker",
+    "evenflow.autoscaler.limits": "In an autoscaler",
     "evenflow.triggerer.limits": "In a triggerer",
     "evenflow.triggers.limits": "In built-in triggers",
     "evenflow.spark.limits": "In a Spark session",

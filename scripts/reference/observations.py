@@ -22,6 +22,7 @@ OBSERVERS = {
     "fleet": ("Workers, processors and triggerers", "observations"),
     "worker": ("Workers", "observations"),
     "triggerer": ("Triggerers", "observations"),
+    "autoscaler": ("Autoscalers", "observations"),
     "processor": ("Processors", "observations"),
 }
 

@@ -212,6 +212,10 @@ class LostRace(EvenflowError):
     """A guarded write hit fewer rows than it named although the lock was held: a bug, and the transaction is rolled back."""
 
 
+class NotActing(EvenflowError):
+    """An autoscaler wanted to change something, and another one is by now the one that acts."""
+
+
 # -- infrastructure ----------------------------------------------------------------------------------------------------
 
 

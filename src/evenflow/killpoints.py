@@ -61,6 +61,9 @@ class KillPoint(StrEnum):
     FILES_LEASED = "processor-leased", "Files are leased to a processor that is dead: others take them when its lease lapses."
     FILE_LOADED = "processor-loaded", "A file is loaded, not delivered: as before."
     FILE_DELIVERED = "processor-delivered", "A file is delivered and not noted: nothing is left to do."
+    STEP_BEGUN = "autoscaler-begun", "A step of a plan is written, nothing of it is done: the next loop does it."
+    STEP_TAKEN = "autoscaler-taken", "A step is done, its row does not say so: the next loop does it again, to no effect."
+    STEP_NOTED = "autoscaler-noted", "A step is done and noted: the next loop goes on with the one after it."
 
 
 _watcher: Callable[[KillPoint], None] | None = None

@@ -463,7 +463,7 @@ KINDS: dict[str, Callable[[Strike], None]] = {
     "clock-back": lambda s: clock_jumps(s, s.cluster.clock, "PostgreSQL", -BACK_S),
     "hosts-clock-forward": lambda s: clock_jumps(s, s.cluster.hosts_clock, "all services and tasks", 3600),
     "hosts-clock-back": lambda s: clock_jumps(s, s.cluster.hosts_clock, "all services and tasks", -3600),
-    **{f"die-at-{point}": (lambda s, point=point: die_at(s, point)) for point in KillPoint},  # type: ignore[misc]
+    **{f"die-at-{point}": (lambda s, point=point: die_at(s, point)) for point in KillPoint if not point.startswith("autoscaler")},  # type: ignore[misc]
     **{
         f"stop-at-{point}": (lambda s, point=point: die_at(s, point, signum=signal.SIGSTOP))  # type: ignore[misc]
         for point in (KillPoint.TURN_LOCKED, KillPoint.TURN_WRITTEN, KillPoint.CLAIM_COMMITTED, KillPoint.EXIT_REPORTING)

@@ -219,6 +219,18 @@ class RestClient:
         "GET", "/settings/{name}/history", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.steering.SettingVersion]
     )
 
+    # fleets
+    list_fleets = route("GET", "/fleets", nothing, lambda: rest.record.Page[rest.fleets.FleetSummary])
+    get_fleet = route_1("GET", "/fleets/{name}", nothing, lambda: rest.fleets.FleetDetail)
+    set_fleet = route_1("PUT", "/fleets/{name}", lambda: rest.fleets.FleetChange, lambda: rest.fleets.FleetSummary)
+    delete_fleet = route_1("DELETE", "/fleets/{name}", nothing, lambda: rest.fleets.FleetSummary)
+    list_fleet_looks = route_1(
+        "GET", "/fleets/{name}/looks", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.fleets.FleetLook]
+    )
+    list_fleet_steps = route_1(
+        "GET", "/fleets/{name}/steps", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.fleets.FleetStep]
+    )
+
     # the system
     get_status = route("GET", "/status", nothing, lambda: rest.system.Status)
     get_plan = route("GET", "/plan", lambda: rest.queries.PlanQuery, lambda: rest.plan.Plan)

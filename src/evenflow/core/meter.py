@@ -31,6 +31,7 @@ class Teller(StrEnum):
     WORKER = "worker"
     PROCESSOR = "processor"
     TRIGGERER = "triggerer"
+    AUTOSCALER = "autoscaler"
     API = "api"
 
 

@@ -9,8 +9,9 @@ SCHEDULER = frozenset({Teller.SCHEDULER})
 WORKER = frozenset({Teller.WORKER})
 PROCESSOR = frozenset({Teller.PROCESSOR})
 TRIGGERER = frozenset({Teller.TRIGGERER})
+AUTOSCALER = frozenset({Teller.AUTOSCALER})
 API = frozenset({Teller.API})
-EVERY = SCHEDULER | WORKER | PROCESSOR | TRIGGERER | API
+EVERY = SCHEDULER | WORKER | PROCESSOR | TRIGGERER | AUTOSCALER | API
 
 _declared: list[Metric] = []
 
@@ -207,6 +208,29 @@ FILE_SECONDS = gauge(
 )
 FILE_TIME = gauge(
     "evenflow_processor_file_parsed_time_seconds", PROCESSOR, "When that was, in seconds since 1970.", "bundle", "file"
+)
+
+# -- autoscalers: of several the one that acts tells of fleets ---------------------------------------------------------
+
+FLEET_REPLICAS = gauge("evenflow_fleet_replicas", AUTOSCALER, "Workers that a fleet is to have.", "fleet")
+FLEET_READY = gauge("evenflow_fleet_slots_ready", AUTOSCALER, "Slots of its workers that take tries.", "fleet")
+FLEET_RUNNING = gauge("evenflow_fleet_running", AUTOSCALER, "Tries of its queues that workers have.", "fleet")
+FLEET_WAITING = gauge(
+    "evenflow_fleet_waiting", AUTOSCALER, "Tries of its queues that wait for a worker. At 20,000 of a queue counting ends.", "fleet"
+)
+FLEET_OLDEST = gauge(
+    "evenflow_fleet_oldest_waiting_seconds", AUTOSCALER, "For how long the first of them has waited for a worker.", "fleet"
+)
+FLEET_MOVES = counter(
+    "evenflow_fleet_moves", AUTOSCALER, "Times that it was made larger, or workers were chosen to go.", "fleet", "direction"
+)
+FLEET_FAILURES = counter(
+    "evenflow_fleet_failures", AUTOSCALER, "Times that a fleet could not be looked after. It is tried again each second.", "fleet"
+)
+DECISION_SECONDS = histogram(
+    "evenflow_fleet_decision_seconds",
+    AUTOSCALER,
+    "How long it takes to look at all that a decision about a fleet needs, and decide.",
 )
 
 # -- API servers -------------------------------------------------------------------------------------------------------

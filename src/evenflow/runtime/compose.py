@@ -41,6 +41,10 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 default_timezone=settings.default_timezone or None,
                 vitals=vitals,
             )
+        case Kind.AUTOSCALER:
+            from evenflow.autoscaler.service import AutoscalerService
+
+            return AutoscalerService(settings.database_url, name=settings.name, vitals=vitals)
         case _:
             return _of_user_code(kind, settings, vitals)
 

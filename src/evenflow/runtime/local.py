@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from evenflow.client.rest import RestClient
+from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.errors import AlreadyRunning, ApiNotTrusted, ApiUnavailable, SettingsError
 from evenflow.forking import prctl
 from evenflow.runtime import presence, tokens
 from evenflow.runtime.child import Child, LogScreen, longest_end
 from evenflow.runtime.database import open_database, reach_database
 from evenflow.runtime.home import prepare_home, write_secret
+from evenflow.runtime.native import NativeFleet
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.service_template import ServiceTemplate
 from evenflow.runtime.settings import Settings
@@ -38,6 +40,7 @@ class LocalEvenflow:
         self._database_url = ""  # as soon as tokens were given out there
         self._keeping: asyncio.Task[None] | None = None
         self._template: ServiceTemplate | None = None
+        self._fleet: NativeFleet | None = None
         self._maker = f"evenflow up on {socket.gethostname()}: {settings.home}"
 
     async def start(self) -> None:
@@ -49,7 +52,8 @@ class LocalEvenflow:
         settings.tls.for_server()
         prepare_home(settings.home)
         publish = self._contexts.enter_context(presence.claim(settings.home))
-        self._template = ServiceTemplate(settings.home, Kind)
+        bounds = settings.fleet_bounds
+        self._template = ServiceTemplate(settings.home, [kind for kind in Kind if self._names(kind) or kind is Kind.WORKER])
         port = choose_port(settings.api_host, settings.api_port)
         database_url = await self._open_database()
         given = await tokens.create_tokens(
@@ -64,6 +68,9 @@ class LocalEvenflow:
         for kind in Kind:
             self._children[kind] = [self._child(kind, name, port, database_url, given) for name in self._names(kind)]
         needing = [child for kind, children in self._children.items() if kind is not Kind.API for child in children]
+        if bounds is not None:
+            self._fleet = self._native_fleet(bounds, port, given)
+            await self._fleet.start()
         await asyncio.gather(self._start_api(), *(child.start() for child in needing))
         publish(presence.UpPresence(pid=os.getpid(), api_url=self.api_url, dags=str(settings.dags), bundle=settings.bundle))
 
@@ -83,9 +90,11 @@ class LocalEvenflow:
     async def stop(self) -> None:
         """Drain what runs user code, then end what it reports to, then the database if nobody else uses it."""
         longest = longest_end(self._settings.drain_timeout)
+        await asyncio.gather(*(child.end(at_most_s=longest) for child in self._children.get(Kind.AUTOSCALER, ())))
+        fleet = asyncio.ensure_future(self._fleet.stop()) if self._fleet is not None else None
         for kinds in ((Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER), (Kind.SCHEDULER,), (Kind.API,)):
             children = [child for kind in kinds for child in self._children.get(kind, ())]
-            await asyncio.gather(*(child.end(at_most_s=longest) for child in children))
+            await asyncio.gather(*(child.end(at_most_s=longest) for child in children), *([fleet] if fleet is not None else []))
         if self._template is not None:
             await self._template.close()
         if self._keeping is not None:
@@ -107,6 +116,8 @@ class LocalEvenflow:
         for children in self._children.values():
             for child in children:
                 child.hurry()
+        if self._fleet is not None:
+            self._fleet.hurry()
 
     async def _open_database(self) -> str:
         database = open_database(self._settings.own_database_url, self._settings.home)
@@ -118,10 +129,24 @@ class LocalEvenflow:
             raise
 
     def _names(self, kind: Kind) -> list[str]:
-        counts = {Kind.WORKER: self._settings.workers, Kind.TRIGGERER: self._settings.triggerers}
+        settings = self._settings
+        scales = settings.fleet_bounds is not None
+        workers = 0 if scales and "workers" not in settings.model_fields_set else settings.workers
+        counts = {Kind.WORKER: workers, Kind.TRIGGERER: settings.triggerers}
         if kind not in counts:
-            return [str(kind)]
+            return [] if kind is Kind.AUTOSCALER and not scales else [str(kind)]
         return [f"{kind}-{number}" for number in range(1, counts[kind] + 1)]
+
+    def _native_fleet(self, bounds: tuple[int, int], port: int, given: Mapping[str, str]) -> NativeFleet:
+        least, most = bounds
+        return NativeFleet(
+            self._database_url,
+            policy=ScalingPolicy(min=least, max=most, slots=self._settings.slots),
+            queues=self._settings.queues,
+            make_child=lambda name: self._child(Kind.WORKER, name, port, self._database_url, given),
+            screen=self._screen,
+            at_most_s=longest_end(self._settings.drain_timeout),
+        )
 
     def _child(self, kind: Kind, name: str, port: int, database_url: str, shown: Mapping[str, str]) -> Child:
         given = {"api_url": self.api_url, "api_port": port, "database_url": database_url, "token": shown.get(kind, "")}

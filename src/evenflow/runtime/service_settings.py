@@ -31,6 +31,7 @@ class Kind(StrEnum):
     PROCESSOR = "processor"
     WORKER = "worker"
     TRIGGERER = "triggerer"
+    AUTOSCALER = "autoscaler"
 
 
 def command_of(kind: Kind) -> list[str]:

@@ -37,6 +37,7 @@ from evenflow.worker.limits import REUSE_AGE, REUSE_MEMORY, REUSE_TRIES
 PREFIX = "EVENFLOW_"
 CONFIG_FILE = "evenflow.toml"
 DEFAULT_PORT = 8974
+MOST_LOCAL_WORKERS = 64  # of one machine
 _PROJECT_MARKS = (".evenflow", CONFIG_FILE, "pyproject.toml", ".git")
 CONNECTION_PREFIX = lookup.ENV_PREFIXES[CONNECTION]
 _VALUES = tuple(lookup.ENV_PREFIXES.values())
@@ -83,7 +84,12 @@ class Settings(BaseSettings):
         MEMORY_MIB, ge=128, le=1_048_576, description="MiB of address space that a DAG file has while it is loaded"
     )
 
-    workers: int = Field(1, ge=0, le=64, description="Worker processes of `evenflow up`")
+    workers: int = Field(1, ge=0, le=MOST_LOCAL_WORKERS, description="Worker processes of `evenflow up`")
+    autoscale: str = Field(
+        "",
+        pattern=r"^(\d{1,2}\.\.\d{1,2})?$",
+        description="In their place so many workers as are needed, as 0..8; empty: always as many",
+    )
     slots: int = Field(default_factory=lambda: default_slots(), ge=1, le=1000, description="Tries that a worker runs at once")
     resume_slots: int | None = Field(
         None, ge=1, le=1000, description="Tries on top that may only resume from waiting; else a tenth of its slots, rounded up"
@@ -241,6 +247,19 @@ class Settings(BaseSettings):
         """The connections, and where secret files are, as the environment variables that tasks read."""
         directory = {} if self.secrets_dir is None else {lookup.DIRECTORY: str(self.secrets_dir)}
         return {**{env_name(conn_id): uri for conn_id, uri in self.connections.items()}, **directory}
+
+    @property
+    def fleet_bounds(self) -> tuple[int, int] | None:
+        """Of the workers of ``evenflow up``, where an autoscaler says how many there are. Raises :class:`SettingsError`."""
+        if not self.autoscale:
+            return None
+        least, _, most = self.autoscale.partition("..")
+        if int(least) > int(most) or not 1 <= int(most) <= MOST_LOCAL_WORKERS:
+            raise SettingsError(
+                f"autoscale is {self.autoscale!r}: it says how many workers there are at least and at most, such as 0..8, and up "
+                f"to {MOST_LOCAL_WORKERS}."
+            )
+        return int(least), int(most)
 
     def for_service(self, *, name: str, **given: Any) -> ServiceSettings:
         """What a service of this name has to know; ``given`` are values of its own."""

@@ -829,11 +829,71 @@ create table service (
     claim_key   text,                                        -- worker: of the last claim that took something
     detail      jsonb not null default '{}',                 -- worker: slots, queues, running, outrun (epochs of tries that it cannot end)
     schema_known int not null default 0,                     -- the newest schema that its program knows; 0: it has no database
-    settled     boolean not null default false               -- it has gone, and nothing is left of it that others take over
+    settled     boolean not null default false,              -- it has gone, and nothing is left of it that others take over
+    fence       bigint,                                      -- worker: the plan (scaling_step) for which it is to take nothing
+    fence_until timestamptz                                  -- but no longer than this
 );
 create index service_unsettled on service (kind, service_id) where state in ('lost', 'stopped') and not settled;  -- leases/report_lost_tries, leases/release_triggers, leases/settle_services
 create index service_past on service (kind, beat_at) where settled;                                          -- services/register
 create index service_alive on service (kind, beat_at) where state in ('active', 'draining');                 -- leases/expire_services, leases/lock_clock
+
+-- Fleets of workers that an autoscaler makes larger and smaller (core/scaling). A queue is of one fleet at most.
+create table fleet (
+    name        text primary key,
+    target      text not null,                               -- what runs its workers: native, kubernetes
+    queues      text[] not null,
+    policy      jsonb not null default '{}',                 -- core/scaling/policy.py; what is not as by default
+    options     jsonb not null default '{}',                 -- of the target
+    replicas    int not null default 0 check (replicas >= 0),  -- that there are to be
+    changed_at  timestamptz not null default now(),
+    changed_by  text not null
+);
+
+-- Native workers that there are to be. A host of theirs starts and ends processes by it, and deletes those that have ended.
+create table fleet_worker (
+    fleet    text not null references fleet on delete cascade,
+    name     text not null,
+    leaving  boolean not null default false,                 -- it is to end
+    primary key (fleet, name)
+);
+
+-- The autoscaler that acts. What an autoscaler changes it changes while it holds this row.
+create table scaling_lease (
+    singleton  boolean primary key default true check (singleton),
+    holder     bigint not null,                              -- a service
+    until      timestamptz not null
+);
+
+-- What an autoscaler does, each step before it is done: who comes after a crash goes on from here. The steps of a plan have the number of its first.
+create table scaling_step (
+    step_id  bigint generated always as identity primary key,
+    fleet    text not null references fleet on delete cascade,
+    plan     bigint not null,
+    step     text not null,                                  -- grow, choose, fence, load, release, drain, mark, resize, verify, restore, undo
+    detail   jsonb not null default '{}',
+    at       timestamptz not null default now(),
+    done_at  timestamptz,
+    open     boolean not null default true                   -- its plan has not ended
+);
+create index scaling_step_of_plan on scaling_step (fleet, plan desc, step_id);                               -- scaling/list_steps
+create index scaling_step_open on scaling_step (plan) where open;                                            -- scaling/read_open, scaling/close_plan
+
+-- What autoscalers saw of each fleet and what they made of it: for plots, and for who takes over.
+create table scaling_look (
+    fleet        text not null references fleet on delete cascade,
+    at           timestamptz not null,
+    running      int not null,
+    waiting      int not null,
+    expected     int not null,
+    oldest_wait  real not null,
+    duration     real,
+    replicas     int not null,
+    others       int not null,                               -- slots of workers of no fleet
+    ready        int not null,                               -- slots of its workers that take tries
+    asked        int not null,                               -- replicas that the load alone asks for
+    reason       text not null,
+    primary key (fleet, at)
+);
 
 -- Hot tables are a few megabytes in which every row soon dies: they are cleaned by the number of dead rows, not by their share, and as
 -- fast as it goes. Each server looks as often as its autovacuum_naptime says.

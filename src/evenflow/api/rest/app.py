@@ -25,6 +25,7 @@ from evenflow.api.rest import (
     backfills,
     dags,
     explanations,
+    fleets,
     health,
     logs,
     metrics,
@@ -117,6 +118,7 @@ def described_rest() -> FastAPI:
         assets,
         settings,
         service_states,
+        fleets,
         system,
     ):
         guarded.include_router(part.routes)

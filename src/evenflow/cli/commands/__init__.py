@@ -45,4 +45,5 @@ COMMANDS = (
     ("processor", "services:processor", "Read the DAG files of a folder.", _SERVICES),
     ("worker", "services:worker", "Run tasks.", _SERVICES),
     ("triggerer", "services:triggerer", "Run the triggers that deferred tasks wait for.", _SERVICES),
+    ("autoscaler", "autoscaler:app", "Make fleets of workers larger and smaller, and say what it does.", _SERVICES),
 )

@@ -21,7 +21,7 @@ def scheduler(*, name: Name = None) -> None:
 
     Needs the database (EVENFLOW_DATABASE_URL, else the embedded one) and nothing else.
     """
-    _become(Kind.SCHEDULER, name=name)
+    become(Kind.SCHEDULER, name=name)
 
 
 def api(
@@ -34,7 +34,7 @@ def api(
 
     Needs the database.
     """
-    _become(Kind.API, name=name, api_host=host, api_port=port)
+    become(Kind.API, name=name, api_host=host, api_port=port)
 
 
 def processor(
@@ -47,7 +47,7 @@ def processor(
 
     Needs the API (EVENFLOW_API_URL) and a token for a processor (EVENFLOW_TOKEN).
     """
-    _become(Kind.PROCESSOR, name=name, dags=dags, bundle=bundle)
+    become(Kind.PROCESSOR, name=name, dags=dags, bundle=bundle)
 
 
 def worker(
@@ -61,7 +61,7 @@ def worker(
 
     Needs the API (EVENFLOW_API_URL) and a token for a worker (EVENFLOW_TOKEN).
     """
-    _become(Kind.WORKER, name=name, slots=slots, resume_slots=resume_slots, queues=queues)
+    become(Kind.WORKER, name=name, slots=slots, resume_slots=resume_slots, queues=queues)
 
 
 def triggerer(
@@ -74,10 +74,11 @@ def triggerer(
 
     Needs the API (EVENFLOW_API_URL) and a token for a triggerer (EVENFLOW_TOKEN).
     """
-    _become(Kind.TRIGGERER, name=name, capacity=capacity, trigger_queues=queues)
+    become(Kind.TRIGGERER, name=name, capacity=capacity, trigger_queues=queues)
 
 
-def _become(kind: Kind, **given: Any) -> NoReturn:
+def become(kind: Kind, **given: Any) -> NoReturn:
+    """This process is the service from now on."""
     settings = load_settings(**given)
     if kind in RUNS_USER_CODE:
         settings.check_destination()

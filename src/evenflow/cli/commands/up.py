@@ -30,6 +30,7 @@ def up(
     *,
     dags: Annotated[Path | None, Parameter(help="Folder of DAG files; made if it is the default one and does not exist.")] = None,
     workers: Annotated[int | None, Parameter(help="Worker processes.")] = None,
+    autoscale: Annotated[str | None, Parameter(help="So many workers as are needed instead, such as 0..8.")] = None,
     slots: Annotated[int | None, Parameter(help="Tasks that each worker runs at once.")] = None,
     port: Annotated[int | None, Parameter(help=f"Port of the API, {DEFAULT_PORT} by default; 0 takes a free one.")] = None,
     quiet: Annotated[bool, Parameter(negative=(), help="Show warnings and errors of the services only.")] = False,
@@ -41,7 +42,7 @@ def up(
     not wait.
     """
     began = time.monotonic()
-    settings = load_settings(dags=dags, workers=workers, slots=slots, api_port=port)
+    settings = load_settings(dags=dags, workers=workers, autoscale=autoscale, slots=slots, api_port=port)
     if not settings.dags.exists() and "dags" not in settings.model_fields_set and not settings.bundles:
         settings.dags.mkdir()
     with UpScreen(settings, quiet=quiet) as screen:
@@ -76,7 +77,10 @@ class UpScreen:
         facts.add_row("  Database", database)
         facts.add_row("  Data, logs", str(self._settings.home))
         workers, slots = self._settings.workers, self._settings.slots
-        facts.add_row("  Slots", f"{workers * slots} on {workers} worker{'' if workers == 1 else 's'}")
+        if self._settings.autoscale:
+            facts.add_row("  Slots", f"{slots} on each of {self._settings.autoscale} workers, as they are needed")
+        else:
+            facts.add_row("  Slots", f"{workers * slots} on {workers} worker{'' if workers == 1 else 's'}")
         output.print()
         output.print(Text.assemble(("  Evenflow is ready", "bold green"), f" in {seconds:.1f} s, until Ctrl-C"))
         output.print()

@@ -23,7 +23,8 @@ RESUMES = "resumes"  # some new dispatch rows are resumes: also wakes workers th
 DAG = "dag"  # a DAG changed: a new version, paused, gone
 TOKENS = "tokens"  # a token was revoked, or the keys changed: wakes APIs
 TRIGGERS = "triggers"  # deferrals that wait for a triggerer, or have ended: wakes the long polls of triggerers
-CHANNELS = (INBOX, DISPATCH, RESUMES, DAG, TOKENS, TRIGGERS)
+FLEETS = "fleets"  # there are to be other native workers: wakes who starts and ends them
+CHANNELS = (INBOX, DISPATCH, RESUMES, DAG, TOKENS, TRIGGERS, FLEETS)
 
 IDLE = TransactionStatus.IDLE
 RECONNECT_DELAY_S = 0.5  # a listener that is away misses events until the sweep of 1 s; no need to be quicker

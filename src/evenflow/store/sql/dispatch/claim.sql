@@ -3,8 +3,9 @@
 -- the ordinary slots. A worker that could not start a try is served last with it. A claim key seen before takes nothing more: its
 -- answer was lost. Taking leaves the key in the worker's row, so of two claims with one key at the same time the second waits there,
 -- sees it and takes nothing ("beaten"; what the first took is not in its snapshot), and nobody declares the worker lost between the look
--- and the claim. What is frozen is passed over. A worker that is not in full service (own) gets resumes only, or nothing when it is
--- frozen; "limited" says so. In each place, a class of a queue, tries of transactions before "since" are not looked for: they were given out or have
+-- and the claim. A fence that is put up meanwhile is seen there, too: whoever has put one up can see all that its worker will ever have.
+-- What is frozen is passed over. A worker that is not in full service (own) gets resumes only, or nothing when it is frozen or
+-- fenced; "limited" says so. In each place, a class of a queue, tries of transactions before "since" are not looked for: they were given out or have
 -- ended, and yet each look would pass over them while anybody's snapshot is older; the index has the number behind the priority, so they are
 -- skipped without a look at the table. Now and then ("looks") the answer says from which transactions on the next looks are to be, for which it looks at the first
 -- of each priority that waits; a place with very many of those keeps what it had. What never changes of a run is answered of those behind
@@ -38,6 +39,8 @@ with recursive place as materialized (
     select kind, name, state from service_state where kind = 'worker' or state = 'frozen'
 ), own as materialized (
     select state from closed where kind = 'worker' and name = (select name from service where service_id = %(service_id)s)
+    union all
+    select 'frozen' from service where service_id = %(service_id)s and fence_until > now()
 ), best as materialized (
     select d.epoch, d.class, row_number() over (order by d.class, d.priority desc, d.xact, d.epoch) as rank
     from place q
@@ -66,7 +69,7 @@ with recursive place as materialized (
 ), worker as (
     update service set claim_key = %(claim_key)s
     where service_id = %(service_id)s and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
-      and claim_key is distinct from %(claim_key)s and exists (select from chosen)
+      and claim_key is distinct from %(claim_key)s and exists (select from chosen) and (fence_until > now()) is not true
     returning service_id
 ), taken as (
     update dispatch d

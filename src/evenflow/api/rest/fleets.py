@@ -1,0 +1,112 @@
+"""Fleets: what autoscalers see, decide and do; for people, who say what a fleet is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+
+from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import Connection, Operator
+from evenflow.contracts.rest.fleets import FleetChange, FleetDetail, FleetLook, FleetStep, FleetSummary
+from evenflow.contracts.rest.queries import PageQuery
+from evenflow.contracts.rest.record import Name, Page
+from evenflow.core.scaling.policy import ScalingPolicy
+from evenflow.core.scaling.sizing import Look, load_of, slots_needed
+from evenflow.explaining.fleet_costs import fleet_workers
+from evenflow.store.db.connect import Conn, Row
+from evenflow.store.serving import events, scaling
+from evenflow.store.serving.scaling import FleetRow
+
+routes = APIRouter(tags=["Fleets"])
+
+TARGETS = ("native", "kubernetes")
+
+
+@routes.get("/fleets")
+async def list_fleets(conn: Connection) -> Page[FleetSummary]:
+    """All fleets, as an autoscaler saw them last."""
+    found = [FleetSummary(**await _summary(conn, fleet)) for fleet in await scaling.list_fleets(conn)]
+    return Page[FleetSummary](items=found, limit=len(found), offset=0, more=False)
+
+
+@routes.get("/fleets/{name}")
+async def get_fleet(conn: Connection, name: str) -> FleetDetail:
+    """A fleet, and the workers that serve its queues: who would go first, who is protected, and who is going."""
+    fleet = await _found(conn, name)
+    return FleetDetail(**await _summary(conn, fleet), workers=await fleet_workers(conn, fleet))
+
+
+@routes.put("/fleets/{name}")
+async def set_fleet(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: FleetChange) -> FleetSummary:
+    """Makes a fleet, or changes one. It counts from the next look of the autoscaler on, a second later at most."""
+    policy = ScalingPolicy.of(change.policy)
+    if change.target not in TARGETS:
+        raise Refused(422, "bad_value", f"The target of a fleet is one of {', '.join(TARGETS)}, not {change.target!r}.")
+    if (rival := await scaling.find_rival(conn, name, change.queues)) is not None:
+        raise Refused(
+            409,
+            "queue_taken",
+            f"Fleet {rival[0]!r} serves {', '.join(rival[1])}, and a queue is of one fleet. To see it, type: "
+            f"evenflow autoscaler show {rival[0]}",
+        )
+    async with events.recorded(conn, operator, "fleet.set", name, **change.model_dump(exclude_none=True)):
+        told: dict[str, Any] = {"target": change.target, "queues": change.queues, "options": change.options}
+        if not await scaling.set_fleet(conn, name=name, policy=policy, by=operator, **told):
+            raise Refused(
+                409, "other_target", f"Fleet {name!r} has another target. Delete it first: evenflow autoscaler delete {name}"
+            )
+    return FleetSummary(**await _summary(conn, await _found(conn, name)))
+
+
+@routes.delete("/fleets/{name}")
+async def delete_fleet(conn: Connection, operator: Operator, name: str) -> FleetSummary:
+    """Nobody makes it larger or smaller from now on. Its workers stay, but for native ones, which end when they have drained."""
+    fleet = FleetSummary(**await _summary(conn, await _found(conn, name)))
+    async with events.recorded(conn, operator, "fleet.delete", name):
+        await scaling.delete_fleet(conn, name)
+    return fleet
+
+
+@routes.get("/fleets/{name}/looks")
+async def list_fleet_looks(conn: Connection, name: str, query: Annotated[PageQuery, Query()]) -> Page[FleetLook]:
+    """What was seen of a fleet, the newest first: every five seconds, and whenever something was decided."""
+    await _found(conn, name)
+    rows = await scaling.list_looks(conn, name, since=0, limit=query.read_limit, offset=query.offset)
+    return query.page(Page[FleetLook], [_told(row) for row in rows])
+
+
+@routes.get("/fleets/{name}/steps")
+async def list_fleet_steps(conn: Connection, name: str, query: Annotated[PageQuery, Query()]) -> Page[FleetStep]:
+    """What was done with a fleet, step by step, the newest plan first."""
+    await _found(conn, name)
+    rows = await scaling.list_steps(conn, name, limit=query.read_limit, offset=query.offset)
+    return query.page(Page[FleetStep], [{**row, "is_open": row["open"]} for row in rows])
+
+
+async def _found(conn: Conn, name: str) -> FleetRow:
+    """Raises :class:`Refused`."""
+    found = await scaling.list_fleets(conn, name)
+    if not found:
+        raise Refused(404, "not_found", f"There is no fleet {name!r}. To see all, type: evenflow autoscaler list")
+    return found[0]
+
+
+async def _summary(conn: Conn, fleet: FleetRow) -> dict[str, Any]:
+    told: dict[str, Any] = dict.fromkeys(("load", "running", "waiting", "oldest_wait_s", "seen_at", "reason"))
+    for row in await scaling.list_looks(conn, fleet.name, since=0, limit=1):
+        look = Look(**{name: value for name, value in row.items() if name not in ("asked", "reason")})
+        load = load_of(slots_needed(look, fleet.rule), look, fleet.rule)
+        told |= {"running": look.running, "waiting": look.waiting, "oldest_wait_s": look.oldest_wait}
+        told |= {"load": None if load == float("inf") else round(load, 3), "seen_at": _moment(look.at), "reason": row["reason"]}
+    own = {name: getattr(fleet, name) for name in ("name", "target", "queues", "replicas", "policy", "options")}
+    return {**own, **told}
+
+
+def _told(row: Row) -> dict[str, Any]:
+    return {**row, "at": _moment(row["at"]), "oldest_wait_s": row["oldest_wait"]}
+
+
+def _moment(at: float) -> datetime:
+    return datetime.fromtimestamp(at, UTC)

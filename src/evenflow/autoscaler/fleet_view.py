@@ -1,0 +1,101 @@
+"""A fleet as it is seen: what it has, what it needs, and what the end of each of its workers would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from evenflow.autoscaler.limits import MOST_COUNTED
+from evenflow.autoscaler.target import Replica
+from evenflow.core.scaling.choosing import Candidate
+from evenflow.core.scaling.policy import ScalingPolicy
+from evenflow.core.scaling.sizing import Look
+from evenflow.explaining.fleet_costs import worker_costs
+from evenflow.store.db.connect import Conn
+from evenflow.store.serving import scaling
+from evenflow.store.serving.scaling import FleetRow, TaskCost, WaitingRow, WorkerRow
+
+
+@dataclass(frozen=True, slots=True)
+class FleetView:
+    """``going`` are those that a plan has chosen, or that were told to end: they are none of the fleet's any more."""
+
+    fleet: FleetRow
+    policy: ScalingPolicy
+    look: Look
+    replicas: list[Replica]
+    workers: dict[str, WorkerRow]  # of these, the newest of each name
+    going: frozenset[str]
+
+    @property
+    def staying(self) -> list[Replica]:
+        return [replica for replica in self.replicas if not replica.leaving and replica.name not in self.going]
+
+
+@dataclass(slots=True)
+class Demand:
+    """Of all fleets, at one moment: one look at workers and queues serves them all."""
+
+    at: float
+    workers: list[WorkerRow]
+    waiting: dict[str, WaitingRow] = field(default_factory=dict)
+    expected: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    async def read(cls, conn: Conn, at: float, fleets: Iterable[FleetRow]) -> Demand:
+        queues = sorted({queue for fleet in fleets for queue in fleet.queues})
+        workers = await scaling.read_workers(conn)
+        waiting = await scaling.count_waiting(conn, queues, most=MOST_COUNTED)
+        return cls(at, workers, {row.queue: row for row in waiting})
+
+
+def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Collection[str]) -> FleetView:
+    """``chosen``: names that plans under way are about to end. What runs there needs no other slot."""
+    policy = fleet.rule
+    going = frozenset(chosen) | {replica.name for replica in replicas if replica.leaving}
+    own = {replica.name for replica in replicas}
+    workers = {worker.name: worker for worker in demand.workers if worker.name in own}
+    others = [
+        worker
+        for worker in demand.workers
+        if worker.name not in own and worker.is_ready and worker.fence is None and not worker.cordoned
+        and not set(worker.queues).isdisjoint(fleet.queues)
+    ]  # fmt: skip
+    staying = [worker for name, worker in workers.items() if name not in going]
+    ready = [worker for worker in staying if worker.is_ready and worker.fence is None and not worker.cordoned]
+    held = [worker for worker in (*staying, *others) if not worker.cordoned]
+    queues = set(fleet.queues)
+    running = sum(number for worker in held for queue, number in (worker.by_queue or {}).items() if queue in queues)
+    there = [row for queue in fleet.queues if (row := demand.waiting.get(queue))]
+    look = Look(
+        at=demand.at,
+        running=running,
+        waiting=sum(row.waiting for row in there),
+        expected=sum(demand.expected.get(queue, 0) for queue in fleet.queues) if policy.forecast else 0,
+        oldest_wait=max((row.oldest_wait for row in there), default=0.0),
+        duration=_duration(held),
+        replicas=fleet.replicas - len(going & {replica.name for replica in replicas if not replica.leaving}),
+        others=sum(worker.slots for worker in others) - policy.slots * sum(worker.cordoned for worker in staying),
+        ready=sum(worker.slots for worker in ready),
+    )
+    return FleetView(fleet, policy, look, replicas, workers, going)
+
+
+def _duration(workers: Sequence[WorkerRow]) -> float | None:
+    """Of a try: twice the mean for which those that run have run, as who looks at a moment of his choice finds them half way."""
+    running = sum(worker.running for worker in workers)
+    return 2 * sum((worker.age_s or 0.0) * worker.running for worker in workers) / running if running else None
+
+
+def candidates(seen: FleetView, costs: Iterable[TaskCost]) -> list[Candidate]:
+    """Those of its workers that may go."""
+    known = worker_costs(costs, seen.policy)
+    found = []
+    for replica in seen.staying:
+        worker = seen.workers.get(replica.name)
+        if worker is None:
+            found.append(Candidate(replica.name, False, seen.look.at))
+        else:
+            cost = known.get(worker.service_id, 0.0)
+            found.append(Candidate(worker.name, worker.is_ready, worker.began_at, worker.running, cost, worker.cordoned))
+    return found

@@ -1,0 +1,16 @@
+"""Limits that only autoscalers know, each with its reason. In seconds, unless the comment says else."""
+
+from __future__ import annotations
+
+from evenflow.core.limits import LEASE_S
+
+LOOP_S = 1.0  # between two looks at all fleets; with a thousand workers one takes a tenth of it
+HURRY_S = 0.1  # at the earliest, when something comes that no worker is there for (R-AS7)
+RECORD_S = 5.0  # between two looks that are kept for plots, unless something is decided
+KEPT_S = 7 * 86_400.0  # for which looks and plans are kept: a week of a fleet is 120,000 rows
+FORGET_S = 600.0  # between two times that older ones are deleted
+FENCE_S = 2 * LEASE_S  # a fence lasts: for one who takes over to renew it; with nobody there its worker takes tries again by itself
+LEAVING_S = 600.0  # a fence of one that was told to end; a host that has not ended it by then will not
+VERIFY_S = 900.0  # until it is told who has gone: a worker may take its drain timeout to end
+PLANS = 50  # of a fleet that are open at once: each costs some statements a loop
+MOST_COUNTED = 20_000  # tries that are counted of a queue: as many as 1,000 workers may run at once, and 20 ms

@@ -1,0 +1,250 @@
+"""How workers leave a fleet: a plan of steps, each a row before it is done (R-AS3, R-AS4).
+
+Theory of operation
+-------------------
+::
+
+    choose -> fence -> load -> release -> drain -> mark -> resize -> verify -> restore
+                                            |
+                                            +-> undo, when they are needed again
+
+``choose`` names workers and what each runs. ``fence`` refuses their claims in the database: whoever looks afterwards sees all
+that they will ever have, since a fence waits for claims that are under way. ``load`` looks: who has got tries since it was chosen
+is taken back into service by ``release``. The others ``drain``: they end what they have, for as long as the fleet's policy says.
+``mark`` tells the target what each costs, ``resize`` makes the fleet smaller and has them end, by SIGTERM. ``verify`` waits until
+it is known who has gone, and ``restore`` takes the fences down of those that are still there.
+
+Nothing is remembered but in rows. Whoever comes after a crash finds the last step of each plan: one that is not noted as done is
+done again, which changes nothing if it had been done; one that is noted is followed by the next. A fence has an end, so workers
+take tries again by themselves should nobody come; that one held without a gap is looked at before anything relies on it.
+
+A plan of idle workers has many, one of a worker that runs something has only this: who takes long keeps nobody else waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from evenflow.autoscaler import observations as seen
+from evenflow.autoscaler.fleet_view import FleetView
+from evenflow.autoscaler.limits import FENCE_S, LEAVING_S, VERIFY_S
+from evenflow.autoscaler.steps import StepLog
+from evenflow.autoscaler.target import FleetTarget
+from evenflow.core.scaling.choosing import Candidate, ranks
+from evenflow.store.db.connect import Conn
+from evenflow.store.serving import scaling
+from evenflow.store.serving.scaling import FleetRow, StepRow
+from evenflow.telemetry.observing import observe
+
+CHOOSE, FENCE, LOAD, RELEASE, DRAIN = "choose", "fence", "load", "release", "drain"
+MARK, RESIZE, VERIFY, RESTORE, UNDO = "mark", "resize", "verify", "restore", "undo"
+ORDER = (CHOOSE, FENCE, LOAD, RELEASE, DRAIN, MARK, RESIZE, VERIFY, RESTORE)
+GROW = "grow"  # the one step of a plan that makes a fleet larger
+
+Detail = dict[str, Any]
+
+
+@dataclass(slots=True)
+class ShrinkPlan:
+    """As its steps say it."""
+
+    steps: list[StepRow]
+
+    @property
+    def number(self) -> int:
+        return self.steps[0].plan
+
+    @property
+    def chosen(self) -> dict[str, int]:
+        """And how many tries each had."""
+        return dict(self.steps[0].detail["running"])
+
+    @property
+    def taken_back(self) -> set[str]:
+        return {name for step in self.steps for name in step.detail.get("taken_back", ())}
+
+    @property
+    def going(self) -> list[str]:
+        return [name for name in self.chosen if name not in self.taken_back]
+
+    @property
+    def last(self) -> StepRow:
+        return self.steps[-1]
+
+    @property
+    def may_be_undone(self) -> bool:
+        """Before the target has heard of it."""
+        return self.last.step in (CHOOSE, FENCE, LOAD, RELEASE, DRAIN)
+
+
+class Shrinking:
+    """Of one loop, for one fleet. ``conn`` is that of the autoscaler with the service id ``holder``."""
+
+    def __init__(self, conn: Conn, holder: int, fleet: FleetRow, target: FleetTarget, now: float) -> None:
+        self._conn, self._holder, self._fleet, self._target, self._now = conn, holder, fleet, target, now
+        self._log = StepLog(conn, holder, fleet)
+        self._takes: dict[str, Callable[[ShrinkPlan, StepRow], Awaitable[Detail | None]]] = {
+            CHOOSE: self._choose,
+            FENCE: self._fence,
+            LOAD: self._load,
+            RELEASE: self._release,
+            DRAIN: self._drain,
+            MARK: self._mark,
+            RESIZE: self._resize,
+            VERIFY: self._verify,
+            RESTORE: self._restore,
+            UNDO: self._undo,
+        }
+
+    async def begin(self, workers: Iterable[Candidate], all_of_them: Iterable[Candidate], why: Detail) -> ShrinkPlan:
+        """A plan to end these, so far one row."""
+        chosen = list(workers)
+        ranked = ranks(all_of_them)
+        detail = {
+            "running": {worker.name: worker.running for worker in chosen},
+            "ranks": {worker.name: ranked[worker.name] for worker in chosen},
+            **why,
+        }
+        return ShrinkPlan([await self._log.begin(CHOOSE, detail)])
+
+    async def carry_on(self, plan: ShrinkPlan) -> bool:
+        """As far as it goes now; whether that is to its end."""
+        while True:
+            if plan.last.done:
+                if plan.last.step in (RESTORE, UNDO):
+                    await self._log.close(plan.number)
+                    return True
+                await self._step(plan, self._after(plan))
+            detail = await self._takes[plan.last.step](plan, plan.last)
+            if detail is None:
+                return False
+            await self._log.note(plan.last, detail)
+
+    async def undo(self, plan: ShrinkPlan) -> None:
+        """Its workers are needed again."""
+        observe(seen.plan_undone(self._fleet.name, plan.number, ", ".join(plan.going)))
+        await self._step(plan, UNDO)
+        await self.carry_on(plan)
+
+    def _after(self, plan: ShrinkPlan) -> str:
+        step = ORDER[ORDER.index(plan.last.step) + 1]
+        if not plan.going and step in (DRAIN, MARK, RESIZE, VERIFY):
+            return RESTORE
+        return step
+
+    async def _step(self, plan: ShrinkPlan, step: str) -> None:
+        detail: Detail = {"replicas": self._fleet.replicas - len(plan.going)} if step == RESIZE else {}
+        plan.steps.append(await self._log.begin(step, detail, plan.number))
+
+    # -- the steps: each answers what came of it, or None when there is something to wait for
+
+    async def _choose(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
+        return {}
+
+    async def _fence(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
+        workers = [worker.service_id for worker in await scaling.read_workers(self._conn, plan.going)]
+        async with scaling.acting(self._conn, self._holder):
+            fenced = await scaling.put_up_fences(self._conn, plan.number, workers, for_s=FENCE_S)
+        return {"fenced": sorted(fenced)}
+
+    async def _load(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
+        """One that lives and has no fence of this plan may have got tries, too: it registered meanwhile."""
+        chosen = plan.chosen
+        grown = sorted(
+            {
+                worker.name
+                for worker in await scaling.read_workers(self._conn, plan.going)
+                if worker.running > chosen[worker.name] or worker.fence != plan.number
+            }
+        )
+        if grown:
+            observe(seen.workers_grew(self._fleet.name, ", ".join(grown)))
+        return {"taken_back": grown}
+
+    async def _release(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
+        if plan.taken_back:
+            await self._take_down(plan, plan.taken_back)
+        return {}
+
+    async def _drain(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
+        async with scaling.acting(self._conn, self._holder):
+            held = await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
+        workers = await scaling.read_workers(self._conn, plan.going)
+        open_again = sorted({worker.name for worker in workers} - held)
+        if open_again:
+            await self._take_down(plan, open_again)
+        busy = [worker.name for worker in workers if worker.running and worker.name in held]
+        late = self._now - step.at >= self._fleet.rule.drain
+        if busy and not late:
+            return None
+        if busy:
+            observe(seen.drain_over(self._fleet.name, ", ".join(busy), self._fleet.rule.drain))
+        return {"taken_back": open_again, "busy": busy}
+
+    async def _mark(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
+        told = plan.steps[0].detail["ranks"]
+        await self._target.mark(self._fleet, {name: told[name] for name in plan.going})
+        return {}
+
+    async def _resize(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
+        """Who is not fenced any more stays, though the number is one less: the next loop makes that right."""
+        to = int(step.detail["replicas"])
+        async with scaling.acting(self._conn, self._holder):
+            held = await scaling.renew_fences(self._conn, plan.number, for_s=LEAVING_S)
+            alive = {worker.name for worker in await scaling.read_workers(self._conn, plan.going)}
+            open_again = sorted(alive - held)
+            going = [name for name in plan.going if name not in open_again]
+            await scaling.set_replicas(self._conn, self._fleet.name, to + len(open_again))
+            await self._target.resize(self._conn, self._fleet, to + len(open_again), going)
+        self._fleet = self._fleet._replace(replicas=to + len(open_again))
+        await scaling.wake_hosts(self._conn)
+        return {"taken_back": open_again}
+
+    async def _verify(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
+        there = {replica.name: replica.leaving for replica in await self._target.replicas(self._conn, self._fleet)}
+        left = sorted(name for name in plan.going if name in there)
+        late = self._now - step.at >= VERIFY_S
+        if any(there[name] for name in left) and not late:
+            return None
+        if left:
+            observe(seen.workers_stayed(self._fleet.name, ", ".join(left)))
+        return {"gone": sorted(set(plan.going) - set(left)), "stayed": left}
+
+    async def _restore(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
+        await self._target.unmark(self._fleet, list(plan.chosen))
+        return {"in_service": await self._take_down(plan, None)}
+
+    async def _undo(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
+        return await self._restore(plan, step)
+
+    async def _take_down(self, plan: ShrinkPlan, names: Iterable[str] | None) -> list[str]:
+        async with scaling.acting(self._conn, self._holder):
+            freed = await scaling.take_down_fences(self._conn, plan.number, None if names is None else list(names))
+        if freed:
+            await scaling.wake_workers(self._conn)
+        return sorted(freed)
+
+
+def split(chosen: Iterable[Candidate]) -> list[list[Candidate]]:
+    """Into plans: all that run nothing, and each of the others alone."""
+    workers = list(chosen)
+    idle = [worker for worker in workers if not worker.running]
+    return [*([idle] if idle else []), *([worker] for worker in workers if worker.running)]
+
+
+def names_going(plans: Iterable[ShrinkPlan]) -> set[str]:
+    return {name for plan in plans for name in plan.going if plan.last.step not in (RESTORE, UNDO)}
+
+
+def why(view: FleetView, before: int, after: int, reason: str, passed_over: Iterable[str], protected: Iterable[str]) -> Detail:
+    """What people are told of a choice: the first of those that were passed over, and who is protected."""
+    return {
+        "from": before,
+        "to": after,
+        "reason": reason,
+        "load": {"running": view.look.running, "waiting": view.look.waiting, "ready": view.look.ready},
+        "passed_over": list(passed_over)[:20],
+        "protected": list(protected)[:20],
+    }

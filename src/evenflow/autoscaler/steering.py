@@ -1,0 +1,195 @@
+"""One loop over all fleets: what was begun is finished, what is there is looked at, and what follows is begun."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from evenflow.autoscaler import observations as seen
+from evenflow.autoscaler.fleet_view import Demand, FleetView, candidates, view
+from evenflow.autoscaler.limits import FORGET_S, KEPT_S, PLANS, RECORD_S
+from evenflow.autoscaler.shrinking import GROW, Shrinking, ShrinkPlan, names_going, split, why
+from evenflow.autoscaler.steps import StepLog
+from evenflow.autoscaler.target import FleetTarget, UnfitTarget
+from evenflow.core.meter import Meter
+from evenflow.core.scaling.choosing import choose
+from evenflow.core.scaling.sizing import GAP_S, LoadHistory, Look, Sizing, decide
+from evenflow.errors import NotActing
+from evenflow.store.db.connect import Conn
+from evenflow.store.db.failures import OUTAGES
+from evenflow.store.serving import scaling
+from evenflow.store.serving.scaling import FleetRow, StepRow
+from evenflow.telemetry.observing import observe
+
+
+@dataclass(slots=True)
+class FleetMemory:
+    """What is remembered of a fleet from loop to loop. Who takes over reads it from what was kept."""
+
+    history: LoadHistory = field(default_factory=LoadHistory)
+    kept_at: float = 0.0
+    forgot_at: float = 0.0
+    look: Look | None = None
+    refused: str = ""
+
+
+class Steering:
+    """``holder`` is the service id of the autoscaler, ``targets`` are by their kind."""
+
+    def __init__(self, holder: int, targets: Mapping[str, FleetTarget], meter: Meter) -> None:
+        self._holder, self._targets, self._meter = holder, targets, meter
+        self.memories: dict[str, FleetMemory] = {}
+        self._acts = False
+        self._looked_s = 0.0
+
+    async def loop(self, conn: Conn) -> bool:
+        """Whether this autoscaler acts."""
+        now = await scaling.take_lease(conn, self._holder)
+        if now is None:
+            if self._acts:
+                observe(seen.acts_no_more())
+            self._acts = False
+            self.memories.clear()
+            return False
+        if not self._acts:
+            observe(seen.acts())
+            self._acts = True
+        fleets = await scaling.list_fleets(conn)
+        for gone in self.memories.keys() - {fleet.name for fleet in fleets}:
+            del self.memories[gone]
+        began = time.perf_counter()
+        demand = await Demand.read(conn, now, fleets)
+        self._looked_s = time.perf_counter() - began
+        for fleet in fleets:
+            try:
+                await self._steer(conn, demand, fleet)
+            except (NotActing, *OUTAGES):
+                raise
+            except UnfitTarget as refused:
+                memory = self.memories.setdefault(fleet.name, FleetMemory())
+                if memory.refused != refused.reason:
+                    observe(seen.fleet_refused(fleet.name, refused.reason))
+                memory.refused = refused.reason
+            except Exception as error:
+                observe(seen.fleet_failed(fleet.name, error), self._meter)
+        await self._clear_fences(conn)
+        return True
+
+    @property
+    def waits_for_the_first(self) -> bool:
+        """Whether some fleet has no worker that takes tries, so that what comes is looked at at once (R-AS7)."""
+        return any(memory.look is not None and not memory.look.ready for memory in self.memories.values())
+
+    async def _steer(self, conn: Conn, demand: Demand, fleet: FleetRow) -> None:
+        target = self._targets.get(fleet.target)
+        if target is None:
+            raise UnfitTarget(f"Fleet {fleet.name!r} has target {fleet.target!r}, which this autoscaler does not know.")
+        memory = await self._remembered(conn, fleet, demand.at)
+        plans, fleet = await self._carry_on(conn, fleet, target, demand.at)
+        began = time.perf_counter()
+        sighted = view(demand, fleet, await target.replicas(conn, fleet), names_going(plans))
+        memory.look = sighted.look
+        memory.history.add(sighted.look, sighted.policy)
+        sizing = decide(memory.history, sighted.policy)
+        observe(seen.decided(self._looked_s + time.perf_counter() - began), self._meter)
+        by = sizing.replicas - sighted.look.replicas
+        if by or sighted.look.at - memory.kept_at >= RECORD_S:
+            memory.kept_at = sighted.look.at
+            async with scaling.acting(conn, self._holder):
+                await scaling.record_look(conn, fleet.name, sighted.look, sizing)
+        if sighted.look.at - memory.forgot_at >= FORGET_S:
+            memory.forgot_at = sighted.look.at
+            await scaling.forget_looks(conn, fleet.name, kept_s=KEPT_S)
+        if by > 0:
+            await self._grow(conn, sighted, target, plans, by, sizing)
+        elif by < 0:
+            by = -await self._shrink(conn, sighted, target, plans, -by, sizing)
+        if by:
+            memory.history.moved(sighted.look.at, by)
+
+    async def _remembered(self, conn: Conn, fleet: FleetRow, now: float) -> FleetMemory:
+        memory = self.memories.get(fleet.name)
+        if memory is None:
+            memory = self.memories[fleet.name] = FleetMemory()
+            policy = fleet.rule
+            since = now - max(policy.up_after, policy.down_after) - GAP_S
+            rows = await scaling.list_looks(conn, fleet.name, since=since, limit=10_000)
+            for row in reversed(rows):
+                memory.history.add(Look(**{name: row[name] for name in row if name not in ("asked", "reason")}), policy)
+        memory.refused = ""
+        return memory
+
+    async def _carry_on(self, conn: Conn, fleet: FleetRow, target: FleetTarget, now: float) -> tuple[list[ShrinkPlan], FleetRow]:
+        """The plans that are still under way, and the fleet as it is then."""
+        plans = []
+        for steps in (await scaling.read_open(conn, fleet.name)).values():
+            if steps[0].step == GROW:
+                await self._finish_growth(conn, fleet, target, steps[0])
+            else:
+                plan = ShrinkPlan(steps)
+                if not await Shrinking(conn, self._holder, fleet, target, now).carry_on(plan):
+                    plans.append(plan)
+            [fleet] = await scaling.list_fleets(conn, fleet.name)
+        return plans, fleet
+
+    async def _grow(
+        self, conn: Conn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan], by: int, sizing: Sizing
+    ) -> None:
+        """First those that have been chosen to go, and are still there, stay: they are ready now."""
+        fleet = sighted.fleet
+        for plan in reversed([plan for plan in plans if plan.may_be_undone]):
+            if len(plan.going) <= by:
+                by -= len(plan.going)
+                await Shrinking(conn, self._holder, fleet, target, sighted.look.at).undo(plan)
+        if by:
+            observe(seen.grows(fleet.name, "up", sighted.look.replicas, sizing.replicas, sizing.reason), self._meter)
+            await self._begin_growth(conn, sighted, target, fleet.replicas + by, sizing.reason)
+
+    async def _begin_growth(self, conn: Conn, sighted: FleetView, target: FleetTarget, to: int, reason: str) -> None:
+        fleet = sighted.fleet
+        look = {"running": sighted.look.running, "waiting": sighted.look.waiting, "ready": sighted.look.ready}
+        detail = {"from": fleet.replicas, "to": to, "reason": reason, "load": look}
+        await self._finish_growth(conn, fleet, target, await StepLog(conn, self._holder, fleet).begin(GROW, detail))
+
+    async def _finish_growth(self, conn: Conn, fleet: FleetRow, target: FleetTarget, step: StepRow) -> None:
+        log = StepLog(conn, self._holder, fleet)
+        if not step.done:
+            async with scaling.acting(conn, self._holder):
+                await scaling.set_replicas(conn, fleet.name, int(step.detail["to"]))
+                await target.resize(conn, fleet, int(step.detail["to"]), ())
+            await scaling.wake_hosts(conn)
+            await log.note(step, {})
+        await log.close(step.plan)
+
+    async def _shrink(
+        self, conn: Conn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan], by: int, sizing: Sizing
+    ) -> int:
+        """How many are on their way; those that are protected stay."""
+        fleet, look = sighted.fleet, sighted.look
+        mine = [worker.service_id for worker in sighted.workers.values() if worker.running and worker.name not in sighted.going]
+        known = candidates(sighted, await scaling.read_costs(conn, mine) if mine else ())
+        choice = choose(known, by)
+        chosen = [worker for worker in known if worker.name in set(choice.chosen)]
+        told: dict[str, Any] = why(sighted, look.replicas, sizing.replicas, sizing.reason, choice.passed_over, choice.protected)
+        begun = 0
+        for group in islice(split(chosen), max(PLANS - len(plans), 0)):
+            names = ", ".join(worker.name for worker in group)
+            observe(seen.shrinks(fleet.name, "down", look.replicas, sizing.replicas, names, sizing.reason), self._meter)
+            shrinking = Shrinking(conn, self._holder, fleet, target, look.at)
+            await shrinking.carry_on(await shrinking.begin(group, known, told))
+            [fleet] = await scaling.list_fleets(conn, fleet.name)
+            begun += len(group)
+        return begun
+
+    async def _clear_fences(self, conn: Conn) -> None:
+        """Of plans that have ended, as their fleet was deleted in the middle."""
+        strays = await scaling.find_stray_fences(conn)
+        if strays:
+            observe(seen.fences_cleared(", ".join(name for _, name in strays)))
+            for plan in {plan for plan, _ in strays}:
+                async with scaling.acting(conn, self._holder):
+                    await scaling.take_down_fences(conn, plan)
+            await scaling.wake_workers(conn)

@@ -1,0 +1,42 @@
+"""The rows that go before and after each thing that an autoscaler does with a fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evenflow.killpoints import KillPoint, reached
+from evenflow.store.db.connect import Conn
+from evenflow.store.serving import scaling
+from evenflow.store.serving.scaling import FleetRow, StepRow
+
+
+@dataclass(frozen=True, slots=True)
+class StepLog:
+    """Of one fleet. Each of these is a transaction of the autoscaler with the service id ``holder``, if it still acts."""
+
+    conn: Conn
+    holder: int
+    fleet: FleetRow
+
+    async def begin(self, step: str, detail: Mapping[str, Any], plan: int | None = None) -> StepRow:
+        """A step is about to be done; without a ``plan`` it is the first of a new one."""
+        async with scaling.acting(self.conn, self.holder):
+            if plan is None:
+                begun = await scaling.begin_plan(self.conn, self.fleet.name, step, detail)
+            else:
+                begun = await scaling.begin_step(self.conn, self.fleet.name, plan, step, detail)
+        reached(KillPoint.STEP_BEGUN)
+        return begun
+
+    async def note(self, step: StepRow, detail: Mapping[str, Any]) -> None:
+        """It is done, and this came of it."""
+        reached(KillPoint.STEP_TAKEN)
+        async with scaling.acting(self.conn, self.holder):
+            await scaling.finish_step(self.conn, step, detail)
+        reached(KillPoint.STEP_NOTED)
+
+    async def close(self, plan: int) -> None:
+        async with scaling.acting(self.conn, self.holder):
+            await scaling.close_plan(self.conn, plan)

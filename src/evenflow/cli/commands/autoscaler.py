@@ -1,0 +1,101 @@
+"""``evenflow autoscaler``: the service, and what it does with fleets of workers."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from evenflow.cli.commands.services import Name, become
+from evenflow.cli.output.replies import Reply, listed, print_records, verb
+from evenflow.cli.output.terminal import say
+from evenflow.cli.remote import remote
+from evenflow.contracts import rest
+from evenflow.core.limits import PAGE_DEFAULT
+from evenflow.runtime.service_settings import Kind
+
+app = App(name="autoscaler")
+
+Limit = Annotated[int, Parameter(help="At most so many, the newest first.")]
+_OPTION = "Of the policy, such as --option.max 20; evenflow autoscaler show says what is set, the documents what there is."
+_WEIGHT = "How much the time of tasks with a label counts, such as --weight.tag:heavy 4."
+_PROTECT = "A label whose tasks are never disturbed, once for each: tag:NAME, a DAG, or DAG.TASK; with * for any."
+
+
+@app.default
+def autoscaler(*, name: Name = None) -> None:
+    """Make fleets of workers larger and smaller, as their queues need it. Start as many as you like: one acts.
+
+    Needs the database. What it does is told by its verbs: `evenflow autoscaler list`.
+    """
+    become(Kind.AUTOSCALER, name=name)
+
+
+@verb(app, "list")
+async def list_() -> Reply:
+    """All fleets: how many workers each has, how much there is to do, and why it is as large as it is."""
+    async with remote() as client:
+        page = await client.list_fleets()
+    return listed("fleets", page, rest.fleets.FleetSummary, empty="No fleets: nobody makes workers more or fewer.")
+
+
+@verb(app)
+async def show(fleet: str, /) -> Reply:
+    """A fleet: its load, its policy, and its workers, who would go first before the others."""
+    async with remote() as client:
+        found = await client.get_fleet(fleet)
+
+    def tell() -> None:
+        print_records([found], rest.fleets.FleetSummary, empty="")
+        policy = ", ".join(f"{name} {value}" for name, value in found.policy.items())
+        say(f"policy: {policy or 'as by default'}", "bright_black")
+        print_records(found.workers, rest.fleets.FleetWorker, empty="No worker serves its queues.")
+
+    return Reply(found, tell)
+
+
+@verb(app, "set")
+async def set_(
+    fleet: str,
+    /,
+    *,
+    queue: Annotated[list[str], Parameter(negative=(), help="That its workers serve, once for each.")],
+    target: Annotated[str, Parameter(help="What runs its workers.")] = "native",
+    min: Annotated[int | None, Parameter(help="Workers that there are at least.")] = None,
+    max: Annotated[int | None, Parameter(help="Workers that there are at most.")] = None,
+    slots: Annotated[int | None, Parameter(help="Of one worker.")] = None,
+    option: Annotated[dict[str, str] | None, Parameter(help=_OPTION)] = None,
+    weight: Annotated[dict[str, float] | None, Parameter(help=_WEIGHT)] = None,
+    protect: Annotated[list[str] | None, Parameter(negative=(), help=_PROTECT)] = None,
+    of_target: Annotated[dict[str, str] | None, Parameter(help="What the target has to know, by name.")] = None,
+) -> Reply:
+    """Make a fleet, or say anew what one is. What is not said is as by default."""
+    given = {"min": min, "max": max, "slots": slots, "weights": weight, "protect": protect}
+    policy = {**(option or {}), **{name: value for name, value in given.items() if value is not None}}
+    async with remote() as client:
+        found = await client.set_fleet(fleet, target=target, queues=queue, policy=policy, options=of_target or {})
+    return Reply(found, f"Fleet {found.name} serves {', '.join(found.queues)}; an autoscaler looks after it from its next look on.")
+
+
+@verb(app)
+async def delete(fleet: str, /) -> Reply:
+    """Have nobody make a fleet larger or smaller."""
+    async with remote() as client:
+        found = await client.delete_fleet(fleet)
+    return Reply(found, f"Fleet {found.name} is deleted.")
+
+
+@verb(app)
+async def history(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
+    """What was seen of a fleet and what followed from it, for plots."""
+    async with remote() as client:
+        page = await client.list_fleet_looks(fleet, limit=limit)
+    return listed("looks", page, rest.fleets.FleetLook, empty="No autoscaler has seen it yet.", limit=limit)
+
+
+@verb(app)
+async def steps(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
+    """What was done with a fleet: who was chosen and why, who got work meanwhile and stayed, who has gone."""
+    async with remote() as client:
+        page = await client.list_fleet_steps(fleet, limit=limit)
+    return listed("steps", page, rest.fleets.FleetStep, empty="Nothing was done with it yet.", limit=limit)

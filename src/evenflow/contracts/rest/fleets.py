@@ -1,0 +1,69 @@
+"""Fleets of workers: what an autoscaler sees of each, what it decided and why, and who goes first."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from evenflow.contracts.rest.record import Name, Record, Request
+
+
+class FleetSummary(Record):
+    name: str = Field(title="fleet")
+    target: str = Field(title="target", description="What runs its workers: `native`.")
+    queues: list[str] = Field(title="queues")
+    replicas: int = Field(title="workers", description="That there are to be.")
+    load: float | None = Field(title="load", description="Slots that are needed over slots that are there, as they were seen last.")
+    running: int | None = Field(title="running", description="Tries of its queues that workers have.")
+    waiting: int | None = Field(title="waiting", description="Tries that wait for a worker.")
+    oldest_wait_s: float | None = Field(title="for", description="For how long the first of these has waited.")
+    seen_at: datetime | None = Field(title="seen at", description="When that was.")
+    reason: str | None = Field(title="why", description="Why it is as large as it is.")
+    policy: dict[str, Any] = Field(description="What is not as by default.")
+    options: dict[str, Any] = Field(description="Of the target.")
+
+
+class FleetWorker(Record):
+    name: str = Field(title="worker")
+    is_ready: bool = Field(title="ready")
+    running: int = Field(title="running")
+    rank: int | None = Field(title="rank", description="Of what it costs to end it; the lowest goes first. None: it is protected.")
+    standing: str = Field(title="standing", description="`cordoned` by hand, `leaving` by a plan, `protected`; else empty.")
+
+
+class FleetDetail(FleetSummary):
+    workers: list[FleetWorker] = Field(description="That serve its queues, who goes first before the others.")
+
+
+class FleetChange(Request):
+    target: str = Field(default="native", max_length=50, description="A fleet keeps the one that it has.")
+    queues: list[Name] = Field(min_length=1, max_length=100, description="Each of one fleet only.")
+    policy: dict[str, Any] = Field(default_factory=dict, description="What is to be other than by default.")
+    options: dict[str, Any] = Field(default_factory=dict, description="Of the target.")
+
+
+class FleetLook(Record):
+    """What was seen of a fleet at one moment, for plots."""
+
+    at: datetime = Field(title="at")
+    running: int = Field(title="running")
+    waiting: int = Field(title="waiting")
+    expected: int = Field(title="expected", description="By a forecast.")
+    oldest_wait_s: float = Field(title="for")
+    ready: int = Field(title="slots", description="Of its workers that take tries.")
+    replicas: int = Field(title="workers")
+    asked: int = Field(title="asked", description="Workers that the load alone asks for.")
+    reason: str = Field(title="why")
+
+
+class FleetStep(Record):
+    """What was done with a fleet."""
+
+    plan: int = Field(title="plan")
+    step: str = Field(title="step")
+    at: datetime = Field(title="at")
+    done_at: datetime | None = Field(title="done at", description="None: it is under way, or waits for something.")
+    is_open: bool = Field(description="Whether its plan has not ended.")
+    detail: dict[str, Any] = Field(title="what")

@@ -1,0 +1,41 @@
+"""What the end of each worker of a fleet would cost (R-AS5), and who would go first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from evenflow.contracts.rest.fleets import FleetWorker
+from evenflow.core.scaling.choosing import Candidate, choose, is_protected, labels_of, ranks, weight_of
+from evenflow.core.scaling.policy import ScalingPolicy
+from evenflow.store.db.connect import Conn
+from evenflow.store.serving import scaling
+from evenflow.store.serving.scaling import FleetRow, TaskCost
+
+
+def worker_costs(tasks: Iterable[TaskCost], policy: ScalingPolicy) -> dict[int, float | None]:
+    """By worker; None for one with something that is protected. One that runs nothing is not in it."""
+    costs: dict[int, float | None] = {}
+    for task in tasks:
+        labels = labels_of(task.dag_id, task.task_id, task.tags)
+        so_far = costs.setdefault(task.worker_id, 0.0)
+        if is_protected(labels, policy):
+            costs[task.worker_id] = None
+        elif so_far is not None:
+            costs[task.worker_id] = so_far + task.squares * weight_of(labels, policy)
+    return costs
+
+
+async def fleet_workers(conn: Conn, fleet: FleetRow) -> list[FleetWorker]:
+    """Those that serve its queues, in the order in which they would go; what is protected last."""
+    serving = [worker for worker in await scaling.read_workers(conn) if not set(worker.queues).isdisjoint(fleet.queues)]
+    costs = worker_costs(await scaling.read_costs(conn, [worker.service_id for worker in serving]), fleet.rule)
+    known = [Candidate(w.name, w.is_ready, w.began_at, w.running, costs.get(w.service_id, 0.0), w.cordoned) for w in serving]
+    ranked, order = ranks(known), choose(known, len(known))
+    by_name = {worker.name: worker for worker in serving}
+    workers = []
+    for name in (*order.chosen, *order.protected):
+        worker, is_protected = by_name[name], name in order.protected
+        standing = "leaving" if worker.fence else "cordoned" if worker.cordoned else "protected" if is_protected else ""
+        rank = None if is_protected else ranked[name]
+        workers.append(FleetWorker(name=name, is_ready=worker.is_ready, running=worker.running, rank=rank, standing=standing))
+    return workers

@@ -1,0 +1,284 @@
+"""Fleets, what is seen of them and what is done with them. For autoscalers, and for the API, which shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from psycopg.rows import args_row, dict_row
+
+from evenflow.core.limits import LEASE_S
+from evenflow.core.scaling.policy import ScalingPolicy
+from evenflow.core.scaling.sizing import Look, Sizing
+from evenflow.errors import NotActing
+from evenflow.store.db.columns import numbers, texts
+from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.notify import DISPATCH, FLEETS, RESUMES, wake_async
+from evenflow.store.db.sql import sql
+
+
+class FleetRow(NamedTuple):
+    name: str
+    target: str
+    queues: list[str]
+    policy: dict[str, Any]
+    options: dict[str, Any]
+    replicas: int
+    changed_at: Any
+    changed_by: str
+
+    @property
+    def rule(self) -> ScalingPolicy:
+        return ScalingPolicy.of(self.policy)
+
+
+class WorkerRow(NamedTuple):
+    """A worker that lives. ``by_queue``: of the tries that it has; ``age_s``: for how long they have run, on average."""
+
+    service_id: int
+    name: str
+    is_ready: bool
+    slots: int
+    queues: list[str]
+    began_at: float
+    fence: int | None
+    cordoned: bool
+    running: int
+    by_queue: dict[str, int] | None
+    age_s: float | None
+
+
+class WaitingRow(NamedTuple):
+    queue: str
+    waiting: int
+    oldest_wait: float
+
+
+class TaskCost(NamedTuple):
+    """Tries of one task that a worker runs. ``squares``: of the seconds for which they have run, summed up."""
+
+    worker_id: int
+    dag_id: str
+    task_id: str
+    tags: list[str]
+    tries: int
+    squares: float
+
+
+@dataclass(slots=True)
+class StepRow:
+    step_id: int
+    plan: int
+    step: str
+    detail: dict[str, Any]
+    at: float
+    done: bool
+
+
+# -- who acts
+
+
+async def take_lease(conn: Conn, holder: int) -> float | None:
+    """The time by the database when this autoscaler is the one that acts; None when another one is."""
+    row = await (await conn.execute(sql("scaling/take_lease"), {"holder": holder, "lease_s": LEASE_S}, prepare=True)).fetchone()
+    return None if row is None else float(row[0])
+
+
+async def give_lease(conn: Conn, holder: int) -> None:
+    await conn.execute(sql("scaling/give_lease"), {"holder": holder})
+
+
+@asynccontextmanager
+async def acting(conn: Conn, holder: int) -> AsyncIterator[None]:
+    """A transaction of the autoscaler that acts. Raises :class:`NotActing` when that is another one by now."""
+    async with conn.transaction():
+        if await (await conn.execute(sql("scaling/hold_lease"), {"holder": holder}, prepare=True)).fetchone() is None:
+            raise NotActing("Another autoscaler acts by now.")
+        yield
+
+
+# -- fleets
+
+
+async def list_fleets(conn: Conn, name: str | None = None) -> list[FleetRow]:
+    cursor = conn.cursor(row_factory=args_row(FleetRow))
+    return await (await cursor.execute(sql("scaling/list_fleets"), {"name": name}, prepare=True)).fetchall()
+
+
+async def set_fleet(
+    conn: Conn, *, name: str, target: str, queues: Collection[str], policy: ScalingPolicy, options: Mapping[str, Any], by: str
+) -> bool:
+    """Whether it is set: a fleet keeps the target that it has."""
+    params = {
+        "name": name,
+        "target": target,
+        "queues": list(queues),
+        "policy": json.dumps(policy.told()),
+        "options": json.dumps(dict(options)),
+        "by": by,
+    }
+    return await (await conn.execute(sql("scaling/set_fleet"), params)).fetchone() is not None
+
+
+async def delete_fleet(conn: Conn, name: str) -> bool:
+    """Whether there was one."""
+    return await (await conn.execute(sql("scaling/delete_fleet"), {"name": name})).fetchone() is not None
+
+
+async def find_rival(conn: Conn, name: str, queues: Collection[str]) -> tuple[str, list[str]] | None:
+    """Another fleet that serves one of these queues, and all queues of that."""
+    row = await (await conn.execute(sql("scaling/find_rival"), {"name": name, "queues": list(queues)})).fetchone()
+    return None if row is None else (row[0], row[1])
+
+
+async def set_replicas(conn: Conn, fleet: str, replicas: int) -> None:
+    await conn.execute(sql("scaling/set_replicas"), {"fleet": fleet, "replicas": replicas}, prepare=True)
+
+
+# -- what is seen
+
+
+async def read_workers(conn: Conn, names: Collection[str] | None = None) -> list[WorkerRow]:
+    """All that live, or those of these names."""
+    cursor = conn.cursor(row_factory=args_row(WorkerRow))
+    params = {"names": None if names is None else texts(names), "lease_s": LEASE_S}
+    return await (await cursor.execute(sql("scaling/read_workers"), params, prepare=True)).fetchall()
+
+
+async def count_waiting(conn: Conn, queues: Collection[str], *, most: int) -> list[WaitingRow]:
+    """Of each queue and class ``most`` are counted."""
+    cursor = conn.cursor(row_factory=args_row(WaitingRow))
+    params = {"queues": list(queues), "most": most}
+    return await (await cursor.execute(sql("scaling/count_waiting"), params, prepare=True)).fetchall()
+
+
+async def read_costs(conn: Conn, workers: Collection[int]) -> list[TaskCost]:
+    cursor = conn.cursor(row_factory=args_row(TaskCost))
+    return await (await cursor.execute(sql("scaling/read_costs"), {"workers": numbers(workers)}, prepare=True)).fetchall()
+
+
+async def record_look(conn: Conn, fleet: str, look: Look, sizing: Sizing) -> None:
+    seen = {
+        name: getattr(look, name)
+        for name in ("at", "running", "waiting", "expected", "oldest_wait", "duration", "replicas", "others", "ready")
+    }
+    await conn.execute(sql("scaling/record_look"), {"fleet": fleet, **seen, "asked": sizing.asked, "reason": sizing.reason})
+
+
+async def list_looks(conn: Conn, fleet: str, *, since: float, limit: int, offset: int = 0) -> list[Row]:
+    """The newest first."""
+    cursor = conn.cursor(row_factory=dict_row)
+    params = {"fleet": fleet, "since": since, "limit": limit, "offset": offset}
+    return await (await cursor.execute(sql("scaling/list_looks"), params)).fetchall()
+
+
+async def forget_looks(conn: Conn, fleet: str, *, kept_s: float) -> None:
+    await conn.execute(sql("scaling/forget_looks"), {"fleet": fleet, "kept_s": kept_s})
+
+
+# -- fences
+
+
+async def put_up_fences(conn: Conn, plan: int, workers: Collection[int], *, for_s: float) -> set[str]:
+    """Names of the workers that take nothing more."""
+    params = {"plan": plan, "workers": numbers(workers), "for_s": for_s}
+    return {name for (name,) in await (await conn.execute(sql("scaling/put_up_fences"), params)).fetchall()}
+
+
+async def renew_fences(conn: Conn, plan: int, *, for_s: float) -> set[str]:
+    """Names of the workers whose fence has held until now, and holds on."""
+    rows = await (await conn.execute(sql("scaling/renew_fences"), {"plan": plan, "for_s": for_s})).fetchall()
+    return {name for (name,) in rows}
+
+
+async def take_down_fences(conn: Conn, plan: int, names: Collection[str] | None = None) -> list[str]:
+    """Whose; the polls of these workers are to be woken (:func:`wake_workers`)."""
+    params = {"plan": plan, "names": None if names is None else texts(names)}
+    return [name for (name,) in await (await conn.execute(sql("scaling/take_down_fences"), params)).fetchall()]
+
+
+async def find_stray_fences(conn: Conn) -> list[tuple[int, str]]:
+    """(plan, worker) of fences whose plan has ended."""
+    return await (await conn.execute(sql("scaling/find_stray_fences"), prepare=True)).fetchall()
+
+
+async def wake_workers(conn: Conn) -> None:
+    """What waits may be for workers that take tries again."""
+    await wake_async(conn, [DISPATCH, RESUMES])
+
+
+async def wake_hosts(conn: Conn) -> None:
+    """Native workers are to be started, or ended."""
+    await wake_async(conn, [FLEETS])
+
+
+# -- steps
+
+
+async def begin_plan(conn: Conn, fleet: str, step: str, detail: Mapping[str, Any]) -> StepRow:
+    params = {"fleet": fleet, "step": step, "detail": json.dumps(dict(detail))}
+    row = await (await conn.execute(sql("scaling/begin_plan"), params)).fetchone()
+    assert row is not None
+    return StepRow(row[0], row[0], step, dict(detail), row[1], False)
+
+
+async def begin_step(conn: Conn, fleet: str, plan: int, step: str, detail: Mapping[str, Any]) -> StepRow:
+    params = {"fleet": fleet, "plan": plan, "step": step, "detail": json.dumps(dict(detail))}
+    row = await (await conn.execute(sql("scaling/begin_step"), params)).fetchone()
+    assert row is not None
+    return StepRow(row[0], plan, step, dict(detail), row[1], False)
+
+
+async def finish_step(conn: Conn, step: StepRow, detail: Mapping[str, Any]) -> None:
+    await conn.execute(sql("scaling/finish_step"), {"step_id": step.step_id, "detail": json.dumps(dict(detail))})
+    step.detail |= detail
+    step.done = True
+
+
+async def close_plan(conn: Conn, plan: int) -> None:
+    await conn.execute(sql("scaling/close_plan"), {"plan": plan})
+
+
+async def read_open(conn: Conn, fleet: str) -> dict[int, list[StepRow]]:
+    """The steps of the plans that have not ended, by plan."""
+    cursor = conn.cursor(row_factory=args_row(StepRow))
+    plans: dict[int, list[StepRow]] = {}
+    for step in await (await cursor.execute(sql("scaling/read_open"), {"fleet": fleet}, prepare=True)).fetchall():
+        plans.setdefault(step.plan, []).append(step)
+    return plans
+
+
+async def list_steps(conn: Conn, fleet: str, *, limit: int, offset: int = 0) -> list[Row]:
+    cursor = conn.cursor(row_factory=dict_row)
+    params = {"fleet": fleet, "limit": limit, "offset": offset}
+    return await (await cursor.execute(sql("scaling/list_steps"), params)).fetchall()
+
+
+# -- native workers
+
+
+async def add_native(conn: Conn, fleet: str, replicas: int) -> None:
+    """As many as are missing for the fleet to have so many that stay."""
+    await conn.execute(sql("scaling/add_native"), {"fleet": fleet, "replicas": replicas})
+
+
+async def end_native(conn: Conn, fleet: str, names: Sequence[str]) -> None:
+    await conn.execute(sql("scaling/end_native"), {"fleet": fleet, "names": texts(names)})
+
+
+async def list_native(conn: Conn, fleet: str) -> list[tuple[str, bool]]:
+    """(name, whether it is to end)"""
+    return await (await conn.execute(sql("scaling/list_native"), {"fleet": fleet}, prepare=True)).fetchall()
+
+
+async def forget_native(conn: Conn, fleet: str, names: Collection[str]) -> None:
+    """Those that were to end have ended."""
+    await conn.execute(sql("scaling/forget_native"), {"fleet": fleet, "names": texts(names)})
+
+
+async def reset_native(conn: Conn, fleet: str) -> None:
+    """Its host runs none of its workers."""
+    await conn.execute(sql("scaling/reset_native"), {"fleet": fleet})

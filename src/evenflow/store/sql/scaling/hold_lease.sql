@@ -1,0 +1,2 @@
+-- Whether an autoscaler acts. FOR SHARE: until this transaction ends nobody else becomes the one.
+select extract(epoch from until - now())::float8 as left_s from scaling_lease where holder = %(holder)s and until > now() for share

@@ -1,0 +1,14 @@
+-- These workers take nothing more, for this plan and for so long. Waits for claims that are under way: what those take is seen by whoever looks
+-- afterwards. A worker that another plan has fenced, or that is ending by itself, is left alone. NO KEY UPDATE, in one order, as a claim locks its worker.
+with chosen as materialized (
+    select service_id
+    from service
+    where service_id = any(%(workers)s::bigint[]) and kind = 'worker' and state = 'active' and (fence = %(plan)s or (fence_until > now()) is not true)
+    order by service_id
+    for no key update
+)
+update service s
+set fence = %(plan)s, fence_until = now() + make_interval(secs => %(for_s)s)
+from chosen c
+where s.service_id = c.service_id
+returning s.name

@@ -1,0 +1,374 @@
+"""What an autoscaler does with a fleet, loop by loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from evenflow.autoscaler.limits import FENCE_S, MOST_COUNTED
+from evenflow.autoscaler.target import NativeTarget, Replica, UnfitTarget
+from evenflow.core.scaling.policy import ScalingPolicy
+from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.errors import NotActing
+from evenflow.killpoints import KillPoint, watch
+from evenflow.store.db.sql import sql
+from evenflow.store.serving import dispatch, scaling, states
+from tests.autoscaler.world import EAGER, Fleets
+from tests.waiting import until
+from tests.world import at_once
+
+
+async def test_from_none_at_once_and_to_none_again(fleets: Fleets) -> None:
+    """R-AS1, R-AS7: with no worker at all demand shows, and in one loop all workers are asked for; without any they all go."""
+    fleets.fleet()
+    steering, conn = await fleets.autoscaler()
+    await steering.loop(conn)
+    assert fleets.native() == []
+    epochs = fleets.tries(5)
+    await steering.loop(conn)
+    assert fleets.native() == [("f-1", False), ("f-2", False), ("f-3", False), ("f-4", False)]
+    fleets.obey()
+    for epoch in epochs:
+        fleets.end(epoch)
+    await steering.loop(conn)
+    assert [leaving for _, leaving in fleets.native()] == [True] * 4
+    fleets.obey()
+    await steering.loop(conn)
+    assert (fleets.native(), fleets.replicas, fleets.fenced(), fleets.open_plans()) == ([], 0, [], [])
+    await conn.close()
+
+
+async def test_what_is_frozen_is_no_demand_and_what_many_wait_for_is_counted_to_a_limit(fleets: Fleets) -> None:
+    """R-AS1: demand is what workers without end would run."""
+    fleets.fleet(queues=("default", "other"))
+    fleets.tries(3, dag="a")
+    fleets.tries(2, dag="b")
+    at_once(states.set_state(fleets.awaited, ServiceKind.DAG, "a", ServiceState.FROZEN, actor="x"))
+    waiting = {row.queue: row.waiting for row in at_once(scaling.count_waiting(fleets.awaited, ["default", "other"], most=10))}
+    assert waiting == {"default": 2, "other": 0}
+    waiting = {row.queue: row.waiting for row in at_once(scaling.count_waiting(fleets.awaited, ["default"], most=1))}
+    assert waiting == {"default": 1}
+    at_once(states.set_state(fleets.awaited, ServiceKind.SYSTEM, "all", ServiceState.FROZEN, actor="x"))
+    assert [row.waiting for row in at_once(scaling.count_waiting(fleets.awaited, ["default"], most=MOST_COUNTED))] == [0]
+
+
+async def test_a_fenced_worker_takes_nothing_not_even_resumes_and_takes_them_again_when_the_fence_ends(fleets: Fleets) -> None:
+    """R-AS4: intake is fenced in the database."""
+    [worker] = [fleets.worker("w")]
+    [first, second] = fleets.tries(2)
+    fleets.conn.execute("update dispatch set class = 0 where epoch = %s", [first])
+    assert at_once(scaling.put_up_fences(fleets.awaited, 7, [worker], for_s=FENCE_S)) == {"w"}
+    assert fleets.claim("w", 2, resumes=2) == []
+    assert at_once(scaling.put_up_fences(fleets.awaited, 8, [worker], for_s=FENCE_S)) == set()
+    fleets.conn.execute("update service set fence_until = now() - interval '1 ms'")
+    assert at_once(scaling.renew_fences(fleets.awaited, 7, for_s=FENCE_S)) == set()
+    assert fleets.claim("w", 1) == [second]
+
+
+@pytest.mark.parametrize("looks_again", [True, False])
+async def test_a_fence_waits_for_a_claim_and_a_claim_sees_a_fence_that_came_meanwhile(
+    fleets: Fleets, looks_again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-AS4: who looks behind a fence sees all that its worker will ever have, whichever of the two was first. A claim that does
+    not look at the fence again when it takes its tries is found out.
+    """
+    if not looks_again:
+        guard = "and (fence_until > now()) is not true"
+        claim = sql("dispatch/claim").decode()
+        assert claim.count(guard) == 1
+        monkeypatch.setattr(
+            dispatch, "sql", lambda name: claim.replace(guard, "").encode() if name == "dispatch/claim" else sql(name)
+        )
+    worker = fleets.worker("w")
+    [first, second] = fleets.tries(2)
+    _, conn = await fleets.autoscaler()
+    with fleets.conn.transaction():
+        assert fleets.claim("w") == [first]
+        fencing = asyncio.create_task(scaling.put_up_fences(conn, 7, [worker], for_s=FENCE_S))
+        await until(lambda: fleets.one("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == 1)
+        assert not fencing.done()
+    assert await fencing == {"w"}
+    [seen] = await scaling.read_workers(conn, ["w"])
+    assert (seen.running, seen.fence) == (1, 7)
+
+    await scaling.take_down_fences(conn, 7)
+    _, beside = await fleets.autoscaler("b")
+    async with conn.transaction():
+        await scaling.put_up_fences(conn, 8, [worker], for_s=FENCE_S)
+        claiming = asyncio.create_task(asyncio.to_thread(fleets.claim, "w"))
+        while not await _waits_for_a_lock(beside):
+            assert not claiming.done()
+    assert await claiming == ([] if looks_again else [second])
+    assert fleets.held(worker) == ([first] if looks_again else [first, second])
+    await beside.close()
+    await conn.close()
+
+
+async def _waits_for_a_lock(conn: Any) -> bool:
+    row = await (await conn.execute("select count(*) from pg_stat_activity where wait_event_type = 'Lock'")).fetchone()
+    return bool(row[0])
+
+
+async def test_idle_workers_go_first_then_the_cheapest_and_a_busy_one_works_on(fleets: Fleets) -> None:
+    """R-AS4, R-AS5: what is cheapest goes; nobody is told to end while it works."""
+    fleets.fleet(replace(EAGER, target_load=0.5, up_load=0.6, down_load=0.49))
+    steering, conn = await fleets.autoscaler()
+    epochs = fleets.tries(4)
+    await steering.loop(conn)
+    fleets.obey()
+    for name, for_s in (("f-1", 7_200.0), ("f-2", 60.0), ("f-3", 600.0)):
+        epochs.remove(*fleets.busy(name, for_s=for_s))
+    fleets.end(*epochs)
+    fleets.end(fleets.held(fleets.alive("f-3") or 0)[0])
+    fleets.conn.execute("update fleet set policy = policy || '{\"max\": 1}'")
+    await steering.loop(conn)
+    assert fleets.native() == [("f-1", False), ("f-2", False), ("f-3", True), ("f-4", True)]
+    assert fleets.fenced() == ["f-2", "f-3", "f-4"]
+    assert fleets.detail("choose")["passed_over"] == ["f-1"]
+    fleets.obey()
+    await steering.loop(conn)
+    assert fleets.native() == [("f-1", False), ("f-2", False)], "it is fenced, and works on"
+    fleets.end(fleets.held(fleets.alive("f-2") or 0)[0])
+    await steering.loop(conn)
+    fleets.obey()
+    await steering.loop(conn)
+    assert (fleets.native(), fleets.replicas, fleets.open_plans()) == ([("f-1", False)], 1, [])
+    await conn.close()
+
+
+async def test_one_that_got_a_try_between_the_choice_and_the_fence_stays(fleets: Fleets) -> None:
+    """R-AS4: those that grew are released."""
+    fleets.fleet(replace(EAGER, min=1))
+    steering, conn = await fleets.autoscaler()
+    await steering.loop(conn)
+    fleets.obey()
+    fleets.fleet(replace(EAGER, min=0))
+    [epoch] = fleets.tries(1)
+    fleets.conn.execute("update dispatch set queue = 'unseen'")
+
+    def claim(point: KillPoint) -> None:
+        if fleets.steps()[-1] == "choose":
+            fleets.conn.execute("update dispatch set queue = 'default'")
+            fleets.claim("f-1")
+
+    with _watched(claim):
+        await steering.loop(conn)
+    assert fleets.held(fleets.alive("f-1") or 0) == [epoch]
+    assert fleets.detail("load")["taken_back"] == ["f-1"]
+    assert (fleets.native(), fleets.fenced(), fleets.replicas) == ([("f-1", False)], [], 1)
+    await conn.close()
+
+
+async def test_what_is_protected_stays_whatever_the_load(fleets: Fleets) -> None:
+    """R-AS5, R-AS8: a tag of its DAG protects the worker of a task."""
+    fleets.fleet(replace(EAGER, protect=("tag:keep",)))
+    steering, conn = await fleets.autoscaler()
+    fleets.tries(1, tags=("keep",))
+    await steering.loop(conn)
+    fleets.obey()
+    [epoch] = fleets.busy("f-1")
+    fleets.conn.execute("update dispatch set queue = 'elsewhere'")
+    await steering.loop(conn)
+    assert (fleets.native(), fleets.fenced()) == ([("f-1", False)], [])
+    fleets.end(epoch)
+    await steering.loop(conn)
+    assert fleets.native() == [("f-1", True)]
+    await conn.close()
+
+
+async def test_a_drain_is_bounded(fleets: Fleets) -> None:
+    """R-AS8: after its time a worker is told to end with what it has."""
+    fleets.fleet(replace(EAGER, drain=100.0))
+    steering, conn = await fleets.autoscaler()
+    fleets.tries(1)
+    await steering.loop(conn)
+    fleets.obey()
+    fleets.busy("f-1")
+    fleets.fleet(replace(EAGER, drain=100.0, max=0))
+    await steering.loop(conn)
+    assert fleets.native() == [("f-1", False)]
+    fleets.conn.execute("update scaling_step set at = at - interval '101 seconds'")
+    await steering.loop(conn)
+    assert fleets.native() == [("f-1", True)]
+    assert fleets.detail("drain")["busy"] == ["f-1"]
+    await conn.close()
+
+
+async def test_those_that_are_to_go_stay_when_they_are_needed_again(fleets: Fleets) -> None:
+    """R-AS2: who still works when load returns is worth more than one that has to start."""
+    fleets.fleet(EAGER)
+    steering, conn = await fleets.autoscaler()
+    fleets.tries(6)
+    await steering.loop(conn)
+    fleets.obey()
+    for name, for_s in (("f-1", 900.0), ("f-2", 10.0), ("f-3", 0.0), ("f-4", 900.0)):
+        fleets.busy(name, for_s=for_s)
+    fleets.end(*fleets.held(fleets.alive("f-3") or 0))
+    fleets.conn.execute("delete from dispatch where worker_id is null")
+    fleets.fleet(replace(EAGER, max=2))
+    await steering.loop(conn)
+    assert fleets.fenced() == ["f-2", "f-3"]
+    fleets.fleet(EAGER)
+    fleets.tries(3)
+    await steering.loop(conn)
+    assert fleets.steps()[-2:] == ["undo", "grow"]
+    assert fleets.fenced() == ["f-3"]
+    assert [name for name, leaving in fleets.native() if not leaving] == ["f-1", "f-2", "f-4", "f-5"]
+    await conn.close()
+
+
+async def test_one_acts_and_another_takes_over_when_its_lease_is_over(fleets: Fleets) -> None:
+    """R-AS3"""
+    fleets.fleet()
+    fleets.tries(1)
+    first, one = await fleets.autoscaler("a")
+    second, two = await fleets.autoscaler("b")
+    assert await first.loop(one)
+    assert not await second.loop(two)
+    fleets.lapse()
+    assert await second.loop(two)
+    assert not await first.loop(one)
+    with pytest.raises(NotActing):
+        async with scaling.acting(one, first._holder):
+            pass
+    await one.close()
+    await two.close()
+
+
+async def test_one_fleet_that_fails_or_is_refused_keeps_no_other_waiting(fleets: Fleets) -> None:
+    class Broken:
+        async def replicas(self, conn: Any, fleet: Any) -> list[Replica]:
+            raise UnfitTarget("a StatefulSet ends its pods in order") if fleet.name == "a" else RuntimeError("a defect")
+
+        async def mark(self, fleet: Any, ranks: Any) -> None: ...
+        async def unmark(self, fleet: Any, names: Any) -> None: ...
+        async def resize(self, conn: Any, fleet: Any, replicas: int, leaving: Any) -> None: ...
+
+    steering, conn = await fleets.autoscaler(targets={"native": NativeTarget(), "broken": Broken()})
+    fleets.fleet(name="a", queues=("a",), target="broken")
+    fleets.fleet(name="b", queues=("b",), target="broken")
+    fleets.fleet(name="c", queues=("c",), target="unknown")
+    fleets.fleet(name="f")
+    fleets.tries(1)
+    await steering.loop(conn)
+    assert fleets.native() == [("f-1", False)]
+    await conn.close()
+
+
+async def test_who_takes_over_knows_what_was_seen_before(fleets: Fleets) -> None:
+    """R-AS3: down_after does not begin anew with each autoscaler."""
+    policy = ScalingPolicy(min=0, max=4, slots=2, up_after=0, down_after=40)
+    fleets.fleet(policy)
+    steering, conn = await fleets.autoscaler("a")
+    epochs = fleets.tries(1)
+    await steering.loop(conn)
+    fleets.obey()
+    fleets.end(*epochs)
+    for _ in range(4):
+        fleets.conn.execute("update scaling_look set at = at - interval '12 seconds'")
+        steering.memories["f"].kept_at = 0.0
+        await steering.loop(conn)
+    fleets.conn.execute("delete from scaling_look where running + waiting > 0")
+    fleets.lapse()
+    other, second = await fleets.autoscaler("b")
+    fleets.conn.execute("update scaling_look set at = at - interval '6 seconds'")
+    await other.loop(second)
+    assert fleets.native() == [("f-1", True)]
+    await conn.close()
+    await second.close()
+
+
+class Killed(BaseException):
+    pass
+
+
+@contextlib.contextmanager
+def _watched(watcher: Any) -> Iterator[None]:
+    watch(watcher)
+    try:
+        yield
+    finally:
+        watch(None)
+
+
+@pytest.mark.parametrize("scene", ["grow", "shrink", "grown"])
+async def test_killed_after_any_step_the_next_loop_finishes_or_undoes_it(fleets: Fleets, scene: str) -> None:
+    """R-AS3: whoever comes next restores every worker to service, and the fleet has the size that it is to have."""
+    points = 0
+    for fatal in range(1, 100):
+        passed = 0
+        fleets.conn.execute("delete from fleet")
+        fleets.conn.execute("update service set state = 'stopped', fence = null, fence_until = null")
+        fleets.conn.execute("delete from dispatch")
+        fleets.fleet(replace(EAGER, min=2))
+        steering, conn = await fleets.autoscaler(f"a{fatal}")
+        fleets.lapse()
+        await steering.loop(conn)
+        fleets.obey()
+        if scene == "grow":
+            fleets.fleet(replace(EAGER, min=3))
+        else:
+            fleets.fleet(replace(EAGER, min=1))
+
+        def die(point: KillPoint, fatal: int = fatal) -> None:
+            nonlocal passed
+            passed += 1
+            if scene == "grown" and fleets.steps()[-1] == "choose" and not fleets.one("select count(*) from dispatch"):
+                fleets.tries(1)
+                fleets.claim("f-2")
+            if passed == fatal:
+                raise Killed
+
+        with _watched(die):
+            try:
+                await steering.loop(conn)
+                fleets.obey()
+                await steering.loop(conn)
+                killed = False
+            except Killed:
+                killed = True
+        await conn.close()
+        fleets.lapse()
+        successor, conn = await fleets.autoscaler(f"b{fatal}")
+        await successor.loop(conn)
+        fleets.obey()
+        await successor.loop(conn)
+        fleets.obey()
+        await successor.loop(conn)
+        expected = 3 if scene == "grow" else 1
+        assert [leaving for _, leaving in fleets.native()] == [False] * expected, f"killed at point {fatal}"
+        assert (fleets.replicas, fleets.fenced(), fleets.open_plans()) == (expected, [], []), f"killed at point {fatal}"
+        await conn.close()
+        if not killed:
+            break
+        points += 1
+    assert points == {"grow": 3, "shrink": 27, "grown": 37}[scene]
+
+
+async def test_fences_whose_plan_is_gone_are_taken_down(fleets: Fleets) -> None:
+    """R-AS3: a fleet that is deleted in the middle leaves no worker out of service."""
+    worker = fleets.worker("w")
+    at_once(scaling.put_up_fences(fleets.awaited, 99, [worker], for_s=FENCE_S))
+    steering, conn = await fleets.autoscaler()
+    await steering.loop(conn)
+    assert fleets.fenced() == []
+    await conn.close()
+
+
+async def test_slots_of_other_workers_count_and_those_taken_out_by_hand_do_not(fleets: Fleets) -> None:
+    """R-AS1: load is consumed over available."""
+    fleets.fleet()
+    fleets.worker("other", slots=8)
+    fleets.tries(4)
+    steering, conn = await fleets.autoscaler()
+    await steering.loop(conn)
+    assert fleets.native() == []
+    at_once(states.set_state(fleets.awaited, ServiceKind.WORKER, "other", ServiceState.PAUSED, actor="x"))
+    await steering.loop(conn)
+    assert len(fleets.native()) == 3
+    await conn.close()
