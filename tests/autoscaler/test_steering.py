@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evenflow.autoscaler.limits import FENCE_S, MOST_COUNTED
+from evenflow.autoscaler.limits import FENCE_S, MOST_TRIES_COUNTED
 from evenflow.autoscaler.target import NativeTarget, Replica, UnfitTarget
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.service_states import ServiceKind, ServiceState
@@ -54,7 +54,7 @@ async def test_what_is_frozen_is_no_demand_and_what_many_wait_for_is_counted_to_
     waiting = {row.queue: row.waiting for row in at_once(scaling.count_waiting(fleets.awaited, ["default"], most=1))}
     assert waiting == {"default": 1}
     at_once(states.set_state(fleets.awaited, ServiceKind.SYSTEM, "all", ServiceState.FROZEN, actor="x"))
-    assert [row.waiting for row in at_once(scaling.count_waiting(fleets.awaited, ["default"], most=MOST_COUNTED))] == [0]
+    assert [row.waiting for row in at_once(scaling.count_waiting(fleets.awaited, ["default"], most=MOST_TRIES_COUNTED))] == [0]
 
 
 async def test_a_fenced_worker_takes_nothing_not_even_resumes_and_takes_them_again_when_the_fence_ends(fleets: Fleets) -> None:

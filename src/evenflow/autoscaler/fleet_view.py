@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from evenflow.autoscaler.limits import MOST_COUNTED
+from evenflow.autoscaler.limits import MOST_TRIES_COUNTED
 from evenflow.autoscaler.target import Replica
 from evenflow.core.scaling.choosing import Candidate
 from evenflow.core.scaling.policy import ScalingPolicy
@@ -45,7 +45,7 @@ class Demand:
     async def read(cls, conn: Conn, at: float, fleets: Iterable[FleetRow]) -> Demand:
         queues = sorted({queue for fleet in fleets for queue in fleet.queues})
         workers = await scaling.read_workers(conn)
-        waiting = await scaling.count_waiting(conn, queues, most=MOST_COUNTED)
+        waiting = await scaling.count_waiting(conn, queues, most=MOST_TRIES_COUNTED)
         return cls(at, workers, {row.queue: row for row in waiting})
 
 

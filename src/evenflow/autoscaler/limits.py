@@ -13,4 +13,4 @@ FENCE_S = 2 * LEASE_S  # a fence lasts: for one who takes over to renew it; with
 LEAVING_S = 600.0  # a fence of one that was told to end; a host that has not ended it by then will not
 VERIFY_S = 900.0  # until it is told who has gone: a worker may take its drain timeout to end
 PLANS = 50  # of a fleet that are open at once: each costs some statements a loop
-MOST_COUNTED = 20_000  # tries that are counted of a queue: as many as 1,000 workers may run at once, and 20 ms
+MOST_TRIES_COUNTED = 20_000  # tries that are counted of a queue: as many as 1,000 workers may run at once, and 20 ms
