@@ -39,7 +39,7 @@ from evenflow.wire import messages as m
 from evenflow.wire.triggers import TriggerReport
 from tests.api.world import World
 from tests.apis import running_api
-from tests.tokens import JTI, LISTED, fleet_token, key_state, service_token
+from tests.tokens import HOUR_S, JTI, LISTED, fleet_token, key_state, service_token
 
 KEY = b"k" * 32
 KEYS = KeyState("here", {1: KEY}, frozenset(), LISTED, incarnation=7, quiet_s=0.0)
@@ -242,13 +242,13 @@ def tokens(world: World, operator_token: str) -> dict[str, str]:
     world.dispatch(world.run(world.add_dag()), 1)
     services = {kind: service_token(world.conn, kind, 1) for kind in SERVICE_KINDS}
     fleets = {f"{kind} fleet": fleet_token(world.conn, kind) for kind in SERVICE_KINDS}
-    trigger = mint(key_state(world.conn), TRIGGER, ttl=60)
+    trigger = mint(key_state(world.conn), TRIGGER, ttl=HOUR_S)
     return {**services, **fleets, "operator": operator_token, "try": world.try_token(1), "trigger": trigger}
 
 
 def void_tokens(world: World) -> dict[str, str]:
     """Of each kind that there is, some that were good once or never."""
-    state, later = key_state(world.conn), time.time() + 600
+    state, later = key_state(world.conn), time.time() + HOUR_S
     stolen = {"k": "operator", "sub": "eve", "exp": later, "iss": state.installation, "aud": "rest", "iat": 1, "jti": "x"}
     kinds: dict[str, Token] = {
         "service": ServiceToken("worker", 1),
@@ -258,10 +258,10 @@ def void_tokens(world: World) -> dict[str, str]:
     }
     void = {f"expired {name}": mint(state, token, ttl=-5) for name, token in kinds.items()}
     foreign = replace(state, keys={1: b"x" * 32})
-    void |= {f"{name} signed by another": mint(foreign, token, ttl=60) for name, token in kinds.items()}
+    void |= {f"{name} signed by another": mint(foreign, token, ttl=HOUR_S) for name, token in kinds.items()}
     before = replace(state, incarnation=1)
-    void |= {f"{name} of before a restore": mint(before, token, ttl=60) for name, token in kinds.items() if name != "operator"}
-    void |= {f"{name} of another Evenflow": mint(replace(state, installation="x"), token, ttl=60) for name, token in kinds.items()}
+    void |= {f"{name} of before a restore": mint(before, token, ttl=HOUR_S) for name, token in kinds.items() if name != "operator"}
+    void |= {f"{name} of another Evenflow": mint(replace(state, installation="x"), token, ttl=HOUR_S) for name, token in kinds.items()}
     void["garbage"] = "garbage"
     void["not signed"] = jwt.encode(stolen, "", algorithm="none", headers={"kid": "1"})
     void["signed with the name of the key"] = jwt.encode(stolen, "1", algorithm="HS256", headers={"kid": "1"})
