@@ -298,8 +298,10 @@ def _watched(watcher: Any) -> Iterator[None]:
 
 @pytest.mark.parametrize("scene", ["grow", "shrink", "grown"])
 async def test_killed_after_any_step_the_next_loop_finishes_or_undoes_it(fleets: Fleets, scene: str) -> None:
-    """R-AS3: whoever comes next restores every worker to service, and the fleet has the size that it is to have."""
-    points = 0
+    """R-AS3: whoever comes next restores every worker to service, and the fleet has the size that it is to have. Every kill point
+    that an autoscaler has is among those that are passed.
+    """
+    points, met = 0, set()
     for fatal in range(1, 100):
         passed = 0
         fleets.conn.execute("delete from fleet")
@@ -318,6 +320,7 @@ async def test_killed_after_any_step_the_next_loop_finishes_or_undoes_it(fleets:
         def die(point: KillPoint, fatal: int = fatal) -> None:
             nonlocal passed
             passed += 1
+            met.add(point)
             if scene == "grown" and fleets.steps()[-1] == "choose" and not fleets.one("select count(*) from dispatch"):
                 fleets.tries(1)
                 fleets.claim("f-2")
@@ -348,6 +351,7 @@ async def test_killed_after_any_step_the_next_loop_finishes_or_undoes_it(fleets:
             break
         points += 1
     assert points == {"grow": 3, "shrink": 27, "grown": 37}[scene]
+    assert met == {point for point in KillPoint if point.startswith("autoscaler-")}
 
 
 async def test_fences_whose_plan_is_gone_are_taken_down(fleets: Fleets) -> None:

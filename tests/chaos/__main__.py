@@ -16,7 +16,7 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-from evenflow.killpoints import KillPoint
+from tests.chaos.cluster import POINTS
 from tests.chaos.faults import KINDS
 from tests.chaos.scenario import Outcome, Plan, run
 from tests.chaos.server import ChaosServer, chaos_server
@@ -77,7 +77,7 @@ def _summary(outcomes: list[Outcome]) -> None:
     print(f"\n{len(outcomes)} scenarios, {sum(bool(outcome.wrong) for outcome in outcomes)} wrong. Seconds to recover:")
     for kind, seconds in sorted(times.items()):
         print(json.dumps({"kind": kind, "n": len(seconds), "p50": round(statistics.median(seconds), 2), "max": max(seconds)}))
-    missed = set(KillPoint) - set().union(*(outcome.passed for outcome in outcomes))
+    missed = POINTS.difference(*(outcome.passed for outcome in outcomes))
     print(f"kill points never passed: {sorted(missed) or 'none'}")
 
 

@@ -37,6 +37,8 @@ LATER = "later.py"  # comes when a scenario asks for it
 DAGS_IN_IT = 11
 RESTART_AFTER_S = 0.3  # what a supervisor takes to notice and start again
 SLOTS = 6
+SERVICES = (Kind.API, Kind.SCHEDULER, Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER)  # autoscalers are killed in tests/autoscaler
+POINTS = frozenset(point for point in KillPoint if point.partition("-")[0] in SERVICES)  # that these pass
 ZONES = ("UTC", "Asia/Kathmandu", "America/St_Johns")  # of the hosts, in turn: R-HA12, R-HA17
 
 
@@ -230,7 +232,7 @@ class Cluster:
         """Returns when all have registered and the DAGs are known."""
         shutil.copytree(self._dags, self.home / "dags", ignore=shutil.ignore_patterns("__pycache__", LATER))
         self.tokens = asyncio.run(self._mint())
-        for kind in Kind:
+        for kind in SERVICES:
             for _ in range(sizes.get(kind, 0)):
                 self.add(kind)
         here = "select count(*) from service where state = 'active'"

@@ -19,7 +19,7 @@ import psutil
 from evenflow.killpoints import KillPoint
 from evenflow.runtime.service_settings import Kind
 from tests.chaos.clock import Clock
-from tests.chaos.cluster import Cluster, Death, Member
+from tests.chaos.cluster import POINTS, SERVICES, Cluster, Death, Member
 from tests.chaos.leases import LEASE_S
 from tests.chaos.load import Load
 from tests.chaos.wires import Mode
@@ -385,7 +385,7 @@ def come_and_go(s: Strike) -> None:
     s.strike("up to five of each, and down again")
     came: list[Member] = []
     for count in (2, 3, 5):
-        for kind in Kind:
+        for kind in SERVICES:
             most = count if kind is Kind.SCHEDULER else min(count, 3)
             came += [s.cluster.add(kind) for _ in range(most - len(s.cluster.of(kind)))]
         s.load.wave()
@@ -463,7 +463,7 @@ KINDS: dict[str, Callable[[Strike], None]] = {
     "clock-back": lambda s: clock_jumps(s, s.cluster.clock, "PostgreSQL", -BACK_S),
     "hosts-clock-forward": lambda s: clock_jumps(s, s.cluster.hosts_clock, "all services and tasks", 3600),
     "hosts-clock-back": lambda s: clock_jumps(s, s.cluster.hosts_clock, "all services and tasks", -3600),
-    **{f"die-at-{point}": (lambda s, point=point: die_at(s, point)) for point in KillPoint if not point.startswith("autoscaler")},  # type: ignore[misc]
+    **{f"die-at-{point}": (lambda s, point=point: die_at(s, point)) for point in KillPoint if point in POINTS},  # type: ignore[misc]
     **{
         f"stop-at-{point}": (lambda s, point=point: die_at(s, point, signum=signal.SIGSTOP))  # type: ignore[misc]
         for point in (KillPoint.TURN_LOCKED, KillPoint.TURN_WRITTEN, KillPoint.CLAIM_COMMITTED, KillPoint.EXIT_REPORTING)
