@@ -261,7 +261,8 @@ def void_tokens(world: World) -> dict[str, str]:
     void |= {f"{name} signed by another": mint(foreign, token, ttl=HOUR_S) for name, token in kinds.items()}
     before = replace(state, incarnation=1)
     void |= {f"{name} of before a restore": mint(before, token, ttl=HOUR_S) for name, token in kinds.items() if name != "operator"}
-    void |= {f"{name} of another Evenflow": mint(replace(state, installation="x"), token, ttl=HOUR_S) for name, token in kinds.items()}
+    other = replace(state, installation="x")
+    void |= {f"{name} of another Evenflow": mint(other, token, ttl=HOUR_S) for name, token in kinds.items()}
     void["garbage"] = "garbage"
     void["not signed"] = jwt.encode(stolen, "", algorithm="none", headers={"kid": "1"})
     void["signed with the name of the key"] = jwt.encode(stolen, "1", algorithm="HS256", headers={"kid": "1"})
