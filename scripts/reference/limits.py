@@ -19,6 +19,7 @@ MODULES = {
     "evenflow.fleet.limits": "In every service of a fleet",
     "evenflow.worker.limits": "In a worker",
     "evenflow.autoscaler.limits": "In an autoscaler",
+    "evenflow.launcher.limits": "In a launcher",
     "evenflow.triggerer.limits": "In a triggerer",
     "evenflow.triggers.limits": "In built-in triggers",
     "evenflow.spark.limits": "In a Spark session",

@@ -22,6 +22,8 @@ OBSERVERS = {
     "fleet": ("Workers, processors and triggerers", "observations"),
     "worker": ("Workers", "observations"),
     "triggerer": ("Triggerers", "observations"),
+    "control": ("Autoscalers and launchers", "observations"),
+    "launcher": ("Launchers", "observations"),
     "autoscaler": ("Autoscalers", "observations"),
     "processor": ("Processors", "observations"),
 }

@@ -216,6 +216,10 @@ class NotActing(EvenflowError):
     """An autoscaler wanted to change something, and another one is by now the one that acts."""
 
 
+class ExecutorUnavailable(EvenflowError):
+    """A broker or a cluster takes nothing now, and nothing that it has can be seen."""
+
+
 # -- infrastructure ----------------------------------------------------------------------------------------------------
 
 

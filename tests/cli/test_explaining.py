@@ -44,7 +44,7 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
     (x.FullLimit(limit="run", name="d/r", **{**LINE, "ahead": 0}), ("max_active_tasks of d/r", "it is the first")),
     (
         x.FullLimit(limit="executor", name="worker", **LINE),
-        ("executor worker is full", "its slots are fixed: nothing raises them yet"),
+        ("executor worker is full", "evenflow executors set worker --slots 3"),
     ),
     (
         x.FullLimit(limit="run_task", name="d/r/t", **{**LINE, "ahead": 10_000, "counted": False}),

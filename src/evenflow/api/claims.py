@@ -9,6 +9,7 @@ Every answer carries the worker's kills, but only one that came up during the wa
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
@@ -22,18 +23,34 @@ from evenflow.api.vault import Vault
 from evenflow.api.versions import ServedVersion, Versions
 from evenflow.core.callbacks import CALLBACK_DAG, CallbackOf
 from evenflow.core.deferral import Resumed
-from evenflow.core.limits import CLAIM_SLOTS, LEASE_S
+from evenflow.core.limits import CLAIM_SLOTS, LEASE_S, SWEEP_S
 from evenflow.core.meter import Meter
 from evenflow.core.metrics import CLAIM_WAIT
 from evenflow.core.model import TaskSpec
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncPool, Conn
 from evenflow.store.db.notify import DISPATCH, RESUMES
-from evenflow.store.serving import callbacks, dispatch
+from evenflow.store.serving import callbacks, dispatch, executors
 from evenflow.store.serving.dispatch import FIRST_START, RESUME, Place
 from evenflow.wire.messages import Assignment, Claim, ClaimAnswer
 
 EMPTY_CLAIMS = 2  # by different workers prove a place empty: one alone may be empty because what waits is to avoid that worker
+
+
+class PushedQueues:
+    """Queues whose tries are sent to their executor: who asks for tries gets none of them. Known a sweep late, which does no harm:
+    whoever claims a try runs it.
+    """
+
+    def __init__(self) -> None:
+        self._queues: frozenset[str] = frozenset()
+        self._asked = -SWEEP_S
+
+    async def queues(self, conn: Conn) -> frozenset[str]:
+        if (now := asyncio.get_running_loop().time()) - self._asked >= SWEEP_S:
+            self._asked = now
+            self._queues = frozenset(await executors.list_pushed(conn))
+        return self._queues
 
 
 class Claims(LongPoll[Claim, ClaimAnswer]):
@@ -43,6 +60,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
         super().__init__(pool, ClaimAnswer)
         self._versions, self._tokens, self._vault, self._meter = versions, tokens, vault, meter
         self._known = dispatch.KnownRuns()
+        self._pushed = PushedQueues()
         self._limited: set[int] = set()  # workers that are given less than they ask for: their empty claims prove nothing
 
     def _concerns(self, news: set[str], claim: Claim) -> bool:
@@ -75,21 +93,12 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
 
     async def _attempt(self, conn: Conn, claim: Claim) -> ClaimAnswer:
         reached(KillPoint.CLAIM_ASKED)
-        result = await dispatch.claim(
-            conn,
-            service_id=claim.service_id,
-            claim_key=claim.request_key,
-            slots=min(claim.slots, CLAIM_SLOTS),
-            resumes=min(_resumes(claim), CLAIM_SLOTS),
-            queues=dict.fromkeys(claim.queues),
-            lease_s=LEASE_S,
-            known=self._known,
-        )
+        result = await self._claimed(conn, claim)
         (self._limited.add if result.limited else self._limited.discard)(claim.service_id)
         match result.worker_state:
             case "active":
                 if not result.tries:
-                    return ClaimAnswer(kill=result.kill)
+                    return ClaimAnswer(kill=result.kill, limited=claim.epoch is not None and result.limited)
                 reached(KillPoint.CLAIM_COMMITTED)
                 for waited_s in result.waited_s:
                     self._meter.observe(CLAIM_WAIT, waited_s)
@@ -100,6 +109,25 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                 return ClaimAnswer(kill=result.kill, state="draining")
             case _:
                 return ClaimAnswer(state="lost")
+
+    async def _claimed(self, conn: Conn, claim: Claim) -> dispatch.ClaimResult:
+        asker: dict[str, Any] = {
+            "service_id": claim.service_id,
+            "claim_key": claim.request_key,
+            "lease_s": LEASE_S,
+            "known": self._known,
+        }
+        queues = dict.fromkeys(claim.queues)
+        if claim.epoch is not None:
+            return await dispatch.claim_one(conn, claim.epoch, queues=queues, **asker)
+        pushed = await self._pushed.queues(conn)
+        return await dispatch.claim(
+            conn,
+            slots=min(claim.slots, CLAIM_SLOTS),
+            resumes=min(_resumes(claim), CLAIM_SLOTS),
+            queues=[queue for queue in queues if queue not in pushed],
+            **asker,
+        )
 
     async def assignments(self, conn: Conn, tries: Collection[dispatch.ClaimedTry]) -> list[Assignment]:
         """All that workers need to run these tries."""

@@ -5,14 +5,14 @@ They are checked in a process of their own (:mod:`evenflow.api.judge`): whatever
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 
 import msgspec
 
 from evenflow.core.graph import Graph
 from evenflow.core.likeness import did_you_mean
-from evenflow.core.model import DagSpec
+from evenflow.core.model import DEFAULT_EXECUTOR, DagSpec
 from evenflow.core.spec_shape import check_shape
 from evenflow.core.spec_size import check_size
 from evenflow.core.timetable import Past, TimetableRun, check_schedule, next_of
@@ -36,15 +36,31 @@ def checked_spec(text: str) -> DagSpec:
     return spec
 
 
-def check_resources(spec: DagSpec, pools: Collection[str], executors: Collection[str]) -> None:
-    """Raises :class:`DagError` when a task names a pool or an executor that there is not."""
+def check_resources(spec: DagSpec, pools: Collection[str], executors: Mapping[str, Collection[str]]) -> None:
+    """Raises :class:`DagError` when a task names a pool or an executor that there is not, or not that of its queue. ``executors``
+    have queues.
+    """
+    executor_of = {queue: name for name, queues in executors.items() for queue in queues}
     for task in spec.tasks:
         where = f"DAG {spec.dag_id!r}, task {task.task_id!r}"
         if task.pool not in pools:
             near = did_you_mean(task.pool, pools)
             raise DagError(f"{where}: there is no pool {task.pool!r}.{near} Make it with: evenflow pools set {task.pool} SLOTS")
-        if task.executor not in executors:
-            raise DagError(f"{where}: there is no executor {task.executor!r}; there are: {', '.join(sorted(executors))}.")
+        executor = executor_of.get(task.queue, DEFAULT_EXECUTOR)
+        if task.executor not in (None, executor):
+            raise DagError(f"{where}: {_other_executor(task.executor, executor, task.queue, executors)}")
+
+
+def _other_executor(wanted: str, executor: str, queue: str, executors: Mapping[str, Collection[str]]) -> str:
+    """Why a task of this queue cannot have the executor that it names, and what to write."""
+    if wanted not in executors:
+        near = did_you_mean(wanted, executors)
+        return f"there is no executor {wanted!r}.{near} Make it with: evenflow executors set {wanted} --kind KIND --queue QUEUE"
+    served = ", ".join(sorted(executors[wanted])) or "those that no other executor has"
+    return (
+        f"its queue {queue!r} is of the executor {executor!r}, not of {wanted!r}. Leave out executor=, "
+        f"or give it a queue of {wanted!r} with queue=: {served}."
+    )
 
 
 def next_run_of(spec: DagSpec, past: Past, now: datetime) -> TimetableRun | None:

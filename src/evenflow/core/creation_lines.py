@@ -9,6 +9,6 @@ from evenflow.core.model import DagSpec
 
 
 def line_of(spec: DagSpec) -> int:
-    """Of all DAGs whose first tasks go to the same pools, executors and queues: a number below :data:`CREATION_LINES`."""
-    places = sorted({(task.pool, task.executor, task.queue) for task in spec.tasks if not task.upstream})
+    """Of all DAGs whose first tasks go to the same pools and queues: a number below :data:`CREATION_LINES`."""
+    places = sorted({(task.pool, task.queue) for task in spec.tasks if not task.upstream})
     return zlib.crc32(repr(places).encode()) % CREATION_LINES

@@ -152,6 +152,8 @@ class Explainer:
 
     def _worker(self, reason: x.AwaitsWorker) -> Told:
         facts = [_place(reason.ahead, reason.counted, "tasks"), _fact("queued", self._since(reason.since))]
+        if reason.executor is not None:
+            return self._executor(reason, reason.executor, facts)
         cure = _typed("worker", "--queues", reason.queue)
         if not reason.workers:
             return Told(sentence=f"No worker that serves the queue {reason.queue} is alive.", facts=facts, cure=cure)
@@ -160,6 +162,14 @@ class Explainer:
         begin = "It is back from waiting, and waits for a worker" if reason.resumes else "It waits for a worker"
         end = ", those for resumes included" if reason.resumes else ""
         return Told(sentence=f"{begin}: {workers} the queue {reason.queue}, and {busy}{end}.", facts=facts, cure=cure)
+
+    def _executor(self, reason: x.AwaitsWorker, executor: str, facts: list[Fact]) -> Told:
+        if not reason.launchers:
+            sentence = f"No launcher is alive, so nothing is sent to {executor}, the executor of the queue {reason.queue}."
+            return Told(sentence=sentence, facts=facts, cure=_typed("launcher"))
+        cure = _typed("executors", "show", executor)
+        sentence = f"It goes to {executor}, the executor of the queue {reason.queue}, and nobody there has claimed it yet."
+        return Told(sentence=sentence, facts=facts, cure=cure)
 
     def _event(self, reason: x.AwaitsEvent) -> Told:
         sentence = (

@@ -32,6 +32,7 @@ class Teller(StrEnum):
     PROCESSOR = "processor"
     TRIGGERER = "triggerer"
     AUTOSCALER = "autoscaler"
+    LAUNCHER = "launcher"
     API = "api"
 
 

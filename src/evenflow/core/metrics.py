@@ -10,8 +10,9 @@ WORKER = frozenset({Teller.WORKER})
 PROCESSOR = frozenset({Teller.PROCESSOR})
 TRIGGERER = frozenset({Teller.TRIGGERER})
 AUTOSCALER = frozenset({Teller.AUTOSCALER})
+LAUNCHER = frozenset({Teller.LAUNCHER})
 API = frozenset({Teller.API})
-EVERY = SCHEDULER | WORKER | PROCESSOR | TRIGGERER | AUTOSCALER | API
+EVERY = SCHEDULER | WORKER | PROCESSOR | TRIGGERER | AUTOSCALER | LAUNCHER | API
 
 _declared: list[Metric] = []
 
@@ -231,6 +232,19 @@ DECISION_SECONDS = histogram(
     "evenflow_fleet_decision_seconds",
     AUTOSCALER,
     "How long it takes to look at all that a decision about a fleet needs, and decide.",
+)
+
+# -- launchers ---------------------------------------------------------------------------------------------------------
+
+LAUNCHES = counter("evenflow_launches", LAUNCHER, "Tries sent to an executor.", "executor")
+LAUNCHES_AGAIN = counter(
+    "evenflow_launches_again", LAUNCHER, "Tries to be sent again, for nobody had claimed them and they were lost.", "executor"
+)
+LAUNCHES_ENDED = counter(
+    "evenflow_launches_ended", LAUNCHER, "Tries that ended at their executor before a worker claimed them.", "executor"
+)
+LAUNCH_FAILURES = counter(
+    "evenflow_launch_failures", LAUNCHER, "Times that an executor took nothing. It is tried again.", "executor"
 )
 
 # -- API servers -------------------------------------------------------------------------------------------------------

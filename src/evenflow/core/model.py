@@ -159,7 +159,7 @@ class TaskTerms:
     pool_slots: Count = 1
     priority_weight: Annotated[int, Between(limits.INT32_MIN, limits.INT32_MAX)] = 1
     queue: Name = DEFAULT_QUEUE
-    executor: Name = DEFAULT_EXECUTOR
+    executor: Name | None = None  # that of its queue, if it is said
     max_active_tis_per_dag: Count | None = None
     max_active_tis_per_dagrun: Count | None = None
     retries: Retries = 0

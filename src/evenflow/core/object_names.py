@@ -40,7 +40,7 @@ def way_to_raise(kind: str, name: str, capacity: int) -> str:
         return shlex.join(["evenflow", "pools", "set", name, str(capacity)])
     if kind in _SETTINGS:
         return f"write {_SETTINGS[kind]}={capacity} into the file of the DAG; it holds once the file is read, also for what runs"
-    return "its slots are fixed: nothing raises them yet"
+    return shlex.join(["evenflow", "executors", "set", name, "--slots", str(capacity)])
 
 
 def in_words(state: str) -> str:

@@ -45,6 +45,13 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
             from evenflow.autoscaler.service import AutoscalerService
 
             return AutoscalerService(settings.database_url, name=settings.name, vitals=vitals)
+        case Kind.LAUNCHER:
+            from evenflow.launcher.executors import LauncherSettings, make_executor
+            from evenflow.launcher.service import LauncherService
+
+            known = LauncherSettings(celery_broker=settings.celery_broker)
+            make = partial(make_executor, settings=known)
+            return LauncherService(settings.database_url, name=settings.name, make=make, vitals=vitals)
         case _:
             return _of_user_code(kind, settings, vitals)
 

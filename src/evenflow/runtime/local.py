@@ -90,7 +90,8 @@ class LocalEvenflow:
     async def stop(self) -> None:
         """Drain what runs user code, then end what it reports to, then the database if nobody else uses it."""
         longest = longest_end(self._settings.drain_timeout)
-        await asyncio.gather(*(child.end(at_most_s=longest) for child in self._children.get(Kind.AUTOSCALER, ())))
+        first = [child for kind in (Kind.AUTOSCALER, Kind.LAUNCHER) for child in self._children.get(kind, ())]
+        await asyncio.gather(*(child.end(at_most_s=longest) for child in first))
         fleet = asyncio.ensure_future(self._fleet.stop()) if self._fleet is not None else None
         for kinds in ((Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER), (Kind.SCHEDULER,), (Kind.API,)):
             children = [child for kind in kinds for child in self._children.get(kind, ())]
@@ -132,7 +133,7 @@ class LocalEvenflow:
         settings = self._settings
         scales = settings.fleet_bounds is not None
         workers = 0 if scales and "workers" not in settings.model_fields_set else settings.workers
-        counts = {Kind.WORKER: workers, Kind.TRIGGERER: settings.triggerers}
+        counts = {Kind.WORKER: workers, Kind.TRIGGERER: settings.triggerers, Kind.LAUNCHER: settings.launchers_here}
         if kind not in counts:
             return [] if kind is Kind.AUTOSCALER and not scales else [str(kind)]
         return [f"{kind}-{number}" for number in range(1, counts[kind] + 1)]

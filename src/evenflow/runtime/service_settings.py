@@ -32,6 +32,7 @@ class Kind(StrEnum):
     WORKER = "worker"
     TRIGGERER = "triggerer"
     AUTOSCALER = "autoscaler"
+    LAUNCHER = "launcher"
 
 
 def command_of(kind: Kind) -> list[str]:
@@ -77,6 +78,7 @@ class ServiceSettings:
     queues: tuple[str, ...]
     capacity: int  # of a triggerer
     trigger_queues: tuple[str, ...]  # that it serves; none: all
+    celery_broker: str = ""  # of a launcher
     log_level: LevelName
     log_format: Format
     drain_timeout: float
@@ -95,6 +97,7 @@ class ServiceSettings:
         """
         withheld = {"database_url"} if kind in RUNS_USER_CODE else {"token"}
         withheld |= set() if kind is Kind.API else {"secret_keys"}
+        withheld |= set() if kind is Kind.LAUNCHER else {"celery_broker"}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in withheld}
         values["sources"] = sources_to_json(self.sources)
         ours = {
@@ -139,6 +142,7 @@ class ServiceSettings:
             queues=tuple(value("QUEUES").split(",")),
             capacity=int(value("CAPACITY")),
             trigger_queues=tuple(filter(None, value("TRIGGER_QUEUES").split(","))),
+            celery_broker=environ.get(PREFIX + "CELERY_BROKER", ""),
             log_level=cast(LevelName, value("LOG_LEVEL")),
             log_format=cast(Format, value("LOG_FORMAT")),
             drain_timeout=float(value("DRAIN_TIMEOUT")),
@@ -157,8 +161,9 @@ class ServiceSettings:
     @property
     def secrets(self) -> list[str]:
         """That this process knows of itself."""
-        password = urlsplit(self.database_url).password or ""
-        return [self.token, self.metrics_token, *self.secret_keys.split(","), password, unquote(password)]
+        urls = (self.database_url, *self.celery_broker.split(";"))
+        passwords = [password for url in urls if (password := urlsplit(url).password)]
+        return [self.token, self.metrics_token, *self.secret_keys.split(","), *passwords, *map(unquote, passwords)]
 
     @property
     def secrets_file(self) -> Path:

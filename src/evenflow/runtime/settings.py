@@ -110,6 +110,13 @@ class Settings(BaseSettings):
     capacity: int = Field(CAPACITY, ge=1, le=50_000, description="Triggers that a triggerer runs at once")
     trigger_queues: Annotated[list[str], NoDecode] = Field(default=[], description="Queues that a triggerer serves; none: all")
 
+    celery_broker: SecretStr | None = Field(
+        None, description="URL of the broker of Celery executors, as Celery names it (redis://..., amqp://...)"
+    )
+    launchers: int | None = Field(
+        None, ge=0, le=64, description="Launchers of `evenflow up`; else one where a broker is named, and none where not"
+    )
+
     default_timezone: str = Field(
         "", description="The default_timezone that `evenflow settings` has to have; where it is another one no scheduler starts"
     )
@@ -261,6 +268,11 @@ class Settings(BaseSettings):
             )
         return int(least), int(most)
 
+    @property
+    def launchers_here(self) -> int:
+        """Of ``evenflow up``."""
+        return self.launchers if self.launchers is not None else int(self.celery_broker is not None)
+
     def for_service(self, *, name: str, **given: Any) -> ServiceSettings:
         """What a service of this name has to know; ``given`` are values of its own."""
         values: dict[str, Any] = {
@@ -268,6 +280,7 @@ class Settings(BaseSettings):
             "token": self.token.get_secret_value() if self.token is not None else "",
             "secret_keys": self.secret_keys.get_secret_value() if self.secret_keys is not None else "",
             "metrics_token": self.metrics_token.get_secret_value() if self.metrics_token is not None else "",
+            "celery_broker": self.celery_broker.get_secret_value() if self.celery_broker is not None else "",
             "queues": tuple(self.queues),
             "trigger_queues": tuple(self.trigger_queues),
             "sources": self.sources,
@@ -386,6 +399,7 @@ _NOT_SHOWN = (
     "token",
     "metrics_token",
     "secret_keys",
+    "celery_broker",
     "connections",
     "bundles",
 )  # secrets, and tables that would hide the message

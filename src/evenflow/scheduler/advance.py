@@ -99,7 +99,7 @@ def advance(
         catalog.since = catalog.since._replace(reports=picked[0].since, changes=picked[0].changes_since)
         locked = scope.within([row for row in picked if row.run_key])
         (lead,), turn = tried.all()[0], begun.all()[0]
-        catalog.learn_sharing(conn, turn.sharing)
+        catalog.learn_places(conn, turn.places)
         reached(KillPoint.TURN_LOCKED)
         closures = selection.as_closures(selection.read_closures(conn).all()) if turn.closures else ALL_OPEN
         facts = Facts(conn, catalog, turn.now_s, turn.lanes, scope, closures)

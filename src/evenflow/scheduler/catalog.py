@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from evenflow.core.graph import Graph
-from evenflow.core.model import DagSpec
+from evenflow.core.model import DEFAULT_EXECUTOR, DagSpec
 from evenflow.core.selection.lanes import LimitClass
 from evenflow.core.service_states import is_exempt
 from evenflow.core.sharing import tenant_of
@@ -19,7 +19,7 @@ from evenflow.store.scheduling import inbox, runs, selection
 K = TypeVar("K")
 V = TypeVar("V")
 
-Place = tuple[str, str, str, int]  # pool, executor, queue, slots
+Place = tuple[str, str, str, int]  # pool, executor of the queue, queue, slots
 
 VERSIONS = 300_000_000  # bytes of versions: enough for 10,000 DAGs of 20 tasks that have some text each
 RUNS = 20_000  # runs whose limit ids are remembered, and limit classes
@@ -130,7 +130,8 @@ class Catalog:
         self._clears: Recent[int, int] = Recent(RUNS)
         self._limit_classes: Recent[int, LimitClass] = Recent(RUNS)
         self._limit_classes_by_name: Recent[tuple[*Place, int | None, int | None, int | None], LimitClass] = Recent(RUNS)
-        self._sharing = 0
+        self._places = 0
+        self._executors: dict[str, str] = {}  # by queue
         self._scopes: dict[tuple[str, str], selection.SharedScope] = {}
         self.since = inbox.Since()
         self.usual_limits: frozenset[int] = frozenset()  # that the last round looked at, if they are few
@@ -160,10 +161,9 @@ class Catalog:
             task_limit = selection.find_task_limit(conn, name)
             if task_limit is None:
                 raise DagError(f"Task {name} has max_active_tis_per_dag, but its limit does not exist.")
-        aging_s, share_id = self._sharing_of(conn, version.graph.spec, task.pool, task.executor) if self._scopes else (None, None)
-        limit_class = self._limit_class(
-            conn, (task.pool, task.executor, task.queue, task.pool_slots), task_limit, aging_s, share_id
-        )
+        executor = self._executors.get(task.queue, DEFAULT_EXECUTOR)
+        aging_s, share_id = self._sharing_of(conn, version.graph.spec, task.pool, executor) if self._scopes else (None, None)
+        limit_class = self._limit_class(conn, (task.pool, executor, task.queue, task.pool_slots), task_limit, aging_s, share_id)
         run_limit = None if task.max_active_tis_per_dagrun is None else task.task_id
         exempt = is_exempt(version.graph, task_index)
         found = version.places[task_index] = TaskPlace(limit_class, task.priority_weight, run_limit, exempt)
@@ -183,11 +183,15 @@ class Catalog:
             self._limit_classes.put(found.class_id, found)
         return found
 
-    def learn_sharing(self, conn: Conn, version: int) -> None:
-        """Who shares what is as of ``version``: where that is news, tasks find their limit classes anew."""
-        if version != self._sharing:
-            self._sharing = version
+    def learn_places(self, conn: Conn, version: int) -> None:
+        """Executors, and who shares what, are as of ``version``: where that is news, tasks find their limit classes anew, which may
+        have another executor by now.
+        """
+        if version != self._places:
+            self._places = version
+            self._executors = dict(selection.read_executors(conn).all())
             self._scopes = {(scope.kind, scope.name): scope for scope in selection.read_sharing(conn).all()}
+            self._limit_classes, self._limit_classes_by_name = Recent(RUNS), Recent(RUNS)
             for stored in self._versions.values():
                 stored.places = [None] * stored.graph.n
 

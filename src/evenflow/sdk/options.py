@@ -95,7 +95,7 @@ class TaskOptions(TypedDict, total=False):
         WeightRule | str, Option("Whether the weights of downstream or of upstream tasks are added, or none (`absolute`).")
     ]
     queue: Annotated[str, Option("Which workers may run it: those that serve this queue.")]
-    executor: Annotated[str, Option("What runs it; so far there is `worker`.")]
+    executor: Annotated[str | None, Option("What its queue belongs to, for who wants it to be checked: `evenflow executors list`.")]
     trigger_rule: Annotated[TriggerRule | str, Option("Which ends of its upstream tasks let it start.")]
     max_active_tis_per_dag: Annotated[int | None, Option("How many instances may run at once in all runs of the DAG together.")]
     max_active_tis_per_dagrun: Annotated[

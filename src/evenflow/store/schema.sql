@@ -481,6 +481,22 @@ create table pool (
     while_deferred  text not null default 'hold'             -- what becomes of a slot while its task is deferred: hold, release
 );
 
+-- What runs tries: native workers, who ask for them, or something that is told of each (push): Celery, Kubernetes. Its slots are a limit. A
+-- queue is of one executor, and of `worker` when none names it. Each change counts up a version, so schedulers learn of it in their next turn.
+create table executor (
+    name        text primary key,
+    kind        text not null check (kind in ('native', 'celery', 'kubernetes')),
+    queues      text[] not null default '{}',
+    options     jsonb not null default '{}',                 -- core/executors.py; never a secret
+    version     bigint not null default 0,
+    changed_at  timestamptz not null default now(),
+    changed_by  text not null
+);
+
+-- A queue that is not here is of `worker`. Of push executors launchers send what waits.
+create view queue_executor as
+select q.queue, e.name as executor, e.kind, e.kind <> 'native' as push from executor e cross join lateral unnest(e.queues) as q (queue);
+
 -- Pools and executors where more than the order decides: what waits may age, and tenants may share (core/selection/shares.py). Each
 -- change counts up a version, so schedulers learn of it in their next turn, for what becomes ready from then on. Never deleted.
 create table sharing (
@@ -644,9 +660,12 @@ create table dispatch (
     kill        boolean not null generated always as (kill_at is not null) stored,
     intent      jsonb,                                       -- an operator's, for when the process has ended: {"event": ..., "actor": ...}
     started     boolean not null default false,              -- its worker has said in a beat that its process runs; of short tries nobody asks
-    xact        xid8 not null default pg_current_xact_id()   -- the transaction that wrote it: claims look from one on
+    xact        xid8 not null default pg_current_xact_id(),  -- the transaction that wrote it: claims look from one on
+    sent_at     timestamptz,                                 -- push executors: when it was sent to one; null: it is to be sent
+    sends       smallint                                     -- how often it was; null: never
 );
-create index dispatch_waiting on dispatch (queue, class, priority desc, xact, epoch) where worker_id is null;  -- dispatch/claim
+create index dispatch_waiting on dispatch (queue, class, priority desc, xact, epoch) where worker_id is null and sent_at is null;  -- dispatch/claim, launches/take_unsent
+create index dispatch_sent on dispatch (queue, sent_at) where worker_id is null and sent_at is not null;    -- launches/take_overdue
 create index dispatch_of_worker on dispatch (worker_id, claim_key) where worker_id is not null;              -- dispatch/claim, dispatch/compare_listed
 create index dispatch_killed on dispatch (worker_id) where kill;                                             -- dispatch/claim, dispatch/read_kills
 
@@ -1055,9 +1074,10 @@ create index audit_event_settled on audit_event (xact, event_id);               
 
 insert into lease_clock (ticked_at, counted_from) values (now(), now());
 insert into pool (name, description, while_deferred) values ('default_pool', 'Tasks that name no pool', 'release');
+insert into executor (name, kind, changed_by) values ('worker', 'native', 'evenflow');
 insert into concurrency_limit (kind, name, capacity) values
     ('pool', 'default_pool', 128),
-    ('executor', 'worker', 1000000);                         -- no limit of its own: workers claim as many as they have slots
+    ('executor', 'worker', 1000000);                         -- as good as none: workers claim as many as they have slots
 
 -- What runs callbacks: a DAG without a file, whose code is that of the DAG which calls.
 insert into pool (name, description, while_deferred) values ('callback_pool', 'Callbacks of tasks, runs and deadlines', 'release');

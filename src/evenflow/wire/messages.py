@@ -45,7 +45,9 @@ class Register(Message):
     host: str
     pid: int
     version: str
-    detail: dict[str, Any] = {}  # worker: slots, queues, outrun (epochs of tries that it cannot end; left out when there are none)
+    detail: dict[
+        str, Any
+    ] = {}  # worker: slots, queues, outrun (epochs of tries that it cannot end; left out when there are none), handed
     oldest_wire: int = 1  # the versions of these messages that it speaks, from and to; who says none speaks the first
     wire: int = 1
 
@@ -91,6 +93,7 @@ class Claim(Message):
     queues: list[str]
     wait_s: float = 0.0
     resume_slots: int | None = None  # free on top, for resumes alone; null: it does not know what they are, and gets none
+    epoch: int | None = None  # this try and no other: it was handed to the worker. Answered at once
 
 
 class Assignment(Message):
@@ -126,6 +129,7 @@ class ClaimAnswer(Message):
     assignments: list[Assignment] = []
     kill: list[int] = []
     state: Literal["active", "draining", "lost"] = "active"
+    limited: bool = False  # of one try: this worker is to have less than it asks for; another one may have it
 
 
 class Report(Message):

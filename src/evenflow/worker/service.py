@@ -24,6 +24,7 @@ from evenflow.worker import limits
 from evenflow.worker import observations as seen
 from evenflow.worker.attempt import Tools
 from evenflow.worker.claims import TryPolls
+from evenflow.worker.handed import Handed, HandedTries
 from evenflow.worker.memory import MemoryWatch, kernel_counters
 from evenflow.worker.reporter import Reporter
 from evenflow.worker.tries import Tries
@@ -36,7 +37,9 @@ _REPORT_LOST = "it has ended, and the report of its end was lost"
 
 
 class WorkerService(ClaimingService):
-    """Runs up to ``slots`` tries of ``queues`` at once, and in ``resume_slots`` more such that resume from waiting."""
+    """Runs up to ``slots`` tries of ``queues`` at once, and in ``resume_slots`` more such that resume from waiting. One that is
+    ``handed`` its tries (:meth:`run_try`) asks for none, and has as many slots as are handed to it.
+    """
 
     kind = "worker"
     template_module = TASK_PROCESS
@@ -49,19 +52,21 @@ class WorkerService(ClaimingService):
         slots: int,
         resume_slots: int,
         queues: list[str],
+        handed: bool = False,
         values: LargeValues,
         template_memory: int = TEMPLATE_MEMORY,
         reuse: Callable[[str], Reuse] = REUSE,
     ) -> None:
-        if slots < 1 or resume_slots < 1 or not queues:
+        if slots < 1 or (resume_slots < 1 and not handed) or not queues:
             raise SettingsError(
                 f"Worker {member.name!r} has {slots} slots, {resume_slots} for resumes and the queues {queues}; "
                 "it needs one of each."
             )
         super().__init__(member, template_memory=template_memory)
         self._slots, self._resume_slots, self._queues, self._values, self._reuse = slots, resume_slots, queues, values, reuse
+        self._handed = handed
 
-    def _equip(self) -> tuple[Reporter, TryPolls]:
+    def _equip(self) -> tuple[Reporter, TryPolls | HandedTries]:
         self._memory = MemoryWatch(kernel_counters())
         self._reporter = Reporter(self._client, lambda epoch: self._tries.stored(epoch))
         tools = Tools(
@@ -76,7 +81,8 @@ class WorkerService(ClaimingService):
             self._reuse,
         )
         self._tries = Tries(self._slots, self._resume_slots, tools)
-        self._claims = TryPolls(self._client, self._queues, self._tries, self._claim_answered)
+        ask = HandedTries if self._handed else TryPolls
+        self._claims = ask(self._client, self._queues, self._tries, self._claim_answered)
         self._measure()
         return self._reporter, self._claims
 
@@ -106,7 +112,8 @@ class WorkerService(ClaimingService):
     def _detail(self) -> dict[str, Any]:
         slots = {"slots": self._slots, "resume_slots": self._resume_slots, "running": len(self._tries.epochs)}
         outrun = {"outrun": epochs} if (epochs := self._tries.outrun) else {}  # leases/expire_hung
-        return {**self.vitals.detail, **slots, **outrun, "queues": self._queues}
+        handed = {"handed": True} if self._handed else {}
+        return {**self.vitals.detail, **slots, **outrun, **handed, "queues": self._queues}
 
     # -- beats
 
@@ -152,7 +159,15 @@ class WorkerService(ClaimingService):
     # -- claims
 
     async def _claim(self, service_id: int) -> None:
-        await self._claims.run(service_id, resumes=self._presence.wire >= RESUMES_WIRE)
+        if isinstance(self._claims, HandedTries):
+            await self._claims.run(service_id)
+        else:
+            await self._claims.run(service_id, resumes=self._presence.wire >= RESUMES_WIRE)
+
+    async def run_try(self, epoch: int) -> Handed:
+        """Claims the try that this worker is handed, and returns when it has ended; of one that it cannot have at once."""
+        assert isinstance(self._claims, HandedTries)
+        return await self._claims.take(epoch)
 
     def _claim_answered(self, answer: ClaimAnswer) -> None:
         if answer.assignments:

@@ -21,6 +21,7 @@ class Tries:
         self._attempts: dict[int, Attempt] = {}
         self._leaving: dict[int, Attempt] = {}  # ended, and it is not stored yet; what they have left may have to end, too
         self._ending: set[asyncio.Task[None]] = set()
+        self._awaited: dict[int, asyncio.Future[None]] = {}  # by epoch: done when that has ended
         self._over_at: dict[int, float] = {}  # epochs that were in hand, the one that ended first first: when, by the loop's clock
         self._giving_up: asyncio.TimerHandle | None = None  # set while they are frozen
         self.room = asyncio.Event()
@@ -113,6 +114,11 @@ class Tries:
         for epoch in list(self._leaving):
             self._end_left(epoch)
 
+    async def ended(self, epoch: int) -> None:
+        """Returns when this try is not in hand any more; at once if it never was."""
+        if epoch in self._attempts:
+            await asyncio.shield(self._awaited.setdefault(epoch, asyncio.get_running_loop().create_future()))
+
     async def over(self) -> None:
         """Returns when no try is in hand, and what must not stay is gone."""
         await self._over.wait()
@@ -146,5 +152,7 @@ class Tries:
             self._leaving[attempt.epoch] = attempt
         self._remember(attempt.epoch)
         self._look_for_room()
+        if (awaited := self._awaited.pop(attempt.epoch, None)) is not None:
+            awaited.set_result(None)
         if not self._attempts:
             self._over.set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Literal
 
@@ -15,7 +17,7 @@ from evenflow.api.watching import checked_detail
 from evenflow.core.limits import BEAT_S, LEASE_S, MAX_NAME_CHARS
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncPool
-from evenflow.store.serving import dispatch, events, services, triggers
+from evenflow.store.serving import dispatch, events, executors, services, triggers
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 from evenflow.wire.versions import OURS, Spoken
@@ -33,6 +35,8 @@ class ServiceRoutes:
         call.within_scope(_served(message))
         wire = _agreed(message)
         async with self._pool.connection() as conn:
+            if message.kind == "worker":
+                _check_taking(message, await executors.list_pushed(conn))
             fleet, about = f"{message.kind} fleet", {"host": message.host, "pid": message.pid}
             async with events.recorded(conn, fleet, "service.register", message.name, **about) as told:
                 service_id = await services.register(
@@ -114,6 +118,23 @@ def _served(who: Register) -> list[str]:
     told = who.detail.get("bundles" if who.kind == "processor" else "queues", [])
     names = [each.get("name") if isinstance(each, dict) else each for each in told] if isinstance(told, list) else []
     return [name for name in names if isinstance(name, str)]
+
+
+def _check_taking(who: Register, pushed: Mapping[str, str]) -> None:
+    """Raises :class:`Refused` when a worker asks for tries that are sent, or is to be handed such as nobody sends."""
+    queues = _served(who)
+    handed = bool(who.detail.get("handed"))
+    wrong = [queue for queue in queues if (queue in pushed) != handed]
+    if not wrong:
+        return
+    if handed:
+        cure = f"evenflow executors set NAME --kind KIND --queue {shlex.quote(wrong[0])}"
+        why = f"no executor is sent the tries of queue {wrong[0]!r}, and this worker runs what it is handed. Say which: {cure}"
+    else:
+        why = (
+            f"the tries of queue {wrong[0]!r} are sent to the executor {pushed[wrong[0]]!r}. Start this worker without that queue."
+        )
+    raise Refused(422, "wrong_executor", f"Worker {who.name!r} gets nothing: {why}")
 
 
 def _agreed(who: Register) -> int:

@@ -25,6 +25,7 @@ COMMANDS = (
     ("activate", "service_states:activate", "Take everything on again: a DAG, pool, queue, worker or all.", _LOOK),
     ("pools", "pools:app", "List pools, make, change and delete them.", _LOOK),
     ("sharing", "sharing:app", "Say who shares pools and executors, and whether what waits there ages.", _LOOK),
+    ("executors", "executors:app", "List what runs tasks, make, change and delete such; which queues each has.", _LOOK),
     ("connections", "sealed:connections_app", "List, set, test and delete the connections of the database.", _LOOK),
     ("variables", "sealed:variables_app", "List, set and delete the variables of the database.", _LOOK),
     ("xcoms", "xcoms:app", "List and show what tasks returned and pushed.", _LOOK),
@@ -45,5 +46,6 @@ COMMANDS = (
     ("processor", "services:processor", "Read the DAG files of a folder.", _SERVICES),
     ("worker", "services:worker", "Run tasks.", _SERVICES),
     ("triggerer", "services:triggerer", "Run the triggers that deferred tasks wait for.", _SERVICES),
+    ("launcher", "services:launcher", "Send tries to executors that do not ask for them.", _SERVICES),
     ("autoscaler", "autoscaler:app", "Make fleets of workers larger and smaller, and say what it does.", _SERVICES),
 )

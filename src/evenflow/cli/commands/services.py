@@ -77,6 +77,14 @@ def triggerer(
     become(Kind.TRIGGERER, name=name, capacity=capacity, trigger_queues=queues)
 
 
+def launcher(*, name: Name = None) -> None:
+    """Send tries to the executors that do not ask for them (`evenflow executors`). Start as many as you like: all are active.
+
+    Needs the database, and what lets it in at brokers and clusters (EVENFLOW_CELERY_BROKER).
+    """
+    become(Kind.LAUNCHER, name=name)
+
+
 def become(kind: Kind, **given: Any) -> NoReturn:
     """This process is the service from now on."""
     settings = load_settings(**given)

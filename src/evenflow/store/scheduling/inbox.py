@@ -29,7 +29,7 @@ class Turn(NamedTuple):
     watches: bool
     tries: bool  # whether any are under way, or deferred ones keep their slot of an executor
     closures: bool  # whether pools, queues or the system may be closed
-    sharing: int  # how often anything was said of who shares what
+    places: int  # how often anything was said of executors, and of who shares what
 
 
 class Since(NamedTuple):

@@ -113,6 +113,11 @@ def read_sharing(conn: Conn) -> Rows[SharedScope]:
     return Rows(execute(conn, "selection/read_sharing"), row_of(SharedScope))
 
 
+def read_executors(conn: Conn) -> Rows[tuple[str, str]]:
+    """(queue, executor) of the queues that are not the default one's."""
+    return Rows(execute(conn, "selection/read_executors"), tuple)
+
+
 def find_share(conn: Conn, scope_id: int, tenant: str) -> int:
     """The share of a tenant, made if there is none."""
     ((share_id,),) = execute(conn, "selection/find_share", {"scope_id": scope_id, "name": tenant}).fetchall()

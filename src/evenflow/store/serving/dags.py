@@ -128,10 +128,10 @@ async def find_owners(conn: Conn, *, bundle: str, file: str, dag_ids: Collection
     return await (await cursor.execute(sql("dags/find_owners"), names)).fetchall()
 
 
-async def list_resources(conn: Conn) -> tuple[set[str], set[str]]:
-    """The names of all pools, and of all executors."""
+async def list_resources(conn: Conn) -> tuple[set[str], dict[str, list[str]]]:
+    """The names of all pools, and the queues of all executors by name."""
     rows = await (await conn.execute(sql("dags/list_resources"))).fetchall()
-    return {name for kind, name in rows if kind == "pool"}, {name for kind, name in rows if kind == "executor"}
+    return {name for kind, name, _ in rows if kind == "pool"}, {name: queues for kind, name, queues in rows if kind == "executor"}
 
 
 async def insert_version(

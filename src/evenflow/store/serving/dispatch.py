@@ -173,6 +173,35 @@ async def claim(
     return ClaimResult(state, limited, kill, tries, [row[0] for row in taken])
 
 
+async def claim_one(
+    conn: Conn,
+    epoch: int,
+    *,
+    service_id: int,
+    claim_key: str,
+    queues: Collection[str],
+    lease_s: float,
+    known: KnownRuns | None = None,
+) -> ClaimResult:
+    """The try that this worker was handed, if nobody has claimed it; else none. Otherwise as :func:`claim`."""
+    known = known or KnownRuns()
+    names = {
+        "service_id": service_id,
+        "claim_key": claim_key,
+        "epoch": epoch,
+        "queues": list(queues),
+        "lease_s": lease_s,
+        "newest_run": known.newest,
+    }
+    rows = await (await conn.execute(sql("dispatch/claim_one"), names, prepare=True)).fetchall()
+    if not rows:
+        return ClaimResult(None, False, [], [], [])
+    state, limited, kill = rows[0][:3]
+    taken = [row[3:] for row in rows if row[3] is not None]
+    tries = await _with_resumes(conn, await _with_runs(conn, [row[1:] for row in taken], known))
+    return ClaimResult(state, limited, kill, tries, [row[0] for row in taken])
+
+
 async def _with_runs(conn: Conn, rows: Sequence[tuple[Any, ...]], known: KnownRuns) -> list[ClaimedTry]:
     """``rows`` have the fields of the run if it is new. Those of a run that has been deleted since are over."""
     missing = set()

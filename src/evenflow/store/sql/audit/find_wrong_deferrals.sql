@@ -7,7 +7,7 @@ with live as (
     where r.state = 'running' and t.state = 'deferred'
 ), spec as materialized (
     select v.version_key, v.dag_id, (s.position - 1)::int as task_index, s.task ->> 'task_id' as task_id,
-           coalesce(s.task ->> 'pool', 'default_pool') as pool, coalesce(s.task ->> 'executor', 'worker') as executor,
+           coalesce(s.task ->> 'pool', 'default_pool') as pool, coalesce(s.task ->> 'queue', 'default') as queue,
            coalesce((s.task ->> 'pool_slots')::int, 1) as pool_slots,
            s.task ->> 'max_active_tis_per_dag' is not null as across_runs
     from dag_version v
@@ -30,11 +30,15 @@ with live as (
     left join dispatch d on d.epoch = t.epoch and d.class = 0
     left join dag_run r on r.run_key = f.run_key
     left join spec s on s.version_key = r.version_key and s.task_index = f.task_index
+    left join queue_executor q on q.queue = s.queue
+    cross join lateral (
+        select coalesce((select name from concurrency_limit where kind = 'executor' and limit_id = any(f.holds || f.retake)), q.executor, 'worker') as name
+    ) as e
     cross join lateral (
         select array(select x.k from unnest(f.holds || f.retake) as x (k) where not exists (select from tenant where limit_id = x.k) order by 1) as found,
                array(
                    select c.limit_id
-                   from (values (0, 'pool'::limit_kind, s.pool), (0, 'executor', s.executor),
+                   from (values (0, 'pool'::limit_kind, s.pool), (0, 'executor', e.name),
                                 (0, 'dag_task', case when s.across_runs then s.dag_id || '/' || s.task_id end),
                                 (f.run_key, 'run_task', s.task_id), (f.run_key, 'run', '')) as w (run_key, kind, name)
                    join concurrency_limit c using (run_key, kind, name)

@@ -1,8 +1,8 @@
--- Dispatches that do not hold the limits of their task, in order: pool, executor, its own across runs, its own in its run, the run's. A try that
+-- Dispatches that do not hold the limits of their task, in order: pool, executor (that of its queue when it began), its own across runs, its own in its run, the run's. A try that
 -- ended while its run was in quarantine holds nothing. Of a tenant's share each holds nothing, or as much as of its pool.
 with spec as materialized (
     select v.version_key, v.dag_id, (s.position - 1)::int as task_index, s.task ->> 'task_id' as task_id,
-           coalesce(s.task ->> 'pool', 'default_pool') as pool, coalesce(s.task ->> 'executor', 'worker') as executor,
+           coalesce(s.task ->> 'pool', 'default_pool') as pool, coalesce(s.task ->> 'queue', 'default') as queue,
            coalesce((s.task ->> 'pool_slots')::int, 1) as pool_slots,
            s.task ->> 'max_active_tis_per_dag' is not null as across_runs
     from dag_version v
@@ -12,7 +12,7 @@ with spec as materialized (
     select d.run_key, d.epoch, s.dag_id, r.run_id, s.task_id, d.map_index, h.holds, d.pool_slots, s.pool_slots as expected_slots, h.shares,
            array(
                select l.limit_id
-               from (values (0, 'pool'::limit_kind, s.pool), (0, 'executor', s.executor),
+               from (values (0, 'pool'::limit_kind, s.pool), (0, 'executor', e.name),
                             (0, 'dag_task', case when s.across_runs then s.dag_id || '/' || s.task_id end),
                             (d.run_key, 'run_task', s.task_id), (d.run_key, 'run', '')) as w (run_key, kind, name)
                join concurrency_limit l using (run_key, kind, name)
@@ -21,6 +21,10 @@ with spec as materialized (
     from dispatch d
     join dag_run r using (run_key)
     join spec s using (version_key, task_index)
+    left join queue_executor q on q.queue = s.queue
+    cross join lateral (
+        select coalesce((select name from concurrency_limit where kind = 'executor' and limit_id = any(d.holds)), q.executor, 'worker') as name
+    ) as e
     cross join lateral (
         select coalesce(array_agg(x.limit_id order by x.position) filter (where t.limit_id is null), '{}') as holds,
                count(t.limit_id) as shares

@@ -1,4 +1,4 @@
--- The pools and executors that tasks may name.
-select 'pool' as kind, name from pool
+-- The pools and executors that tasks may name, and the queues of executors.
+select 'pool' as kind, name, null as queues from pool
 union all
-select 'executor', name from concurrency_limit where run_key = 0 and kind = 'executor'
+select 'executor', name, queues from executor

@@ -19,7 +19,7 @@ with recursive place as materialized (
     from place p
     left join lateral (
         select priority, xact from dispatch
-        where dispatch.queue = p.queue and dispatch.class = p.class and worker_id is null and dispatch.xact >= p.since
+        where dispatch.queue = p.queue and dispatch.class = p.class and worker_id is null and sent_at is null and dispatch.xact >= p.since
         order by priority desc, xact, epoch
         limit 1
     ) as d on true
@@ -29,7 +29,7 @@ with recursive place as materialized (
     from first_one f
     cross join lateral (
         select priority, xact from dispatch
-        where dispatch.queue = f.queue and dispatch.class = f.class and worker_id is null and dispatch.xact >= f.since
+        where dispatch.queue = f.queue and dispatch.class = f.class and worker_id is null and sent_at is null and dispatch.xact >= f.since
           and priority < f.priority
         order by priority desc, xact, epoch
         limit 1
@@ -52,7 +52,7 @@ with recursive place as materialized (
     cross join lateral (
         select epoch, class, priority, xact
         from dispatch
-        where dispatch.queue = q.queue and dispatch.class = q.class and worker_id is null and dispatch.xact >= q.since
+        where dispatch.queue = q.queue and dispatch.class = q.class and worker_id is null and sent_at is null and dispatch.xact >= q.since
           and (avoid is distinct from %(service_id)s or created_at < now() - interval '5 seconds')
           and not exists (
               select from closed f

@@ -5,7 +5,7 @@ from unnest(%(queues)s::text[]) as q (queue)
 cross join (values (0), (1)) as c (class)
 cross join lateral (
     select from dispatch
-    where dispatch.queue = q.queue and dispatch.class = c.class and worker_id is null
+    where dispatch.queue = q.queue and dispatch.class = c.class and worker_id is null and sent_at is null
       and dispatch.xact >= coalesce((%(since)s::jsonb ->> (c.class || q.queue))::xid8, '0')
     order by priority desc, xact, epoch
     limit 1

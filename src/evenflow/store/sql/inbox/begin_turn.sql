@@ -11,4 +11,4 @@ select extract(epoch from now())::float8 as now_s,
        exists (select from past_watch) as watches,
        exists (select from concurrency_limit where run_key = 0 and kind = 'executor' and used > 0) as tries,
        exists (select from service_state where kind in ('pool', 'queue', 'system')) as closures,
-       coalesce((select sum(version) from sharing), 0)::bigint as sharing
+       (coalesce((select sum(version) from sharing), 0) + (select sum(version) from executor))::bigint as places

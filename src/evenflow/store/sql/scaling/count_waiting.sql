@@ -1,5 +1,6 @@
 -- Tries that wait for a worker, by queue: how many, but no more than so many are counted, and since when the first of those. A limit holds none of
--- them back: that is decided before. What is frozen does not wait for a worker.
+-- them back: that is decided before. What is frozen does not wait for a worker; but what was
+-- sent to an executor counts.
 with frozen as materialized (
     select kind, name from service_state where state = 'frozen' and kind <> 'worker'
 )
@@ -11,13 +12,20 @@ cross join lateral (
     from (
         select created_at
         from dispatch
-        where dispatch.queue = q.queue and dispatch.class = k.class and worker_id is null
+        where dispatch.queue = q.queue and dispatch.class = k.class and worker_id is null and sent_at is null
           and not exists (
               select from frozen f
               where f.kind = 'system' or f.kind = 'queue' and f.name = q.queue
                  or f.kind = 'dag' and f.name = (select dag_id from dag_run where dag_run.run_key = dispatch.run_key)
                  or f.kind = 'pool' and f.name = (select name from concurrency_limit where limit_id = dispatch.holds[1]))
         order by priority desc, xact, epoch
+        limit %(most)s
+    ) as w
+    union all
+    select count(*), min(created_at)
+    from (
+        select created_at from dispatch
+        where dispatch.queue = q.queue and dispatch.class = k.class and worker_id is null and sent_at is not null
         limit %(most)s
     ) as w
 ) as c

@@ -8,7 +8,8 @@ from (
                 select from concurrency_limit l
                 where l.run_key = 0 and l.kind = 'pool' and l.name = s.name
                   and l.used > coalesce((select sum(released) from wake w where w.limit_id = l.limit_id), 0))
-            when 'queue' then exists (select from dispatch d where d.queue = s.name and d.worker_id is null)
+            when 'queue' then exists (select from dispatch d where d.queue = s.name and d.worker_id is null and d.sent_at is null)
+              or exists (select from dispatch d where d.queue = s.name and d.worker_id is null and d.sent_at is not null)
               or exists (select from dispatch d where d.queue = s.name and d.worker_id is not null)
             when 'worker' then exists (
                 select from service v join dispatch d on d.worker_id = v.service_id where v.kind = 'worker' and v.name = s.name)

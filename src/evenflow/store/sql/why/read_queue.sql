@@ -1,12 +1,19 @@
--- How many dispatches of a queue are claimed before this one, and which workers serve the queue. Those that resume take the slots for
+-- How many dispatches of a queue are claimed before this one, as far as their order decides, and which workers serve the queue; the
+-- executor of the queue, if it is sent what waits there. Those that resume take the slots for
 -- resumes, too, when all others are busy.
 select (select count(*)::int
         from (
-            select from dispatch
-            where queue = %(queue)s and worker_id is null
-              and (class < %(class)s or class = %(class)s and (priority > %(priority)s or priority = %(priority)s and epoch < %(epoch)s))
+            select from (
+                select class, priority, epoch from dispatch where queue = %(queue)s and worker_id is null and sent_at is null
+                union all
+                select class, priority, epoch from dispatch where queue = %(queue)s and worker_id is null and sent_at is not null
+            ) as w
+            where (class < %(class)s or class = %(class)s and (priority > %(priority)s or priority = %(priority)s and epoch < %(epoch)s))
             limit %(counted)s
         ) as before) as ahead,
+       (select executor from queue_executor where queue = %(queue)s and push) as executor,
+       (select count(*)::int from service l
+        where l.kind = 'launcher' and l.state = 'active' and l.beat_at > now() - make_interval(secs => %(lease_s)s)) as launchers,
        count(*)::int as workers, coalesce(sum(r.slots), 0)::int as slots, coalesce(sum(least(b.busy, r.slots)), 0)::int as busy
 from service s
 cross join lateral (

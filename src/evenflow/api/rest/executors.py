@@ -1,0 +1,95 @@
+"""Executors: what runs tries, and which queues belong to it; for people, who say what there is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import Connection, Operator
+from evenflow.contracts.rest.executors import Executor, ExecutorChange
+from evenflow.contracts.rest.record import Name, Page
+from evenflow.core.executors import KINDS, UNLIMITED, check_kind, check_options
+from evenflow.core.model import DEFAULT_EXECUTOR
+from evenflow.store.db.connect import Conn
+from evenflow.store.serving import events, executors
+from evenflow.store.serving.executors import ExecutorRow
+
+routes = APIRouter(tags=["Executors"])
+
+
+@routes.get("/executors")
+async def list_executors(conn: Connection) -> Page[Executor]:
+    """All executors, their queues and slots, and how many of these are taken."""
+    found = [_shown(row) for row in await executors.list_executors(conn)]
+    return Page[Executor](items=found, limit=len(found), offset=0, more=False)
+
+
+@routes.get("/executors/{name}")
+async def get_executor(conn: Connection, name: str) -> Executor:
+    """An executor."""
+    return _shown(await _found(conn, name))
+
+
+@routes.put("/executors/{name}")
+async def set_executor(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: ExecutorChange) -> Executor:
+    """Makes an executor, or changes one; what is not said stays. Tries that run keep their slots, also above a limit, and stay
+    where they are when their queue goes to another executor; what waits goes with the queue.
+    """
+    old = next(iter(await executors.list_executors(conn, name)), None)
+    kind = change.kind if old is None else change.kind or old.kind
+    if kind is None:
+        raise Refused(422, "bad_value", f"There is no executor {name!r}. To make it, say its kind: {', '.join(KINDS)}.")
+    check_kind(kind)
+    options = change.options if change.options is not None else old.options if old is not None else {}
+    check_options(kind, options)
+    queues = change.queues if change.queues is not None else old.queues if old is not None else []
+    _check_queues(name, kind, queues)
+    if (rival := await executors.find_rival(conn, name, queues)) is not None:
+        raise Refused(
+            409,
+            "queue_taken",
+            f"Queue {rival[1]!r} is of the executor {rival[0]!r}, and a queue is of one executor. To see its queues, type: "
+            f"evenflow executors show {rival[0]}",
+        )
+    slots = change.slots if change.slots is not None else old.slots if old is not None else UNLIMITED
+    async with events.recorded(conn, operator, "executor.set", name, **change.model_dump(exclude_none=True)):
+        if not await executors.set_executor(conn, name=name, kind=kind, queues=queues, slots=slots, options=options, by=operator):
+            raise Refused(
+                409, "other_kind", f"Executor {name!r} is of another kind. Delete it first: evenflow executors delete {name}"
+            )
+    await executors.wake_takers(conn)
+    return _shown(await _found(conn, name))
+
+
+@routes.delete("/executors/{name}")
+async def delete_executor(conn: Connection, operator: Operator, name: str) -> Executor:
+    """Its queues are of `worker` from now on, with all that has not begun; what runs ends where it is. Answers what it was."""
+    found = await _found(conn, name)
+    if name == DEFAULT_EXECUTOR:
+        raise Refused(409, "executor_in_use", f"The executor {name} has all queues that no other one has, so it stays.")
+    async with events.recorded(conn, operator, "executor.delete", name):
+        await executors.delete_executor(conn, name)
+    await executors.wake_takers(conn)
+    return _shown(found)
+
+
+def _check_queues(name: str, kind: str, queues: list[str]) -> None:
+    """Raises :class:`Refused`."""
+    if name == DEFAULT_EXECUTOR and queues:
+        raise Refused(422, "bad_value", f"The executor {name} has all queues that no other one has: it needs none of its own.")
+    if name != DEFAULT_EXECUTOR and not queues:
+        raise Refused(422, "bad_value", f"Executor {name!r} needs a queue, or nothing ever goes to it. Name one with --queue.")
+
+
+async def _found(conn: Conn, name: str) -> ExecutorRow:
+    """Raises :class:`Refused`."""
+    found = await executors.list_executors(conn, name)
+    if not found:
+        raise Refused(404, "not_found", f"There is no executor {name!r}. To see all, type: evenflow executors list")
+    return found[0]
+
+
+def _shown(row: ExecutorRow) -> Executor:
+    return Executor(**row._asdict())

@@ -1,0 +1,152 @@
+"""A service that has the database: registered, beating, and signed off; what it does is up to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+from abc import abstractmethod
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from evenflow.control import observations as seen
+from evenflow.core.limits import BEAT_S, LEASE_S
+from evenflow.store.db import migrate
+from evenflow.store.db.connect import Conn, connect, connect_async
+from evenflow.store.db.failures import OUTAGES
+from evenflow.store.db.notify import AsyncListener
+from evenflow.store.serving import services
+from evenflow.telemetry.observing import observe
+from evenflow.telemetry.service import Loops, Service
+from evenflow.telemetry.vitals import Vitals
+
+LAST_WORDS_S = 2.0  # for a turn that is under way when the service ends
+
+
+class DatabaseService(Service):
+    """It turns: each turn has a connection, is made about once in ``turn_s``, and again when the next one is due."""
+
+    turn_s: float
+    channels: Sequence[str]
+
+    def __init__(self, database_url: str, name: str, vitals: Vitals | None) -> None:
+        super().__init__(name, vitals)
+        self._url = database_url
+        self._conn: Conn | None = None
+        self._service_id = 0
+        self._beaten = 0.0  # by the loop's clock
+        self._news = asyncio.Event()
+        self._ending = asyncio.Event()
+        self._ended = asyncio.Event()
+
+    @abstractmethod
+    async def _turn(self, conn: Conn) -> None:
+        """What it does, once."""
+
+    @abstractmethod
+    async def _rest(self, began: float) -> None:
+        """Return when the next turn is due. ``_news`` is set when something was announced, and when the service ends."""
+
+    def _registered(self) -> None:
+        """It is known as ``_service_id`` from now on: what it remembers is that of another service."""
+
+    def _heard(self, channel: str) -> None:
+        """Something was announced there."""
+        self._news.set()
+
+    async def _signing_off(self, conn: Conn) -> None:
+        """The last turn is over."""
+
+    async def _begin(self) -> Loops:
+        """Raises :class:`EvenflowError` when the database is not there, or does not fit."""
+        await asyncio.to_thread(self._check_schema)
+        listener = AsyncListener(
+            self._url, self.channels, self._heard, lambda error: observe(seen.cut_off(self.kind, str(error))), name=self.name
+        )
+        self._opened.push_async_callback(listener.stop)
+        await listener.start()
+        self._pulse = self.vitals.loop(self.kind)
+        self._database = self.vitals.need("database", 10 * self.turn_s, "its last look")
+        self._lease = self.vitals.lease(LEASE_S)
+        await self._connected()
+        return {self.kind: self._run()}
+
+    async def _finish(self) -> None:
+        self._ending.set()
+        self._news.set()
+        await self._ended.wait()
+
+    async def _leave(self) -> None:
+        self._ending.set()
+        self._news.set()
+        try:
+            async with asyncio.timeout(LAST_WORDS_S):
+                await self._ended.wait()
+            conn = await self._connected()
+            await self._signing_off(conn)
+            await services.beat(conn, service_id=self._service_id, kind=self.kind, state="stopped")
+        except (*OUTAGES, TimeoutError) as error:
+            observe(seen.not_signed_off(self.kind, str(error)))
+        finally:
+            await self._disconnect()
+
+    def _check_schema(self) -> None:
+        with connect(self._url, name=self.name) as conn:
+            migrate.check(conn)
+
+    async def _run(self) -> None:
+        clock = asyncio.get_running_loop().time
+        try:
+            while not self._ending.is_set():
+                self._pulse.beat()
+                began = clock()
+                try:
+                    conn = await self._connected()
+                    if clock() - self._beaten >= BEAT_S:
+                        await self._beat(conn)
+                    await self._turn(conn)
+                    self._database.beat()
+                except OUTAGES as error:
+                    observe(seen.cut_off(self.kind, str(error)))
+                    await self._disconnect()
+                await self._rest(began)
+        finally:
+            self._ended.set()
+
+    async def _connected(self) -> Conn:
+        if self._conn is None or self._conn.closed:
+            conn = await connect_async(self._url, name=self.name)
+            try:
+                if not self._service_id:
+                    await self._register(conn)
+            except BaseException:
+                await conn.close()
+                raise
+            self._conn = conn
+        return self._conn
+
+    async def _disconnect(self) -> None:
+        if self._conn is not None:
+            with contextlib.suppress(*OUTAGES):
+                await self._conn.close()
+            self._conn = None
+
+    async def _register(self, conn: Conn) -> None:
+        about: dict[str, Any] = {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "version": version("evenflow"),
+            "detail": dict(self.vitals.detail),
+        }
+        self._service_id = await services.register(conn, kind=self.kind, name=self.name, **about)
+        self._registered()
+        self._lease.beat()
+
+    async def _beat(self, conn: Conn) -> None:
+        await migrate.check_async(conn)
+        if await services.beat(conn, service_id=self._service_id, kind=self.kind, state=self._state) is None:
+            await self._register(conn)
+        self._beaten = asyncio.get_running_loop().time()
+        self._lease.beat()

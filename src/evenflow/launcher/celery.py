@@ -1,0 +1,70 @@
+"""Celery: a message for each try, on the Celery queue of the task's queue.
+
+The message holds the epoch of the try and nothing else. Nothing is asked of Celery in return: no result is stored, and whether a
+message is lost shows in that nobody claims its try.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from celery import Celery
+from celery.exceptions import CeleryError
+from kombu.exceptions import KombuError, OperationalError
+
+from evenflow.errors import ExecutorUnavailable, SettingsError
+from evenflow.launcher.executor import LaunchFailure
+from evenflow.store.serving.launches import Launch
+from evenflow.wire.celery_task import TASK
+
+CONNECT_S = 5  # that a broker on the same network may take; behind an address that moves it may be seconds
+# confirm_publish: RabbitMQ says that it has a message; the others say so anyway
+OPTIONS = {"confirm_publish": True, "socket_connect_timeout": CONNECT_S, "socket_timeout": CONNECT_S, "connect_timeout": CONNECT_S}
+
+
+class CeleryExecutor:
+    """``broker`` is a URL, as Celery takes it. Raises :class:`SettingsError` without one."""
+
+    def __init__(self, broker: str) -> None:
+        if not broker:
+            raise SettingsError("This launcher knows no broker for Celery. Set EVENFLOW_CELERY_BROKER, and start it again.")
+        self._app = Celery("evenflow", broker=broker, set_as_current=False)
+        self._app.conf.update(
+            broker_transport_options=OPTIONS, broker_connection_timeout=CONNECT_S, task_ignore_result=True, broker_pool_limit=1
+        )
+
+    async def launch(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
+        return await asyncio.to_thread(self._send, tries)
+
+    async def reconcile(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
+        """A broker does not say what it has lost. To send again what is only late costs a message and a claim that is refused."""
+        return {each.epoch: LaunchFailure("nobody has claimed it") for each in tries}
+
+    async def watch(self) -> None:
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._app.close)
+
+    def _send(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
+        """The rest, from the first that the broker does not take on, has failed."""
+        sent = 0
+        try:
+            with self._app.producer_pool.acquire(block=True, timeout=CONNECT_S) as producer:
+                for each in tries:
+                    self._app.send_task(
+                        TASK,
+                        args=(each.epoch,),
+                        queue=each.queue,
+                        task_id=f"{TASK}-{each.epoch}-{each.sends}",
+                        producer=producer,
+                        retry=False,
+                        ignore_result=True,
+                    )
+                    sent += 1
+        except (KombuError, CeleryError, OperationalError, OSError) as error:
+            if not sent:
+                raise ExecutorUnavailable(f"The broker of Celery takes nothing: {error}") from error
+            return {each.epoch: LaunchFailure(f"the broker broke off: {error}") for each in tries[sent:]}
+        return {}

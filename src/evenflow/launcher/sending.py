@@ -1,0 +1,118 @@
+"""What one executor is sent: what is new at once, what nobody has claimed once more, after looking whether it is lost.
+
+That a try is sent is committed before it is done. So a launcher that dies between the two leaves a try that nobody claims, and that
+is looked after when its time is over; and two launchers never send the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from evenflow.core.executors import LONGEST_SEND_AGAIN_S, send_again_s
+from evenflow.errors import ExecutorUnavailable
+from evenflow.launcher import limits
+from evenflow.launcher import observations as seen
+from evenflow.launcher.executor import LaunchFailure, LaunchLedger, PushExecutor
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.failures import OUTAGES
+from evenflow.store.serving import launches
+from evenflow.store.serving.executors import ExecutorRow
+from evenflow.store.serving.launches import Launch
+from evenflow.telemetry.observing import observe
+
+
+class Sending:
+    """Runs until it is closed. ``news`` is set when there may be something to send."""
+
+    def __init__(self, pool: AsyncPool, row: ExecutorRow, executor: PushExecutor) -> None:
+        self.row, self._executor = row, executor
+        self._pool, self._ledger = pool, LaunchLedger(pool)
+        self.news = asyncio.Event()
+        self._tasks = [
+            asyncio.create_task(self._keep(self._turns), name=f"send to {row.name}"),
+            asyncio.create_task(self._keep(executor.watch), name=f"watch {row.name}"),
+        ]
+        observe(seen.serves(row.name, row.kind, ", ".join(row.queues)))
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._executor.close()
+        observe(seen.serves_no_more(self.row.name))
+
+    async def _keep(self, loop: Callable[[], Awaitable[None]]) -> None:
+        """Whatever happens to one executor, the others are served."""
+        clock, pause_s = asyncio.get_running_loop().time, limits.PAUSE_S
+        while True:
+            began = clock()
+            try:
+                await loop()
+            except (ExecutorUnavailable, TimeoutError, *OUTAGES) as error:
+                observe(seen.not_taken(self.row.name, str(error) or type(error).__name__))
+            except Exception as error:
+                observe(seen.executor_failed(self.row.name, error))
+            well = clock() - began > limits.LONGEST_PAUSE_S
+            pause_s = limits.PAUSE_S if well else min(2 * pause_s, limits.LONGEST_PAUSE_S)
+            await asyncio.sleep(pause_s)
+
+    async def _turns(self) -> None:
+        while True:
+            self.news.clear()
+            while await self._send_new():
+                pass
+            await self._look_after()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limits.LOOK_S):
+                    await self.news.wait()
+
+    async def _send_new(self) -> bool:
+        """Whether there may be more."""
+        async with self._pool.connection() as conn:
+            tries = await launches.take_unsent(conn, self.row.queues, most=limits.BATCH)
+        if tries:
+            await self._send(tries)
+        return len(tries) == limits.BATCH
+
+    async def _send(self, tries: Sequence[Launch]) -> None:
+        try:
+            async with asyncio.timeout(limits.SEND_S):
+                failures = await self._executor.launch(tries)
+        except BaseException:
+            with contextlib.suppress(*OUTAGES):  # then they are looked after when their time is over
+                await self._ledger.send_again([each.epoch for each in tries])
+            raise
+        observe(seen.launched(self.row.name, len(tries) - len(failures)))
+        await self._settle(failures)
+        if any(failure.again for failure in failures.values()):
+            raise ExecutorUnavailable(next(failure.reason for failure in failures.values() if failure.again))
+
+    async def _look_after(self) -> None:
+        async with self._pool.connection() as conn:
+            tries = await launches.take_overdue(
+                conn,
+                self.row.queues,
+                after_s=send_again_s(self.row.options),
+                most_s=LONGEST_SEND_AGAIN_S,
+                most=limits.OVERDUE,
+            )
+        if not tries:
+            return
+        async with asyncio.timeout(limits.SEND_S):
+            failures = await self._executor.reconcile(tries)
+        if again := sum(failure.again for failure in failures.values()):
+            observe(seen.sent_again(self.row.name, again))
+        await self._settle(failures)
+
+    async def _settle(self, failures: Mapping[int, LaunchFailure]) -> None:
+        """Those that are to be sent again are sent in the next turn."""
+        again = [epoch for epoch, failure in failures.items() if failure.again]
+        lost = {epoch: failure.reason for epoch, failure in failures.items() if not failure.again}
+        if again:
+            await self._ledger.send_again(again)
+            self.news.set()
+        if lost:
+            await self._ledger.lose(lost)
+            observe(seen.ended_there(self.row.name, len(lost), next(iter(lost.values()))))

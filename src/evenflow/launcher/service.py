@@ -1,0 +1,93 @@
+"""The launcher as a service. Any number may run, and all are active: what one has taken the others pass over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from evenflow.control.service import DatabaseService
+from evenflow.errors import SettingsError
+from evenflow.launcher import limits
+from evenflow.launcher import observations as seen
+from evenflow.launcher.executor import LaunchLedger, PushExecutor
+from evenflow.launcher.sending import Sending
+from evenflow.store.db.connect import Conn, open_pool
+from evenflow.store.db.notify import DISPATCH, RESUMES
+from evenflow.store.serving.executors import ExecutorRow, list_executors
+from evenflow.telemetry.observing import observe
+from evenflow.telemetry.service import Loops
+from evenflow.telemetry.vitals import Vitals
+
+Make = Callable[[ExecutorRow, LaunchLedger], PushExecutor]
+
+
+class LauncherService(DatabaseService):
+    """Knows the database, brokers and clusters; never code of users. ``make`` makes what speaks to an executor; it raises
+    :class:`SettingsError` for one that this launcher has not what it needs for.
+    """
+
+    kind = "launcher"
+    turn_s = limits.LOOK_S
+    channels = (DISPATCH, RESUMES)
+
+    def __init__(self, database_url: str, *, name: str, make: Make, vitals: Vitals | None = None) -> None:
+        super().__init__(database_url, name, vitals)
+        self._make = make
+        self._served: dict[str, Sending] = {}
+        self._refused: dict[str, str] = {}
+
+    async def _begin(self) -> Loops:
+        loops = await super()._begin()
+        self._pool = await open_pool(self._url, name=self.name, max_size=limits.CONNECTIONS)
+        self._opened.push_async_callback(self._pool.close)
+        self._ledger = LaunchLedger(self._pool)
+        return loops
+
+    async def _finish(self) -> None:
+        """What waits is sent by another launcher, or later."""
+        await super()._finish()
+        await self._close_all()
+
+    async def _leave(self) -> None:
+        await self._close_all()
+        await super()._leave()
+
+    def _heard(self, channel: str) -> None:
+        for sending in self._served.values():
+            sending.news.set()
+
+    async def _turn(self, conn: Conn) -> None:
+        """Serve the executors that there are, as they are now."""
+        rows = {row.name: row for row in await list_executors(conn) if row.is_push}
+        for name, sending in list(self._served.items()):
+            row = rows.get(name)
+            if row is None or _told(row) != _told(sending.row):
+                await self._served.pop(name).close()
+        for name, row in rows.items():
+            if name not in self._served:
+                self._serve(row)
+
+    async def _rest(self, began: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(began + limits.LOOK_S):
+                await self._ending.wait()
+
+    def _serve(self, row: ExecutorRow) -> None:
+        try:
+            self._served[row.name] = Sending(self._pool, row, self._make(row, self._ledger))
+            self._refused.pop(row.name, None)
+        except SettingsError as error:
+            if self._refused.get(row.name) != str(error):
+                self._refused[row.name] = str(error)
+                observe(seen.executor_refused(row.name, str(error)))
+
+    async def _close_all(self) -> None:
+        while self._served:
+            _, sending = self._served.popitem()
+            await sending.close()
+
+
+def _told(row: ExecutorRow) -> tuple[object, ...]:
+    """What a launcher goes by."""
+    return row.kind, row.queues, row.options

@@ -1,0 +1,74 @@
+"""Tries on their way to executors that are sent them. For launchers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from psycopg.rows import args_row
+
+from evenflow.store.db.columns import numbers, words
+from evenflow.store.db.connect import Conn
+from evenflow.store.db.notify import INBOX, wake_async
+from evenflow.store.db.sql import sql
+
+
+class Launch(NamedTuple):
+    """A try to be sent, for the ``sends``-th time."""
+
+    epoch: int
+    sends: int
+    queue: str
+    is_resume: bool
+    priority: int
+    dag_id: str
+    run_id: str
+    task_id: str
+    operator: str
+    map_index: int
+    try_number: int
+
+
+class LaunchedTry(NamedTuple):
+    """A try that waits for a worker or runs. ``worker`` has it; ``kill``: somebody wants it to end."""
+
+    epoch: int
+    queue: str
+    worker: str | None
+    kill: bool
+
+
+async def take_unsent(conn: Conn, queues: Collection[str], *, most: int) -> list[Launch]:
+    """Tries that are to be sent, by this caller and nobody else: that is written down, whatever becomes of them then."""
+    cursor = conn.cursor(row_factory=args_row(Launch))
+    return await (
+        await cursor.execute(sql("launches/take_unsent"), {"queues": list(queues), "most": most}, prepare=True)
+    ).fetchall()
+
+
+async def take_overdue(conn: Conn, queues: Collection[str], *, after_s: float, most_s: float, most: int) -> list[Launch]:
+    """Tries that were sent and that nobody has claimed for ``after_s``, doubled each time that they are sent, up to ``most_s``."""
+    cursor = conn.cursor(row_factory=args_row(Launch))
+    params = {"queues": list(queues), "after_s": after_s, "most_s": most_s, "most": most}
+    return await (await cursor.execute(sql("launches/take_overdue"), params, prepare=True)).fetchall()
+
+
+async def call_back(conn: Conn, epochs: Collection[int]) -> None:
+    """These are to be sent again, as soon as somebody looks."""
+    await conn.execute(sql("launches/call_back"), {"epochs": numbers(epochs)}, prepare=True)
+
+
+async def report_lost(conn: Conn, reasons: Mapping[int, str], *, claimed: bool) -> set[int]:
+    """Of these tries, by epoch, the ones of which a report says now that they are lost."""
+    params = {"epochs": numbers(reasons), "reasons": words(reasons.values()), "claimed": claimed}
+    told = {epoch for (epoch,) in await (await conn.execute(sql("launches/report_lost"), params, prepare=True)).fetchall()}
+    if told:
+        await wake_async(conn, [INBOX])
+    return told
+
+
+async def find_current(conn: Conn, epochs: Collection[int]) -> dict[int, LaunchedTry]:
+    """Those whose try waits for a worker or runs, by epoch."""
+    cursor = conn.cursor(row_factory=args_row(LaunchedTry))
+    rows = await (await cursor.execute(sql("launches/find_current"), {"epochs": numbers(epochs)}, prepare=True)).fetchall()
+    return {row.epoch: row for row in rows}

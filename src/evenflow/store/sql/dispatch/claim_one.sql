@@ -1,0 +1,53 @@
+-- Gives an active worker one try that it was handed (dispatch/claim gives what waits), with the same guards: a claim key seen before
+-- takes nothing more, and of two claims of one worker the second waits at its row. Who may not have it now, though nobody has claimed it, has
+-- the try sent again: the worker is not in full service, or the try is frozen. WHERE of the update: of two workers that were handed
+-- the same try the second waits for the first, and finds it claimed.
+with closed as materialized (
+    select kind, name, state from service_state where kind = 'worker' or state = 'frozen'
+), own as materialized (
+    select state from closed where kind = 'worker' and name = (select name from service where service_id = %(service_id)s)
+    union all
+    select 'frozen' from service where service_id = %(service_id)s and fence_until > now()
+), wanted as materialized (
+    select epoch,
+           case class when 0 then not exists (select from own where state = 'frozen') else not exists (select from own) end
+           and not exists (
+              select from closed f
+              where f.kind = 'system' or f.kind = 'queue' and f.name = dispatch.queue
+                 or f.kind = 'dag' and f.name = (select dag_id from dag_run where dag_run.run_key = dispatch.run_key)
+                 or f.kind = 'pool' and f.name = (select name from concurrency_limit where limit_id = dispatch.holds[1])) as may
+    from dispatch
+    where epoch = %(epoch)s and queue = any(%(queues)s::text[]) and worker_id is null
+      and not exists (select from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s)
+), worker as (
+    update service set claim_key = %(claim_key)s
+    where service_id = %(service_id)s and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
+      and claim_key is distinct from %(claim_key)s and exists (select from wanted where may) and (fence_until > now()) is not true
+    returning service_id
+), taken as (
+    update dispatch d
+    set worker_id = worker.service_id, claim_key = %(claim_key)s, claimed_at = now()
+    from worker
+    where d.epoch = %(epoch)s and d.worker_id is null
+    returning d.*
+), called_back as (
+    update dispatch d set sent_at = null
+    where d.epoch in (select epoch from wanted) and not exists (select from worker) and d.worker_id is null
+), mine as (
+    select * from taken
+    union all
+    select * from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s
+)
+select s.state, exists (select from own) as limited, array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
+       extract(epoch from d.claimed_at - d.created_at)::float8 as waited_s,
+       d.epoch, d.run_key, d.task_index, d.map_index, d.try_number, m.length, d.class, r.version_key, r.dag_id, r.run_id, r.run_type, r.params,
+       r.run_after, r.logical_date, r.data_interval_start, r.data_interval_end
+from service s
+left join mine d on true
+left join lateral (select * from dag_run where dag_run.run_key = d.run_key and d.run_key > %(newest_run)s offset 0) as r on true
+left join lateral (
+    select length from mapped_task
+    where mapped_task.run_key = d.run_key and mapped_task.task_index = d.task_index and d.map_index >= 0
+    offset 0
+) as m on true
+where s.service_id = %(service_id)s and s.kind = 'worker'

@@ -1,0 +1,6 @@
+-- Executors, or one of them: their queues and slots, and how many of these are taken.
+select e.name, e.kind, e.queues, e.options, l.capacity as slots, l.used, e.changed_at, e.changed_by
+from executor e
+join concurrency_limit l on l.run_key = 0 and l.kind = 'executor' and l.name = e.name
+where %(name)s::text is null or e.name = %(name)s
+order by e.name

@@ -1,0 +1,5 @@
+-- Of these epochs those whose try waits for a worker or runs, the worker that has it, and whether somebody wants it to end.
+select d.epoch, d.queue, s.name as worker, d.kill
+from dispatch d
+left join service s on s.service_id = d.worker_id
+where d.epoch = any(%(epochs)s::bigint[])
