@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from evenflow.core.executors import LONGEST_SEND_AGAIN_S, send_again_s
+from evenflow.core.meter import Meter
 from evenflow.errors import ExecutorUnavailable
 from evenflow.launcher import limits
 from evenflow.launcher import observations as seen
@@ -26,8 +27,8 @@ from evenflow.telemetry.observing import observe
 class Sending:
     """Runs until it is closed. ``news`` is set when there may be something to send."""
 
-    def __init__(self, pool: AsyncPool, row: ExecutorRow, executor: PushExecutor) -> None:
-        self.row, self._executor = row, executor
+    def __init__(self, pool: AsyncPool, row: ExecutorRow, executor: PushExecutor, meter: Meter) -> None:
+        self.row, self._executor, self._meter = row, executor, meter
         self._pool, self._ledger = pool, LaunchLedger(pool)
         self.news = asyncio.Event()
         self._tasks = [
@@ -51,9 +52,9 @@ class Sending:
             try:
                 await loop()
             except (ExecutorUnavailable, TimeoutError, *OUTAGES) as error:
-                observe(seen.not_taken(self.row.name, str(error) or type(error).__name__))
+                observe(seen.not_taken(self.row.name, str(error) or type(error).__name__), self._meter)
             except Exception as error:
-                observe(seen.executor_failed(self.row.name, error))
+                observe(seen.executor_failed(self.row.name, error), self._meter)
             well = clock() - began > limits.LONGEST_PAUSE_S
             pause_s = limits.PAUSE_S if well else min(2 * pause_s, limits.LONGEST_PAUSE_S)
             await asyncio.sleep(pause_s)
@@ -84,7 +85,7 @@ class Sending:
             with contextlib.suppress(*OUTAGES):  # then they are looked after when their time is over
                 await self._ledger.send_again([each.epoch for each in tries])
             raise
-        observe(seen.launched(self.row.name, len(tries) - len(failures)))
+        observe(seen.launched(self.row.name, len(tries) - len(failures)), self._meter)
         await self._settle(failures)
         if any(failure.again for failure in failures.values()):
             raise ExecutorUnavailable(next(failure.reason for failure in failures.values() if failure.again))
@@ -103,7 +104,7 @@ class Sending:
         async with asyncio.timeout(limits.SEND_S):
             failures = await self._executor.reconcile(tries)
         if again := sum(failure.again for failure in failures.values()):
-            observe(seen.sent_again(self.row.name, again))
+            observe(seen.sent_again(self.row.name, again), self._meter)
         await self._settle(failures)
 
     async def _settle(self, failures: Mapping[int, LaunchFailure]) -> None:
@@ -115,4 +116,4 @@ class Sending:
             self.news.set()
         if lost:
             await self._ledger.lose(lost)
-            observe(seen.ended_there(self.row.name, len(lost), next(iter(lost.values()))))
+            observe(seen.ended_there(self.row.name, len(lost), next(iter(lost.values()))), self._meter)

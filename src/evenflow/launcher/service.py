@@ -75,7 +75,7 @@ class LauncherService(DatabaseService):
 
     def _serve(self, row: ExecutorRow) -> None:
         try:
-            self._served[row.name] = Sending(self._pool, row, self._make(row, self._ledger))
+            self._served[row.name] = Sending(self._pool, row, self._make(row, self._ledger), self.vitals.meter)
             self._refused.pop(row.name, None)
         except SettingsError as error:
             if self._refused.get(row.name) != str(error):

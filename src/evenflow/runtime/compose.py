@@ -88,6 +88,8 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 resume_slots=settings.resume_slots,
                 template_memory=settings.template_memory,
                 queues=list(settings.queues),
+                handed=bool(settings.handed_at),
+                handed_at=settings.handed_at,
                 reuse=partial(Reuse, jobs=settings.reuse_tries, age_s=settings.reuse_age, memory=settings.reuse_memory * 2**20),
                 values=LargeValues(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
             )

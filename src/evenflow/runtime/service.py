@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import os
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -36,6 +37,8 @@ def main() -> int:
     faulthandler.enable()  # SIGABRT: says where every thread is, and ends
     kind = Kind(sys.argv[1])
     settings = ServiceSettings.from_environment(os.environ)
+    if settings.handed_at:
+        prctl.die_with_parent(signal.SIGTERM)  # nobody hands it anything any more: it finishes what it has, and ends
     configure_logging(settings.log_level, settings.log_format, secrets=settings.secrets)
     try:
         prepare_home(settings.home)

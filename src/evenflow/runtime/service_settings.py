@@ -79,6 +79,7 @@ class ServiceSettings:
     capacity: int  # of a triggerer
     trigger_queues: tuple[str, ...]  # that it serves; none: all
     celery_broker: str = ""  # of a launcher
+    handed_at: str = ""  # where a worker is handed its tries, by the process that started it; empty: it asks for them
     log_level: LevelName
     log_format: Format
     drain_timeout: float
@@ -142,6 +143,7 @@ class ServiceSettings:
             queues=tuple(value("QUEUES").split(",")),
             capacity=int(value("CAPACITY")),
             trigger_queues=tuple(filter(None, value("TRIGGER_QUEUES").split(","))),
+            handed_at=environ.get(PREFIX + "HANDED_AT", ""),
             celery_broker=environ.get(PREFIX + "CELERY_BROKER", ""),
             log_level=cast(LevelName, value("LOG_LEVEL")),
             log_format=cast(Format, value("LOG_FORMAT")),

@@ -19,6 +19,10 @@ STORAGE = 120.0  # for a value to or from object storage: 32 MiB take a minute o
 STORAGE_CALLS = 8  # at once: on a network that is slow they wait, and each has a value in memory
 STARTED_DELAY = 0.1  # "running" shows within 1 s; most short tasks end before and need no report of their start
 START_PAUSE = 60.0  # at most, until a start that the API does not take is sent again; it is awaited for 600 s
+HANDED_AT_ONCE = 1_000  # hand-overs that wait to be heard: as many as a pool may have places
+HANDED_PAUSE = (
+    2.0  # who hands over what this worker may not have waits so long: nobody else has it meanwhile for want of a place here
+)
 
 # -- values ------------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from evenflow.forking.owned_template import Reuse
 from evenflow.forking.remains import named
 from evenflow.killpoints import KillPoint, reached
 from evenflow.telemetry.observing import observe
+from evenflow.telemetry.service import Loops
 from evenflow.wire.messages import Assignment, Beat, BeatAnswer, ClaimAnswer, Report
 from evenflow.wire.versions import RESUMES_WIRE
 from evenflow.worker import limits
@@ -25,6 +26,7 @@ from evenflow.worker import observations as seen
 from evenflow.worker.attempt import Tools
 from evenflow.worker.claims import TryPolls
 from evenflow.worker.handed import Handed, HandedTries
+from evenflow.worker.handing import Handing
 from evenflow.worker.memory import MemoryWatch, kernel_counters
 from evenflow.worker.reporter import Reporter
 from evenflow.worker.tries import Tries
@@ -38,7 +40,8 @@ _REPORT_LOST = "it has ended, and the report of its end was lost"
 
 class WorkerService(ClaimingService):
     """Runs up to ``slots`` tries of ``queues`` at once, and in ``resume_slots`` more such that resume from waiting. One that is
-    ``handed`` its tries (:meth:`run_try`) asks for none, and has as many slots as are handed to it.
+    ``handed`` its tries (:meth:`run_try`) asks for none, and runs as many as it is handed; others of this host hand them over at
+    ``handed_at``.
     """
 
     kind = "worker"
@@ -53,6 +56,7 @@ class WorkerService(ClaimingService):
         resume_slots: int,
         queues: list[str],
         handed: bool = False,
+        handed_at: str = "",
         values: LargeValues,
         template_memory: int = TEMPLATE_MEMORY,
         reuse: Callable[[str], Reuse] = REUSE,
@@ -64,7 +68,7 @@ class WorkerService(ClaimingService):
             )
         super().__init__(member, template_memory=template_memory)
         self._slots, self._resume_slots, self._queues, self._values, self._reuse = slots, resume_slots, queues, values, reuse
-        self._handed = handed
+        self._handed, self._handed_at = handed, handed_at
 
     def _equip(self) -> tuple[Reporter, TryPolls | HandedTries]:
         self._memory = MemoryWatch(kernel_counters())
@@ -85,6 +89,10 @@ class WorkerService(ClaimingService):
         self._claims = ask(self._client, self._queues, self._tries, self._claim_answered)
         self._measure()
         return self._reporter, self._claims
+
+    def _work(self) -> Loops:
+        handing = {"handing": Handing(self._handed_at, self.run_try).run()} if self._handed_at else {}
+        return {**super()._work(), **handing}
 
     async def _rid(self) -> None:
         await self._over()

@@ -1,0 +1,135 @@
+"""The Celery app of workers that run tries: ``celery -A evenflow.celery_app worker -Q etl -c 16``.
+
+Its one task gets a try that a launcher has sent. A worker of Celery starts a worker of Evenflow beside it, which runs all of its
+tries; a place in Celery's pool only hands over the epoch, and waits. So Celery's concurrency counts tries, and what an author may
+rely on is the same as on any other worker.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from celery import Celery
+from celery.exceptions import Reject
+from celery.signals import worker_init, worker_shutdown
+from celery.utils.log import get_logger
+
+from evenflow.errors import SettingsError
+from evenflow.runtime.service_settings import Kind, command_of
+from evenflow.runtime.settings import Settings, load_settings
+from evenflow.wire.celery_task import TASK
+from evenflow.worker.handed import Handed
+from evenflow.worker.handing import hand
+
+AGAIN_S = 2.0  # until a worker that has died is started again
+ANEW_S = 60.0  # for which a message waits for it, until another worker of Celery is to have the message
+_LOOK_S = 0.1
+_ADDRESS = "EVENFLOW_CELERY_HANDED_AT"  # for the processes of the pool
+
+logger = get_logger(__name__)
+
+
+def make_app(settings: Settings) -> Celery:
+    """Raises :class:`SettingsError` where no broker is named."""
+    if settings.celery_broker is None:
+        raise SettingsError("No broker is named. Set EVENFLOW_CELERY_BROKER, to the URL that the launcher has, too.")
+    made = Celery("evenflow", broker=settings.celery_broker.get_secret_value())
+    made.conf.update(
+        task_ignore_result=True,
+        task_acks_late=True,  # with one message a place, none waits at a worker that is busy
+        worker_prefetch_multiplier=1,
+        broker_connection_retry_on_startup=True,
+        worker_cancel_long_running_tasks_on_connection_loss=False,  # the tries go on; their messages come again, to no effect
+    )
+    return made
+
+
+app = make_app(load_settings())
+
+
+def run(epoch: int) -> None:
+    """A try of this epoch is there. Returns when it has ended, or if it is none of this worker's."""
+    until = time.monotonic() + ANEW_S
+    while True:
+        try:
+            became = hand(os.environ[_ADDRESS], epoch)
+        except ConnectionResetError:
+            logger.warning("try %s: the worker that had it has died", epoch)
+            return
+        except OSError as error:  # it is being started again
+            if time.monotonic() > until:
+                raise Reject(f"no worker takes it: {error}", requeue=True) from error
+            time.sleep(_LOOK_S)
+        else:
+            if became is not Handed.ENDED:
+                logger.info("try %s: %s", epoch, became)
+            return
+
+
+app.task(run, name=TASK)
+
+
+class Companion:
+    """The worker of Evenflow that a worker of Celery starts, and starts again when it dies."""
+
+    def __init__(self, settings: Settings, *, name: str, slots: int, queues: list[str]) -> None:
+        settings.check_destination()
+        self._folder = Path(tempfile.mkdtemp(prefix="evenflow-"))  # which other users cannot enter
+        self.address = str(self._folder / "handed")
+        given = {"slots": slots, "queues": tuple(queues), "handed_at": self.address}
+        service = settings.for_service(name=name, **given)
+        self._environment = service.environment(Kind.WORKER, {**os.environ, **settings.connection_environment()})
+        self._ending = threading.Event()
+        self._process = self._start()
+
+    def keep(self) -> None:
+        """Returns when it is ready, and keeps it so. Raises :class:`SystemExit` when it ends before that: its log says why."""
+        while not Path(self.address).exists():
+            if (code := self._process.poll()) is not None:
+                self._clean()
+                raise SystemExit(code or 1)
+            time.sleep(_LOOK_S)
+        threading.Thread(target=self._restart, name="evenflow worker", daemon=True).start()
+
+    def end(self) -> None:
+        """It finishes what it has, for its drain timeout at most."""
+        self._ending.set()
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait()
+        self._clean()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        Path(self.address).unlink(missing_ok=True)
+        # in a session of its own: what a terminal tells Celery it hears from Celery
+        return subprocess.Popen(command_of(Kind.WORKER), env=self._environment, start_new_session=True)
+
+    def _restart(self) -> None:
+        while True:
+            code = self._process.wait()
+            if self._ending.wait(AGAIN_S):
+                return
+            logger.error("Evenflow's worker ended with %s; its tries begin anew elsewhere, and it is started again", code)
+            self._process = self._start()
+
+    def _clean(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _begin(sender: Any, **_: Any) -> None:
+    """Before the pool is there, whose processes have to know where to hand tries over."""
+    queues = list(sender.app.amqp.queues.consume_from)
+    companion = Companion(load_settings(), name=sender.hostname, slots=max(sender.concurrency, 1), queues=queues)
+    os.environ[_ADDRESS] = companion.address
+    companion.keep()
+    worker_shutdown.connect(lambda **_: companion.end(), weak=False)
+
+
+worker_init.connect(_begin, weak=False)

@@ -1,0 +1,66 @@
+"""How another process of this host hands a try to a worker: over a Unix socket, one line with the epoch, and one with what became
+of it when that is known. The try has the logs and limits of the worker; who hands it over only waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable
+
+from evenflow.errors import ApiRefused
+from evenflow.telemetry.observing import observe
+from evenflow.worker import limits
+from evenflow.worker import observations as seen
+from evenflow.worker.handed import Handed
+
+_LINE = 32  # bytes: an epoch has 19 digits at most
+
+
+def hand(path: str, epoch: int) -> Handed:
+    """Returns when the try has ended, or cannot be had. Raises :class:`OSError` when no worker listens there, or it has died."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        connection.sendall(b"%d\n" % epoch)
+        with connection.makefile("rb") as answers:
+            answer = answers.readline(_LINE)
+    if not answer.endswith(b"\n"):
+        raise ConnectionResetError(f"The worker of {path} has died.")
+    return Handed(answer.decode().strip())
+
+
+class Handing:
+    """Listens at ``path``, which only this user may reach, and has ``run_try`` run what it is handed."""
+
+    def __init__(self, path: str, run_try: Callable[[int], Awaitable[Handed]]) -> None:
+        self._path, self._run_try = path, run_try
+
+    async def run(self) -> None:
+        """For ever."""
+        listening = socket.socket(socket.AF_UNIX)
+        try:
+            listening.bind(self._path)  # its folder is closed to others
+            server = await asyncio.start_unix_server(self._serve, sock=listening, limit=_LINE, backlog=limits.HANDED_AT_ONCE)
+        except BaseException:
+            listening.close()
+            raise
+        async with server:
+            await server.serve_forever()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer), contextlib.suppress(OSError):
+            line = await reader.readline()
+            became = await self._became(int(line)) if line.strip().isdigit() else Handed.GONE
+            writer.write(f"{became}\n".encode())
+            await writer.drain()
+
+    async def _became(self, epoch: int) -> Handed:
+        try:
+            became = await self._run_try(epoch)
+        except ApiRefused as error:
+            observe(seen.handed_refused(epoch, str(error)))
+            became = Handed.LATER
+        if became is Handed.LATER:  # it is sent again at once; to this worker it is to come less often than to others
+            await asyncio.sleep(limits.HANDED_PAUSE)
+        return became
