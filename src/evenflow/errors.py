@@ -363,6 +363,14 @@ class KeyNotKnownYet(EvenflowError):
     """A token was signed with a newer key than this API process has read from the database."""
 
 
+class ExtraMissing(EvenflowError):
+    """What a setting or a DAG asks for needs a package that ``pip install evenflow`` alone does not bring."""
+
+    def __init__(self, what: str, extra: str, error: ImportError) -> None:
+        package = f"the package {error.name.partition('.')[0]}, which is not installed" if error.name else f"what is missing: {error}"
+        super().__init__(f"{what} needs {package}. Type: pip install 'evenflow[{extra}]'")
+
+
 class JavaNotFound(EvenflowError):
     """Spark needs a Java runtime and none that fits was found."""
 

@@ -136,8 +136,45 @@ def test_secrets_are_shown_neither_in_errors_nor_in_settings(monkeypatch: pytest
     assert "open-sesame" not in repr(load_settings())
 
 
+def test_a_secret_setting_may_be_in_a_file(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Docker, Kubernetes and systemd hand secrets over. The command line and the environment are read before evenflow.toml."""
+    for name, text in (("token", "a.b.c\n"), ("database_url", "postgresql://me:open-sesame@host/db\n")):
+        (tmp_path / name).write_text(text)
+        monkeypatch.setenv(f"EVENFLOW_{name.upper()}_FILE", str(tmp_path / name))
+    (project / "evenflow.toml").write_text('token = "of the file"\n')
+    settings = load_settings()
+    assert settings.own_database_url == "postgresql://me:open-sesame@host/db"
+    assert settings.token is not None
+    assert settings.token.get_secret_value() == "a.b.c"
+    assert settings.for_service(name="s").token == "a.b.c"
+    assert "open-sesame" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("content", "environment", "said"),
+    [
+        (None, {}, r"^EVENFLOW_TOKEN_FILE: \S+ cannot be read: No such file or directory\.$"),
+        (b" \n", {}, r"^EVENFLOW_TOKEN_FILE: \S+ is empty\.$"),
+        (b"\xff\xfe", {}, r"cannot be read: it is no text\.$"),
+        (b"x" * 70_000, {}, r"has more than 64 KiB\. Name the file with the secret alone\.$"),
+        (b"a.b.c", {"EVENFLOW_TOKEN": "d.e.f"}, r"^EVENFLOW_TOKEN and EVENFLOW_TOKEN_FILE are both set\. Unset one of them\.$"),
+        (b"two\nlines", {}, r"^EVENFLOW_TOKEN_FILE: it is one line, .* has a line break or a tab in it\.$"),
+    ],
+)
+def test_a_file_of_a_secret_that_is_not_right_is_named(
+    content: bytes | None, environment: dict[str, str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if content is not None:
+        (tmp_path / "token").write_bytes(content)
+    for name, value in {"EVENFLOW_TOKEN_FILE": str(tmp_path / "token"), **environment}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=said):
+        load_settings()
+
+
 def test_a_misspelt_variable_is_found() -> None:
     environ = {"EVENFLOW_WORKRES": "2", "EVENFLOW_CONN_X": "", "EVENFLOW_SLOTS": "1", "EVENFLOW_DEBUG": "1", "PATH": ""}
+    environ |= {"EVENFLOW_TOKEN_FILE": "/t"}
     assert unknown_variables(environ) == ["EVENFLOW_WORKRES is no setting. Did you mean EVENFLOW_WORKERS?"]
 
 

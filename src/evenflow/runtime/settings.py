@@ -1,5 +1,6 @@
 """Settings of infrastructure: where things are and how many. From the command line, the environment (``EVENFLOW_*``) and
-``evenflow.toml`` in the project's directory, the first that names one winning. Settings that decide live in the database.
+``evenflow.toml`` in the project's directory, the first that names one winning. Settings that decide live in the database. A secret
+one may be in a file, which the environment names: ``EVENFLOW_TOKEN_FILE``.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime import trust
 from evenflow.runtime.bundle_settings import NAME, BundleSettings
+from evenflow.runtime.secret_files import SUFFIX, SecretFiles, secret_fields
 from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.secrets.connections import env_name
@@ -231,7 +233,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, _ConfigFile(settings_cls, toml_file=config_file())
+        return init_settings, env_settings, SecretFiles(settings_cls), _ConfigFile(settings_cls, toml_file=config_file())
 
     @property
     def operator_token_file(self) -> Path:
@@ -352,7 +354,8 @@ def load_settings(**given: Any) -> Settings:
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     """What looks like a setting in ``environ`` and is none, each with what was probably meant."""
-    known = {PREFIX + name.upper() for name in Settings.model_fields} | set(_NOT_SETTINGS)
+    in_files = {PREFIX + name.upper() + SUFFIX for name in secret_fields(Settings)}
+    known = {PREFIX + name.upper() for name in Settings.model_fields} | in_files | set(_NOT_SETTINGS)
     unknown = [name for name in sorted(environ) if name.startswith(PREFIX) and name not in known and not name.startswith(_VALUES)]
     return [f"{name} is no setting.{_did_you_mean(name, known)}" for name in unknown]
 
@@ -414,6 +417,8 @@ def _explain(problem: Any, given: Mapping[str, Any]) -> str:
         where = f"--{name.replace('_', '-')}"
     elif variable in os.environ:
         where = variable
+    elif variable + SUFFIX in os.environ:
+        where = variable + SUFFIX
     else:
         where = f"{config_file()}: {name}"
     message = problem["msg"].removeprefix("Value error, ")
