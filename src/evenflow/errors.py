@@ -367,8 +367,10 @@ class ExtraMissing(EvenflowError):
     """What a setting or a DAG asks for needs a package that ``pip install evenflow`` alone does not bring."""
 
     def __init__(self, what: str, extra: str, error: ImportError) -> None:
-        package = f"the package {error.name.partition('.')[0]}, which is not installed" if error.name else f"what is missing: {error}"
-        super().__init__(f"{what} needs {package}. Type: pip install 'evenflow[{extra}]'")
+        missing = (
+            f"the package {error.name.partition('.')[0]}, which is not installed" if error.name else f"more packages ({error})"
+        )
+        super().__init__(f"{what} needs {missing}. Type: pip install 'evenflow[{extra}]'")
 
 
 class JavaNotFound(EvenflowError):

@@ -249,14 +249,19 @@ def test_below_a_closed_directory_the_files_go_elsewhere_and_no_permission_is_wi
 @pytest.mark.system
 @as_root
 def test_programs_that_its_account_cannot_reach_are_copied_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the libraries that the wheel has beside its package: ``initdb`` does not start without."""
     closed = home / "venv"
-    shutil.copytree(programs.wheel_programs().parent, closed / "pginstall18", ignore=shutil.ignore_patterns("include"))
+    installed = programs.wheel_programs().parent
+    package = closed / installed.parent.name
+    shutil.copytree(installed, package / installed.name, ignore=shutil.ignore_patterns("include"))
+    shutil.copytree(installed.parent.with_name(f"{package.name}.libs"), closed / f"{package.name}.libs")
     closed.chmod(0o700)
-    monkeypatch.setattr(programs, "wheel_programs", lambda: closed / "pginstall18" / "bin")
+    monkeypatch.setattr(programs, "wheel_programs", lambda: package / installed.name / "bin")
     someone = account._system_account()
     found = find_programs(someone, system_dir=home / "system")
     assert found.directory.is_relative_to(home / "system")
-    assert "PostgreSQL" in found.run("postgres", "--version", failure="cannot run")
+    for program in ("postgres", "initdb"):
+        assert "PostgreSQL" in found.run(program, "--version", failure="cannot run")
     shutil.rmtree(closed)
     monkeypatch.setattr(programs, "_copy", None)
     monkeypatch.setattr(programs, "wheel_programs", lambda: found.directory)

@@ -156,7 +156,7 @@ def test_a_secret_setting_may_be_in_a_file(tmp_path: Path, project: Path, monkey
         (None, {}, r"^EVENFLOW_TOKEN_FILE: \S+ cannot be read: No such file or directory\.$"),
         (b" \n", {}, r"^EVENFLOW_TOKEN_FILE: \S+ is empty\.$"),
         (b"\xff\xfe", {}, r"cannot be read: it is no text\.$"),
-        (b"x" * 70_000, {}, r"has more than 64 KiB\. Name the file with the secret alone\.$"),
+        (b"x" * 70_000, {}, r"has more than 64 KiB: name the file of a secret\.$"),
         (b"a.b.c", {"EVENFLOW_TOKEN": "d.e.f"}, r"^EVENFLOW_TOKEN and EVENFLOW_TOKEN_FILE are both set\. Unset one of them\.$"),
         (b"two\nlines", {}, r"^EVENFLOW_TOKEN_FILE: it is one line, .* has a line break or a tab in it\.$"),
     ],

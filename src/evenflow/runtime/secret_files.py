@@ -49,7 +49,7 @@ def _read(variable: str, path: str) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is no text"
         raise SettingsError(f"{variable}{SUFFIX}: {path} cannot be read: {reason}.") from None
     if len(text) > LONGEST:
-        raise SettingsError(f"{variable}{SUFFIX}: {path} has more than {LONGEST // 2**10} KiB. Name the file with the secret alone.")
+        raise SettingsError(f"{variable}{SUFFIX}: {path} has more than {LONGEST // 2**10} KiB: name the file of a secret.")
     if not text.strip():
         raise SettingsError(f"{variable}{SUFFIX}: {path} is empty.")
     return text.strip()

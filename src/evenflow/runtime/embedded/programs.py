@@ -64,10 +64,10 @@ def find_programs(account: Account, system_dir: Path = SYSTEM_DIR) -> Programs:
     program = installed / "bin" / "postgres"
     if account.is_ours or (reachable_by_others(program.parent) and program.stat().st_mode & stat.S_IXOTH):
         return Programs(installed / "bin", account)
-    copy = system_dir / f"postgresql-{MAJOR}-{version(_DISTRIBUTION)}"
+    copy = system_dir / f"{_DISTRIBUTION}-{version(_DISTRIBUTION)}-{MAJOR}"
     if not copy.exists():
         _copy(installed, copy)
-    return Programs(copy / "bin", account)
+    return Programs(copy / installed.parent.name / installed.name / "bin", account)
 
 
 def wheel_programs() -> Path:
@@ -83,10 +83,15 @@ def wheel_programs() -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
+    """As in the wheel: programs look for its libraries in a folder beside its package (``$ORIGIN/../../../NAME.libs``)."""
     target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
+    package = source.parent
     for part in ("bin", "lib", "share"):
-        shutil.copytree(source / part, unfinished / part)
+        shutil.copytree(source / part, unfinished / package.name / source.name / part)
+    libraries = package.with_name(f"{package.name}.libs")
+    if libraries.is_dir():
+        shutil.copytree(libraries, unfinished / libraries.name)
     for directory, _, names in os.walk(unfinished):
         Path(directory).chmod(0o755)
         for name in names:
