@@ -48,6 +48,7 @@ from evenflow.sdk.operators.other_runs import ExternalTaskSensor, TriggerDagRunO
 from evenflow.sdk.operators.remote_sensors import HttpSensor, SqlSensor
 from evenflow.sdk.operators.roles import setup, teardown
 from evenflow.sdk.operators.sensors import BaseSensorOperator, PokeReturnValue, PythonSensor
+from evenflow.sdk.operators.spark_submit import SparkSubmit
 from evenflow.sdk.operators.system_sensors import BashSensor, FileSensor
 from evenflow.sdk.operators.time_sensors import DateTimeSensor, DayOfWeekSensor, TimeDeltaSensor, TimeSensor
 from evenflow.sdk.params import Param
@@ -140,6 +141,7 @@ __all__ = [
     "SensorTimeout",
     "ShortCircuitOperator",
     "SkipMixin",
+    "SparkSubmit",
     "SqlSensor",
     "State",
     "SyncCallback",

@@ -385,6 +385,18 @@ class SparkUnavailable(EvenflowError):
     """The Spark master or Spark Connect server of a connection does not answer, or a session cannot be had in this process."""
 
 
+class SparkFailed(EvenflowError):
+    """A Spark application or query failed. The reason comes first: the class of the innermost cause, its text, and the executor."""
+
+
+class SparkFailedForGood(SparkFailed, TaskFailedForGood):
+    """It would fail in the same way however often it is tried: an analysis error, another version of Python on the executors."""
+
+
+class SparkEndUnknown(SparkFailed):
+    """A Spark application is over, and nothing proves that it succeeded."""
+
+
 class ConnectionNotFound(EvenflowError):
     """A connection that a task names is not defined."""
 

@@ -16,7 +16,7 @@ from tests.house.project import name_of, project_files
 
 TEXTS = [path for path in project_files() if path.suffix == ".md"]
 PYTHON = [
-    pytest.param(example, id=str(example), marks=pytest.mark.spark if "task.spark" in example.text else ())
+    pytest.param(example, id=str(example), marks=pytest.mark.spark if re.search("task.spark|SparkSubmit", example.text) else ())
     for page in TEXTS
     for example in examples(page, "python")
 ]

@@ -36,8 +36,8 @@ def standalone_cluster(directory: Path) -> Iterator[str]:
 
 
 @contextmanager
-def cluster_with_rest(directory: Path) -> Iterator[Cluster]:
-    """A master that takes drivers, too, with one worker of one core."""
+def cluster_with_rest(directory: Path, cores: int = 1) -> Iterator[Cluster]:
+    """A master that takes drivers, too, with one worker of so many cores, each with 1 GiB."""
     listen = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     settings = directory / "master.conf"
     settings.write_text("spark.master.rest.enabled true\nspark.master.rest.port 0\n")
@@ -46,7 +46,7 @@ def cluster_with_rest(directory: Path) -> Iterator[Cluster]:
         uri = _seen(log, r"Starting Spark master at (spark://\S+)")
         rest = _seen(log, r"Started REST server for submitting applications on \S+ with port (\d+)")
         web = _seen(log, r"MasterWebUI\S* .*started at (http://\S+)")
-        resources = ["--cores", "1", "--memory", "1g", "--work-dir", str(directory / "work")]
+        resources = ["--cores", str(cores), "--memory", f"{cores}g", "--work-dir", str(directory / "work")]
         worker = ["spark-class", "org.apache.spark.deploy.worker.Worker", *listen, *resources, uri]
         with _running(directory / "worker.log", worker) as worker_log:
             _seen(worker_log, r"(Successfully registered with master)")

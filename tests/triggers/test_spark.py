@@ -64,11 +64,34 @@ def apps(active: str | None = None, completed: str | None = None) -> tuple[int, 
 async def test_an_application_by_its_master(server: Server) -> None:
     trigger = SparkApplicationTrigger(application_id="app-1", master_url=server.url, poll_interval=0.1)
     server.replies = [apps("WAITING"), apps("RUNNING"), apps(None, "FINISHED")]
-    assert await event_of(trigger) == {"status": "success", "state": "FINISHED"}
+    event = await event_of(trigger)
+    assert event.pop("message").endswith("use SparkSubmit, or say accept_unknown=True.")
+    assert event == {"status": "ended", "state": "FINISHED", "exit_code": None}, "a driver that failed is FINISHED, too"
     server.replies = [apps(None, "KILLED")]
     assert (await event_of(trigger))["message"] == "The Spark application app-1 ended as KILLED."
     server.replies = [apps()]
     assert "is not known to the master any more" in (await event_of(trigger))["message"]
+
+
+@pytest.mark.parametrize(("written", "status"), [("0", "success"), ("1", "failed"), ("137", "failed"), (None, "failed")])
+async def test_the_exit_code_of_its_driver_decides(server: Server, tmp_path: Path, written: str | None, status: str) -> None:
+    """R-SP6: not what the master calls it. A driver that has written none was killed."""
+    file = tmp_path / "exit"
+    server.replies = [apps("RUNNING"), apps(None, "FINISHED")]
+    trigger = SparkApplicationTrigger(application_id="app-1", master_url=server.url, exit_file=file, poll_interval=0.1)
+    assert await trigger.look() is None
+    if written is not None:
+        file.write_text(written)
+    event = await event_of(trigger)
+    assert (event["status"], event["exit_code"]) == (status, None if written is None else int(written))
+
+
+async def test_no_evidence_is_a_success_where_the_author_says_so(server: Server) -> None:
+    server.replies = [apps(None, "FINISHED")]
+    trigger = SparkApplicationTrigger(application_id="app-1", master_url=server.url, accept_unknown=True, poll_interval=0.1)
+    assert (await event_of(trigger))["status"] == "success"
+    server.replies = [apps(None, "FAILED")]
+    assert (await event_of(trigger))["status"] == "failed"
 
 
 async def test_an_application_by_its_ui(server: Server) -> None:
@@ -76,7 +99,8 @@ async def test_an_application_by_its_ui(server: Server) -> None:
     trigger = SparkApplicationTrigger(application_id="local-1", ui_url=server.url, poll_interval=0.1)
     lives = (200, {"id": "local-1", "attempts": [{"completed": False}]})
     server.replies = [lives, (404, b""), lives, (200, {"attempts": [{"completed": True}]})]
-    assert await event_of(trigger) == {"status": "ended", "state": None}
+    event = await event_of(trigger)
+    assert (event["status"], event["state"]) == ("ended", None)
     assert len(server.asked) >= 6, "once not seen is not gone"
     assert server.asked[0].path == "/api/v1/applications/local-1"
 
@@ -126,7 +150,7 @@ async def test_a_real_cluster(tmp_path: Path) -> None:
             assert await by_ui.look() is None
             waiting = asyncio.gather(ended(by_master), ended(by_ui))
             print("go on", file=app.stdin, flush=True)
-            assert await waiting == [{"status": "success", "state": "FINISHED"}, {"status": "ended", "state": None}]
+            assert [(event["status"], event["state"]) for event in await waiting] == [("ended", "FINISHED"), ("ended", None)]
             assert app.stdout.readline() == "10\n"
 
 

@@ -70,7 +70,7 @@ _SHARED = {
         "SimpleHttpOperator",
         "SnowflakeOperator",
     ),
-    _COMMAND: ("DockerOperator", "KubernetesPodOperator", "SparkSubmitOperator"),
+    _COMMAND: ("DockerOperator", "KubernetesPodOperator"),
     _MAIL: ("SlackAPIPostOperator", "SlackNotifier", "SlackWebhookHook", "SlackWebhookOperator", "SmtpNotifier"),
 }
 
@@ -97,6 +97,7 @@ CURES = {
     "ResumableJobMixin": "Keep the job's id with ti.once(...), and wait for it with self.defer(...).",
     "RetryDecision": "Say retry_policy=ExceptionRetryPolicy(rules=[RetryRule(...)]).",
     "RetryPolicy": "Say retry_policy=ExceptionRetryPolicy(rules=[RetryRule(...)]).",
+    "SparkSubmitOperator": "It is SparkSubmit, with args, main_class and env for application_args, java_class and env_vars.",
     "StartTriggerArgs": "Call self.defer(...) in execute(): a worker needs milliseconds for it.",
     "SubDagOperator": "Use a TaskGroup.",
     "TaskFailedEvent": "Yield TriggerEvent, and raise in the method that goes on.",

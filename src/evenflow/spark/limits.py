@@ -20,3 +20,16 @@ LISTENS = 10.0  # a master or server that takes longer to accept a TCP connectio
 
 PROGRESS_POLL = 0.5  # a person sees no difference below; one poll costs the driver 1 ms a stage
 PROGRESS_STAGES = 20  # told at once: a screenful, and well under the 8 KiB that the API takes
+
+# -- an application that is submitted ----------------------------------------------------------------------------------
+
+LOST_AFTER = 25.0  # without a beat: a driver that cannot write it for 15 s has killed its application by then
+BEGINS = 120.0  # a driver of this host, or one of which no master knows: a Python and a look at a folder, on a loaded machine
+RUN_EVERY = 2.0  # between two looks at a folder: some reads of small files
+MASTER_EVERY = 10.0  # and at the master, while no driver has come
+MASTER_ANSWERS = 30.0  # one request: it answers in milliseconds
+MASTER_SILENT = 600.0  # so long no master may answer while no driver has come: a restart takes minutes
+ENDS_WITHIN = 25.0  # on_kill: below the 30 s that a worker gives it
+KEPT_FOR = 30 * 86_400.0  # the seals of a task instance: nobody asks for them once its run is over
+MOST_REASON = 600  # characters of a reason: a list of runs shows the first hundred
+MOST_OUTPUT_SHOWN = 64 * 1024  # bytes of a driver's output in the log of the task: what is before is in its file

@@ -15,9 +15,14 @@ def submit_arguments(conf: Mapping[str, str], folder: Path, earlier: str | None 
     installation's own ``spark-defaults.conf`` says. ``earlier`` are the arguments of the environment.
     """
     file = folder / "evenflow.conf"
+    write_properties(file, conf)
+    return f"--properties-file {shlex.quote(str(file))} --load-spark-defaults {earlier or 'pyspark-shell'}"
+
+
+def write_properties(file: Path, conf: Mapping[str, str]) -> None:
+    """A new file that only this user can read."""
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as out:
         out.writelines(f"{_escaped(key)}={_escaped(_text(value))}\n" for key, value in conf.items())
-    return f"--properties-file {shlex.quote(str(file))} --load-spark-defaults {earlier or 'pyspark-shell'}"
 
 
 def _text(value: object) -> str:

@@ -24,8 +24,9 @@ from evenflow.spark.limits import DRIVER_MEMORY, SHUFFLE_PARTITIONS
 CONNECT_PORT = 15002
 MASTER_PORT = 7077
 
-LOCAL_EXTRAS = frozenset({"cores", "driver_memory", "log_level", "ui"})
-CLUSTER_EXTRAS = frozenset({"driver_memory", "log_level", "python", "ui"})
+SUBMIT_EXTRAS = frozenset({"deploy_mode", "evidence", "rest", "spark_home"})  # of SparkSubmit alone
+LOCAL_EXTRAS = frozenset({"cores", "driver_memory", "log_level", "ui"}) | SUBMIT_EXTRAS - {"rest"}
+CLUSTER_EXTRAS = frozenset({"driver_memory", "log_level", "python", "ui"}) | SUBMIT_EXTRAS
 
 _QUIET = {
     "spark.ui.showConsoleProgress": "false",  # a progress bar drawn with carriage returns has no place in a log
@@ -89,7 +90,7 @@ def _cluster(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
     host, port = _host(conn), conn.port or MASTER_PORT
     return SparkTarget(
         url=f"spark://{_bracketed(host)}:{port}",
-        conf={**(_ON_LOOPBACK if _is_loopback(host) else {}), **_driver(conn.extra), **conf},
+        conf={**(_ON_LOOPBACK if is_loopback(host) else {}), **_driver(conn.extra), **conf},
         environ={"PYSPARK_PYTHON": conn.extra["python"]} if "python" in conn.extra else {},
         address=(host, port),
     )
@@ -141,7 +142,8 @@ def _bracketed(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only this host reaches it."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

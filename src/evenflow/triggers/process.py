@@ -56,7 +56,7 @@ class ProcessTrigger(PollingTrigger):
     async def look(self) -> Event | None:
         if self.exit_file is not None:
             path = Path(self.exit_file)
-            code = await at_file(lambda: _exit_code(path))
+            code = await at_file(lambda: exit_code_in(path))
             if code is not None:
                 return _ended(code)
         if self.pid is None or self._is_there(self.pid):
@@ -107,7 +107,8 @@ def recording_exit(command: Sequence[str], exit_file: str | os.PathLike[str]) ->
     return ["sh", "-c", f"{shlex.join(command)}; echo $? > {file}.part && mv {file}.part {file}"]
 
 
-def _exit_code(path: Path) -> int | None:
+def exit_code_in(path: Path) -> int | None:
+    """As :func:`recording_exit` writes it. None: not yet. Raises :class:`LookRefused`."""
     try:
         text = path.read_text(encoding="ascii", errors="replace")[: limits.MOST_SHOWN].strip()
     except FileNotFoundError:

@@ -3,13 +3,16 @@ itself.
 
 A driver that runs in a standalone cluster (``--deploy-mode cluster``) is known to the master, which says how it ended:
 :class:`SparkDriverTrigger`. An application whose driver runs elsewhere is known by its id: to the master while it lives and
-afterwards, to its own UI only while it lives: :class:`SparkApplicationTrigger`. A Spark Connect server is one application as
-long as it runs, whatever its clients do.
+afterwards, to its own UI only while it lives: :class:`SparkApplicationTrigger`. Neither knows how it ended: to the master each
+application that disconnects is FINISHED, also when its driver failed or was killed. So a success needs the driver's exit code. A
+Spark Connect server is one application as long as it runs, whatever its clients do.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -17,8 +20,11 @@ from evenflow.errors import BadArgument, LookRefused, LookUnanswered
 from evenflow.sdk.triggers import TriggerEvent
 from evenflow.triggers import limits, web
 from evenflow.triggers.polling import FAILED, SUCCESS, Event, PollingTrigger
+from evenflow.triggers.process import exit_code_in
+from evenflow.triggers.threads import at_file
 
 LIVING = frozenset({"SUBMITTED", "RUNNING", "RELAUNCHING", "WAITING", "UNKNOWN"})
+FINISHED = "FINISHED"  # of a driver: with exit code 0; of an application: somehow
 REST_VERSION = "v1"
 
 
@@ -68,11 +74,14 @@ class SparkDriverTrigger(PollingTrigger):
 class SparkApplicationTrigger(PollingTrigger):
     """Fires when the application ``application_id`` (``app-2026...``, ``local-17...``) has ended.
 
-    ``master_url`` is the web UI of a standalone master (``http://master:8080``), which says how it ended. ``ui_url`` is the
-    driver's UI (``http://driver:4040``), which is gone with the application, or a history server, which says that it is over
-    and not how. Give one, or both: then the master is asked once the UI is gone.
+    ``master_url`` is the web UI of a standalone master (``http://master:8080``), ``ui_url`` the driver's UI
+    (``http://driver:4040``), which is gone with the application, or a history server. Give one, or both: then the master is asked
+    once the UI is gone. They say that it is over. How it ended says ``exit_file``, where the driver's command writes its exit code
+    (:func:`evenflow.triggers.process.recording_exit`).
 
-    The event: ``{"status": "success", "failed" or "ended", "state": ...}``; ``ended`` when it is over and nobody says how.
+    The event: ``{"status": "success", "failed" or "ended", "state": ..., "exit_code": ...}``. ``success`` is the exit code 0;
+    ``failed`` any other, a driver that wrote none, and an application that the master calls FAILED or KILLED; ``ended`` when there
+    is no ``exit_file`` and so no evidence: a failure, with ``accept_unknown=True`` a success.
     """
 
     def __init__(
@@ -81,6 +90,8 @@ class SparkApplicationTrigger(PollingTrigger):
         application_id: str,
         master_url: str | None = None,
         ui_url: str | None = None,
+        exit_file: str | os.PathLike[str] | None = None,
+        accept_unknown: bool = False,
         poll_interval: float = limits.SPARK_EVERY,
         patience: float = limits.PATIENCE,
     ) -> None:
@@ -90,6 +101,8 @@ class SparkApplicationTrigger(PollingTrigger):
         self.application_id = application_id
         self.master_url = None if master_url is None else checked_url("master_url", master_url)
         self.ui_url = None if ui_url is None else checked_url("ui_url", ui_url)
+        self.exit_file = None if exit_file is None else os.fspath(exit_file)
+        self.accept_unknown = accept_unknown
         self._gone = 0  # looks in a row
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -98,13 +111,48 @@ class SparkApplicationTrigger(PollingTrigger):
                 yield event
 
     async def look(self) -> Event | None:
+        """The exit code comes last: an application ends before its driver does."""
+        if self.exit_file is not None:
+            path = Path(self.exit_file)
+            code = await at_file(lambda: exit_code_in(path))
+            if code is not None:
+                return self._by_exit_code(code)
         if self.ui_url is not None and await self._lives_by_ui(self.ui_url):
             self._gone = 0
             return None
+        state = None
         if self.master_url is not None:
-            return await self._ended_by_master(self.master_url)
-        self._gone += 1  # a busy driver misses a look
-        return {"status": "ended", "state": None} if self._gone >= limits.GONE_LOOKS else None
+            state = await self._state_at_master(self.master_url)
+            if state in LIVING:
+                self._gone = 0
+                return None
+            if state != FINISHED:
+                return _ended({"state": state}, str(state), self._what, "")
+        self._gone += 1  # a busy driver misses a look, and its exit code shows a moment after its application's end
+        if self._gone < limits.GONE_LOOKS and not (state == FINISHED and self.exit_file is None):
+            return None
+        return self._without_exit_code(state)
+
+    @property
+    def _what(self) -> str:
+        return f"The Spark application {self.application_id}"
+
+    def _by_exit_code(self, code: int) -> Event:
+        event: Event = {"status": SUCCESS if code == 0 else FAILED, "state": None, "exit_code": code}
+        return event if code == 0 else {**event, "message": f"{self._what} failed: its driver ended with exit code {code}."}
+
+    def _without_exit_code(self, state: str | None) -> Event:
+        event: Event = {"state": state, "exit_code": None}
+        if self.exit_file is not None:
+            message = f"{self._what} is over, and its driver has not written {self.exit_file}: it was killed."
+            return {"status": FAILED, **event, "message": message}
+        if self.accept_unknown:
+            return {"status": SUCCESS, **event}
+        message = (
+            f"{self._what} is over, and nobody knows whether it succeeded: a master calls whatever disconnects FINISHED. Give "
+            "exit_file= (evenflow.triggers.process.recording_exit), use SparkSubmit, or say accept_unknown=True."
+        )
+        return {"status": "ended", **event, "message": message}
 
     async def _lives_by_ui(self, url: str) -> bool:
         who = f"The Spark UI at {web.host_of(url)}"
@@ -119,7 +167,7 @@ class SparkApplicationTrigger(PollingTrigger):
         attempts = told.get("attempts", []) if isinstance(told, dict) else []
         return not attempts or not attempts[0].get("completed")
 
-    async def _ended_by_master(self, url: str) -> Event | None:
+    async def _state_at_master(self, url: str) -> str:
         who = f"The Spark master at {web.host_of(url)}"
         answer = await web.fetch(web.WebRequest(url=web.join(url, "json/"), who=who))
         told = answer.json()
@@ -128,8 +176,7 @@ class SparkApplicationTrigger(PollingTrigger):
                 f"{who} is no web UI of a standalone master (status {answer.status_code}). It is at http://MASTER:8080 by default."
             )
         apps: list[dict[str, Any]] = [*told["activeapps"], *told.get("completedapps", [])]
-        state = next((str(app.get("state")) for app in apps if app.get("id") == self.application_id), "NOT_FOUND")
-        return None if state in LIVING else _ended({"state": state}, state, f"The Spark application {self.application_id}", "")
+        return next((str(app.get("state")) for app in apps if app.get("id") == self.application_id), "NOT_FOUND")
 
 
 def checked_url(name: str, url: str) -> str:
@@ -141,7 +188,7 @@ def checked_url(name: str, url: str) -> str:
 
 
 def _ended(event: Event, state: str, what: str, said: str) -> Event:
-    if state == "FINISHED":
+    if state == FINISHED:
         return {"status": SUCCESS, **event}
     how = (
         "is not known to the master any more, which may say nothing of how it ended"

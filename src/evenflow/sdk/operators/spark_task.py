@@ -44,7 +44,7 @@ class SparkOperator(PythonOperator):
         for key, value in self.conf.items():
             mask_secret(value, key)
         with session_for(
-            _connection(self.conn_id),
+            connection_of(self.conn_id),
             app_name=self.app_name or f"{instance.dag_id}.{instance.task_id}",
             conf=dict(self.conf),
             progress=instance.report_progress,
@@ -52,7 +52,8 @@ class SparkOperator(PythonOperator):
             return self.call(context, spark=spark)
 
 
-def _connection(conn_id: str) -> Connection:
+def connection_of(conn_id: str) -> Connection:
+    """A local Spark where the default one is not defined."""
     try:
         return get_connection(conn_id)
     except ConnectionNotFound:

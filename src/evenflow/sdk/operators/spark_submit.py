@@ -1,0 +1,149 @@
+"""``SparkSubmit``: an application whose driver is a process of its own, waited for without one."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Unpack
+
+from evenflow.errors import BadArgument, SparkFailedForGood
+from evenflow.sdk.context import Context
+from evenflow.sdk.dag import DAG
+from evenflow.sdk.operator import BaseOperator
+from evenflow.sdk.operators.spark_task import DEFAULT_CONNECTION, connection_of
+from evenflow.sdk.options import TaskOptions
+from evenflow.sdk.references import Reference
+from evenflow.sdk.secrets.masking import mask_secret
+from evenflow.sdk.taskgroup import TaskGroup
+
+
+class SparkSubmit(BaseOperator):
+    """Submits a Spark application, a Python file or a jar, and is deferred until it is over. The connection says where it runs.
+
+    It succeeds when there is evidence of that: the driver's exit code 0, and nothing that its wrapper says against it. A driver
+    that dies without a word is a failure, unless ``accept_unknown``. The result is a dict with ``application_id``, ``exit_code``
+    and ``peak_memory_bytes``. A try has one driver at most, and none begins before that of the try before is proven to be dead.
+    """
+
+    operator_name = "spark_submit"
+    template_fields: ClassVar[Sequence[str]] = (
+        "application",
+        "main_class",
+        "args",
+        "py_files",
+        "jars",
+        "files",
+        "archives",
+        "conf",
+        "env",
+        "app_name",
+    )
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        application: str,
+        main_class: str | None = None,
+        args: Sequence[Any] = (),
+        py_files: Sequence[str] = (),
+        jars: Sequence[str] = (),
+        files: Sequence[str] = (),
+        archives: Sequence[str] = (),
+        conf: Mapping[str, Any] | None = None,
+        env: Mapping[str, str] | None = None,
+        conn_id: str = DEFAULT_CONNECTION,
+        app_name: str | None = None,
+        accept_unknown: bool = False,
+        dag: DAG | None = None,
+        task_group: TaskGroup | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> None:
+        super().__init__(task_id=task_id, dag=dag, task_group=task_group, **options)
+        if not isinstance(application, (str, Reference)) or not application:
+            raise BadArgument(f"Task {task_id!r}: application must be the path of a .py or .jar file, not {application!r:.80}.")
+        for name, value in (("args", args), ("py_files", py_files), ("jars", jars), ("files", files), ("archives", archives)):
+            if isinstance(value, str):
+                raise BadArgument(f"Task {task_id!r}: {name} must be a list, not {value!r:.80}. Write {name}=[{value!r:.80}].")
+        self.application, self.main_class, self.args = application, main_class, args
+        self.py_files, self.jars, self.files, self.archives = py_files, jars, files, archives
+        self.conf, self.env = {} if conf is None else conf, {} if env is None else env
+        self.conn_id, self.app_name, self.accept_unknown = conn_id, app_name, accept_unknown
+        self._started: dict[str, Any] | None = None  # in this process
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        # By name, because the SDK must not depend on what only some tasks need.
+        runs, submission = map(importlib.import_module, ("evenflow.spark.runs", "evenflow.spark.submission"))
+        ti = context["ti"]
+        for name, value in (*self.conf.items(), *self.env.items()):
+            mask_secret(value, name)
+        place = submission.place_of(connection_of(self.conn_id), _texts(self.conf), installation=ti.api_url or "dag.test")
+        for value in importlib.import_module("evenflow.spark.output").secret_values(place.conf):
+            mask_secret(value)
+        key = context.once_key(f"spark try {ti.try_number}")
+        instance = runs.folder_of_instance(place.base, ti.dag_id, ti.run_id, ti.task_id, ti.map_index)
+        folder = runs.folder_of_try(instance, key)
+        self._end_earlier(context, runs, folder)
+        name = self.app_name or f"{ti.dag_id}.{ti.task_id}"
+        app = submission.Application(
+            application=self.application,
+            name=name,
+            main_class=self.main_class,
+            arguments=[str(argument) for argument in self.args],
+            py_files=self.py_files,
+            jars=self.jars,
+            files=self.files,
+            archives=self.archives,
+            conf=_texts(self.conf),
+            env=_texts(self.env),
+        )
+        submission.prepare(folder, place, app, key, self.dag.folder)
+        self._started = {"folder": str(folder), "rest": place.rest, "submission_id": None}
+        self._started["submission_id"] = submission.start_once(folder, place, app)
+        where = self._started["submission_id"] or "a process of this host"
+        print(f"The driver of {name} is {where}; it is told of in {folder}.", flush=True)
+        trigger = importlib.import_module("evenflow.spark.waiting").SparkRunEnds(**self._started)
+        kept = {"folder": str(folder), "remote": place.kind in submission.REMOTE}
+        self.defer(trigger=trigger, method_name="finish", kwargs=kept)
+
+    def finish(self, context: Context, event: dict[str, Any], folder: str, remote: bool) -> dict[str, Any]:
+        from pathlib import Path
+
+        evidence, output = map(importlib.import_module, ("evenflow.spark.evidence", "evenflow.spark.output"))
+        output.show(Path(folder))
+        importlib.import_module("evenflow.spark.runs").tidy(Path(folder))
+        outcome: dict[str, Any] = evidence.outcome_of(event, remote=remote, accept_unknown=self.accept_unknown)
+        return outcome
+
+    def again(self, context: Context, event: dict[str, Any], folder: str) -> dict[str, Any]:
+        """After an earlier try has ended."""
+        return self.execute(context)
+
+    def on_kill(self) -> None:
+        """While it is deferred its trigger does it, which knows the folder."""
+        if self._started is None:
+            return
+        from pathlib import Path
+
+        waiting = importlib.import_module("evenflow.spark.waiting")
+        waiting.end_run(Path(self._started["folder"]), self._started["rest"], self._started["submission_id"])
+
+    def _end_earlier(self, context: Context, runs: Any, folder: Any) -> None:
+        """Defers until nothing of an earlier try runs. Raises :class:`SparkFailedForGood` for what cannot be known."""
+        waiting, evidence = map(importlib.import_module, ("evenflow.spark.waiting", "evenflow.spark.evidence"))
+        for earlier in runs.tries_before(folder):
+            seen = runs.Watch(earlier).end()
+            if not seen.over:
+                context["ti"].report_progress(f"waits for the driver of an earlier try to end ({seen.where})", 0, 1, {})
+                trigger = waiting.EarlierSparkRunEnds(folder=str(earlier))
+                self.defer(trigger=trigger, method_name="again", kwargs={"folder": str(earlier)})
+            if evidence.may_still_run(waiting.event_of(seen), remote=seen.remote):
+                raise SparkFailedForGood(
+                    f"The application of an earlier try is not proven to be dead, so none is started beside it. Look for it in the "
+                    f"cluster, end it, remove {earlier} and clear the task."
+                )
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Authors write numbers and truths as such."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}

@@ -1,0 +1,341 @@
+"""Runs one Spark application for one try, wherever its driver is to be, and says how it ended. A copy of this file travels with the
+try, so it needs nothing but Python's standard library.
+
+The try and its driver share a folder. The files in it are the whole protocol, each of which appears at once and whole:
+
+    order.json    what to run, written before anything is started
+    claim.json    by whom it is run. Who makes this file has the try; a second driver of it ends without a deed
+    beat          a number that grows while the driver lives, every second
+    stop          somebody wants the end
+    application.json, told.json   what a Python application says of itself from inside: its id, and what it raised
+    result.json   the seal: the application is dead, and this is how it ended
+
+A driver that cannot write its beat for :data:`LEASE_S` kills its application, by its own clock. So whoever has seen no beat for a
+little longer knows that nothing runs any more, though there is no seal: the host may have lost power. What a driver starts dies
+with it, and a driver that a cluster started ends with the process that did.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import re
+import resource
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ORDER, CLAIM, BEAT, STOP, TOLD, RESULT = "order.json", "claim.json", "beat", "stop", "told.json", "result.json"
+APPLICATION, OUTPUT = "application.json", "output.log"
+
+BEAT_EVERY_S = 1.0  # a write of a few bytes
+LEASE_S = 15.0  # so long the folder may be out of reach: a file server that fails over takes some seconds
+LOOK_EVERY_S = 0.2  # at the process and at `stop`: what a person takes for at once
+GRACE_S = 8.0  # from SIGTERM to SIGKILL: Spark's own shutdown hooks take one or two seconds
+CANCEL_S = 60.0  # for the command that ends an application elsewhere: a JVM and some requests
+MOST_OUTPUT = 4 * 1024 * 1024  # bytes that are kept in the file: what is more is not read by people
+MOST_TAIL = 8 * 1024  # bytes of its end in the seal: the last stack trace
+MOST_TEXT = 8 * 1024  # characters of an exception: a JVM's has its whole chain of causes
+MOST_FRAMES = 10  # of the author's in a traceback
+RUN_INSIDE = "--inside"  # the argument by which this file is the application's first module
+
+_PR_SET_PDEATHSIG = 1
+_OURS = re.compile(r"(^|/)(pyspark|py4j|runpy\.py)(/|$)|<frozen runpy>")
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[0] == RUN_INSIDE:
+        run_inside(Path(arguments[1]))
+        return 0
+    folder = Path(arguments[0])
+    order = read(folder / ORDER)
+    if order is None:
+        sys.stderr.write(f"There is no order in {folder}: the try that this driver was started for is over.\n")
+        return 1
+    if not claim(folder, {**identity(), "remote": order["remote"]}, str(order["key"])):
+        sys.stderr.write("Another driver has this try, or it is over; this one ends.\n")
+        return 0
+    return Driver(folder, order).run()
+
+
+def claim(folder: Path, who: Mapping[str, Any], key: str) -> bool:
+    """Whether ``who`` has the try now. A link is made by one only, on network file systems too; where its answer is lost, the count
+    of names says who it was.
+    """
+    part = folder / f".{CLAIM}.{uuid.uuid4().hex}"
+    write_part(part, {**who, "key": key})
+    try:
+        with suppress(OSError):
+            os.link(part, folder / CLAIM)
+        return os.stat(part).st_nlink == 2
+    finally:
+        part.unlink()
+
+
+def identity() -> dict[str, Any]:
+    """What tells this process from all others of all hosts."""
+    return {"host": os.uname().nodename, "system": system(), "pid": os.getpid(), "born": born(os.getpid())}
+
+
+def system() -> str:
+    """The running kernel and the namespace of process ids in it: only within one of them a pid means the same."""
+    try:
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def born(pid: int) -> int | None:
+    """When it was started, in ticks since the boot; None when there is no such process, or only what is left of it."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+class Driver:
+    """One that has the try."""
+
+    def __init__(self, folder: Path, order: dict[str, Any]) -> None:
+        self._folder, self._order = folder, order
+        self._began = time.time()
+        self._parent = os.getppid() if order.get("owned") else None
+        self._stopped: str | None = None  # why it is ended from outside
+        self._beats, self._beat_at, self._late = 0, time.monotonic(), False
+        self._notes: dict[str, str] = {}
+        self._tail = b""
+
+    def run(self) -> int:
+        """The exit code for who started this: that of the application."""
+        signal.signal(signal.SIGTERM, self._asked)
+        self._beat()
+        work = self._folder / "work"
+        work.mkdir(exist_ok=True)
+        env = environment(os.environ, self._order.get("env", {}))
+        child = subprocess.Popen(
+            [spark_submit(env), *self._order["arguments"]] if self._order.get("spark", True) else self._order["arguments"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=work,
+            env=env,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+        copying = threading.Thread(target=self._copy, args=(child,), daemon=True)
+        copying.start()
+        code = self._watch(child)
+        kill_group(child.pid, signal.SIGKILL)  # what the application itself has left
+        copying.join(GRACE_S)
+        self._seal(code)
+        return code if code >= 0 else 128 - code
+
+    def _asked(self, signum: int, frame: FrameType | None) -> None:
+        self._stopped = self._stopped or "its driver was told to end"
+
+    def _watch(self, child: subprocess.Popen[bytes]) -> int:
+        ending_since: float | None = None
+        while True:
+            try:
+                return child.wait(LOOK_EVERY_S)
+            except subprocess.TimeoutExpired:
+                pass
+            self._beat()
+            self._look_for_reasons()
+            if self._stopped is None:
+                continue
+            if self._late:
+                kill_group(child.pid, signal.SIGKILL)
+            elif ending_since is None:
+                ending_since = time.monotonic()
+                self._cancel()
+                kill_group(child.pid, signal.SIGTERM)
+            elif time.monotonic() - ending_since > GRACE_S:
+                kill_group(child.pid, signal.SIGKILL)
+
+    def _look_for_reasons(self) -> None:
+        if self._stopped is not None:
+            return
+        if (self._folder / STOP).exists():
+            self._stopped = "it was asked to end"
+        elif self._parent is not None and os.getppid() != self._parent:
+            self._stopped = "the process of the cluster that ran its driver is gone"
+
+    def _beat(self) -> None:
+        """Where it cannot be written for too long the application is killed at once: somebody may take it for dead soon."""
+        now = time.monotonic()
+        if now - self._beat_at > LEASE_S:
+            self._stopped, self._late = f"its folder could not be written for {LEASE_S:g} s, or its host stood still", True
+        elif self._beats and now - self._beat_at < BEAT_EVERY_S:
+            return
+        try:
+            self._beats += 1
+            write(self._folder / BEAT, self._beats, lasting=False)
+        except OSError:
+            return
+        self._beat_at = now
+
+    def _cancel(self) -> None:
+        """An application elsewhere is ended by a command, which names it."""
+        command, application = self._order.get("cancel"), self._notes.get("application_id")
+        if not command or not application:
+            return
+        words = [word.replace("{application_id}", application) for word in command]
+        ended = subprocess.run(words, capture_output=True, timeout=CANCEL_S, check=False, preexec_fn=die_with_parent)
+        if ended.returncode == 0:
+            self._notes["cancelled"] = application
+
+    def _copy(self, child: subprocess.Popen[bytes]) -> None:
+        assert child.stdout is not None
+        patterns = {name: re.compile(pattern) for name, pattern in self._order.get("notes", {}).items()}
+        kept = 0
+        with open(os.open(self._folder / OUTPUT, os.O_WRONLY | os.O_CREAT, 0o600), "wb", buffering=0) as out:
+            for line in iter(lambda: child.stdout.readline(MOST_TAIL), b""):  # type: ignore[union-attr]
+                self._tail = (self._tail + line)[-MOST_TAIL:]
+                text = line.decode(errors="replace")
+                for name, pattern in patterns.items():
+                    if found := pattern.search(text):
+                        self._notes[name] = found[1]
+                if kept + len(line) <= MOST_OUTPUT:
+                    kept += out.write(line)
+
+    def _seal(self, code: int) -> None:
+        told = read(self._folder / TOLD) or {}
+        write(
+            self._folder / RESULT,
+            {
+                "exit_code": code,
+                "stopped": self._stopped,
+                "error": told.get("error"),
+                "application_id": read(self._folder / APPLICATION) or self._notes.get("application_id"),
+                "notes": self._notes,
+                "peak_memory_bytes": max(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024, told.get("peak_bytes", 0)),
+                "elapsed_s": round(time.time() - self._began, 3),
+                "tail": self._tail.decode(errors="replace"),
+            },
+        )
+
+
+# -- inside of a Python application ------------------------------------------------------------------------------------
+
+
+def run_inside(folder: Path) -> None:
+    """The application, in this process, as if it had been started by itself; what it raises is told before the process ends."""
+    die_with_parent()
+    order = read(folder / ORDER)
+    assert order is not None
+    threading.Thread(target=_tell_id, args=(folder,), daemon=True).start()
+    sys.argv = [order["application"], *order["application_arguments"]]
+    sys.path[0] = os.path.dirname(order["application"])
+    told: dict[str, Any] = {}
+    try:
+        runpy.run_path(order["application"], run_name="__main__")
+    except SystemExit:
+        raise
+    except BaseException as error:
+        told["error"] = describe(error)
+        frames = "".join(told["error"]["frames"])
+        sys.stderr.write(f"Without Spark's own frames:\n{frames}{type(error).__name__}: {told['error']['text']}\n")
+        sys.exit(1)
+    finally:
+        told["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        write(folder / TOLD, told)
+
+
+def describe(error: BaseException) -> dict[str, Any]:
+    """An exception as data: its class and those above it, its text (with what the JVM says), and the author's frames of it."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not _OURS.search(f.filename) and f.filename != __file__]
+    condition = getattr(error, "getCondition", None) or getattr(error, "getErrorClass", None)
+    try:
+        text = str(error)
+    except Exception:  # what the JVM has to be asked for, and that may be gone
+        text = "its text was with the JVM, which is gone"
+    return {
+        "class": type(error).__name__,
+        "bases": [kind.__name__ for kind in type(error).__mro__[1:-1]],
+        "text": text[:MOST_TEXT],
+        "condition": condition() if callable(condition) else None,
+        "frames": traceback.format_list(frames[-MOST_FRAMES:]),
+    }
+
+
+def _tell_id(folder: Path) -> None:
+    """As soon as the application has one."""
+    while True:
+        context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+        active = getattr(context, "_active_spark_context", None)
+        if active is not None and getattr(active, "_jsc", None) is not None:
+            try:
+                write(folder / APPLICATION, active.applicationId)
+            except Exception:  # it stops just now, or the folder is gone: nobody needs the id then
+                return
+            return
+        time.sleep(LOOK_EVERY_S)
+
+
+# -- processes and files -----------------------------------------------------------------------------------------------
+
+
+def die_with_parent() -> None:
+    """Linux kills this process when the one that started it dies, however that dies."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def kill_group(pid: int, signum: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signum)
+
+
+def environment(inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Without what a pyspark that started this has said for itself, such as the port of its JVM."""
+    return {**{name: value for name, value in inherited.items() if not name.startswith("PYSPARK_GATEWAY")}, **own}
+
+
+def spark_submit(env: dict[str, str]) -> str:
+    """Of SPARK_HOME, else of this Python's pyspark, else of the PATH; ``env`` is told which."""
+    spec = importlib.util.find_spec("pyspark")
+    home = env.get("SPARK_HOME") or (os.path.dirname(spec.origin) if spec and spec.origin else None)
+    if home is None:
+        return "spark-submit"
+    env["SPARK_HOME"] = home
+    return os.path.join(home, "bin", "spark-submit")
+
+
+def read(path: Path) -> Any:
+    """None while it is not there."""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+
+
+def write(path: Path, value: Any, lasting: bool = True) -> None:
+    """Whole or not at all, and only for this user's eyes; ``lasting`` over a loss of power."""
+    part = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    write_part(part, value, lasting)
+    part.replace(path)
+
+
+def write_part(part: Path, value: Any, lasting: bool = True) -> None:
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        json.dump(value, out)
+        out.flush()
+        if lasting:
+            os.fsync(out.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,56 @@
+"""What a driver printed, in the log of its task: its end, without what Java and Spark say of themselves. All of it is in a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from evenflow.errors import SettingsError
+from evenflow.spark import driver
+from evenflow.spark.limits import MOST_OUTPUT_SHOWN
+
+REDACTION = "spark.redaction.regex"
+
+_NAMED_SECRET = "(?i)secret|password|token|access[.]?key"  # Spark's own default of it
+_SECRET = re.compile(r"(?i)((?:secret|password|passwd|token|access[.]?key|credential)[\w.]*\s*[=:]\s*)(\S+)")
+_NOISE = re.compile(
+    r"^((NOTE: )?Picked up J|WARNING: Using incubator|Using Spark's default log4j|Setting Spark log level|:: |\{\"ts\": )"
+    r"|^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN NativeCodeLoader)"
+)
+
+
+def show(folder: Path) -> None:
+    """Prints at most the last :data:`MOST_OUTPUT_SHOWN` bytes."""
+    try:
+        with (folder / driver.OUTPUT).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > MOST_OUTPUT_SHOWN:
+                file.seek(size - MOST_OUTPUT_SHOWN)
+                print(f"({size - MOST_OUTPUT_SHOWN:,} bytes of the driver's output before this are left out)")
+            text = file.read().decode(errors="replace")
+    except FileNotFoundError:
+        return
+    lines = text.splitlines(keepends=True)
+    shown = [line for line in lines if not _NOISE.search(line)]
+    sys.stdout.write(redacted("".join(shown)))
+    if len(shown) < len(lines):
+        print(f"({len(lines) - len(shown)} lines in which Spark speaks of itself are only in {folder / driver.OUTPUT})")
+    sys.stdout.flush()
+
+
+def redacted(text: str) -> str:
+    """As ``spark.redaction.regex`` has Spark do it in its own UI: values of names that speak of secrets."""
+    return _SECRET.sub(r"\1***", text)
+
+
+def secret_values(conf: Mapping[str, str]) -> Iterator[str]:
+    """What must be shown nowhere: values of settings whose names Spark itself would redact. Raises :class:`SettingsError`."""
+    pattern = conf.get(REDACTION, _NAMED_SECRET)
+    try:
+        named = re.compile(pattern)
+    except re.error as error:
+        raise SettingsError(f"{REDACTION} is no regular expression: {error}. Write e.g. {_NAMED_SECRET}") from None
+    yield from (value for name, value in conf.items() if name != REDACTION and named.search(name))

@@ -1,0 +1,146 @@
+"""Why a Spark application failed, said first and in a sentence: what an exception of pyspark and a driver's last words mean.
+
+Spark wraps: a task's exception in one of the stage, that in one of the job, that in one of py4j. What a person needs is the
+innermost class and text, on which executor, and whether another try may go better.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evenflow.spark.limits import MOST_REASON
+
+# A query that Spark cannot even plan is as wrong the next time. What data, memory or hosts cause may go well then.
+FINAL = frozenset(
+    {
+        "AnalysisException",
+        "ExtendedAnalysisException",
+        "ParseException",
+        "PySparkAttributeError",
+        "PySparkNotImplementedError",
+        "PySparkTypeError",
+        "PySparkValueError",
+    }
+)
+
+_JAVA = re.compile(
+    r"^(?:Caused by: |Exception in thread \"[^\"]*\" |.*?: )?"
+    r"(?P<name>(?:[a-z_][\w$]*\.)+[A-Z][\w$]*(?:Exception|Error))(?:: (?P<text>.*))?$"
+)
+_PYTHON = re.compile(r"^(?P<name>(?:[a-zA-Z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Interrupt))(?:: (?P<text>.*))?$")
+_WRAPPERS = frozenset({"SparkException", "Py4JJavaError", "PythonException", "SparkUserAppException", "ExecutionException"})
+_EXECUTOR = re.compile(r"\((?P<host>\S+) executor (?P<executor>\S+)\): (?P<rest>ExecutorLostFailure .*?Reason: (?P<reason>.*))?")
+_EXIT = re.compile(r"[Ee]xit(?:ed with)? (?:code|status) (?P<code>\d+)")
+_VERSIONS = re.compile(r"\[PYTHON_VERSION_MISMATCH\] (?P<text>[^\n]*)")
+_CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\]")
+_MEMORY = 52  # the exit code of an executor whose JVM ran out of memory
+
+_MORE_FOR_EXECUTORS = "Give executors more: conf={'spark.executor.memory': '4g'}, or smaller partitions."
+_MORE_FOR_THE_DRIVER = "Give the driver more: conf={'spark.driver.memory': '4g'}, or collect less."
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """``kind`` is the class of the innermost cause; ``final`` says that another try would end in the same way."""
+
+    kind: str
+    text: str
+    final: bool = False
+
+
+def reason_of(told: Mapping[str, Any]) -> Reason:
+    """Of an exception as :func:`evenflow.spark.driver.describe` tells it."""
+    text = str(told["text"])
+    names = (str(told["class"]), *told.get("bases", ()))
+    if found := _known(text):
+        return found
+    where = f" ({_where(text)})" if _where(text) else ""
+    name, said = str(told["class"]), _first_lines(text)
+    if name in _WRAPPERS or "Py4J" in name:
+        inner = _innermost(text)
+        if inner is not None:
+            name, said = inner
+            names = (name,)
+    final = any(each in FINAL for each in names) and "OutOfMemory" not in name
+    return Reason(name, _bounded(f"{name}: {said}{where}"), final)
+
+
+def reason_of_output(tail: str) -> Reason | None:
+    """Of the last words of a driver; None when they say nothing."""
+    if found := _known(tail):
+        return found
+    inner = _innermost(tail)
+    if inner is None:
+        return None
+    name, said = inner
+    return Reason(name, _bounded(f"{name}: {said}"), name in FINAL)
+
+
+def _known(text: str) -> Reason | None:
+    """What is said best in words of its own."""
+    if found := _VERSIONS.search(text):
+        return Reason("PYTHON_VERSION_MISMATCH", _bounded(f"PYTHON_VERSION_MISMATCH: {found['text']}"), final=True)
+    lost = _EXECUTOR.search(text)
+    if lost and lost["rest"]:
+        code = _EXIT.search(lost["reason"] or "")
+        who = f"executor {lost['executor']} on {lost['host']}"
+        ended = f"{who} ended with exit code {code['code']}" if code else f"{who} was lost: {_one_line(lost['reason'])}"
+        if code and int(code["code"]) == _MEMORY:
+            return Reason("OutOfMemoryError", _bounded(f"OutOfMemoryError: {ended}, out of memory. {_MORE_FOR_EXECUTORS}"))
+        return Reason("ExecutorLost", _bounded(f"ExecutorLost: {ended}."))
+    if "java.lang.OutOfMemoryError" in text:
+        what = re.search(r"java\.lang\.OutOfMemoryError(?:: (?P<text>[^\n]*))?", text)
+        said = (what["text"] if what else None) or "out of memory"
+        if lost:
+            return Reason(
+                "OutOfMemoryError",
+                _bounded(f"OutOfMemoryError: {said} (executor {lost['executor']} on {lost['host']}). {_MORE_FOR_EXECUTORS}"),
+            )
+        return Reason("OutOfMemoryError", _bounded(f"OutOfMemoryError: {said} (the driver). {_MORE_FOR_THE_DRIVER}"))
+    return None
+
+
+def _where(text: str) -> str:
+    found = _EXECUTOR.search(text)
+    return f"executor {found['executor']} on {found['host']}" if found else ""
+
+
+def _innermost(text: str) -> tuple[str, str] | None:
+    """The last of the chain of causes that is no wrapper; of Spark's Python workers, what the author's function raised."""
+    best: tuple[str, str] | None = None
+    in_python = False
+    for line in text.splitlines():
+        stripped = line.strip()
+        in_python = in_python or "Traceback (most recent call last)" in stripped
+        if stripped.startswith(("at ", "... ", 'File "')):
+            continue
+        found = _JAVA.match(stripped) or (_PYTHON.match(stripped) if in_python else None)
+        if found is None:
+            continue
+        name = found["name"].rpartition(".")[2]
+        if name in _WRAPPERS and (best is not None or not (found["text"] or "").strip()):
+            continue
+        if name in _WRAPPERS or best is None or best[0] in _WRAPPERS or _is_cause(stripped, found.re is _PYTHON):
+            best = (name, _one_line(found["text"] or ""))
+    return best
+
+
+def _is_cause(line: str, python: bool) -> bool:
+    return python or line.startswith("Caused by: ")
+
+
+def _first_lines(text: str) -> str:
+    """Without JVM frames."""
+    lines = [line for line in text.splitlines() if not re.match(r"\s*(at |\.\.\. |JVM stacktrace|\x27Project|\+-)", line)]
+    return _one_line(" ".join(lines[:3]))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MOST_REASON else f"{text[: MOST_REASON - 1]}…"

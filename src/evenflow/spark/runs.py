@@ -1,0 +1,128 @@
+"""The folder that a try shares with its driver (:mod:`evenflow.spark.driver`), as the try and what waits for it see it.
+
+Below a base folder each task instance has one, and in it each of its tries. So a new try finds all that came before it, also when
+the task was cleared and whatever became of what is kept of it in the database.
+
+A try may be *closed*: who claims it for nobody keeps away each driver that might still come for it. That, the seal of a driver, and
+the proof that its claimer is dead are the only ways to know that nothing of a try runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from evenflow.spark import driver
+from evenflow.spark.limits import KEPT_FOR, LOST_AFTER
+
+NOBODY = {"host": None}  # claims what is closed
+SUBMITTED = "submitted.json"
+
+
+class Life(StrEnum):
+    OPEN = "open"  # a driver may come
+    RUNNING = "running"
+    ENDED = "ended"  # sealed
+    LOST = "lost"  # its driver is dead, and has sealed nothing
+    CLOSED = "closed"  # no driver came, and none can
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    life: Life
+    claim: dict[str, Any]
+    result: dict[str, Any]
+
+    @property
+    def over(self) -> bool:
+        return self.life not in (Life.OPEN, Life.RUNNING)
+
+    @property
+    def remote(self) -> bool:
+        """Whether its driver has had the application made elsewhere."""
+        return bool(self.claim.get("remote"))
+
+    @property
+    def where(self) -> str:
+        return f"host {self.claim.get('host')}, process {self.claim.get('pid')}"
+
+
+class Watch:
+    """Looks at one try. That its beat stands still is only seen by looking for a while."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._beat: Any = None
+        self._since = time.monotonic()
+
+    def look(self) -> Seen:
+        claim = driver.read(self.folder / driver.CLAIM)
+        if claim is None:
+            return Seen(Life.OPEN, {}, {})
+        if claim["host"] is None:
+            return Seen(Life.CLOSED, claim, {})
+        gone = _is_gone(claim)  # before its seal, which it writes as its last deed
+        result = driver.read(self.folder / driver.RESULT)
+        if result is not None:
+            return Seen(Life.ENDED, claim, result)
+        beat = driver.read(self.folder / driver.BEAT)
+        if beat != self._beat:
+            self._beat, self._since = beat, time.monotonic()
+        lost = gone or time.monotonic() - self._since > LOST_AFTER
+        return Seen(Life.LOST if lost else Life.RUNNING, claim, {})
+
+    def end(self) -> Seen:
+        """Asks for the end, or closes the try to drivers. It is over when :meth:`look` says so."""
+        if driver.claim(self.folder, NOBODY, "closed"):
+            return self.look()
+        with suppress(FileNotFoundError):
+            (self.folder / driver.STOP).touch()
+        return self.look()
+
+
+def folder_of_instance(base: Path, *names: object) -> Path:
+    """One for each task instance; ``names`` are those of installation, DAG, run, task and map index."""
+    return base / hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()[:32]
+
+
+def folder_of_try(instance: Path, key: str) -> Path:
+    return instance / hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def tries_before(folder: Path) -> Iterator[Path]:
+    """The other tries of its task instance."""
+    if folder.parent.is_dir():
+        yield from sorted(each for each in folder.parent.iterdir() if each.is_dir() and each != folder)
+
+
+def tidy(folder: Path) -> None:
+    """Of a try that is over only what tells so is kept: what it was told may be secret."""
+    for each in folder.iterdir() if folder.is_dir() else ():
+        if each.name in (driver.CLAIM, driver.RESULT, driver.OUTPUT, SUBMITTED):
+            continue
+        if each.is_dir():
+            shutil.rmtree(each, ignore_errors=True)
+        else:
+            each.unlink(missing_ok=True)
+
+
+def sweep(base: Path, now: float) -> None:
+    """Removes what nobody will ask for any more: task instances whose last try began long ago and is over."""
+    for instance in base.iterdir():
+        with suppress(FileNotFoundError):
+            if now - instance.stat().st_mtime > KEPT_FOR and all(Watch(each).look().over for each in instance.iterdir()):
+                shutil.rmtree(instance, ignore_errors=True)
+
+
+def _is_gone(claim: dict[str, Any]) -> bool:
+    """Whether its process can be seen to be dead, from here: only where process ids mean the same."""
+    if not claim["system"] or claim["system"] != driver.system():
+        return False
+    return bool(driver.born(claim["pid"]) != claim["born"])

@@ -1,0 +1,108 @@
+"""Applications on a real standalone master: what is no success though the master says so, drivers in the cluster (R-SP2, R-SP6)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evenflow import DAG, SparkSubmit
+from evenflow.sdk.local.outcome import RunOutcome
+from evenflow.triggers.spark import SparkApplicationTrigger
+from tests.spark.servers import Cluster, cluster_with_rest
+from tests.triggers.firing import event_of
+
+pytestmark = pytest.mark.spark
+
+SMALL = {"spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.cores.max": "1", "spark.task.maxFailures": "1"}
+SECRET = "hunter2-hunter2"
+APPLICATION = """
+import glob, json, os, signal, sys
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+how, ledger = sys.argv[1:]
+app = spark.sparkContext.applicationId
+arguments = b"".join(open(path, "rb").read() for path in glob.glob("/proc/[0-9]*/cmdline"))
+with open(ledger, "a") as file:
+    seen = {"app": app, "in_arguments": b"hunter2" in arguments, "known": spark.conf.get("spark.my.password") == "hunter2-hunter2"}
+    print(json.dumps(seen), file=file)
+assert spark.range(10).count() == 10
+if how == "exit":
+    sys.exit(1)
+if how == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+if how == "memory":
+    spark.range(1).selectExpr("length(repeat(cast(id as string), 2000000000))").collect()
+spark.stop()
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster_with_rest(tmp_path_factory.mktemp("cluster"), cores=3) as cluster:
+        yield cluster
+
+
+class Submitted:
+    def __init__(self, folder: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ledger, self._app, self._folder = folder / "ledger", folder / "app.py", folder
+        self._app.write_text(APPLICATION)
+        self._cluster, self._monkeypatch = cluster, monkeypatch
+
+    def run(self, how: str, mode: str) -> RunOutcome:
+        extra = f"deploy_mode={mode}&rest={self._cluster.rest}&evidence={self._folder}/evidence&python={sys.executable}"
+        self._monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", f"{self._cluster.uri}?{extra}&spark.my.password={SECRET}")
+        with DAG("d") as dag:
+            SparkSubmit(task_id="app", application=str(self._app), args=[how, self.ledger], conf=SMALL)
+        return dag.test()
+
+    @property
+    def drivers(self) -> list[dict[str, object]]:
+        return [json.loads(line) for line in self.ledger.read_text().splitlines()]
+
+
+@pytest.fixture
+def submitted(tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Submitted:
+    return Submitted(tmp_path, cluster, monkeypatch)
+
+
+@pytest.mark.parametrize("mode", ["client", "cluster"])
+def test_a_python_application_runs_once_and_its_secrets_are_no_arguments(
+    submitted: Submitted, mode: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R-SP2, R-SE4: also in cluster mode, which spark-submit refuses for Python."""
+    run = submitted.run("well", mode)
+    printed = capsys.readouterr()
+    assert run.state == "success", printed.out + printed.err
+    (seen,) = submitted.drivers
+    assert seen == {"app": seen["app"], "in_arguments": False, "known": True}
+    result = run.result("app")
+    assert (result["application_id"], result["exit_code"]) == (seen["app"], 0)
+    assert result["peak_memory_bytes"] > 50_000_000
+
+
+@pytest.mark.parametrize(
+    ("how", "mode", "reason"),
+    [
+        ("exit", "client", "The Spark application ended with exit code 1; its output is in the log."),
+        ("kill", "cluster", "The Spark application was killed by signal 9; its output is in the log."),
+        ("memory", "client", "OutOfMemoryError: "),
+    ],
+)
+async def test_what_failed_is_no_success_though_the_master_says_finished(
+    submitted: Submitted, cluster: Cluster, how: str, mode: str, reason: str
+) -> None:
+    """R-SP6"""
+    import asyncio
+
+    run = await asyncio.to_thread(submitted.run, how, mode)
+    assert run.state == "failed"
+    said = run.tasks[0].reason or ""
+    assert said.partition(": ")[2].startswith(reason), said
+    by_master = SparkApplicationTrigger(application_id=str(submitted.drivers[0]["app"]), master_url=cluster.web, poll_interval=0.5)
+    event = await event_of(by_master, within_s=60.0)
+    assert (event["status"], event["state"]) == ("ended", "FINISHED"), event
