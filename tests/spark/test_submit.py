@@ -237,8 +237,8 @@ RECORDED = {
     [
         ("yarn://?hadoop_conf=/etc/hadoop", "yarn", "SUCCEEDED", "success"),
         ("yarn://", "yarn", "FAILED", "failed"),
-        ("k8s://api.cluster:6443?spark.kubernetes.namespace=jobs", "k8s://https://api.cluster:6443", "Succeeded", "success"),
-        ("k8s://api.cluster", "k8s://https://api.cluster:443", "Failed", "failed"),
+        ("k8s://127.0.0.1:6443?spark.kubernetes.namespace=jobs", "k8s://https://127.0.0.1:6443", "Succeeded", "success"),
+        ("k8s://127.0.0.1", "k8s://https://127.0.0.1:443", "Failed", "failed"),
     ],
 )
 def test_elsewhere_what_spark_submit_says_of_the_application_counts(

@@ -86,7 +86,8 @@ def test_a_connect_server(uri: str, url: str) -> None:
                     "Write spark-local://, spark://HOST:7077 or sc://HOST:15002."),
         ("spark-local://?cores=0", "Connection 'spark_default' says cores='0'; write a number above 0, or * for all."),
         ("spark-local://?core=2", "Connection 'spark_default' (spark-local://) has unknown extras: core. "
-                                  "It knows cores, driver_memory, log_level, ui and everything that begins with 'spark.'."),
+                                  "It knows cores, deploy_mode, driver_memory, evidence, log_level, spark_home, "
+                                  "ui and everything that begins with 'spark.'."),
         ("sc://", "Connection 'spark_default' names no host. Write sc://HOST:PORT."),
     ],
 )  # fmt: skip

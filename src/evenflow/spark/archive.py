@@ -60,5 +60,11 @@ def _unchanged(batches: Iterator[Any]) -> Iterator[Any]:
     yield from batches
 
 
+def main() -> str:
+    """What was done: an archive that is there is of this Java and this pyspark, and stays."""
+    path = archive_path(find_java())
+    return f"{path} is there." if path.is_file() else f"Wrote {make_archive()}"
+
+
 if __name__ == "__main__":
-    sys.stdout.write(f"Wrote {make_archive()}\n")
+    sys.stdout.write(f"{main()}\n")

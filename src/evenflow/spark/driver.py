@@ -20,6 +20,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import json
+import logging
 import os
 import re
 import resource
@@ -67,7 +68,7 @@ def main(arguments: list[str]) -> int:
     if not claim(folder, {**identity(), "remote": order["remote"]}, str(order["key"])):
         sys.stderr.write("Another driver has this try, or it is over; this one ends.\n")
         return 0
-    return Driver(folder, order).run()
+    return ApplicationRun(folder, order).run()
 
 
 def claim(folder: Path, who: Mapping[str, Any], key: str) -> bool:
@@ -106,7 +107,7 @@ def born(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
-class Driver:
+class ApplicationRun:
     """One that has the try."""
 
     def __init__(self, folder: Path, order: dict[str, Any]) -> None:
@@ -248,7 +249,7 @@ def run_inside(folder: Path) -> None:
     except BaseException as error:
         told["error"] = describe(error)
         frames = "".join(told["error"]["frames"])
-        sys.stderr.write(f"Without Spark's own frames:\n{frames}{type(error).__name__}: {told['error']['text']}\n")
+        sys.stderr.write(f"Without Spark's own frames:\n{frames}{type(error).__name__}: {without_frames(told['error']['text'])}\n")
         sys.exit(1)
     finally:
         told["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -270,6 +271,19 @@ def describe(error: BaseException) -> dict[str, Any]:
         "condition": condition() if callable(condition) else None,
         "frames": traceback.format_list(frames[-MOST_FRAMES:]),
     }
+
+
+def quiet_pyspark() -> None:
+    """It writes each error to stderr as one line of JSON with all frames of JVM and Python; the error itself says what is in it."""
+    from pyspark.logger import PySparkLogger  # its loggers are of a class of their own
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+
+
+def without_frames(text: str) -> str:
+    """What the JVM says, without where in Spark it was."""
+    return "\n".join(line for line in text.splitlines() if not re.match(r"\s+(at |\.\.\. \d+ more)", line))
 
 
 def _tell_id(folder: Path) -> None:

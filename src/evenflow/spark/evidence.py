@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evenflow.errors import SparkEndUnknown, SparkFailed, SparkFailedForGood
+from evenflow.errors import SparkEndUnknown, SparkFailed
 from evenflow.spark.reasons import Reason, reason_of, reason_of_output
 from evenflow.spark.runs import Life
 
 _GOOD = frozenset({"SUCCEEDED", "Succeeded"})
-_MAY_RUN = "is not proven to be dead"
 
 
 def outcome_of(event: Mapping[str, Any], *, remote: bool, accept_unknown: bool) -> dict[str, Any]:
@@ -58,4 +57,4 @@ def _failure(code: int, reason: Reason | None) -> SparkFailed:
         how = "was killed by signal 9"
     if reason is None:
         return SparkFailed(f"The Spark application {how}; its output is in the log.")
-    return (SparkFailedForGood if reason.final else SparkFailed)(f"{reason.text.rstrip('.')}. The application {how}.")
+    return reason.as_error(f" The application {how}.")

@@ -16,6 +16,13 @@ DRIVER_MEMORY = "1g"  # several Spark tasks fit on a laptop; a big job says so i
 SHUFFLE_PARTITIONS = 4  # at least: with fewer, one skewed partition keeps all other cores idle
 LISTENS = 10.0  # a master or server that takes longer to accept a TCP connection does not work either
 
+# -- a session on a Spark Connect server ---------------------------------------------------------------------------------
+
+CONNECT_LISTENS = 3.0  # between two looks at whether the server listens, and for one
+CONNECT_GONE = 15.0  # so long it may not: with the looks noticed within 30 s; a restart within it ends the session by itself
+CONNECT_LOOK = 0.2  # between two looks at what was interrupted
+CONNECT_ENDS = 20.0  # after an interrupt: the tasks of a stage are killed in 2 to 4 s
+
 # -- progress ----------------------------------------------------------------------------------------------------------
 
 PROGRESS_POLL = 0.5  # a person sees no difference below; one poll costs the driver 1 ms a stage

@@ -7,10 +7,14 @@ innermost class and text, on which executor, and whether another try may go bett
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from evenflow.errors import SparkFailed, SparkFailedForGood
+from evenflow.spark.driver import describe, without_frames
 from evenflow.spark.limits import MOST_REASON
 
 # A query that Spark cannot even plan is as wrong the next time. What data, memory or hosts cause may go well then.
@@ -49,6 +53,29 @@ class Reason:
     kind: str
     text: str
     final: bool = False
+
+    def as_error(self, more: str = "") -> SparkFailed:
+        return (SparkFailedForGood if self.final else SparkFailed)(f"{self.text.rstrip('.')}.{more}")
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Has what Spark raises inside raised as :class:`SparkFailed`, after the author's frames were printed. What is not
+    wrapped and may go well another time passes: its class says enough, to retry policies too.
+    """
+    try:
+        yield
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            raise
+        told = describe(error)
+        reason = reason_of(told)
+        if not reason.final and reason.kind == told["class"]:
+            raise
+        sys.stderr.write(
+            f"Without Spark's own frames:\n{''.join(told['frames'])}{type(error).__name__}: {without_frames(told['text'])}\n"
+        )
+        raise reason.as_error() from None
 
 
 def reason_of(told: Mapping[str, Any]) -> Reason:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 import socket
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evenflow.errors import SparkNotInstalled, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection, env_name
 from evenflow.spark.classic import classic_session, environment
+from evenflow.spark.connect import connect_session, session_id_of
+from evenflow.spark.driver import quiet_pyspark
 from evenflow.spark.limits import LISTENS
 from evenflow.spark.progress import Progress, classic_progress, connect_progress
+from evenflow.spark.reasons import explained
 from evenflow.spark.shipping import ship_local_modules
 from evenflow.spark.target import SparkTarget, target_of
 
@@ -22,31 +26,33 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def session_for(conn: Connection, *, app_name: str, conf: Mapping[str, str], progress: Progress) -> Iterator[SparkSession]:
+def session_for(
+    conn: Connection,
+    *,
+    app_name: str,
+    conf: Mapping[str, str],
+    progress: Progress,
+    session_id: str | None = None,
+    tag: str = "evenflow",
+) -> Iterator[SparkSession]:
     """A session on the target of ``conn``, configured by Evenflow's defaults, ``conn``'s extras and ``conf``, the last one wins.
 
-    ``progress`` is told about running stages, from another thread when the session is classic. Raises :class:`SparkNotInstalled`,
-    :class:`JavaNotFound`, :class:`SparkUnavailable`, :class:`SettingsError`; errors of Spark itself pass through.
+    ``progress`` is told about running stages, from another thread when the session is classic. On a Spark Connect server the
+    session has ``session_id``, and its jobs have ``tag``. Raises :class:`SparkNotInstalled`, :class:`JavaNotFound`,
+    :class:`SparkUnavailable`, :class:`SettingsError`; of Spark's own errors :class:`SparkFailed`, with the reason first.
     """
     target = target_of(conn, conf, cpus=_cpus())
     _require_pyspark(target)
     _require_listener(target, conn.conn_id)
     ship_local_modules()
-    start, tell = (_connect_session, connect_progress) if target.connect else (classic_session, classic_progress)
-    with environment(target.environ), start(target, app_name) as spark, tell(spark, progress):
+    quiet_pyspark()
+    if target.connect:
+        session = connect_session(target, app_name, session_id or session_id_of(str(uuid.uuid4())), tag)
+        tell = connect_progress
+    else:
+        session, tell = classic_session(target, app_name), classic_progress
+    with explained(), environment(target.environ), session as spark, tell(spark, progress):
         yield spark
-
-
-@contextmanager
-def _connect_session(target: SparkTarget, app_name: str) -> Iterator[SparkSession]:
-    from pyspark.sql import SparkSession
-
-    options: dict[str, Any] = dict(target.conf)
-    spark = SparkSession.builder.remote(target.url).appName(app_name).config(map=options).create()
-    try:
-        yield spark
-    finally:
-        spark.stop()
 
 
 def _require_pyspark(target: SparkTarget) -> None:

@@ -50,7 +50,7 @@ class Application:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DriverPlace:
     """Where a driver goes. ``rest`` is the REST server of a master that runs it, None when this host does."""
 
     kind: str  # the connection's scheme
@@ -63,7 +63,7 @@ class Place:
     spark_home: str | None = None
 
 
-def place_of(conn: Connection, conf: Mapping[str, str], *, installation: str) -> Place:
+def place_of(conn: Connection, conf: Mapping[str, str], *, installation: str) -> DriverPlace:
     """Raises :class:`SettingsError`."""
     extra = conn.extra
     mode = extra.get("deploy_mode", "client")
@@ -75,7 +75,7 @@ def place_of(conn: Connection, conf: Mapping[str, str], *, installation: str) ->
         master = "yarn" if conn.scheme == "yarn" else f"k8s://https://{conn.host}:{conn.port or 443}"
         environ = {"HADOOP_CONF_DIR": extra["hadoop_conf"]} if "hadoop_conf" in extra else {}
         all_conf = {"spark.submit.deployMode": "cluster", **given, **conf}
-        return Place(conn.scheme, master, all_conf, environ, _base(conn, installation, shared=False), **shared)
+        return DriverPlace(conn.scheme, master, all_conf, environ, _base(conn, installation, shared=False), **shared)
     target = target_of(conn, conf, cpus=os.cpu_count() or 1)
     if target.connect:
         raise SettingsError(
@@ -89,7 +89,7 @@ def place_of(conn: Connection, conf: Mapping[str, str], *, installation: str) ->
             raise SettingsError(f"Connection {conn.conn_id!r} is a local Spark, which runs no drivers. Leave out deploy_mode.")
         rest = extra.get("rest", f"http://{conn.host}:6066").rstrip("/")
     base = _base(conn, installation, shared=rest is not None and not near)
-    return Place(conn.scheme, target.url, target.conf, target.environ, base, rest, **shared)
+    return DriverPlace(conn.scheme, target.url, target.conf, target.environ, base, rest, **shared)
 
 
 def _base(conn: Connection, installation: str, *, shared: bool) -> Path:
@@ -107,7 +107,7 @@ def _base(conn: Connection, installation: str, *, shared: bool) -> Path:
     return state / "evenflow" / "spark" / runs.folder_of_instance(Path(), installation).name[:12]
 
 
-def prepare(folder: Path, place: Place, app: Application, key: str, dag_folder: Path | None) -> None:
+def prepare(folder: Path, place: DriverPlace, app: Application, key: str, dag_folder: Path | None) -> None:
     """Writes all that the driver needs, the order last. What is there of an earlier dispatch of the same try stays."""
     if (folder / driver.ORDER).exists():
         return
@@ -152,7 +152,7 @@ def prepare(folder: Path, place: Place, app: Application, key: str, dag_folder: 
     driver.write(folder / driver.ORDER, order)
 
 
-def start_once(folder: Path, place: Place, app: Application) -> str | None:
+def start_once(folder: Path, place: DriverPlace, app: Application) -> str | None:
     """Starts a driver, unless this try has one. The id that the master gave it, None when it is a process of a host.
 
     Whose answer was lost is started again: of two drivers one has the try, and the other ends.
@@ -185,7 +185,7 @@ def start_once(folder: Path, place: Place, app: Application) -> str | None:
     return submission_id
 
 
-def _environment(place: Place) -> dict[str, str]:
+def _environment(place: DriverPlace) -> dict[str, str]:
     environ = dict(place.environ)
     if place.spark_home is not None:
         environ["SPARK_HOME"] = place.spark_home
@@ -198,7 +198,7 @@ def _environment(place: Place) -> dict[str, str]:
     return environ
 
 
-def _cancel(place: Place) -> list[str] | None:
+def _cancel(place: DriverPlace) -> list[str] | None:
     match place.kind:
         case "yarn":
             return ["yarn", "application", "-kill", "{application_id}"]

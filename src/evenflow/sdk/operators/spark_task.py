@@ -14,6 +14,7 @@ from evenflow.sdk.secrets.masking import mask_secret
 
 DEFAULT_CONNECTION = "spark_default"
 LOCAL = "local[*]"
+_SESSION = "spark connect session"  # kept under this name
 
 
 class SparkOperator(PythonOperator):
@@ -36,6 +37,7 @@ class SparkOperator(PythonOperator):
     ) -> None:
         super().__init__(**arguments)
         self.conn_id, self.app_name, self.conf = conn_id, app_name, {} if conf is None else conf
+        self._session: tuple[Connection, str] | None = None  # on a Spark Connect server
 
     def execute(self, context: Context) -> Any:
         # By name, because the SDK must not depend on what only some tasks need.
@@ -43,13 +45,35 @@ class SparkOperator(PythonOperator):
         instance = context["ti"]
         for key, value in self.conf.items():
             mask_secret(value, key)
+        conn = connection_of(self.conn_id)
+        name = f"{instance.dag_id}.{instance.task_id}"
         with session_for(
-            connection_of(self.conn_id),
-            app_name=self.app_name or f"{instance.dag_id}.{instance.task_id}",
+            conn,
+            app_name=self.app_name or name,
             conf=dict(self.conf),
             progress=instance.report_progress,
+            session_id=self._begin_session(context, conn) if conn.scheme == "sc" else None,
+            tag=f"evenflow {name} {instance.run_id} {instance.map_index} {instance.try_number}".replace(",", "_"),
         ) as spark:
             return self.call(context, spark=spark)
+
+    def _begin_session(self, context: Context, conn: Connection) -> str:
+        """The id of the try's own, kept before it is there; what an earlier try has left on the server is ended first."""
+        connect = importlib.import_module("evenflow.spark.connect")
+        earlier = context.once_value(_SESSION)
+        if earlier is not None:
+            context["ti"].report_progress("ends the session of an earlier try", 0, 1, {})
+            connect.end_session(conn, earlier)
+            context.forget(_SESSION)
+        session_id: str = connect.session_id_of(context.once_key(_SESSION))
+        context.once(_SESSION, lambda: session_id)
+        self._session = (conn, session_id)
+        return session_id
+
+    def on_kill(self) -> None:
+        """A classic session ends with its process; one on a server does not."""
+        if self._session is not None:
+            importlib.import_module("evenflow.spark.connect").end_session(*self._session)
 
 
 def connection_of(conn_id: str) -> Connection:

@@ -1,0 +1,170 @@
+"""A session on a Spark Connect server, for one try.
+
+The server has the driver, and its queries go on whatever becomes of who asked. So the id of a session is derived from a key of its
+task, which is kept before the session is made: whoever comes next finds the session by it, interrupts what runs in it and releases
+it. That is the next try, or ``on_kill`` of the one that has it.
+
+A server that is gone is asked again for ten minutes by pyspark, and once more at the end. So a thread looks at whether it listens,
+and closes the channel when it has not for some seconds.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from evenflow.errors import SettingsError, SparkUnavailable
+from evenflow.sdk.secrets.connections import Connection
+from evenflow.spark.limits import (
+    CONNECT_ENDS,
+    CONNECT_GONE,
+    CONNECT_LISTENS,
+    CONNECT_LOOK,
+)
+from evenflow.spark.target import SparkTarget, target_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client import SparkConnectClient
+
+_FEW_RETRIES = {"max_retries": 4, "max_backoff": 2_000}  # milliseconds; the next try asks again
+_AT_WORK = frozenset({2, 3})  # RUNNING and TERMINATING of Spark's GetStatusResponse
+
+
+def session_id_of(key: str) -> str:
+    """The same for the same key."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, f"evenflow:{key}"))
+
+
+def end_session(conn: Connection, session_id: str) -> None:
+    """Interrupts all that runs in the session, waits until it has ended, and releases it. Raises :class:`SparkUnavailable` when it
+    is not known whether something still runs.
+    """
+    target = target_of(conn, {}, cpus=1)
+    client = _client(target, session_id)
+    try:
+        client.interrupt_all()
+        deadline = time.monotonic() + CONNECT_ENDS
+        while _at_work(client):
+            if time.monotonic() > deadline:
+                raise SparkUnavailable(
+                    f"A query of an earlier try still runs in session {session_id} on {target.url.partition(';')[0]}, "
+                    f"{CONNECT_ENDS:g} s after it was interrupted. Another try looks again; a restart of the server ends it."
+                )
+            time.sleep(CONNECT_LOOK)
+        client.release_session()
+    except SparkUnavailable:
+        raise
+    except Exception as error:
+        if "INVALID_HANDLE" not in str(error):  # the server knows no such session any more
+            raise SparkUnavailable(
+                f"The session {session_id} of an earlier try could not be ended, so none is begun beside it: {error}"
+            ) from error
+    finally:
+        with suppress(Exception):
+            client.close()
+
+
+@contextmanager
+def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: str) -> Iterator[SparkSession]:
+    """Raises :class:`SettingsError` for settings that only the server's start can set, and :class:`SparkUnavailable` when it goes
+    away meanwhile.
+    """
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.remote(_url(target, session_id)).appName(app_name).create()
+    watch = _Watch(target, spark)
+    try:
+        _configure(spark, target.conf)
+        spark.addTag(tag)
+        with watch.looking():
+            yield spark
+    except Exception as error:
+        if watch.gone:
+            raise SparkUnavailable(
+                f"The Spark Connect server at {watch.where} does not listen any more, for {CONNECT_GONE:g} s; what ran there ended "
+                "with it. Look at its log; the task may be tried again when it is back."
+            ) from error
+        raise
+    finally:
+        if watch.gone:
+            cast("Any", spark).release_session_on_close = False  # nobody is there to be asked
+        spark.stop()
+
+
+def _configure(spark: SparkSession, conf: Mapping[str, Any]) -> None:
+    """One by one: all at once pyspark passes over what the server refuses."""
+    refused: list[str] = []
+    for key, value in conf.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        try:
+            spark.conf.set(key, text)
+        except Exception as error:
+            if not any(word in str(error) for word in ("CANNOT_MODIFY", "STATIC_CONFIG")):
+                raise
+            if spark.conf.get(key, None) != text:
+                refused.append(f"{key}={text}")
+    if refused:
+        raise SettingsError(
+            f"A session on a Spark Connect server cannot have {', '.join(refused)}: that is fixed when the server starts. Start it "
+            f"with --conf {' --conf '.join(refused)}, or leave it out of the task's conf and the connection."
+        )
+
+
+class _Watch:
+    """Whether the server listens."""
+
+    def __init__(self, target: SparkTarget, spark: SparkSession) -> None:
+        assert target.address is not None
+        self._address, self._spark = target.address, spark
+        self._over = threading.Event()
+        self.gone = False
+
+    @property
+    def where(self) -> str:
+        return f"{self._address[0]}:{self._address[1]}"
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        thread = threading.Thread(target=self._look, name="spark-connect", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+
+    def _look(self) -> None:
+        silent_since: float | None = None
+        while not self._over.wait(CONNECT_LISTENS):
+            try:
+                socket.create_connection(self._address, timeout=CONNECT_LISTENS).close()
+                silent_since = None
+                continue
+            except OSError:
+                silent_since = time.monotonic() if silent_since is None else silent_since
+            if time.monotonic() - silent_since > CONNECT_GONE and not self._over.is_set():
+                self.gone = True
+                self._spark.client._channel.close()  # ends what waits for an answer, and all retries
+                return
+
+
+def _at_work(client: SparkConnectClient) -> bool:
+    """Raises what the server does, as one of before Spark 4.3 does, which cannot be asked."""
+    return any(each.state in _AT_WORK for each in client._get_operation_statuses().operation_statuses)
+
+
+def _client(target: SparkTarget, session_id: str) -> SparkConnectClient:
+    from pyspark.sql.connect.client import SparkConnectClient
+
+    return SparkConnectClient(_url(target, session_id), retry_policy=_FEW_RETRIES)
+
+
+def _url(target: SparkTarget, session_id: str) -> str:
+    """A server tells sessions by user, too: who ends one must be who began it, on whatever host."""
+    user = "" if ";user_id=" in target.url else ";user_id=evenflow"
+    return f"{target.url.rstrip(';')}{user};session_id={session_id}"
