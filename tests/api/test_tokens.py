@@ -20,6 +20,7 @@ from evenflow.api.refusals import refusal
 from evenflow.api.tokens import (
     SERVICE_KINDS,
     SERVICE_TTL_S,
+    TRIGGER_TTL_S,
     FleetToken,
     OperatorToken,
     ServiceToken,
@@ -33,6 +34,7 @@ from evenflow.api.tokens import (
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.http import RETRIED
 from evenflow.core.ending import Ending
+from evenflow.core.limits import MAX_RUN_SECONDS, MAX_WAIT_S
 from evenflow.errors import ApiRefused, KeyNotKnownYet, NotAllowed, StaleEpoch
 from evenflow.store.serving.tokens import KeyState
 from evenflow.wire import messages as m
@@ -196,6 +198,16 @@ def test_a_remembered_token_expires_all_the_same(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(tokens_module, "time", SimpleNamespace(time=lambda: later))
     with pytest.raises(NotAllowed, match="expired"):
         tokens.verify(token)
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_try_can_report_until_the_longest_timeout(monkeypatch: pytest.MonkeyPatch, remembered: bool) -> None:
+    """R-CS1: what a task may take is what its token is good for, by an API that gave it out and by one that began since."""
+    text = (tokens := Tokens(KEYS)).for_try(TRY)
+    later = time.time() + MAX_RUN_SECONDS
+    monkeypatch.setattr(tokens_module, "time", SimpleNamespace(time=lambda: later))
+    assert (tokens if remembered else Tokens(KEYS)).verify(text) == TRY
+    assert TRIGGER_TTL_S > MAX_WAIT_S
 
 
 def test_the_memory_for_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,6 +44,15 @@ async def test_an_exception_that_quotes_what_is_no_unicode(world: World) -> None
     assert ended["reason"] == "ValueError: caf\\udce9.csv"
 
 
+async def test_a_task_writes_as_it_likes(world: World) -> None:
+    """In another encoding, whatever its service writes to; and not at all."""
+    epoch = world.task(
+        "import sys\nsys.stdout.reconfigure(encoding='ascii', errors='replace')\nprint('caf\u00e9')\nsys.stdout.close()"
+    )
+    assert (await world.exit_of(epoch))["outcome"] == "success"
+    await world.logged(epoch, "caf?")
+
+
 async def test_questions_that_cannot_be_asked_are_answered(world: World) -> None:
     """The task hears what is wrong with each, and goes on."""
     epoch = world.task(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 import textwrap
 from collections.abc import Callable
 from functools import partial
@@ -48,7 +50,8 @@ found = [
     socket.getfqdn is module.getfqdn, sys.stdout is sys.__stdout__, "late" in sys.modules, time.tzname, decimal.getcontext().prec,
     logging.root.level, [type(each).__name__ for each in logging.root.handlers], logging.getLogger("made").level,
     logging.root.manager.disable, [each[0] for each in warnings.filters], socket.getdefaulttimeout(), gc.isenabled(),
-    signal.getsignal(signal.SIGINT) is signal.default_int_handler,
+    signal.getsignal(signal.SIGINT) is signal.default_int_handler, sys.get_int_max_str_digits(),
+    (sys.stdout.encoding, sys.stdout.errors, sys.stdout.line_buffering),
 ]
 """
 CHANGE = """
@@ -59,16 +62,26 @@ os.chdir("/"); os.umask(0o077)
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE); resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
 module.known, module.new, neighbour.VALUE = "changed", 1, "changed"; var.set("left")
 sys.path.insert(0, "/left"); sys.argv.append("left"); sys.setrecursionlimit(1234)
+sys.set_int_max_str_digits(9999); sys.stdout.reconfigure(encoding="ascii", errors="replace", line_buffering=True)
 socket.getfqdn = len; sys.stdout = open(os.devnull, "w"); decimal.getcontext().prec = 3; random.seed(7)
 logging.root.setLevel(logging.DEBUG); logging.root.handlers.clear(); logging.getLogger("made").setLevel(5); logging.disable(50)
 warnings.simplefilter("error"); socket.setdefaulttimeout(3); gc.disable()
 subprocess.run(["true"]); subprocess.Popen(["true"]).wait()
+"""
+SHOW_ALL = """
+import os
+for fd in map(int, os.listdir("/proc/self/fd")):
+    if fd > 2 and os.path.exists(f"/proc/self/fd/{fd}"):
+        os.set_inheritable(fd, True)
 """
 LEAVES = {
     "a thread": ("import threading as t, time; t.Thread(target=time.sleep, args=[60], daemon=True).start()", "1 threads are left"),
     "a process": ("import subprocess; module.child = subprocess.Popen(['sleep', '60'])", "still running"),
     "a daemon": ("import os, time\nif not os.fork():\n if not os.fork(): time.sleep(60)\n os._exit(0)\nos.wait()", "still running"),
     "a descriptor": ("import os; os.open('/dev/null', os.O_RDONLY)", "descriptors are left open"),
+    "a descriptor that does not wait": ("import os; os.set_blocking(1, False)", "other ones"),
+    "a descriptor for others": (SHOW_ALL, "other ones"),
+    "a closed stdout": ("import sys; sys.stdout.close()", None),
     "another stdout": ("import os; os.dup2(os.open('/dev/null', os.O_WRONLY | os.O_CLOEXEC), 2)", None),
     "a signal handler": ("import signal; signal.signal(signal.SIGUSR1, lambda *_: None)", "signal handlers"),
     "another signal handler": ("import signal; signal.signal(signal.SIGINT, lambda *_: None)", "signal handlers"),
@@ -100,7 +113,7 @@ class Reusing:
         """Of a try that did this, and what it found."""
         epoch = self.begin(do)
         ended = await self.world.exit_of(epoch)
-        assert ended["outcome"] == "success", self.world.log(epoch)
+        assert ended["outcome"] == "success", (ended, self.world.log(epoch))
         said = self.world.xcom(epoch)
         return said["pid"], said["found"]
 
@@ -142,6 +155,23 @@ async def test_the_next_try_finds_what_the_first_found(reusing: Reusing, worker:
     other = await reusing.pid_after("import random\nfound = random.random()")
     assert one[0] == other[0] == first[0]
     assert one[1] != other[1]
+
+
+async def test_modules_that_a_try_imports_itself_and_others_change_are_as_new(reusing: Reusing, worker: WorkerService) -> None:
+    """A folder of the first is gone, an event loop of its is closed, and what it replaced was imported by it alone."""
+    lasting = await reusing.pid_after(
+        "import asyncio, os, shutil, subprocess, tempfile\n"
+        "os.environ['TMPDIR'] = folder = tempfile.mkdtemp(dir='/tmp')\n"
+        "tempfile.tempdir = None; tempfile.mkdtemp(); shutil.rmtree(folder)\n"
+        "asyncio.run(asyncio.sleep(0)); subprocess.check_output = None"
+    )
+    found = await reusing.pid_after(
+        "import asyncio, os, subprocess, tempfile\n"
+        "os.rmdir(tempfile.mkdtemp())\n"
+        "asyncio.get_event_loop_policy().get_event_loop().close()\n"
+        "found = subprocess.check_output(['echo', 'hello'], text=True)"
+    )
+    assert found == (lasting[0], "hello\n")
 
 
 @pytest.mark.parametrize("left", LEAVES)
@@ -347,14 +377,25 @@ async def test_an_old_handle_reaches_nobody(start_template: StartTemplate) -> No
 
 
 async def test_a_process_that_dies_while_it_waits_is_not_used(start_template: StartTemplate) -> None:
-    import os
-
     template = await start_template()
     told = await _done(template, "")
     os.kill(told.pid, 9)
     await until(lambda: not template._returned, "its end")
     after = await _done(template, "")
     assert after.pid != told.pid
+
+
+async def test_a_job_is_not_given_to_one_that_has_just_died(start_template: StartTemplate) -> None:
+    """Its template does not know yet; the job has not begun anywhere, so it must not end as killed."""
+    template = await start_template()
+    told = await _done(template, "")
+    os.kill(told.pid, 9)
+    its_end = os.pidfd_open(told.pid)
+    select.select([its_end], [], [])
+    os.close(its_end)
+    after = await _done(template, "")
+    assert after.end is not None
+    assert (after.pid != told.pid, after.end.status) == (True, 0)
 
 
 async def test_one_that_goes_on_speaking_is_ended(start_template: StartTemplate) -> None:

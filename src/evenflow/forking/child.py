@@ -7,6 +7,7 @@ what it had, it ends as all others do.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import os
 import resource
@@ -90,18 +91,23 @@ def _work(run: Run, link: Link, me: int, root: str) -> None:
 
 
 def _is_back(before: CleanState, link: Link, memory: int) -> bool:
-    """Whether another job may follow; into the log of the try, why not."""
+    """Whether another job may follow; into the log of the try, why not. Never raises: what the try has said counts in any case."""
     try:
         if not link.spoiled:
             before.restore(memory)
     except Dirty as reason:
-        print(f"\n-- no other try follows in this process: {reason} --", flush=True)
+        _log(f"\n-- no other try follows in this process: {reason} --\n")
         return False
-    except Exception:  # whatever a try has made of this interpreter: what it has said still counts
-        traceback.print_exc()
-        _flush()
+    except Exception:  # whatever a try has made of this interpreter
+        _log(traceback.format_exc())
         return False
     return not link.spoiled
+
+
+def _log(text: str) -> None:
+    """Past ``sys.stdout``, which a try may have closed or replaced."""
+    with contextlib.suppress(Exception):
+        os.write(1, text.encode(errors="backslashreplace"))
 
 
 def _default_signals() -> None:

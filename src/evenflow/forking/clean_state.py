@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
 import gc
 import os
 import resource
 import signal
+import sys
 
 from evenflow.forking.interpreter import Interpreter
 
@@ -63,6 +65,8 @@ class CleanState:
             raise Dirty(f"{int(status['Threads']) - 1} threads are left")
         self._check_status(status, memory)
         self._interpreter.restore()
+        if sys.stdout.closed or sys.stderr.closed:
+            raise Dirty("sys.stdout or sys.stderr is closed")
         self._check_descriptors()
         os.chdir(self._folder)
         if status["Umask"] != self._status["Umask"]:
@@ -130,13 +134,14 @@ def _scheduling() -> tuple[int, ...]:
     return os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.getpgid(0)
 
 
-def _descriptors() -> dict[int, tuple[int, int]]:
-    """What is open, by what it is."""
-    found = {}
+def _descriptors() -> dict[int, tuple[int, ...]]:
+    """What is open, by what it is, and whether it waits and what is executed has it, too."""
+    found: dict[int, tuple[int, ...]] = {}
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # the descriptor of that folder
-            stat = os.fstat(int(name))
-            found[int(name)] = stat.st_dev, stat.st_ino
+            fd = int(name)
+            stat = os.fstat(fd)
+            found[fd] = stat.st_dev, stat.st_ino, fcntl.fcntl(fd, fcntl.F_GETFL), fcntl.fcntl(fd, fcntl.F_GETFD)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import gc
+import importlib
 import locale
 import logging
 import os
@@ -14,11 +15,17 @@ import time
 import warnings
 from collections.abc import Callable, MutableMapping
 from operator import is_
-from typing import Any
+from typing import Any, TextIO
 
 _GONE = object()
 _OFTEN_PATCHED = ("asyncio.events", "datetime", "json", "os", "random", "socket", "subprocess", "tempfile", "threading", "time")
 _Logged = tuple[int, bool, bool, list[logging.Handler], list[Any]]
+
+
+def load_often_patched() -> None:
+    """Before the first try, so that they can be set back. One that a try has loaded itself stays as it is."""
+    for name in _OFTEN_PATCHED:
+        importlib.import_module(name)
 
 
 class Interpreter:
@@ -112,6 +119,11 @@ def _quiet(logger: logging.Logger) -> list[logging.Handler]:
     return [handler for handler in logger.handlers if isinstance(handler, logging.NullHandler)]
 
 
+def _form(stream: TextIO) -> dict[str, Any]:
+    names = ("encoding", "errors", "line_buffering", "write_through")
+    return {name: getattr(stream, name) for name in names}
+
+
 def _put_locale(before: str) -> None:
     locale.setlocale(locale.LC_ALL, before)
 
@@ -126,4 +138,7 @@ _VALUES: tuple[tuple[Callable[[], Any], Callable[[Any], object]], ...] = (
     (gc.get_debug, gc.set_debug),
     (socket.getdefaulttimeout, socket.setdefaulttimeout),
     (lambda: locale.setlocale(locale.LC_ALL), _put_locale),
+    (sys.get_int_max_str_digits, sys.set_int_max_str_digits),
+    (lambda: _form(sys.stdout), lambda before: sys.stdout.reconfigure(**before)),  # type: ignore[union-attr]
+    (lambda: _form(sys.stderr), lambda before: sys.stderr.reconfigure(**before)),  # type: ignore[union-attr]
 )

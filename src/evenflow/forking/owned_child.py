@@ -66,6 +66,17 @@ class OwnedChild:
         self._fault: str | None = None
         self._loop = asyncio.get_running_loop()
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is there, and silent, before it has a job. That it has died may not have been told yet."""
+        try:
+            self._control.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def begin(self, job: Header, events: ChildEvents) -> None:
         """Give the child its job; from now on ``events`` hears of it, and always of its exit."""
         self._events = events

@@ -180,9 +180,10 @@ class OwnedTemplate:
 
     def _returned_to(self, reuse: Reuse) -> OwnedChild | None:
         while waiting := self._returned.get(reuse.group):
-            if self._loop.time() - waiting[-1].since < reuse.age_s:
-                return self._leave(reuse.group, waiting[-1])
-            self._leave(reuse.group, waiting[-1]).send_signal(signal.SIGKILL)
+            child = self._leave(reuse.group, waiting[-1])
+            if child.waits and self._loop.time() - child.since < reuse.age_s:
+                return child
+            child.send_signal(signal.SIGKILL)
         return None
 
     def _on_return(self, reuse: Reuse, child: OwnedChild) -> None:

@@ -12,11 +12,14 @@ A template is not the trunk's child but its owner's, which adopts orphans: it ou
 from __future__ import annotations
 
 import gc
+import io
 import json
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable
+from typing import TextIO
 
 from evenflow.forking import prctl
 
@@ -66,4 +69,13 @@ def _begin(theirs: int, output: int, adopted: int) -> socket.socket:
     os.dup2(output, 2)
     for fd in (output, adopted):
         os.close(fd)
+    sys.stdout = sys.__stdout__ = _opened(1, sys.stdout)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _opened(2, sys.stderr)  # type: ignore[misc]
     return socket.socket(fileno=theirs)
+
+
+def _opened(fd: int, like: TextIO) -> io.TextIOWrapper[io.BufferedWriter]:
+    """As Python opens it at its start: a stream remembers whether one can seek in it, and the trunk may write to a file."""
+    raw = io.FileIO(fd, "w", closefd=False)
+    raw.name = like.name
+    return io.TextIOWrapper(io.BufferedWriter(raw), like.encoding, like.errors, line_buffering=True)

@@ -31,6 +31,7 @@ from evenflow.core.callbacks import CallbackOf
 from evenflow.core.ending import Ending, told
 from evenflow.errors import ApiRefused, XComError
 from evenflow.forking.frames import Header, Link
+from evenflow.forking.interpreter import load_often_patched
 from evenflow.forking.template import NotPrepared, serve_template
 from evenflow.forking.tracebacks import describe_failure
 from evenflow.sdk.default_timezone import set_default_timezone
@@ -58,6 +59,8 @@ def prepare(config: Header) -> LoadedFile:
         failure = describe_failure(error, file, root)
         raise NotPrepared(f"cannot import DAG file {config['file']}: {failure.summary}", failure.trace) from error
     preload(loaded.dags.values())
+    if any(task.task_settings.reuse for dag in loaded.dags.values() for task in dag.task_dict.values()):
+        load_often_patched()
     return loaded
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -110,8 +111,9 @@ def guarded(execute: Callable[[], Ending]) -> Ending:
         _print_traceback(error)
         return _failure("failed_for_good" if isinstance(error, TaskFailedForGood) else "failed", error, _reason(error))
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):  # the task has closed or replaced it
+                stream.flush()
 
 
 def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> Ending:
