@@ -51,6 +51,7 @@ from evenflow.sdk.operators.sensors import BaseSensorOperator, PokeReturnValue, 
 from evenflow.sdk.operators.spark_submit import SparkSubmit
 from evenflow.sdk.operators.system_sensors import BashSensor, FileSensor
 from evenflow.sdk.operators.time_sensors import DateTimeSensor, DayOfWeekSensor, TimeDeltaSensor, TimeSensor
+from evenflow.sdk.options import resources
 from evenflow.sdk.params import Param
 from evenflow.sdk.retry_policy import ExceptionRetryPolicy, RetryAction, RetryRule
 from evenflow.sdk.secrets.connections import BaseHook, Connection, get_connection
@@ -174,6 +175,7 @@ __all__ = [
     "get_connection",
     "get_current_context",
     "mask_secret",
+    "resources",
     "send_email",
     "setup",
     "task",

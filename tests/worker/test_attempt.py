@@ -81,6 +81,8 @@ class Game:
             reporter=reporter,  # type: ignore[arg-type]
             logs=SimpleNamespace(open=lambda *_: log),  # type: ignore[arg-type]
             memory=SimpleNamespace(evidence=lambda: None),  # type: ignore[arg-type]
+            limits=SimpleNamespace(make=lambda *_: None),  # type: ignore[arg-type]
+            over_limit=lambda: None,
             values=SimpleNamespace(takes_time=lambda value: value == LARGE, fetch=None, discard=None),  # type: ignore[arg-type]
             masker=Masker(),
             api_url="",
@@ -102,7 +104,7 @@ class Game:
             raise CannotLoad("it cannot be imported")
         self.is_warm = True
 
-    def begin(self, job: dict[str, Any], events: Any, *, decides: bool, reuse: object) -> Child:
+    def begin(self, job: dict[str, Any], events: Any, *, decides: bool, reuse: object, admit: object) -> Child:
         if self.chance.random() < 0.1:
             raise OSError("no more processes")
         self.children.append(Child(events))

@@ -149,6 +149,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                     operator=task.operator,
                     execution_timeout=task.execution_timeout,
                     reuse=task.reuse,
+                    resources=task.resources,
                     resumed=None if row.resume is None else self._resumed(row, row.resume, task),
                     **_of_run(row, version),
                 )

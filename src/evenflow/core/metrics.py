@@ -171,6 +171,9 @@ WORKER_RESUME_FREE = gauge(
 WORKER_OUTRUN = gauge(
     "evenflow_worker_tries_outrun", WORKER, "Tries that do not end: they fork more quickly than they can be killed."
 )
+WORKER_OUT_OF_MEMORY = counter(
+    "evenflow_worker_tries_out_of_memory", WORKER, "Tries of which the kernel killed processes: they used more than their task may."
+)
 WORKER_UNACKNOWLEDGED = gauge(
     "evenflow_worker_reports_unacknowledged", WORKER, "Ends of tries that no API server has acknowledged yet."
 )

@@ -15,12 +15,13 @@ import dataclasses
 import functools
 import json
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NewType
+from typing import Annotated, Any, Literal, NewType
 
 from evenflow.core import limits
 from evenflow.core.bounds import Between, Bytes, Chars, Iso8601, Items, JsonBytes, OneOf
 from evenflow.core.callbacks import Callback
 from evenflow.core.deferral import HOLD, RELEASE
+from evenflow.core.quantities import memory
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import DagError
 
@@ -36,6 +37,7 @@ UNMAPPED = -1  # map_index of a task that is not mapped
 DEFAULT_POOL = "default_pool"
 DEFAULT_QUEUE = "default"
 DEFAULT_EXECUTOR = "worker"
+Enforcement = Literal["enforce", "warn", "off"]  # of what a task may take, where a worker cannot: see the setting `resources`
 WAITING_HOLDS = ("pool", "task_limits", "run", "executor")  # what a task may hold or release while it is deferred
 LINKS = ("https://", "http://", "mailto:")  # what an owner's link may begin with: it is shown to be clicked
 
@@ -151,6 +153,20 @@ class RetryRuleSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """All processes of a try together have at most so many bytes of memory and keep so many processors busy. None: as much as the
+    host has.
+    """
+
+    memory: Annotated[int, Between(limits.MIN_TRY_MEMORY, limits.MAX_TRY_MEMORY)] | None = None
+    cpu: Annotated[float, Between(limits.MIN_TRY_CPU, limits.MAX_TRY_CPU)] | None = None
+
+    def __str__(self) -> str:
+        size = None if self.memory is None else f'memory="{memory(self.memory)}"'
+        return f"resources({', '.join(filter(None, [size, None if self.cpu is None else f'cpu={self.cpu:g}']))})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TaskTerms:
     """What an author's options say of a task and a scheduler goes by; :mod:`evenflow.sdk.options` says what they mean."""
 
@@ -174,6 +190,7 @@ class TaskTerms:
     depends_on_past: bool = False
     wait_for_downstream: bool = False
     reuse: bool = False
+    resources: Resources | None = None  # of each try; None: no limit of its own
     while_deferred: dict[Annotated[str, OneOf(WAITING_HOLDS)], Annotated[str, OneOf((HOLD, RELEASE))]] | None = None
     display_name: DisplayName = ""
     doc: Doc = ""
@@ -297,6 +314,8 @@ def _task(raw: dict[str, Any]) -> TaskSpec:
         raw["trigger_rule"] = TriggerRule(raw["trigger_rule"])
     if "retry_rules" in raw:
         raw["retry_rules"] = tuple(RetryRuleSpec(**{**r, "exceptions": tuple(r.get("exceptions", ()))}) for r in raw["retry_rules"])
+    if "resources" in raw:
+        raw["resources"] = Resources(**raw["resources"])
     for name in ("outlets", "outlet_aliases", "inlets", "callbacks"):
         if name in raw:
             raw[name] = tuple(raw[name])

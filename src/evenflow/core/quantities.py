@@ -1,6 +1,15 @@
-"""Numbers of things, and times, as people say them."""
+"""Numbers of things, times and amounts of memory, as people say them."""
 
 from __future__ import annotations
+
+import re
+
+UNITS = {
+    "": 1,
+    **{f"{prefix}{end}": 1024**power for power, prefix in enumerate("KMGT", 1) for end in ("iB", "i")},
+    **{f"{prefix}B": 1000**power for power, prefix in enumerate("kMGT", 1)},
+}
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
 def counted(number: int, noun: str) -> str:
@@ -22,3 +31,19 @@ def duration(seconds: float | None) -> str:
     if whole < 86_400:
         return f"{whole // 3600} h {whole % 3600 // 60:02} m"
     return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+
+
+def bytes_of(amount: str) -> int | None:
+    """Of ``1.5GiB`` or ``500MB``; Kubernetes' ``Mi`` and ``Gi`` are units, too. None: it is no such amount."""
+    found = _AMOUNT.fullmatch(amount.strip())
+    unit = UNITS.get(found[2]) if found else None
+    return None if found is None or unit is None else int(float(found[1]) * unit)
+
+
+def memory(size: int, *, of: int | None = None) -> str:
+    """``1.5 GiB``, or ``0.7 of 1.5 GiB``: in the largest unit of which the whole has one."""
+    whole = size if of is None else of
+    unit = next((unit for unit in ("TiB", "GiB", "MiB", "KiB") if whole >= UNITS[unit]), "B")
+    factor = UNITS.get(unit, 1)
+    part = "" if of is None else f"{size / factor:.1f} of "
+    return f"{part}{whole / factor:.4g} {unit}"

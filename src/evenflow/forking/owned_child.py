@@ -13,6 +13,7 @@ import signal
 import socket
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from evenflow.forking.exits import Exit
@@ -64,6 +65,7 @@ class OwnedChild:
         self._outgoing = bytearray()
         self.queued = 0  # bytes that it was ever to be sent
         self._fault: str | None = None
+        self._held: Callable[[int], None] | None = None  # what is done once its pid is known, before it has its job
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -77,15 +79,30 @@ class OwnedChild:
             return False
         return False
 
-    def begin(self, job: Header, events: ChildEvents) -> None:
-        """Give the child its job; from now on ``events`` hears of it, and always of its exit."""
+    def begin(self, job: Header, events: ChildEvents, admit: Callable[[int], None] | None = None) -> None:
+        """Give the child its job; from now on ``events`` hears of it, and always of its exit. Before that ``admit`` is called with
+        its pid; if it raises :class:`OSError`, the child is killed without a job, and its exit is lost for that reason.
+        """
         self._events = events
         self.jobs += 1
-        if self.pid is not None:
-            events.started(self.pid)
         self._loop.add_reader(self._control, self._read_control)
         self._loop.add_reader(self._output, self._read_output)
-        self.send(job)
+        if admit is not None:
+            self._held = partial(self._begin_admitted, job, events, admit)
+        if self.pid is not None:
+            self.on_started(self.pid)
+        if admit is None:
+            self.send(job)
+
+    def _begin_admitted(self, job: Header, events: ChildEvents, admit: Callable[[int], None], pid: int) -> None:
+        try:
+            admit(pid)
+        except OSError as error:
+            self._fault = f"the worker's host could not limit its process: {error}"
+            self.send_signal(signal.SIGKILL)
+        else:
+            events.started(pid)
+            self.send(job)
 
     def send(self, header: Header, body: bytes = b"") -> None:
         """Answer or command the child; nothing happens when it has gone."""
@@ -139,7 +156,9 @@ class OwnedChild:
 
     def on_started(self, pid: int) -> None:
         self.pid = pid
-        if self._events is not None:
+        if self._held is not None:
+            self._held(pid)
+        elif self._events is not None:
             self._events.started(pid)
 
     def on_exited(self, end: Exit) -> None:

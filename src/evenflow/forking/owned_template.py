@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,9 +153,17 @@ class OwnedTemplate:
         idle = sum(map(len, self._returned.values())) + (self._spare is not None)
         return len(self._children) - idle + len(self._undecided)
 
-    def begin(self, job: Header, events: ChildEvents, *, decides: bool = False, reuse: Reuse | None = None) -> OwnedChild:
-        """Have a child do ``job``; ``events`` always hears of its exit, and ``decides`` what becomes of what it leaves. Raises
-        :class:`OSError` when descriptors run out.
+    def begin(
+        self,
+        job: Header,
+        events: ChildEvents,
+        *,
+        decides: bool = False,
+        reuse: Reuse | None = None,
+        admit: Callable[[int], None] | None = None,
+    ) -> OwnedChild:
+        """Have a child do ``job``; ``events`` always hears of its exit, and ``decides`` what becomes of what it leaves. ``admit``
+        is called with its pid before. Raises :class:`OSError` when descriptors run out.
         """
         child = None if reuse is None else self._returned_to(reuse)
         if is_fresh := child is None:
@@ -165,7 +173,7 @@ class OwnedTemplate:
         if reuse is not None and child.jobs + 1 < reuse.jobs:
             child.on_return = functools.partial(self._on_return, reuse)
             job = {**job, "returns": reuse.memory}
-        child.begin(job, events)
+        child.begin(job, events, admit)
         if is_fresh and self._ahead:
             with contextlib.suppress(OSError):  # it is the next one that will need it, and say so
                 self._spare = self._fork()

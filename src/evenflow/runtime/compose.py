@@ -91,6 +91,7 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 handed=bool(settings.handed_at),
                 handed_at=settings.handed_at,
                 reuse=partial(Reuse, jobs=settings.reuse_tries, age_s=settings.reuse_age, memory=settings.reuse_memory * 2**20),
+                resources=settings.resources,
                 values=LargeValues(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
             )
         case _:

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
 from evenflow.core.limits import MAX_INLINE_XCOM
+from evenflow.core.model import Enforcement
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.forking.sandbox import Mode, own_environment, user_environment
 from evenflow.runtime.logging import Format, LevelName
@@ -75,6 +76,7 @@ class ServiceSettings:
     reuse_tries: int
     reuse_age: float
     reuse_memory: int  # MiB
+    resources: Enforcement = "warn"
     queues: tuple[str, ...]
     capacity: int  # of a triggerer
     trigger_queues: tuple[str, ...]  # that it serves; none: all
@@ -140,6 +142,7 @@ class ServiceSettings:
             reuse_tries=int(value("REUSE_TRIES")),
             reuse_age=float(value("REUSE_AGE")),
             reuse_memory=int(value("REUSE_MEMORY")),
+            resources=cast(Enforcement, value("RESOURCES")),
             queues=tuple(value("QUEUES").split(",")),
             capacity=int(value("CAPACITY")),
             trigger_queues=tuple(filter(None, value("TRIGGER_QUEUES").split(","))),

@@ -21,6 +21,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from evenflow.core.bundle import OWN_BUNDLE, BundleSource
 from evenflow.core.likeness import closest
 from evenflow.core.limits import MAX_INLINE_XCOM
+from evenflow.core.model import Enforcement
 from evenflow.errors import SettingsError
 from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
@@ -105,6 +106,11 @@ class Settings(BaseSettings):
     reuse_age: float = Field(REUSE_AGE, gt=0, le=86_400, description="Seconds after which such a process takes no further try")
     reuse_memory: int = Field(
         REUSE_MEMORY, ge=1, le=1_048_576, description="MiB that it may have more than before its first try to take a further one"
+    )
+    resources: Enforcement = Field(
+        "warn",
+        description="Where a worker cannot keep a task's `resources(...)`: by enforce its tries go elsewhere, by warn they run "
+        "without. off: what starts the worker limits it, as a pod does",
     )
     queues: Annotated[list[str], NoDecode] = Field(default=["default"], min_length=1, description="Queues that a worker serves")
 
@@ -304,6 +310,7 @@ class Settings(BaseSettings):
             "reuse_tries",
             "reuse_age",
             "reuse_memory",
+            "resources",
             "capacity",
             "log_level",
             "log_format",

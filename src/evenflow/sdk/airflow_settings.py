@@ -30,7 +30,6 @@ TASK_SETTINGS = {
     "wait_for_past_depends_before_skipping": Foreign("Leave it out: a task is skipped at once.", (False, None)),
     "executor_config": Foreign("Where a task runs is said by executor= and queue=.", ({}, None)),
     "run_as_user": Foreign("Tasks run as their worker does: start one as this user, and name it by queue=.", (None,)),
-    "resources": Foreign("How much runs at once is said by pool= and pool_slots=.", ({}, None)),
     "pre_execute": Foreign("Say on_execute_callback=.", (None,)),
     "post_execute": Foreign("Say on_success_callback=, or do it in the task.", (None,)),
     "start_date": Foreign(_DATES, (None,)),

@@ -7,12 +7,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
 from evenflow.core.likeness import meant_or
-from evenflow.core.limits import MAX_DEADLINES
-from evenflow.core.model import DagSpec, RunParamSpec, TaskTerms
+from evenflow.core.limits import MAX_DEADLINES, MAX_TRY_MEMORY, MIN_TRY_MEMORY
+from evenflow.core.model import DagSpec, Resources, RunParamSpec, TaskTerms
+from evenflow.core.quantities import bytes_of
+from evenflow.core.quantities import memory as amount_of_memory
+from evenflow.core.spec_size import bounds_of
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import WeightRule
 from evenflow.errors import BadSetting
@@ -54,6 +57,7 @@ class Option:
 _DOC = "Prose, for people."
 _LINKS = "a dict from owners to links, which begin with https://, http:// or mailto:"
 _PATTERNS = "a list of patterns of DAG ids, or of bundle:pattern"
+_MEMORY, _CPU = (bounds_of(kind)[1][0] for kind in get_type_hints(Resources, include_extras=True).values())
 SCHEDULE = "a cron expression, a preset such as '@daily', a timedelta, a timetable, assets, or None"
 _read_functions = found_by(callbacks.checked_functions, callbacks.WANTED)
 _read_assets = found_by(checked_assets, "a list of Asset(...) or AssetAlias(...)")
@@ -79,6 +83,13 @@ class TaskOptions(TypedDict, total=False):
     execution_timeout_counts_waiting: Annotated[bool, Option("Whether it counts the time in which the task is deferred, too.")]
     reuse: Annotated[
         bool, Option("Whether its tries may follow each other, and those of other such tasks of the DAG version, in one process.")
+    ]
+    resources: Annotated[
+        Resources | None,
+        Option(
+            'What the processes of a try may take at most: `resources(memory="2GiB", cpu=1.5)`. It has a process of its own then.',
+            read=instance_of((Resources, NoneType), 'resources(memory="2GiB", cpu=1.5)'),
+        ),
     ]
     while_deferred: Annotated[
         Mapping[str, str],
@@ -129,6 +140,21 @@ class TaskOptions(TypedDict, total=False):
     on_kill_callback: Annotated[
         callbacks.Functions, Option("Stops what a try has started outside, when it is ended early.", read=_read_functions)
     ]
+
+
+def resources(*, memory: str | int | None = None, cpu: float | None = None) -> Resources:
+    """For the option ``resources`` of a task: the ``memory`` that all processes of a try have together, as ``"2GiB"``, ``"500MB"``
+    or bytes, and ``cpu``, how many processors they keep busy: 1.5 is one and a half. Raises :class:`BadSetting`.
+    """
+    if memory is None and cpu is None:
+        raise BadSetting('resources() limits nothing: give it memory, cpu or both, e.g. resources(memory="2GiB", cpu=1.5).')
+    size = bytes_of(memory) if isinstance(memory, str) else memory
+    if memory is not None and (not isinstance(size, int) or isinstance(size, bool) or _MEMORY.flaw(size)):
+        ends = f"{amount_of_memory(MIN_TRY_MEMORY)} to {amount_of_memory(MAX_TRY_MEMORY)}"
+        raise BadSetting(f'resources: memory must be bytes or a text such as "2GiB" or "500MB", from {ends}, not {memory!r:.300}.')
+    if cpu is not None and (not isinstance(cpu, (int, float)) or isinstance(cpu, bool) or _CPU.flaw(cpu)):
+        raise BadSetting(f"resources: cpu must be a number of processors {_CPU}, not {cpu!r:.300}.")
+    return Resources(memory=size, cpu=None if cpu is None else float(cpu))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

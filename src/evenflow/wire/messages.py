@@ -14,6 +14,7 @@ import msgspec
 from evenflow.core.callbacks import CallbackOf
 from evenflow.core.deferral import Resumed
 from evenflow.core.ending import Ending
+from evenflow.core.model import Resources
 
 SCHEMA = "/execution/v1"
 CONTENT_TYPE = "application/msgpack"
@@ -118,6 +119,7 @@ class Assignment(Message):
     data_interval_end: str | None = None
     execution_timeout: float | None = None
     reuse: bool = False  # its process may do other tries of this version of the DAG before and after
+    resources: Resources | None = None  # what its processes may take together
     version_number: int = 1
     map_length: int | None = None
     default_timezone: str = "UTC"  # with which the version was made

@@ -29,10 +29,12 @@ from evenflow.wire.messages import Assignment, Report, StoredObject
 from evenflow.worker import limits
 from evenflow.worker import observations as seen
 from evenflow.worker.attempt_states import Deed, Phase, TryEvent, TryState, Wish, react
+from evenflow.worker.cgroups import CannotLimit
 from evenflow.worker.leftovers import Leftovers
 from evenflow.worker.memory import MemoryWatch
 from evenflow.worker.proxy import TryApi, TryProxy
 from evenflow.worker.reporter import Reporter
+from evenflow.worker.resources import Limits, TryGroup
 from evenflow.worker.said import CleaningUp, Progressed, Result, read_head
 from evenflow.worker.timers import Timers
 from evenflow.worker.values import LargeValues, TryValues
@@ -54,6 +56,8 @@ class Tools:
     reporter: Reporter
     logs: LogShipper
     memory: MemoryWatch
+    limits: Limits  # of tries whose tasks ask for some
+    over_limit: Callable[[], None]  # called for each try whose memory ran out
     values: LargeValues
     masker: Masker  # knows the secrets of the worker's environment
     api_url: str
@@ -80,6 +84,7 @@ class Attempt:
         self._log = MaskedLog(tools.logs.open(assignment.token, self._log_is_full), self._masker)
         self._proxy: TryProxy | None = None
         self._child: OwnedChild | None = None
+        self._group: TryGroup | None = None
         self.leftovers = Leftovers(assignment, tools.outrun, tools.left, self._note)
         self._loading: asyncio.Task[None] | None = None
         self._started_at: float | None = None
@@ -235,7 +240,10 @@ class Attempt:
     def _judged(self) -> Ending:
         assert self._exit is not None
         evidence = self._tools.memory.evidence() if self._exit.status == -signal.SIGKILL else None
-        return judge(self._kept, self._exit, ended_for=self._ends_for, out_of_memory=evidence)
+        if over_limit := self._group.evidence() if self._group is not None else None:
+            self._note(f"out of memory: {over_limit}")
+            self._tools.over_limit()
+        return judge(self._kept, self._exit, ended_for=self._ends_for, out_of_memory=evidence, over_limit=over_limit)
 
     # -- inside
 
@@ -276,7 +284,12 @@ class Attempt:
         reached(KillPoint.TRY_FORKING)
         self._hear(TryEvent.FORKED)
         try:
-            self._child = template.begin(job, self, decides=True, reuse=self._reuse())
+            if not self._cleans_up:
+                self._group = self._tools.limits.make(self.epoch, self.assignment.resources, self._note)
+            admit = None if self._group is None or self._cleans_up else self._group.admit
+            self._child = template.begin(job, self, decides=True, reuse=self._reuse(), admit=admit)
+        except CannotLimit as error:
+            self._hear(TryEvent.NOT_FORKED, str(error))
         except OSError as error:
             self._hear(TryEvent.NOT_FORKED, f"the worker's host could not start a process: {error}")
         else:
@@ -286,10 +299,16 @@ class Attempt:
             reached(KillPoint.TRY_FORKED)
 
     def _reuse(self) -> Reuse | None:
-        """A clean-up has a process of its own, whatever the one before has come to."""
+        """A clean-up has a process of its own, whatever the one before has come to, and so has what has limits."""
+        if not self.assignment.reuse or self._cleans_up or self.assignment.resources is not None:
+            return None
+        return self._tools.reuse(self.assignment.dag_id)
+
+    @property
+    def _cleans_up(self) -> bool:
+        """Whether its process is to do nothing else; then it has no limits, for where these cannot be kept it has to run, too."""
         resumed = self.assignment.resumed
-        cleans_up = self.state.owes or (resumed is not None and resumed.purpose == Purpose.CLEAN_UP)
-        return self._tools.reuse(self.assignment.dag_id) if self.assignment.reuse and not cleans_up else None
+        return self.state.owes or (resumed is not None and resumed.purpose == Purpose.CLEAN_UP)
 
     def _log_is_full(self, full: bool) -> None:
         if self._child is not None:
@@ -300,6 +319,8 @@ class Attempt:
         self._log.write(f"\n-- {what} --\n".encode())
 
     def _conclude(self, ending: Ending) -> None:
+        if self._group is not None:
+            self._group.close(leaves=self._ends_ordinarily(ending))
         if self.leftovers:
             self._settle_by(partial(self._settle_remains, ending))
         else:

@@ -9,6 +9,7 @@ from typing import Any
 
 from evenflow.core import metrics
 from evenflow.core.ending import Ending
+from evenflow.core.model import Enforcement
 from evenflow.errors import SettingsError
 from evenflow.fleet.claiming_service import ClaimingService
 from evenflow.fleet.limits import TEMPLATE_MEMORY
@@ -29,6 +30,7 @@ from evenflow.worker.handed import Handed, HandedTries
 from evenflow.worker.handing import Handing
 from evenflow.worker.memory import MemoryWatch, kernel_counters
 from evenflow.worker.reporter import Reporter
+from evenflow.worker.resources import Limits
 from evenflow.worker.tries import Tries
 from evenflow.worker.values import LargeValues
 
@@ -60,6 +62,7 @@ class WorkerService(ClaimingService):
         values: LargeValues,
         template_memory: int = TEMPLATE_MEMORY,
         reuse: Callable[[str], Reuse] = REUSE,
+        resources: Enforcement = "warn",
     ) -> None:
         if slots < 1 or (resume_slots < 1 and not handed) or not queues:
             raise SettingsError(
@@ -69,9 +72,10 @@ class WorkerService(ClaimingService):
         super().__init__(member, template_memory=template_memory)
         self._slots, self._resume_slots, self._queues, self._values, self._reuse = slots, resume_slots, queues, values, reuse
         self._handed, self._handed_at = handed, handed_at
+        self._resources: Enforcement = resources
 
     def _equip(self) -> tuple[Reporter, TryPolls | HandedTries]:
-        self._memory = MemoryWatch(kernel_counters())
+        self._memory, self._limits = MemoryWatch(kernel_counters()), Limits(self._resources)
         self._reporter = Reporter(self._client, lambda epoch: self._tries.stored(epoch))
         tools = Tools(
             self._client,
@@ -79,6 +83,8 @@ class WorkerService(ClaimingService):
             self._reporter,
             self._logs,
             self._memory,
+            self._limits,
+            lambda: self.vitals.meter.count(metrics.WORKER_OUT_OF_MEMORY, 1),
             self._values,
             self._masker,
             self._member.api_url.partition(",")[0].rstrip("/"),
@@ -113,6 +119,7 @@ class WorkerService(ClaimingService):
         meter.gauge(metrics.WORKER_FREE, lambda: tries.free)
         meter.gauge(metrics.WORKER_RESUME_FREE, lambda: tries.spare)
         meter.gauge(metrics.WORKER_OUTRUN, lambda: len(tries.outrun))
+        meter.count(metrics.WORKER_OUT_OF_MEMORY, 0)
         meter.gauge(metrics.WORKER_UNACKNOWLEDGED, lambda: len(self._reporter.unacknowledged))
         meter.gauge(metrics.WORKER_LOG_BYTES, lambda: self._logs.held)
         meter.gauge(metrics.WORKER_LOG_LOST, lambda: self._logs.lost)
@@ -131,6 +138,7 @@ class WorkerService(ClaimingService):
 
     def _revoke(self, answer: BeatAnswer) -> None:
         self._memory.look()
+        self._limits.look()
         self._tries.revoke(answer.revoked)
 
     def _go_on(self, answer: BeatAnswer) -> None:

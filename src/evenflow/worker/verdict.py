@@ -9,6 +9,8 @@ from evenflow.core.ending import Ending
 from evenflow.forking.exits import Exit, describe_exit
 from evenflow.worker.said import Result
 
+_FAILURES = frozenset({"failed", "failed_for_good"})
+
 
 def ending_of(said: Result, body: bytes) -> Ending:
     """What the process says became of its try. Raises :class:`ValueError` for what user code must have forged."""
@@ -17,13 +19,21 @@ def ending_of(said: Result, body: bytes) -> Ending:
     return replace(said.ending, result=body or None)
 
 
-def judge(said: Ending | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None) -> Ending:
-    """``ended_for`` is why this worker ended the process, ``out_of_memory`` the kernel's evidence, each if any."""
+def judge(
+    said: Ending | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None, over_limit: str | None = None
+) -> Ending:
+    """``ended_for`` is why this worker ended the process, ``out_of_memory`` the kernel's evidence, ``over_limit`` that it killed
+    for the try's own limit, each if any.
+    """
     exit_code = None if end.lost else end.status
+    if said is not None and said.outcome in _FAILURES and over_limit:
+        return replace(said, reason=f"{said.reason} (its memory ran out: {over_limit})", exit_code=exit_code)
     if said is not None:
         return replace(said, exit_code=exit_code)
     if ended_for is not None:
         reason = ended_for
+    elif end.status == -SIGKILL and not end.lost and over_limit:
+        reason = f"its memory ran out: {over_limit}"
     elif end.status == -SIGKILL and not end.lost and out_of_memory:
         reason = f"killed by SIGKILL because memory ran out: {out_of_memory}"
     else:

@@ -1,0 +1,213 @@
+"""The kernel's control groups: where this worker may make some, and what is written there to limit the processes in one.
+
+A kernel has them in one tree (cgroup2) or in a tree for each controller (cgroup1). A tree is an administrator's: a worker makes
+groups only under its own, and in cgroup2 only when that was delegated to it, as systemd does by ``Delegate=yes``, or is the root
+of what it can see. There a group that has groups with limits may have no processes itself. So before its first group the worker
+moves what is in its own, itself and the services beside it, to one below (``evenflow-services``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evenflow.core.model import Resources
+from evenflow.errors import EvenflowError
+
+SERVICES = "evenflow-services"
+PERIOD_US = 100_000  # in which a group has its share of processors: the kernel's own default
+_DELEGATED = ("user.delegate", "trusted.delegate")  # what systemd writes to a group that it gives away
+_LOOKS = 100  # at what still is in a group, while it forks
+
+
+class CannotLimit(EvenflowError):
+    """This worker can make no group with the limits that are asked for; ``str(error)`` says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """``bases``: by controller, the group under which groups are made; in cgroup2 it is the same one for all."""
+
+    bases: dict[str, Path]
+    unified: bool
+
+    def folders(self, name: str, resources: Resources) -> list[Path]:
+        """Of the group with this name and these limits. Raises :class:`CannotLimit`."""
+        wanted = [("memory", resources.memory), ("cpu", resources.cpu)]
+        controllers = [controller for controller, limit in wanted if limit is not None]
+        for controller in controllers:
+            if controller not in self.bases:
+                raise CannotLimit(f"its cgroup has no controller {controller!r}")
+        return list(dict.fromkeys(self.bases[controller] / name for controller in controllers))
+
+    def make(self, folder: Path, resources: Resources) -> None:
+        """Raises :class:`CannotLimit`, :class:`OSError`."""
+        if self.unified:
+            _open_to_groups(folder.parent)
+        folder.mkdir(exist_ok=True)
+        for file, text, is_needed in _limits(self.unified, resources):
+            if self.bases[file.partition(".")[0]] != folder.parent:
+                continue
+            if (folder / file).exists():
+                (folder / file).write_text(text)
+            elif is_needed:
+                folder.rmdir()
+                raise CannotLimit(f"its kernel has no {file}")
+
+    def kills(self, folder: Path) -> int:
+        """How many of its processes the kernel has killed because their group was out of memory."""
+        for line in _read(folder / ("memory.events" if self.unified else "memory.oom_control")).splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+        return 0
+
+    def peak(self, folder: Path) -> int | None:
+        """Bytes that it ever had; None: this kernel does not say (cgroup2 before Linux 5.19)."""
+        text = _read(folder / ("memory.peak" if self.unified else "memory.max_usage_in_bytes"))
+        return int(text) if text else None
+
+
+def find_tree(proc: Path = Path("/proc/self")) -> Tree:
+    """Raises :class:`CannotLimit`."""
+    own = {}
+    for line in (proc / "cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        own.update(dict.fromkeys(controllers.split(","), path))
+    one: Tree | None = None
+    many: dict[str, Path] = {}
+    for kind, root, mount, options in _mounts(proc):
+        if kind == "cgroup2" and "" in own and (folder := _below(mount, root, own[""])) is not None:
+            one = Tree(dict.fromkeys(_read(folder / "cgroup.controllers").split(), _without_services(folder)), unified=True)
+        for controller in {"memory", "cpu"} & options & own.keys():
+            if kind == "cgroup" and (folder := _below(mount, root, own[controller])) is not None:
+                many[controller] = folder
+    tree = one if one is not None and "memory" in one.bases else Tree(many, unified=False)
+    if not tree.bases:
+        raise CannotLimit("this system shows it no cgroup with a controller for memory")
+    for base in tree.bases.values():
+        _check_ours(base, tree)
+    return tree
+
+
+def end_group(folder: Path) -> bool:
+    """Kill what is in it and remove it. False: something is still ending."""
+    if not folder.exists():
+        return True
+    for _ in range(_LOOKS):
+        if not (pids := processes(folder)):
+            break
+        if (folder / "cgroup.kill").exists():
+            (folder / "cgroup.kill").write_text("1")
+        else:  # cgroup1, and cgroup2 before Linux 5.14
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+    return remove_group(folder)
+
+
+def remove_group(folder: Path) -> bool:
+    """With groups that its processes have made. False: processes are in it."""
+    with contextlib.suppress(FileNotFoundError):
+        for below in [each for each in folder.iterdir() if each.is_dir()]:
+            remove_group(below)
+        try:
+            folder.rmdir()
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            return False
+    return True
+
+
+def processes(folder: Path) -> list[int]:
+    """Their pids, those of groups below included."""
+    files = [folder / "cgroup.procs", *folder.glob("*/**/cgroup.procs")]
+    return [int(pid) for file in files for pid in _read(file).split()]
+
+
+def _limits(unified: bool, resources: Resources) -> Iterator[tuple[str, str, bool]]:
+    """Files, what they are to hold, and whether it can do without, in the order in which the kernel takes them. No swap: it would
+    make all on the host slow.
+    """
+    memory, quota = f"{resources.memory}", f"{round((resources.cpu or 0) * PERIOD_US)}"
+    if resources.memory is not None and unified:
+        yield from (("memory.max", memory, True), ("memory.swap.max", "0", False), ("memory.oom.group", "1", False))
+    elif resources.memory is not None:
+        yield from (("memory.limit_in_bytes", memory, True), ("memory.memsw.limit_in_bytes", memory, False))
+    if resources.cpu is not None and unified:
+        yield "cpu.max", f"{quota} {PERIOD_US}", True
+    elif resources.cpu is not None:
+        yield from (("cpu.cfs_period_us", f"{PERIOD_US}", True), ("cpu.cfs_quota_us", quota, True))
+
+
+def _open_to_groups(base: Path) -> None:
+    """Groups below may have limits of their own from then on."""
+    control = base / "cgroup.subtree_control"
+    wanted = {"memory", "cpu"} & set(_read(base / "cgroup.controllers").split())
+    if not (missing := wanted - set(control.read_text().split())):
+        return
+    text = " ".join(f"+{controller}" for controller in sorted(missing))
+    for _ in range(_LOOKS):
+        try:
+            control.write_text(text)
+            return
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+        (base / SERVICES).mkdir(exist_ok=True)
+        for pid in _read(base / "cgroup.procs").split():
+            with contextlib.suppress(ProcessLookupError):
+                (base / SERVICES / "cgroup.procs").write_text(pid)
+    control.write_text(text)
+
+
+def _mounts(proc: Path) -> Iterator[tuple[str, str, Path, set[str]]]:
+    """Of each mounted tree its kind, the group that is its root there, the folder and its options."""
+    for line in (proc / "mountinfo").read_text().splitlines():
+        before, _, after = line.partition(" - ")
+        kind, _, options = after.split(" ", 2)
+        if kind in ("cgroup", "cgroup2"):
+            root, mount = before.split(" ")[3:5]
+            yield kind, root, Path(mount), set(options.split(","))
+
+
+def _below(mount: Path, root: str, group: str) -> Path | None:
+    """The folder of a group. None: it is not in what is mounted."""
+    path, top = Path(group), Path(root)
+    return mount / path.relative_to(top) if path.is_relative_to(top) else None
+
+
+def _without_services(folder: Path) -> Path:
+    return folder.parent if folder.name == SERVICES else folder
+
+
+def _check_ours(base: Path, tree: Tree) -> None:
+    """Raises :class:`CannotLimit` unless groups may be made there."""
+    if not os.access(base, os.W_OK):
+        raise CannotLimit(f"its cgroup {base} is not its own: start it in one that is delegated to it (systemd: Delegate=yes)")
+    if tree.unified and os.geteuid() == 0 and not _is_given_away(base):
+        raise CannotLimit(f"its cgroup {base} belongs to systemd: start it in a unit with Delegate=yes")
+
+
+def _is_given_away(base: Path) -> bool:
+    """Others than root can write only to what they were given. Root can write anywhere, also where systemd holds the tree."""
+    if not (base.parent / "cgroup.procs").exists():
+        return True
+    for name in _DELEGATED:
+        with contextlib.suppress(OSError):
+            if os.getxattr(base, name) == b"1":
+                return True
+    return False
+
+
+def _read(file: Path) -> str:
+    """Nothing, where there is no such file or nobody may read it."""
+    try:
+        return file.read_text()
+    except OSError:
+        return ""

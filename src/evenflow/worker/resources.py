@@ -1,0 +1,118 @@
+"""The limits that tries have on this worker: a control group for each try that says ``resources(...)``.
+
+A group has the name of its worker's process and of the try, so that the next worker of the same cgroup ends what a killed one has
+left. What a try that ended well leaves running on purpose is moved to a group that says so, with the same limits: nobody kills
+it, and the group is removed when it has gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from evenflow.core.model import Enforcement, Resources
+from evenflow.core.quantities import memory
+from evenflow.forking.census import look_at
+from evenflow.telemetry.observing import observe
+from evenflow.worker import observations as seen
+from evenflow.worker.cgroups import CannotLimit, Tree, end_group, find_tree, processes, remove_group
+
+OF_TRY, LEFT = "evenflow-try", "evenflow-left"
+
+
+class TryGroup:
+    """The control group of one try, in as many folders as there are trees. ``admit`` is to be called with the pid of its process,
+    before that does anything.
+    """
+
+    def __init__(self, tree: Tree, name: str, epoch: int, resources: Resources, gone: Callable[[list[Path]], None]) -> None:
+        self._tree, self._epoch, self._resources, self._gone = tree, epoch, resources, gone
+        self._folders = tree.folders(name, resources)
+        for folder in self._folders:
+            tree.make(folder, resources)
+
+    def admit(self, pid: int) -> None:
+        """Raises :class:`OSError`; a process that has ended is no error."""
+        for folder in self._folders:
+            with contextlib.suppress(ProcessLookupError):
+                (folder / "cgroup.procs").write_text(f"{pid}")
+
+    def evidence(self) -> str | None:
+        """What the kernel did because its memory ran out, if anything."""
+        limit = self._resources.memory
+        if limit is None or not any(map(self._tree.kills, self._folders)):
+            return None
+        peak = max((peak for folder in self._folders if (peak := self._tree.peak(folder)) is not None), default=limit)
+        return f"the kernel killed what used {memory(peak, of=limit)}: raise resources(memory=...)"
+
+    def close(self, *, leaves: bool) -> None:
+        """``leaves``: what is still in it may stay."""
+        if leaves and any(map(processes, self._folders)):
+            for folder in self._folders:
+                left = folder.with_name(f"{LEFT}-{os.getpid()}-{self._epoch}")
+                self._tree.make(left, self._resources)
+                for pid in processes(folder):
+                    with contextlib.suppress(ProcessLookupError):
+                        (left / "cgroup.procs").write_text(f"{pid}")
+        self._gone([folder for folder in self._folders if not end_group(folder)])
+
+
+class Limits:
+    """Of one worker. ``mode``: whether a try that cannot have its limits is refused, goes on with a warning, or is limited by
+    whatever has started this worker.
+    """
+
+    def __init__(self, mode: Enforcement) -> None:
+        self._mode = mode
+        self._ending: list[Path] = []  # groups whose last processes are on their way out
+        self._tree: Tree | None = None
+        self._why_not = ""
+        if mode != "off":
+            try:
+                tree = find_tree()
+                self._ending = _clear(tree)
+                self._tree = tree
+            except (CannotLimit, OSError) as error:
+                self._why_not = str(error)
+
+    def make(self, epoch: int, resources: Resources | None, note: Callable[[str], None]) -> TryGroup | None:
+        """Of the try; none where it has no limits, or goes without. ``note`` writes into its log. Raises :class:`CannotLimit`."""
+        if resources is None or self._mode == "off":
+            return None
+        try:
+            if self._tree is None:
+                raise CannotLimit(self._why_not)
+            return TryGroup(self._tree, _name(epoch), epoch, resources, self._ending.extend)
+        except (CannotLimit, OSError) as error:
+            why = f"{resources} cannot be kept on this worker: {error}"
+            if self._mode == "enforce":
+                raise CannotLimit(f"{why} (EVENFLOW_RESOURCES=enforce)") from error
+            note(f"{why}. It runs without these limits (EVENFLOW_RESOURCES=warn)")
+            observe(seen.not_limited(why))
+            return None
+
+    def look(self) -> None:
+        """To be called every few seconds."""
+        self._ending = [folder for folder in self._ending if not end_group(folder)]
+
+
+def _name(epoch: int) -> str:
+    me = os.getpid()
+    process = look_at(me)
+    return f"{OF_TRY}-{me}-{process.born if process else 0}-{epoch}"
+
+
+def _clear(tree: Tree) -> list[Path]:
+    """Ends what workers that have gone have left there. The groups in which something is still ending."""
+    ending = []
+    for base in set(tree.bases.values()):
+        for folder in base.glob(f"{OF_TRY}-*"):
+            _, _, pid, born, _ = folder.name.split("-")
+            process = look_at(int(pid))
+            if (process is None or process.born != int(born)) and not end_group(folder):
+                ending.append(folder)
+        for folder in base.glob(f"{LEFT}-*"):
+            remove_group(folder)
+    return ending
