@@ -23,8 +23,9 @@ def make_api(
     operator_token: str | None = None,
     host: str = "127.0.0.1",
     tls: Tls | None = None,
+    logs: str = "",
 ) -> ApiService:
-    """One that is not started. Those of one ``folder`` share keys, logs and large values; port 0 is a free one."""
+    """One that is not started. Those of one ``folder`` share keys, logs and large values; port 0 is a free one, ``logs`` a URL."""
     vault = vault or Vault(folder / "secrets.key")
     opened_by(vault, database_url)
     return ApiService(
@@ -32,7 +33,7 @@ def make_api(
         host=host,
         tls=tls,
         port=port,
-        log_dir=folder / "logs",
+        logs=logs or (folder / "logs").as_uri(),
         name=name,
         vault=vault,
         storage=ObjectStorage(str(folder / "xcom")),

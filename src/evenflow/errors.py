@@ -405,5 +405,9 @@ class VariableNotFound(EvenflowError):
     """A variable that a task names is not defined, or is not the JSON that it should be."""
 
 
+class LogStorageError(EvenflowError):
+    """Logs of tasks cannot be read or deleted where they are stored."""
+
+
 class SecretsError(EvenflowError):
     """A stored connection or variable cannot be sealed or opened with the keys of this API."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from evenflow.api.garbage import delete_some_logs
-from evenflow.api.logs import LogDirectory
+from evenflow.api.logs.directory import LogDirectory
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, DatabaseUnavailable
 from evenflow.store.db.connect import open_pool

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.api import limits
-from evenflow.api.logs import Chunk, LogDirectory, LogName, writer_of
+from evenflow.api.logs.directory import LogDirectory
+from evenflow.api.logs.store import Chunk, LogName, writer_of
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
@@ -44,50 +44,6 @@ async def put(logs: LogDirectory, offset: int, data: bytes, *, name: LogName = N
     return offsets[0]
 
 
-async def test_chunks_are_appended_once(logs: LogDirectory) -> None:
-    assert await put(logs, 0, b"hello ") == 6
-    assert await put(logs, 0, b"hello ") == 6
-    assert await put(logs, 3, b"lo world") == 11
-    assert await put(logs, 2, b"llo") == 11
-    assert await put(logs, 11, b"") == 11
-    assert await logs.read(NAME, 0) == (b"hello world", 11, True)
-    assert await logs.read(NAME, 6) == (b"world", 11, True)
-    assert await logs.read(NAME, 50) == (b"", 50, True)
-
-
-async def test_a_log_above_the_limit_is_cut_and_says_so(logs: LogDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LOG_TRY", 10)
-    assert await put(logs, 0, b"12345678") == 8
-    assert await put(logs, 8, b"90abcdef") == 16, "what lies above counts as stored, so that the worker goes on"
-    text = (await logs.read(NAME, 0)).data
-    assert text.startswith(b"1234567890\n-- The log is cut here")
-    assert await put(logs, 16, b"more") == 20
-    assert (await logs.read(NAME, 0)).data == text
-
-
-async def test_a_long_log_is_read_in_parts(logs: LogDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LOG_READ", 4)
-    await put(logs, 0, b"0123456789")
-    got, offset = b"", 0
-    while True:
-        data, offset, at_end = await logs.read(NAME, offset)
-        got += data
-        if at_end:
-            break
-        assert len(data) == 4
-    assert (got, offset) == (b"0123456789", 10)
-
-
-async def test_a_try_that_was_sent_again_has_one_log(logs: LogDirectory) -> None:
-    """Offsets keep their meaning: what the first epoch wrote stays in front. Epochs of two schedulers need not grow."""
-    await put(logs, 0, b"first ", epoch=9)
-    assert await put(logs, 0, b"second", epoch=4) == 6
-    assert await logs.read(NAME, 0) == (b"first second", 12, True)
-    assert await logs.read(NAME, 8) == (b"cond", 12, True)
-    await put(logs, 0, b"other try", name=LogName("d", "r", "t", -1, 11))
-    assert await logs.read(NAME, 0) == (b"first second", 12, True)
-
-
 @pytest.mark.parametrize("name", ["../../etc", "..", ".hidden", "a/b", "a b", "x" * 250, "ü" * 200, "a\0b", "C:\\x", "*"])
 async def test_names_stay_inside_the_directory(logs: LogDirectory, tmp_path: Path, name: str) -> None:
     log = LogName(name, name, name, 3, 1)
@@ -97,50 +53,12 @@ async def test_names_stay_inside_the_directory(logs: LogDirectory, tmp_path: Pat
     assert len(file.relative_to(tmp_path / "logs").parts) == 5
 
 
-async def test_different_names_have_different_logs(logs: LogDirectory) -> None:
-    names = ["a/b", "a%2Fb", "a b", "a+b", "y" * 300, "y" * 301]
-    for name in names:
-        await put(logs, 0, name.encode(), name=LogName(name, "r", "t", -1, 1))
-    for name in names:
-        assert (await logs.read(LogName(name, "r", "t", -1, 1), 0)).data == name.encode()
-
-
 async def test_open_files_are_bounded(logs: LogDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LOG_OPEN_FILES", 3)
     for turn in range(2):
         for index in range(10):
             assert await put(logs, turn, b"x", name=LogName("d", "r", "t", index, 1)) == turn + 1
     assert len(logs._open) == 3
-
-
-async def test_a_log_that_was_deleted_begins_anew(logs: LogDirectory, tmp_path: Path) -> None:
-    await put(logs, 0, b"abc")
-    shutil.rmtree(tmp_path / "logs")
-    assert await put(logs, 3, b"def") == 6
-    text = (await logs.read(NAME, 0)).data
-    assert text.startswith(b"\n-- 3 bytes of this log are missing here")
-    assert text.endswith(b" --\ndef")
-
-
-async def test_a_reader_waits_for_what_this_process_stores(logs: LogDirectory) -> None:
-    waiting = [asyncio.create_task(logs.wait(NAME, 0, 10)) for _ in range(3)]
-    await asyncio.sleep(0)
-    await put(logs, 0, b"x")
-    assert [text.data for text in await asyncio.gather(*waiting)] == [b"x"] * 3
-    assert len(logs._news) == 0
-
-
-async def test_a_reader_finds_what_another_process_stores(logs: LogDirectory, tmp_path: Path) -> None:
-    other = LogDirectory(tmp_path / "logs")
-    waiting = asyncio.create_task(logs.wait(NAME, 0, 10))
-    await asyncio.sleep(0)
-    await put(other, 0, b"x")
-    assert (await asyncio.wait_for(waiting, 5)).data == b"x"
-    other.close()
-
-
-async def test_waiting_for_a_log_ends(logs: LogDirectory) -> None:
-    assert await logs.wait(NAME, 0, 0.05) == (b"", 0, True)
 
 
 # -- through the API ---------------------------------------------------------------------------------------------------

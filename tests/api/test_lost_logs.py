@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.api import limits
-from evenflow.api.logs import Chunk, LogDirectory, LogName, StoredLogs, writer_of
+from evenflow.api.logs.directory import LogDirectory
+from evenflow.api.logs.store import Chunk, LogName, StoredLogs, writer_of
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import LogsNotStored
@@ -39,88 +39,6 @@ def missing_in(text: str) -> list[int]:
     return [int(number.replace(",", "")) for number in re.findall(r"-- ([0-9,]+) bytes of this log are missing here: ", text)]
 
 
-async def test_a_gap_says_how_much_is_missing_and_positions_go_on(tmp_path: Path) -> None:
-    lost: list[int] = []
-    logs = LogDirectory(tmp_path, lost.append)
-    assert await put(logs, 0, b"abc") == ([3], "")
-    assert await put(logs, 1003, b"def") == ([1006], "")
-    assert await put(logs, 1003, b"defg") == ([1007], "")
-    assert await put(logs, 2, b"late") == ([1007], "")
-    assert await put(logs, 1107, b"h") == ([1108], "")
-    text = await text_of(logs)
-    assert re.sub("here: .* --", "here --", text) == (
-        "abc\n-- 1,000 bytes of this log are missing here --\ndefg\n-- 100 bytes of this log are missing here --\nh"
-    )
-    assert lost == [1000, 100]
-    assert "another API server has them in a folder of its own" in text
-    logs.close()
-
-
-async def test_a_writer_that_lies_about_where_it_is_has_lost_no_more_than_a_log(tmp_path: Path) -> None:
-    """R-SE2: the text says what was said; what is counted for all is bounded, also by many small lies."""
-    lost: list[int] = []
-    logs = LogDirectory(tmp_path, lost.append)
-    await put(logs, 0, b"abc")
-    for offset in (1_003, limits.LOG_TRY - 10, 2**40, 2**62):
-        assert await put(logs, offset, b"x") == ([offset + 1], "")
-    assert lost[:2] == [1_000, limits.LOG_TRY - 10 - 1_004]
-    assert sum(lost) <= limits.LOG_TRY
-    assert missing_in(await text_of(logs))[-1] == 2**62 - 2**40 - 1
-    logs.close()
-
-
-async def test_a_log_of_which_the_beginning_is_missing(tmp_path: Path) -> None:
-    logs = LogDirectory(tmp_path)
-    assert await put(logs, 7, b"def") == ([10], "")
-    assert missing_in(await text_of(logs)) == [7]
-    logs.close()
-
-
-@pytest.mark.parametrize(
-    ("offset", "said"),
-    [
-        (43, "40 bytes of this log are missing here: 3 lines written from "),
-        (33, "30 bytes of this log are missing here: up to 3 lines written from "),
-        (53, "50 bytes of this log are missing here: 40 of them, 3 lines, written from "),
-    ],
-)
-async def test_what_its_writer_knows_of_what_is_missing(tmp_path: Path, offset: int, said: str) -> None:
-    """A part of it may have been stored, and more may be gone: the number is that of what is missing here."""
-    logs = LogDirectory(tmp_path)
-    await put(logs, 0, b"abc")
-    assert await put(logs, offset, b"", lost=LOST) == ([offset], "")
-    text = await text_of(logs)
-    assert said in text
-    assert re.search(
-        r"from \d{4}-\d\d-\d\d \d\d:\d\d:\d\d to [-0-9: ]{19} UTC could not be stored: No space left on device --", text
-    )
-    logs.close()
-
-
-async def test_what_was_stored_after_all_is_not_called_missing(tmp_path: Path) -> None:
-    logs = LogDirectory(tmp_path)
-    await put(logs, 0, b"0123456789")
-    assert await put(logs, 5, b"56789ab", lost=LOST) == ([12], "")
-    assert await text_of(logs) == "0123456789ab"
-    logs.close()
-
-
-async def test_two_that_share_a_folder_agree(tmp_path: Path) -> None:
-    """Also on where a gap is that the other one has found."""
-    one, two = LogDirectory(tmp_path), LogDirectory(tmp_path)
-    assert await put(one, 0, b"abc") == ([3], "")
-    assert await put(two, 0, b"abcdef") == ([6], "")
-    assert await put(one, 3, b"def") == ([6], "")
-    assert await put(two, 16, b"x") == ([17], "")
-    assert await put(one, 17, b"y") == ([18], "")
-    assert await put(two, 16, b"xyz") == ([19], "")
-    assert missing_in(await text_of(one)) == [10]
-    assert (await text_of(one)).endswith("--\nxyz")
-    assert await text_of(one) == await text_of(two)
-    one.close()
-    two.close()
-
-
 async def test_two_that_share_none_say_what_each_lacks(tmp_path: Path) -> None:
     one, two = LogDirectory(tmp_path / "1"), LogDirectory(tmp_path / "2")
     for turn in range(6):
@@ -132,18 +50,6 @@ async def test_two_that_share_none_say_what_each_lacks(tmp_path: Path) -> None:
     two.close()
 
 
-async def test_gaps_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LOG_PARTS", 3)
-    logs = LogDirectory(tmp_path)
-    for turn in range(6):
-        assert await put(logs, turn * 100, b"x" * 50) == ([turn * 100 + 50], "")
-    text = await text_of(logs)
-    assert text.count("x" * 50) == 3
-    assert "The log is cut here" in text
-    assert len(files_under(tmp_path)) == 4
-    logs.close()
-
-
 async def test_a_part_whose_first_line_is_not_finished_is_begun_again(tmp_path: Path) -> None:
     """Its server was killed while it wrote that."""
     logs = LogDirectory(tmp_path)
@@ -153,20 +59,6 @@ async def test_a_part_whose_first_line_is_not_finished_is_begun_again(tmp_path: 
     logs.close()
     assert await put(logs, 100, b"def") == ([103], "")
     assert missing_in(await text_of(logs)) == [97]
-    logs.close()
-
-
-async def test_a_reader_goes_on_over_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "LOG_READ", 4)
-    logs = LogDirectory(tmp_path)
-    await put(logs, 0, b"abc")
-    await put(logs, 10, b"def")
-    got, text = b"", await logs.read(NAME, 0)
-    while text.data:
-        got += text.data
-        text = await logs.read(NAME, text.next_offset)
-    assert got.startswith(b"abc\n-- 7 bytes")
-    assert got.endswith(b"--\ndef")
     logs.close()
 
 
@@ -212,7 +104,8 @@ def test_a_limit_of_the_system(tmp_path: Path) -> None:
     script = """
 import asyncio, resource, sys
 from pathlib import Path
-from evenflow.api.logs import Chunk, LogDirectory, LogName
+from evenflow.api.logs.directory import LogDirectory
+from evenflow.api.logs.store import Chunk, LogName
 
 async def main():
     logs = LogDirectory(Path(sys.argv[1]))

@@ -15,9 +15,13 @@ import pytest
 from evenflow.cli.output import terminal
 from evenflow.runtime.embedded import EmbeddedPostgres
 from tests.cli.command_line import DAGS, CommandLine
+from tests.clouds import cloud, shared_cloud
 from tests.running import RunningEvenflow
 
 Evenflow = Callable[..., subprocess.CompletedProcess[str]]
+
+
+__all__ = ["cloud", "shared_cloud"]  # fixtures
 
 
 @pytest.fixture(scope="session")

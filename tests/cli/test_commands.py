@@ -24,6 +24,7 @@ from evenflow.runtime.service_settings import RUNS_AS_ROOT
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.store.db.migrate import SCHEMA_VERSION, migrations
 from tests.cli.conftest import Evenflow
+from tests.clouds import Cloud
 
 NOUNS = ("dags", "runs", "tasks", "pools", "settings", "db", "tokens")
 
@@ -348,3 +349,15 @@ def test_wrong_usage_says_what_to_type(typed: str, said: str, capsys: pytest.Cap
     *command, option = line.partition(", type: ")[2].split()
     assert (command[0], option) == ("evenflow", "--help")
     assert run([*command[1:], option]) == ExitCode.OK
+
+
+def test_doctor_writes_and_reads_object_storage(cloud: Cloud, evenflow, empty_database_url: str) -> None:
+    """R-EX3: with the credentials of this host, which it does not show."""
+    done = evenflow(
+        "doctor", DATABASE_URL=empty_database_url, API_PORT="0", LOG_URL="s3://logs/doctor", XCOM_URL="s3://nobody-made-it/results"
+    )
+    text = " ".join(done.stdout.split())
+    assert "s3://logs/doctor is written and read" in text
+    assert "s3://nobody-made-it/results cannot be written and read: FileNotFoundError: The specified bucket does not exist" in text
+    assert "correct EVENFLOW_XCOM_URL" in text
+    assert cloud.environment["AWS_SECRET_ACCESS_KEY"] not in done.stdout + done.stderr

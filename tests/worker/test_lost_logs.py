@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.api.logs import Chunk, LogDirectory, LogName
+from evenflow.api.logs.directory import LogDirectory
+from evenflow.api.logs.store import Chunk, LogName
 from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, ApiUnavailable, LogsNotStored

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from evenflow.api.claims import Claims
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.judge import Judge
-from evenflow.api.logs import LogDirectory
+from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
 from evenflow.api.request_metrics import MeasuredRequests
 from evenflow.api.rest.app import rest_application
@@ -30,7 +30,7 @@ def application(
     versions: Versions,
     claims: Claims,
     trigger_claims: TriggerClaims,
-    logs: LogDirectory,
+    logs: LogStore,
     vault: Vault,
     judge: Judge,
     vitals: Vitals,
@@ -54,7 +54,7 @@ def application(
     rest = rest_application(
         pool,
         tokens=tokens,
-        log_directory=logs,
+        log_store=logs,
         vault=vault,
         judge=judge,
         vitals=vitals,

@@ -9,21 +9,24 @@ from concurrent.futures import ThreadPoolExecutor
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
-from evenflow.api.logs import LogDirectory
+from evenflow.api.logs.store import LogStore
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.serving import dag_deletion, xcom
 from evenflow.telemetry.observing import observe
 from evenflow.wire.objects import ObjectStorage
 
 
-async def delete_garbage(pool: AsyncPool, storage: ObjectStorage, logs: LogDirectory) -> None:
+async def delete_garbage(pool: AsyncPool, storage: ObjectStorage, logs: LogStore) -> None:
     """For ever. Several API processes may do it at once, each with names of its own."""
     while True:
         more = False
         try:
             more = await delete_some_logs(pool, logs)
-            more |= await delete_some(pool, storage)
         except Exception as error:  # the database or the storage is away: what is left is found again
+            observe(seen.logs_not_deleted(str(error)))
+        try:
+            more |= await delete_some(pool, storage)
+        except Exception as error:
             observe(seen.values_not_deleted(storage.url, str(error)))
         if not more:
             await asyncio.sleep(limits.GARBAGE_PAUSE)
@@ -54,7 +57,7 @@ async def _delete_left(pool: AsyncPool, storage: ObjectStorage, tries: set[str])
     await asyncio.to_thread(_delete_objects, storage, [name for name in left if name not in used])
 
 
-async def delete_some_logs(pool: AsyncPool, logs: LogDirectory) -> bool:
+async def delete_some_logs(pool: AsyncPool, logs: LogStore) -> bool:
     """Whether there may be more. Logs of a name that is in use again stay, to go with whoever has it now."""
     async with pool.connection() as conn:
         found = await dag_deletion.take_log_garbage(conn, limit=limits.GARBAGE)

@@ -59,6 +59,18 @@ LOG_WAIT = 30.0  # as CLAIM_WAIT
 LOG_CHECK = 0.25  # how often a waiting reader looks for what another API process wrote
 LOG_STATE_CHECK = 1.0  # how often a waiting reader looks whether the try is over
 LOG_OPEN_FILES = 256  # a fourth of the usual limit of a process
+LOG_STORAGE = 10.0  # for what a request asks of object storage: its caller gives up after 30, and asks for several things
+LOG_STORAGE_CALLS = 32  # at once to write, and as many to read: 600 a second where each takes 50 ms
+LOG_OBJECT = 4 * 2**20  # of a log: an object of more is not merged; LOG_TRY are sixteen
+LOG_LOOSE = 16  # small objects at the end of a log, then they become one: reading them takes as many requests
+LOG_OBJECTS = 256  # of one log; then merging is waited for. Above what LOG_LOOSE of each of its sizes make
+LOG_KNOWN = 2_000  # logs in object storage whose objects are known; a kB each
+LOG_QUIET = 30.0  # without news, then what is stored of a log is merged: its try has ended, or rarely says something
+LOG_TIDY = 1.0  # between two looks for what is to be merged
+LOG_TIDY_TIME = 120.0  # to merge one log, or to delete 1,000 objects: nobody waits for it
+LOG_TIDY_CALLS = 8  # at once, beside those that somebody waits for
+LOG_OBJECT_CHECK = 1.0  # instead of LOG_CHECK where each look is a request that is paid for
+LOG_ERROR = 300  # characters of what object storage says
 
 # -- DAG files ---------------------------------------------------------------------------------------------------------
 

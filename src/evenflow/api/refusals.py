@@ -12,6 +12,7 @@ from evenflow.errors import (
     DagNotFound,
     EvenflowError,
     KeyNotKnownYet,
+    LogStorageError,
     NotAllowed,
     ParamError,
     SecretsError,
@@ -73,6 +74,7 @@ _KNOWN: tuple[tuple[type[EvenflowError], int, str], ...] = (
     (XComTooLarge, 413, "too_large"),
     (XComError, 422, "bad_value"),
     (SecretsError, 409, "wrong_key"),
+    (LogStorageError, 507, "log_storage"),  # another server may have it: no answer that is asked for again here
     (CodeArchiveError, 422, "bad_archive"),
     (DagNotFound, 404, "not_found"),
     (BadValue, 422, "bad_value"),

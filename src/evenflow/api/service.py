@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import socket
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from evenflow.api import observations as seen
@@ -20,7 +18,7 @@ from evenflow.api.garbage import delete_garbage
 from evenflow.api.judge import Judge
 from evenflow.api.keys import check_keys
 from evenflow.api.limits import BEAT_POOL, CLAIM_POOL, POOL, PROBE_POOL, REPORT_POOL
-from evenflow.api.logs import LogDirectory
+from evenflow.api.logs.objects import open_logs
 from evenflow.api.metrics import system_metrics
 from evenflow.api.probes import Probes
 from evenflow.api.server_watch import ServerWatch
@@ -48,7 +46,8 @@ from evenflow.wire.tls import Tls
 
 class ApiService(Service):
     """``port`` 0 takes a free one, which ``port`` then tells. ``operator_token`` is let in beside the tokens that the key signs,
-    ``metrics_token`` is what scrapers show.
+    ``metrics_token`` is what scrapers show. ``logs`` is
+    the URL of where logs of tasks are stored.
     """
 
     kind = "api"
@@ -59,7 +58,7 @@ class ApiService(Service):
         *,
         host: str,
         port: int,
-        log_dir: Path,
+        logs: str,
         name: str,
         vault: Vault,
         storage: ObjectStorage,
@@ -70,12 +69,12 @@ class ApiService(Service):
     ) -> None:
         super().__init__(name, vitals)
         self.port = port
-        self._url, self._host, self._log_dir = database_url, host, log_dir
+        self._url, self._host = database_url, host
         self._tls = tls or Tls()
         self._operator_token, self._metrics_token, self._vault, self._storage = operator_token, metrics_token, vault, storage
         meter = self.vitals.meter
-        self._logs = LogDirectory(
-            log_dir,
+        self._logs = open_logs(
+            logs,
             lambda lost: meter.count(metrics.LOG_BYTES_LOST, lost),
             lambda chunks: meter.count(metrics.LOGS_REFUSED, chunks),
         )
@@ -87,7 +86,7 @@ class ApiService(Service):
 
     async def _begin(self) -> Loops:
         await asyncio.to_thread(self._check_schema)
-        self._log_dir.mkdir(parents=True, exist_ok=True)
+        await self._logs.prepare()
         self._pool = pool = await self._open_pool("", min_size=2, max_size=POOL)
         claiming = await self._open_pool(" claims", max_size=CLAIM_POOL, generic_plans=True)
         reports = await self._open_pool(" reports", max_size=REPORT_POOL, generic_plans=True)
@@ -135,8 +134,7 @@ class ApiService(Service):
             trail=trail,
             metrics_token=self._metrics_token,
         )
-        self.vitals.system = system_metrics(probing).get
-        self._measure(pool, claims, triggers)
+        self._measure(pool, probing, claims, triggers)
         self._web = WebServer(app, host=self._host, port=self.port, tls=self._tls)
         self._opened.push_async_callback(self._web.stop)
         await self._web.start()
@@ -153,6 +151,7 @@ class ApiService(Service):
             "tokens": watch.run(),
             "trail": trail.serve(),
             "server": self._server.run(),
+            "logs": self._logs.tidy(),
             "garbage": delete_garbage(pool, self._storage, self._logs),
         }
 
@@ -179,11 +178,12 @@ class ApiService(Service):
         self._pools.append(pool)
         return pool
 
-    def _measure(self, pool: AsyncPool, claims: Claims, triggers: TriggerClaims) -> None:
+    def _measure(self, pool: AsyncPool, probing: AsyncPool, claims: Claims, triggers: TriggerClaims) -> None:
+        self.vitals.system = system_metrics(probing).get
         meter = self.vitals.meter
         meter.gauge(metrics.API_CLAIMS_WAITING, lambda: claims.waiting)
         meter.gauge(metrics.API_TRIGGER_CLAIMS_WAITING, lambda: triggers.waiting)
-        meter.gauge(metrics.LOG_DISK_FREE, lambda: shutil.disk_usage(self._log_dir).free)
+        meter.gauge(metrics.LOG_DISK_FREE, self._logs.free)
 
         def stat(name: str) -> Callable[[], float]:
             return lambda: pool.get_stats().get(name, 0)

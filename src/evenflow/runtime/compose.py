@@ -26,7 +26,7 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 port=settings.api_port,
                 tls=settings.tls,
                 metrics_token=settings.metrics_token,
-                log_dir=settings.log_dir,
+                logs=settings.log_storage,
                 name=settings.name,
                 vault=Vault(settings.secrets_file, settings.secret_keys),
                 storage=ObjectStorage(settings.xcom_storage),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import shutil
@@ -18,6 +19,7 @@ from typing import Any
 import psycopg
 
 from evenflow.api.keys import key_problem
+from evenflow.api.logs.bucket import Bucket
 from evenflow.core.limits import PARTITIONS_AHEAD, PARTITIONS_LEAST
 from evenflow.core.quantities import counted
 from evenflow.core.why import OUTRUN_CURE
@@ -34,12 +36,14 @@ from evenflow.store.db.migrate import check
 from evenflow.store.db.notify import CHANNELS
 from evenflow.store.serving.sealed import find_canary
 from evenflow.store.serving.tokens import list_neglected
+from evenflow.wire.storage_threads import StorageThreads
 from evenflow.wire.tls import TRUST_CURE
 
 DISK_WARN_GB, DISK_FAIL_GB = 5.0, 1.0  # a busy day's logs and WAL fit into the first; PostgreSQL stops when the disk is full
 CLOCK_WARN_S = 1.0  # decisions use the database's clock; a host that is off shows wrong ages and breaks tokens' expiry
 NOTIFY_WAIT_S = 2.0
 HEALTH_WAIT_S = 3.0
+STORAGE_WAIT_S = 10.0  # as an API gives it
 LONG_DAYS = 90  # as a person's token is good, unless something else is asked for
 UNUSED_DAYS = 30
 NEGLECTED_SHOWN = 20  # tokens: enough to begin with
@@ -70,6 +74,7 @@ def diagnose(settings: Settings) -> Iterator[Diagnosis]:
     yield _home(settings)
     yield _user()
     yield _disk(settings)
+    yield from _storage(settings)
     yield from _database(settings)
     yield _transport(settings)
     yield from _apis(settings)
@@ -112,6 +117,26 @@ def _disk(settings: Settings) -> Diagnosis:
     verdict = Severity.FAIL if free < DISK_FAIL_GB else Severity.WARN if free < DISK_WARN_GB else Severity.OK
     cure = "" if verdict is Severity.OK else f"Make room, or set EVENFLOW_HOME to a disk with more than {DISK_WARN_GB:g} GB free."
     return Diagnosis("Disk", verdict, f"{free:.1f} GB free at {existing}", cure)
+
+
+def _storage(settings: Settings) -> Iterator[Diagnosis]:
+    """Where logs and large results are, if not in the home: whether this host can write and read there."""
+    for what, variable, url in (
+        ("Logs", "EVENFLOW_LOG_URL", settings.log_url),
+        ("Results", "EVENFLOW_XCOM_URL", settings.xcom_url),
+    ):
+        if not url:
+            continue
+        began = time.monotonic()
+        try:
+            asyncio.run(StorageThreads(1).run(STORAGE_WAIT_S, Bucket(url).check))
+        except EvenflowError as error:
+            yield _failed(what, error)
+        except Exception as error:  # whatever a file system raises
+            cure = f"Make it, let this account read and write it, or correct {variable}."
+            yield Diagnosis(what, Severity.FAIL, f"{url} cannot be written and read: {type(error).__name__}: {error}", cure)
+        else:
+            yield Diagnosis(what, Severity.OK, f"{url} is written and read ({(time.monotonic() - began) * 1000:.0f} ms)")
 
 
 def _database(settings: Settings) -> Iterator[Diagnosis]:

@@ -58,6 +58,7 @@ class ServiceSettings:
     secret_keys: str = ""  # that seal connections and variables; empty: those of the file in the home
     xcom_url: str = ""  # where large values are; empty: a folder of the home
     xcom_inline: int = MAX_INLINE_XCOM  # bytes of JSON up to which a value is kept in the database
+    log_url: str = ""  # where logs of tasks are; empty: a folder of the home
     api_host: str
     api_port: int
     metrics_host: str = "127.0.0.1"
@@ -124,6 +125,7 @@ class ServiceSettings:
             secret_keys=environ.get(PREFIX + "SECRET_KEYS", ""),
             xcom_url=value("XCOM_URL"),
             xcom_inline=int(value("XCOM_INLINE")),
+            log_url=value("LOG_URL"),
             api_host=value("API_HOST"),
             api_port=int(value("API_PORT")),
             metrics_host=value("METRICS_HOST"),
@@ -181,6 +183,6 @@ class ServiceSettings:
         return self.xcom_url or (self.home / "xcom").as_uri()
 
     @property
-    def log_dir(self) -> Path:
-        """Of the tasks' logs."""
-        return self.home / "logs"
+    def log_storage(self) -> str:
+        """The URL below which the tasks' logs are stored."""
+        return self.log_url or (self.home / "logs").as_uri()

@@ -147,6 +147,11 @@ class Settings(BaseSettings):
         MAX_INLINE_XCOM, ge=0, le=MAX_INLINE_XCOM, description="Bytes of JSON up to which an XCom is kept in the database"
     )
 
+    log_url: str = Field(
+        "",
+        description="Where an API stores logs of tasks, as fsspec names it (s3://..., file:///...); else <home>/logs",
+    )
+
     connections: dict[str, str] = Field(default_factory=dict, description="Connection ids and their URIs")
 
     @field_validator("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca")
@@ -170,6 +175,20 @@ class Settings(BaseSettings):
         if address:
             parse_address(address)
         return address
+
+    @field_validator("xcom_url", "log_url")
+    @classmethod
+    def _without_password(cls, url: str) -> str:
+        if urlsplit(url).password:
+            raise ValueError("it has a password in it, which logs would show: credentials are for the provider's own variables")
+        return url
+
+    @field_validator("log_url")
+    @classmethod
+    def _complete(cls, url: str) -> str:
+        if url and "://" not in url:
+            raise ValueError("it is a URL, such as s3://bucket/logs, or file:///shared/logs for a folder")
+        return url
 
     @field_validator("queues", "trigger_queues", mode="before")
     @classmethod
@@ -297,6 +316,7 @@ class Settings(BaseSettings):
             "home",
             "xcom_url",
             "xcom_inline",
+            "log_url",
             "api_url",
             "api_host",
             "api_port",
@@ -410,6 +430,8 @@ _NOT_SHOWN = (
     "metrics_token",
     "secret_keys",
     "celery_broker",
+    "xcom_url",
+    "log_url",
     "connections",
     "bundles",
 )  # secrets, and tables that would hide the message

@@ -9,6 +9,24 @@ from __future__ import annotations
 import os
 import secrets
 from typing import Any
+from urllib.parse import urlsplit
+
+from evenflow.errors import SettingsError
+
+_EXTRAS = {"s3": "evenflow[s3]", "s3a": "evenflow[s3]", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}  # to install
+
+
+def open_storage(url: str, **options: Any) -> tuple[Any, str]:
+    """The file system of ``url``, and the path in it. Raises :class:`SettingsError` where it cannot be had here."""
+    import fsspec
+
+    try:
+        system, root = fsspec.core.url_to_fs(url, **options)
+    except (ImportError, ValueError) as error:
+        package = _EXTRAS.get(urlsplit(url).scheme)
+        cure = f" Type: pip install '{package}'" if package and isinstance(error, ImportError) else ""
+        raise SettingsError(f"{url} cannot be used as storage here: {str(error).rstrip('.')}.{cure}") from None
+    return system, str(root).rstrip("/")
 
 
 class ObjectStorage:
@@ -47,10 +65,7 @@ class ObjectStorage:
 
     def _open(self) -> tuple[Any, str]:
         if self._opened is None:
-            import fsspec
-
-            system, root = fsspec.core.url_to_fs(self.url)
-            self._opened = system, str(root).rstrip("/")
+            self._opened = open_storage(self.url)
         return self._opened
 
 

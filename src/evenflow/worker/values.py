@@ -15,8 +15,9 @@ from evenflow.masker import Masker
 from evenflow.sdk.xcom import mapped_length
 from evenflow.wire.messages import StoredObject, XComPush, XComValue
 from evenflow.wire.objects import ObjectStorage, new_name
+from evenflow.wire.storage_threads import StorageThreads
+from evenflow.worker import limits
 from evenflow.worker.limits import AT_ONCE
-from evenflow.worker.storage_threads import StorageThreads
 
 NULL = b"null"
 
@@ -33,7 +34,7 @@ class LargeValues:
 
     def __init__(self, storage: ObjectStorage, inline: int) -> None:
         self._storage, self._inline = storage, inline
-        self._threads = StorageThreads()
+        self._threads = StorageThreads(limits.STORAGE_CALLS)
 
     def is_large(self, value: bytes) -> bool:
         return len(value) > self._inline
@@ -46,7 +47,9 @@ class LargeValues:
         """Raises :class:`XComError` when it cannot be stored."""
         stored = StoredObject(name=new_name(epoch), size=len(value))
         try:
-            stored.length = await self._threads.run(self._write, stored.name, value, undo=partial(self._delete, stored.name))
+            stored.length = await self._threads.run(
+                limits.STORAGE, self._write, stored.name, value, undo=partial(self._delete, stored.name)
+            )
         except Exception as error:  # whatever a file system raises
             raise XComError(
                 f"{what} has {len(value):,} bytes and could not be stored in {self._storage.url}: {type(error).__name__}: {error}. "
@@ -57,14 +60,14 @@ class LargeValues:
     async def discard(self, stored: StoredObject) -> None:
         """No row will refer to it."""
         with contextlib.suppress(TimeoutError):
-            await self._threads.run(self._delete, stored.name)
+            await self._threads.run(limits.STORAGE, self._delete, stored.name)
 
     async def fetch(self, value: XComValue, what: str) -> bytes:
         """The whole JSON. Raises :class:`XComError`."""
         if value.stored is None and not value.stored_items:
             return value.value or NULL
         try:
-            return await self._threads.run(self._read, value)
+            return await self._threads.run(limits.STORAGE, self._read, value)
         except Exception as error:
             raise XComError(
                 f"{what} could not be read from {self._storage.url}: {type(error).__name__}: {error}. All workers need the same "

@@ -16,7 +16,7 @@ from evenflow.api.execution.values import ValueRoutes, check_held
 from evenflow.api.execution.waiting import WaitingRoutes
 from evenflow.api.inbox import Inbox
 from evenflow.api.judge import Judge
-from evenflow.api.logs import LogDirectory
+from evenflow.api.logs.store import LogStore
 from evenflow.api.tokens import FLEETS, SERVICE_KINDS, Tokens
 from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
@@ -37,7 +37,7 @@ def execution_routes(
     versions: Versions,
     claims: Claims,
     trigger_claims: TriggerClaims,
-    logs: LogDirectory,
+    logs: LogStore,
     vault: Vault,
     judge: Judge,
 ) -> Router:

@@ -9,7 +9,7 @@ from evenflow.api.claims import Claims
 from evenflow.api.elements import ElementCache
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.inbox import Inbox
-from evenflow.api.logs import Chunk, LogDirectory, LogName, writer_of
+from evenflow.api.logs.store import Chunk, LogName, LogStore, writer_of
 from evenflow.api.refusals import CannotStore, Refused, too_large
 from evenflow.api.reports import checked_object, json_text, store
 from evenflow.api.tokens import Tokens, TriggerToken, TryToken
@@ -41,7 +41,7 @@ from evenflow.wire.questions import AskElement, AskPriorRun, Element, PriorRun
 
 class TryRoutes:
     def __init__(
-        self, pool: AsyncPool, inbox: Inbox, tokens: Tokens, versions: Versions, claims: Claims, logs: LogDirectory, vault: Vault
+        self, pool: AsyncPool, inbox: Inbox, tokens: Tokens, versions: Versions, claims: Claims, logs: LogStore, vault: Vault
     ) -> None:
         self._pool, self._inbox, self._tokens, self._versions, self._claims = pool, inbox, tokens, versions, claims
         self._logs, self._vault = logs, vault

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from evenflow.api import limits
 from evenflow.api.bodies import bearer, header
 from evenflow.api.judge import Judge
-from evenflow.api.logs import LogDirectory
+from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
 from evenflow.api.refusals import UNREAD, Refused, refusal, too_large
 from evenflow.api.rest import (
@@ -70,14 +70,14 @@ def rest_application(
     pool: AsyncPool,
     *,
     tokens: Tokens,
-    log_directory: LogDirectory,
+    log_store: LogStore,
     vault: Vault,
     judge: Judge,
     vitals: Vitals,
     probes: Probes,
     metrics_token: str = "",
 ) -> ASGIApp:
-    context = ApiContext(pool, tokens, log_directory, vault, judge, vitals, probes)
+    context = ApiContext(pool, tokens, log_store, vault, judge, vitals, probes)
     watchers = Watchers(tokens, metrics_token)
     app = described_rest()
 

@@ -10,7 +10,7 @@ from fastapi import Depends, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from evenflow.api.judge import Judge
-from evenflow.api.logs import LogDirectory
+from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
 from evenflow.api.refusals import Forbidden, Unauthorized
 from evenflow.api.tokens import OperatorToken, Tokens, listed_id
@@ -25,7 +25,7 @@ from evenflow.telemetry.vitals import Vitals
 class ApiContext:
     pool: AsyncPool
     tokens: Tokens
-    logs: LogDirectory
+    logs: LogStore
     vault: Vault
     judge: Judge
     vitals: Vitals

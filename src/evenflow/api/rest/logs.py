@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from evenflow.api import limits
-from evenflow.api.logs import LogName
+from evenflow.api.logs.store import LogName
 from evenflow.api.rest.context import InContext
 from evenflow.contracts.rest.queries import LogQuery
 from evenflow.core.states import HOLDING, TaskState

@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from evenflow.api import limits
-from evenflow.core.quantities import counted
+from evenflow.api.logs.said import CUT, TORN, gap_line
 from evenflow.wire.messages import LostLog
 
 _FLAGS = os.O_RDWR | os.O_CREAT
 _PART = re.compile(r"[0-9]+\.(?P<writer>[0-9]+(?:-[0-9]+)?)(?:\+(?P<position>[0-9]+))?\.log")
-_CUT = b"\n-- The log is cut here: it has reached the limit of %d MiB for one try. --\n" % (limits.LOG_TRY // 2**20)
-_TORN = b"\n-- The log is cut here: %d parts of it are missing already. --\n" % limits.LOG_PARTS
 
 
 @dataclass(slots=True)
@@ -53,7 +49,7 @@ class Part:
         """After its end, up to the limit of a log."""
         size = os.fstat(self.descriptor).st_size
         room = max(0, limits.LOG_TRY - self.before - size)
-        _write_all(self.descriptor, data if len(data) <= room else data[:room] + _CUT, size)
+        _write_all(self.descriptor, data if len(data) <= room else data[:room] + CUT, size)
 
     def close(self) -> None:
         os.close(self.descriptor)
@@ -101,7 +97,7 @@ def begin(folder: Path, try_number: int, writer: str) -> Part:
 
 def begin_after_gap(folder: Path, try_number: int, writer: str, last: Part | None, position: int, lost: LostLog | None) -> Part:
     """A part that begins at ``position``, which lies behind the end of ``last``."""
-    header = _gap_line(position - (last.end if last else 0), lost)
+    header = gap_line(position - (last.end if last else 0), lost)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{try_number}.{writer}+{position}.log"
     descriptor = os.open(path, _FLAGS, 0o640)
@@ -115,7 +111,7 @@ def begin_after_gap(folder: Path, try_number: int, writer: str, last: Part | Non
         return Part(descriptor, position, len(header), 1, 0)
     part = Part(descriptor, position, len(header), last.number + 1, last.before + os.fstat(last.descriptor).st_size)
     if part.is_cut:
-        _write_all(descriptor, _TORN, len(header))
+        _write_all(descriptor, TORN, len(header))
     return part
 
 
@@ -123,20 +119,6 @@ def _header(descriptor: int) -> int | None:
     """Bytes of the line about a gap with the empty one before it; None: it is not finished."""
     end = os.pread(descriptor, limits.LOG_GAP_LINE, 0).find(b"\n", 1)
     return None if end < 0 else end + 1
-
-
-def _gap_line(size: int, lost: LostLog | None) -> bytes:
-    why = "they were lost, or another API server has them in a folder of its own"
-    if lost is not None:
-        lines = counted(lost.lines, "line") if lost.lines else "a part of a line"
-        which = lines if lost.bytes == size else f"up to {lines}" if lost.bytes > size else f"{lost.bytes:,} of them, {lines},"
-        reason = " ".join(lost.reason.split())[:300]
-        why = f"{which} written from {_clock(lost.since)} to {_clock(lost.until)} UTC could not be stored: {reason}"
-    return f"\n-- {size:,} bytes of this log are missing here: {why} --\n".encode(errors="backslashreplace")
-
-
-def _clock(age: int) -> str:
-    return f"{datetime.fromtimestamp(time.time() - min(max(age, 0), limits.LOG_AGE), UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _write_all(descriptor: int, data: bytes, offset: int) -> None:

@@ -11,27 +11,25 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from evenflow.worker import limits
-
 T = TypeVar("T")
 
 
 class StorageThreads:
-    """At most :data:`~evenflow.worker.limits.STORAGE_CALLS` at once; one that hangs keeps its turn."""
+    """At most ``calls`` at once; one that hangs keeps its turn."""
 
-    def __init__(self) -> None:
-        self._turns = asyncio.Semaphore(limits.STORAGE_CALLS)
+    def __init__(self, calls: int) -> None:
+        self._turns = asyncio.Semaphore(calls)
 
-    async def run(self, function: Callable[..., T], *args: object, undo: Callable[[], None] | None = None) -> T:
-        """What ``function`` answers or raises, or :class:`TimeoutError` after :data:`~evenflow.worker.limits.STORAGE`. A call for
-        which nobody waits any longer goes on, and ``undo`` follows it.
+    async def run(self, within_s: float, function: Callable[..., T], *args: object, undo: Callable[[], None] | None = None) -> T:
+        """What ``function`` answers or raises, or :class:`TimeoutError` after ``within_s``. A call for which nobody waits any
+        longer goes on, and ``undo`` follows it.
         """
         try:
-            async with asyncio.timeout(limits.STORAGE) as within:
+            async with asyncio.timeout(within_s) as within:
                 return await self._call(function, args, undo)
         except TimeoutError:
             if within.expired():
-                raise TimeoutError(f"it did not answer within {limits.STORAGE:g} s") from None
+                raise TimeoutError(f"it did not answer within {within_s:g} s") from None
             raise
 
     async def _call(self, function: Callable[..., T], args: tuple[object, ...], undo: Callable[[], None] | None) -> T:

@@ -1,0 +1,1 @@
+"""Logs of tasks: where they are stored and how they are read while they are written."""
