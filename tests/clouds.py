@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -28,7 +29,10 @@ class Cloud:
         self.environment = {**CREDENTIALS, "AWS_ENDPOINT_URL": url}
 
     def stand_still(self) -> None:
+        """Returns when none of its threads runs any more."""
         self._process.send_signal(signal.SIGSTOP)
+        tasks = Path(f"/proc/{self._process.pid}/task")
+        wait_until(lambda: all(" T " in (task / "stat").read_text() for task in tasks.iterdir()), "it stands still")
 
     def go_on(self) -> None:
         self._process.send_signal(signal.SIGCONT)
