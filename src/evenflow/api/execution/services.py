@@ -77,6 +77,9 @@ class ServiceRoutes:
                     heard_at_s=None if message.heard_at is None else min(max(message.heard_at, 0.0), beaten.at_s),
                     asks=message.asks,
                 )
+                answer.surplus = await triggers.share_out(
+                    conn, service_id=service_id, slack=limits.UNEVEN, pause_s=limits.SHARED_OUT, lease_s=LEASE_S
+                )
             if kind != "worker":
                 return answer
             difference = await dispatch.compare_listed(
