@@ -32,12 +32,20 @@ HOSTS = {  # every host that a URL in the project may name
     "www.w3.org",
     "wfcommons.org",
 }
-ENTRY_POINTS = {"evenflow", "evenflow.__main__", "evenflow.exceptions", "evenflow.spark.archive", "evenflow.testing.plugin"} | {
+ENTRY_POINTS = {
+    "evenflow",
+    "evenflow.__main__",
+    "evenflow.celery_app",  # celery -A
+    "evenflow.exceptions",
+    "evenflow.spark.archive",
+    "evenflow.testing.plugin",
+} | {
     f"evenflow.triggers.{kind}"
     for kind in ("kubernetes", "process", "spark")  # authors import them
 }
 DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
     "evenflow.contracts.rest": "imports each of its own modules when it is first named",
+    "evenflow.forking.interpreter": "loads ahead what tries that follow each other have set back",
     "evenflow.runtime.service_process": "loads ahead what each service of `evenflow up` imports",
     "evenflow.sdk.operators.built_in_triggers": "meets evenflow.triggers only in a task that waits for one of them",
     "evenflow.sdk.loading.installed_modules": "lists what could be imported, and imports none of it",
