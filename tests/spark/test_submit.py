@@ -104,7 +104,7 @@ def test_the_properties_of_an_application(fake: Fake, tmp_path: Path) -> None:
     app = submission.Application(
         application="more.py", name="n", py_files=["more.py#x"], jars=["/a.jar", "s3a://b.jar"], files=["more.py"]
     )
-    place = submission.place_of(conn, {}, installation="x")
+    place = submission.place_of(conn, {})
     folder = fake.evidence / "i" / "t"
     submission.prepare(folder, place, app, "k", fake.dags)
     text = (folder / "evenflow.conf").read_text().encode().decode("unicode_escape")
@@ -157,7 +157,7 @@ def test_an_exit_code_of_0_does_not_hide_what_was_raised(fake: Fake) -> None:
 def submit(fake: Fake, key: str, script: str, instance: str = "i") -> Path:
     """As a try does it; the folder of the try."""
     conn = Connection.parse("spark_default", os.environ["EVENFLOW_CONN_SPARK_DEFAULT"])
-    place = submission.place_of(conn, {}, installation="x")
+    place = submission.place_of(conn, {})
     folder = runs.folder_of_try(place.base / instance, key)
     app = submission.Application(application=fake.app(script), name="n")
     submission.prepare(folder, place, app, key, None)
@@ -184,7 +184,7 @@ def test_a_try_whose_worker_was_lost_goes_back_to_its_driver(fake: Fake) -> None
 def test_no_try_begins_beside_one_before_it(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-SP6: it ends what it finds, of a worker that was lost or of before the task was cleared, and begins when that is dead."""
     ledger = fake.folder / "ledger"
-    instance = runs.folder_of_instance(fake.evidence, "dag.test", "d", "r", "t", -1)
+    instance = runs.folder_of_instance(fake.evidence, "k", "d")
     monkeypatch.setattr(runs, "folder_of_instance", lambda base, *names: instance)
     earlier = submit(fake, "earlier", SLEEPS.format(ledger=str(ledger)), instance.name)
     pid = int(wait_until(lambda: ledger.exists() and ledger.read_text()))
@@ -286,7 +286,7 @@ def test_elsewhere_an_application_is_ended_by_a_command(fake: Fake, monkeypatch:
 )
 def test_a_place_that_is_none(uri: str, says: str) -> None:
     with pytest.raises(SettingsError, match=says):
-        submission.place_of(Connection.parse("c", uri), {}, installation="x")
+        submission.place_of(Connection.parse("c", uri), {})
 
 
 def test_arguments_are_checked() -> None:
