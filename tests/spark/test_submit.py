@@ -8,6 +8,8 @@ import json
 import os
 import sys
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ from evenflow import DAG, SparkSubmit
 from evenflow.errors import BadArgument, SettingsError
 from evenflow.sdk.local.outcome import RunOutcome
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark import driver, runs, submission
+from evenflow.spark import driver, runs, submission, waiting
 from evenflow.spark.runs import Life, Watch
 from evenflow.spark.waiting import end_run
+from tests.triggers.conftest import Server, serving
+from tests.triggers.firing import event_of
 from tests.waiting import wait_until
 
 SCRIPT = """#!{python}
@@ -72,6 +76,15 @@ class Fake:
 
     def tries(self) -> list[Path]:
         return sorted(self.evidence.glob("*/*"))
+
+
+@pytest.fixture
+def master() -> Iterator[Server]:
+    """A REST server that says what it is told to say."""
+    said = Server()
+    with serving(said.reply) as port:
+        said.port = port
+        yield said
 
 
 def reason(run: RunOutcome) -> str:
@@ -294,3 +307,46 @@ def test_arguments_are_checked() -> None:
         SparkSubmit(task_id="t", application="")
     with pytest.raises(BadArgument, match=r"jars must be a list, not 'a.jar'. Write jars=\['a.jar'\]"), DAG("d"):
         SparkSubmit(task_id="t", application="a.jar", jars="a.jar")
+
+
+async def test_a_driver_that_waits_for_room_is_waited_for_and_one_that_the_master_has_lost_is_not(
+    fake: Fake, master: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a claim the master is asked; what it does not know any more is closed, so that it can never begin."""
+    monkeypatch.setattr(waiting, "MASTER_EVERY", 0.0)
+    folder = fake.evidence / "i" / "t"
+    folder.mkdir(parents=True)
+
+    def said(state: str | None) -> tuple[int, dict[str, Any]]:
+        return 200, {
+            "action": "SubmissionStatusResponse",
+            "success": state is not None,
+            **({"driverState": state} if state else {}),
+        }
+
+    master.replies = [said("SUBMITTED"), said("RUNNING"), (503, {}), said("SUBMITTED"), said(None)]
+    trigger = waiting.SparkRunEnds(folder=str(folder), rest=master.url, submission_id="driver-1", poll_interval=0.02)
+    event = await event_of(trigger)
+    assert event["life"] == "closed"
+    assert event["why"] == "the driver driver-1 is NOT_FOUND to the Spark master, and its application never began"
+    assert len(master.asked) == 5
+    assert not driver.claim(folder, driver.identity(), "k")
+
+
+async def test_a_driver_that_a_master_has_launched_has_its_time_from_then_on(
+    fake: Fake, master: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it waited for room."""
+    monkeypatch.setattr(waiting, "MASTER_EVERY", 0.0)
+    monkeypatch.setattr(waiting, "BEGINS", 0.5)
+    folder = fake.evidence / "i" / "t"
+    folder.mkdir(parents=True)
+    master.replies = [(200, {"action": "x", "success": True, "driverState": "SUBMITTED"})]
+    trigger = waiting.SparkRunEnds(folder=str(folder), rest=master.url, submission_id="driver-1", poll_interval=0.05)
+    look = waiting._Waiting(trigger).look
+    began = time.monotonic()
+    wait_until(lambda: look() is None and time.monotonic() - began > 0.6)
+    master.replies = [(200, {"action": "x", "success": True, "driverState": "RUNNING"})]
+    assert look() is None
+    event = wait_until(look)
+    assert "is RUNNING to the Spark master, and its application never began" in event["why"]

@@ -81,6 +81,8 @@ class Watch:
 
     def end(self) -> Seen:
         """Asks for the end, or closes the try to drivers. It is over when :meth:`look` says so."""
+        if (seen := self.look()).over:
+            return seen
         if driver.claim(self.folder, NOBODY, "closed"):
             return self.look()
         with suppress(FileNotFoundError):
