@@ -35,7 +35,8 @@ test: setup  ## Run checks and, beside them, the tests that need no whole system
 	wait $$checks || { echo "Style, types or layers are not right, as told above. Again: scripts/check"; failed=1; }; \
 	exit $$failed
 
-test-system: setup  ## Run the tests of whole systems: fleets, Spark, long explorations
+test-system: setup  ## Run the tests of whole systems: fleets, executors with their brokers, Spark, long explorations
+	@scripts/setup --brokers
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "system and not slow" --keep-durations system $(ARGS)
 
 test-slow: setup  ## Run the slow tests: faults, soaks

@@ -17,6 +17,7 @@ from typing import Any
 import measure
 import psutil
 import specs
+from on_celery import CeleryBeside
 from shapes import Shape, total_tasks, upstream
 
 from evenflow.client.rest import RestClient
@@ -30,14 +31,17 @@ POLL_S = 0.02
 class Evenflow:
     """One ``evenflow up`` on a fresh home with these DAG files, whose tasks write into the file ``times``."""
 
-    def __init__(self, home: Path, *dag_files: str) -> None:
-        self.home, self.times = home, times_of(home)
+    def __init__(self, home: Path, *dag_files: str, beside: CeleryBeside | None = None) -> None:
+        self.home, self.times, self.beside = home, times_of(home), beside
         dags = home / "dags"
         dags.mkdir()
         for number, text in enumerate(dag_files):
             (dags / f"shape{number}.py").write_text(text)
         environment = {**os.environ, "EVENFLOW_HOME": str(home / "state")}
         command = [sys.executable, "-m", "evenflow", "up", "--dags", str(dags), "--slots", str(SLOTS), "--port", "0", "--quiet"]
+        if beside is not None:
+            command += ["--workers", "0"]
+            environment["EVENFLOW_CELERY_BROKER"] = beside.broker
         begin = time.monotonic()
         self.process = subprocess.Popen(command, env=environment, stdout=sys.stderr)
         found = None
@@ -49,6 +53,8 @@ class Evenflow:
         self.up_s = time.monotonic() - begin
         self.api_url = found.api_url
         self.token = (home / "state" / "operator.token").read_text().strip()
+        if beside is not None:
+            beside.begin(self.api_url, self.token, home / "state", SLOTS)
 
     def components(self) -> dict[str, list[psutil.Process]]:
         """Process trees by the service that they belong to."""
@@ -60,9 +66,11 @@ class Evenflow:
             out.setdefault(kind, []).extend(measure.tree(service.pid))
         pid_file = (self.home / "state" / "postgres").resolve() / "data" / "postmaster.pid"
         out["postgres"] = measure.tree(int(pid_file.read_text().split()[0]))
-        return out
+        return out | (self.beside.trees() if self.beside is not None else {})
 
     def stop(self) -> None:
+        if self.beside is not None:
+            self.beside.stop()
         self.process.terminate()
         self.process.wait(60)
 
@@ -163,9 +171,11 @@ async def _run(evenflow: Evenflow, shape: Shape, repeat: int) -> dict[str, Any]:
     }
 
 
-def run(case: str, shape: Shape, *, runs: int, schedulers: int, reuse: bool = False) -> Iterator[dict[str, Any]]:
+def run(
+    case: str, shape: Shape, *, runs: int, schedulers: int, reuse: bool = False, executor: str = "native"
+) -> Iterator[dict[str, Any]]:
     """The results of ``runs`` runs on one ``evenflow up``. The first is cold, and memory is not looked at in it, for that
-    costs CPU.
+    costs CPU. ``executor``: ``native``, or ``celery`` with a pool, as in ``celery-threads``.
     """
     if schedulers != 1:
         raise SystemExit("Real shapes run what `evenflow up` starts, which is one scheduler. Leave out --schedulers.")
@@ -174,7 +184,9 @@ def run(case: str, shape: Shape, *, runs: int, schedulers: int, reuse: bool = Fa
         home.chmod(0o755)
         body = specs.writes_times(str(times_of(home)))
         shapes = [{"groups": [group]} for group in shape["groups"]] if case == "many_files" else [shape]
-        evenflow = Evenflow(home, *(specs.dag_file(each, body, reuse=reuse) for each in shapes))
+        kind, _, pool = executor.partition("-")
+        beside = CeleryBeside(home, pool or "prefork") if kind == "celery" else None
+        evenflow = Evenflow(home, *(specs.dag_file(each, body, reuse=reuse) for each in shapes), beside=beside)
         try:
             for repeat in range(runs):
                 yield asyncio.run(_run(evenflow, shape, repeat))

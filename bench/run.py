@@ -3,7 +3,8 @@
 a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [--missed N];
 clear_*, cancel_*, change_*, delete_dag and dump_midnight have one: [--size N];
 report_storm and shapes whose server is an embedded one of this program: [--commit-ms MS];
-turn_dags takes the number of DAGs as -n; b shapes have two: [--execution-free] [--reuse]; d_full has one: [--busy-s S];
+turn_dags takes the number of DAGs as -n; b shapes have three: [--execution-free] [--reuse] [--executor celery|celery-threads];
+d_full has one: [--busy-s S];
 a, c and f shapes have one: [--rtt-ms MS], the time of a round trip to PostgreSQL;
 e has one: [--kill scheduler|worker|host|postgres|primary] or [--stop scheduler].
 """
@@ -32,7 +33,6 @@ import many_dags
 import real
 import report_storm
 import resumes
-import spark_chaos
 import sustain
 import turn_dags
 from shapes import SHAPES
@@ -50,8 +50,6 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return many_dags.run(dsn=given.dsn, **options)
     if case == dump_midnight.CASE:
         return dump_midnight.run(size=given.size, schedulers=given.schedulers, dsn=given.dsn)
-    if case == spark_chaos.CASE:
-        return spark_chaos.run(runs=given.runs)
     if case == report_storm.CASE:
         return report_storm.run(runs=given.runs, dsn=given.dsn)
     if case in bulk.SIZES:
@@ -71,7 +69,7 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return failover.run(shape, fault=_fault(given), runs=given.runs)
     if case[0] == "d":
         return resumes.run(shape, runs=given.runs, busy_s=given.busy_s)
-    return real.run(case, shape, reuse=given.reuse, **options)
+    return real.run(case, shape, reuse=given.reuse, executor=given.executor, **options)
 
 
 def _fault(given: argparse.Namespace) -> str | None:
@@ -83,7 +81,7 @@ def _fault(given: argparse.Namespace) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES]
-    names += [many_dags.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE]
+    names += [many_dags.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)
@@ -97,6 +95,7 @@ def main() -> int:
     parser.add_argument("--missed", type=int, default=17_280, help="catch_up: how many runs; a day of every 5 s")
     parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")
     parser.add_argument("--reuse", action="store_true", help="b shapes: tries follow each other in one process")
+    parser.add_argument("--executor", default="native", help="b shapes: celery, with a Redis; a pool may follow, as celery-threads")
     parser.add_argument("--busy-s", type=float, metavar="S", help="d_full: how long every slot is busy, instead of 600 s")
     parser.add_argument("--commit-ms", type=float, default=0.0, metavar="MS", help="each flush to disk takes so much longer")
     parser.add_argument(
@@ -119,6 +118,7 @@ def main() -> int:
     with open(RESULTS / f"{given.shape}.jsonl", "a") as results, slow_commits(given.commit_ms):
         for result in results_of(given):
             case = given.shape + " execution free" * given.execution_free + " reuse" * given.reuse
+            case += f" {given.executor}" * (given.executor != "native")
             head = {"case": case, "tag": given.tag, "at": datetime.now(UTC).isoformat(timespec="seconds")}
             distance = {"schedulers": given.schedulers, "rtt_ms": given.rtt_ms, "commit_ms": given.commit_ms}
             line = json.dumps({**head, **distance, **result})

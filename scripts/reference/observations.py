@@ -22,7 +22,7 @@ OBSERVERS = {
     "fleet": ("Workers, processors and triggerers", "observations"),
     "worker": ("Workers", "observations"),
     "triggerer": ("Triggerers", "observations"),
-    "control": ("Autoscalers and launchers", "observations"),
+    "control": ("Autoscalers and launchers", "service"),
     "launcher": ("Launchers", "observations"),
     "autoscaler": ("Autoscalers", "observations"),
     "processor": ("Processors", "observations"),

@@ -21,11 +21,12 @@ from celery import Celery
 from celery.exceptions import Reject
 from celery.signals import worker_init, worker_shutdown
 from celery.utils.log import get_logger
+from kombu.transport import redis
 
+from evenflow.core.executors import CELERY_TASK
 from evenflow.errors import SettingsError
 from evenflow.runtime.service_settings import Kind, command_of
 from evenflow.runtime.settings import Settings, load_settings
-from evenflow.wire.celery_task import TASK
 from evenflow.worker.handed import Handed
 from evenflow.worker.handing import hand
 
@@ -41,6 +42,9 @@ def make_app(settings: Settings) -> Celery:
     """Raises :class:`SettingsError` where no broker is named."""
     if settings.celery_broker is None:
         raise SettingsError("No broker is named. Set EVENFLOW_CELERY_BROKER, to the URL that the launcher has, too.")
+    # What a worker has not acknowledged is a hint, and is sent again. A Redis that has just gone cannot take it back, and a worker
+    # that tried would end.
+    redis.Channel.do_restore = False
     made = Celery("evenflow", broker=settings.celery_broker.get_secret_value())
     made.conf.update(
         task_ignore_result=True,
@@ -74,7 +78,7 @@ def run(epoch: int) -> None:
             return
 
 
-app.task(run, name=TASK)
+app.task(run, name=CELERY_TASK)
 
 
 class Companion:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evenflow.core.pool_policy import PoolPolicy
+from evenflow.core.selection.pool_policy import PoolPolicy
 from evenflow.errors import BadValue
 
 

@@ -22,6 +22,7 @@ APART = {  # pairs that are alike, and why they stay two
     ("Item", "Move"),
     ("CallbackCall", "Event"),
     ("Instance", "Event"),
+    ("Executor", "ExecutorRow"),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from evenflow.core.limits import INT32_MAX
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
-from evenflow.core.pool_policy import PoolPolicy
+from evenflow.core.selection.pool_policy import PoolPolicy
 from evenflow.store.db.connect import connect_async
 from evenflow.store.serving import pools
 from evenflow.store.serving.dag_limits import change_limits, insert_limits

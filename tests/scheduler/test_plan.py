@@ -13,7 +13,7 @@ import pytest
 
 from evenflow.contracts.rest.plan import Plan
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
-from evenflow.core.pool_policy import PoolPolicy
+from evenflow.core.selection.pool_policy import PoolPolicy
 from evenflow.explaining.plan import read_plan
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.connect import connect_async

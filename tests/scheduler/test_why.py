@@ -11,7 +11,7 @@ import pytest
 
 from evenflow.contracts.rest.why import Why
 from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, TaskSpec
-from evenflow.core.pool_policy import PoolPolicy
+from evenflow.core.selection.pool_policy import PoolPolicy
 from evenflow.core.sharing import SharingRule
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.why import (

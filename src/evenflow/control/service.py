@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
-from evenflow.control import observations as seen
 from evenflow.core.limits import BEAT_S, LEASE_S
+from evenflow.core.observation import warning
 from evenflow.store.db import migrate
 from evenflow.store.db.connect import Conn, connect, connect_async
 from evenflow.store.db.failures import OUTAGES
@@ -63,7 +63,7 @@ class DatabaseService(Service):
         """Raises :class:`EvenflowError` when the database is not there, or does not fit."""
         await asyncio.to_thread(self._check_schema)
         listener = AsyncListener(
-            self._url, self.channels, self._heard, lambda error: observe(seen.cut_off(self.kind, str(error))), name=self.name
+            self._url, self.channels, self._heard, lambda error: observe(service_cut_off(self.kind, str(error))), name=self.name
         )
         self._opened.push_async_callback(listener.stop)
         await listener.start()
@@ -88,7 +88,7 @@ class DatabaseService(Service):
             await self._signing_off(conn)
             await services.beat(conn, service_id=self._service_id, kind=self.kind, state="stopped")
         except (*OUTAGES, TimeoutError) as error:
-            observe(seen.not_signed_off(self.kind, str(error)))
+            observe(goodbye_not_said(self.kind, str(error)))
         finally:
             await self._disconnect()
 
@@ -109,7 +109,7 @@ class DatabaseService(Service):
                     await self._turn(conn)
                     self._database.beat()
                 except OUTAGES as error:
-                    observe(seen.cut_off(self.kind, str(error)))
+                    observe(service_cut_off(self.kind, str(error)))
                     await self._disconnect()
                 await self._rest(began)
         finally:
@@ -150,3 +150,12 @@ class DatabaseService(Service):
             await self._register(conn)
         self._beaten = asyncio.get_running_loop().time()
         self._lease.beat()
+
+
+# -- what they observe
+
+
+@warning("the database cannot be used, waiting for it")
+def service_cut_off(service: str, reason: str) -> None: ...
+@warning("could not sign off")
+def goodbye_not_said(service: str, reason: str) -> None: ...

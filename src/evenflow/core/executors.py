@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from evenflow.core.pods import options as pods
-from evenflow.core.pool_policy import parse_time
+from evenflow.core.selection.pool_policy import parse_time
 from evenflow.errors import BadValue
 
 NATIVE, CELERY, KUBERNETES = "native", "celery", "kubernetes"
 KINDS = (NATIVE, CELERY, KUBERNETES)
+CELERY_TASK = "evenflow.run"  # its only argument is the epoch of a try
 SEND_AGAIN = "send_again"  # option: after how long what nobody has claimed is looked after; doubled each time that it is sent
 SEND_AGAIN_S = 60
 LONGEST_SEND_AGAIN_S = 3_600  # between two looks at one try, however often it was sent
@@ -31,7 +31,7 @@ def _checked_time(name: str, value: Any) -> None:
 OPTIONS: Mapping[str, Mapping[str, Callable[[str, Any], None]]] = {
     NATIVE: {},
     CELERY: {SEND_AGAIN: _checked_time},
-    KUBERNETES: {SEND_AGAIN: _checked_time, **pods.CHECKS},
+    KUBERNETES: {SEND_AGAIN: _checked_time},
 }
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from evenflow.core.limits import MAX_NAME_CHARS, MAX_NAMES
 from evenflow.core.model import DagSpec
-from evenflow.core.pool_policy import parse_time, show_time
+from evenflow.core.selection.pool_policy import parse_time, show_time
 from evenflow.errors import BadValue
 
 DAG, TAG, OWNER = "dag", "tag", "owner"

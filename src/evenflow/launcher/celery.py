@@ -13,10 +13,10 @@ from celery import Celery
 from celery.exceptions import CeleryError
 from kombu.exceptions import KombuError, OperationalError
 
+from evenflow.core.executors import CELERY_TASK
 from evenflow.errors import ExecutorUnavailable, SettingsError
 from evenflow.launcher.executor import LaunchFailure
 from evenflow.store.serving.launches import Launch
-from evenflow.wire.celery_task import TASK
 
 CONNECT_S = 5  # that a broker on the same network may take; behind an address that moves it may be seconds
 # confirm_publish: RabbitMQ says that it has a message; the others say so anyway
@@ -29,10 +29,8 @@ class CeleryExecutor:
     def __init__(self, broker: str) -> None:
         if not broker:
             raise SettingsError("This launcher knows no broker for Celery. Set EVENFLOW_CELERY_BROKER, and start it again.")
-        self._app = Celery("evenflow", broker=broker, set_as_current=False)
-        self._app.conf.update(
-            broker_transport_options=OPTIONS, broker_connection_timeout=CONNECT_S, task_ignore_result=True, broker_pool_limit=1
-        )
+        self._broker = broker
+        self._app = self._begun()
 
     async def launch(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
         return await asyncio.to_thread(self._send, tries)
@@ -47,6 +45,14 @@ class CeleryExecutor:
     async def close(self) -> None:
         await asyncio.to_thread(self._app.close)
 
+    def _begun(self) -> Celery:
+        """It knows no queue yet, so it makes each that it sends to: a broker may have come back empty."""
+        app = Celery("evenflow", broker=self._broker, set_as_current=False)
+        app.conf.update(
+            broker_transport_options=OPTIONS, broker_connection_timeout=CONNECT_S, task_ignore_result=True, broker_pool_limit=1
+        )
+        return app
+
     def _send(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
         """The rest, from the first that the broker does not take on, has failed."""
         sent = 0
@@ -54,16 +60,18 @@ class CeleryExecutor:
             with self._app.producer_pool.acquire(block=True, timeout=CONNECT_S) as producer:
                 for each in tries:
                     self._app.send_task(
-                        TASK,
+                        CELERY_TASK,
                         args=(each.epoch,),
                         queue=each.queue,
-                        task_id=f"{TASK}-{each.epoch}-{each.sends}",
+                        task_id=f"{CELERY_TASK}-{each.epoch}-{each.sends}",
                         producer=producer,
                         retry=False,
                         ignore_result=True,
                     )
                     sent += 1
         except (KombuError, CeleryError, OperationalError, OSError) as error:
+            self._app.close()
+            self._app = self._begun()
             if not sent:
                 raise ExecutorUnavailable(f"The broker of Celery takes nothing: {error}") from error
             return {each.epoch: LaunchFailure(f"the broker broke off: {error}") for each in tries[sent:]}

@@ -51,7 +51,7 @@ async def host(
         else:
             exit_code = 1
     finally:
-        await stop_in_time(service)
+        await _stop(service)
         telling.cancel()
     observe(seen.stopped(service.name))
     return exit_code
@@ -97,8 +97,7 @@ async def _drain(service: Service, hurry: asyncio.Event, at_most_s: float) -> No
         observe(seen.not_drained(service.name, at_most_s))
 
 
-async def stop_in_time(service: Service) -> None:
-    """However it takes it."""
+async def _stop(service: Service) -> None:
     try:
         async with asyncio.timeout(STOP_TIMEOUT_S):
             await service.stop()

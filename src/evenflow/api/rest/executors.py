@@ -92,4 +92,4 @@ async def _found(conn: Conn, name: str) -> ExecutorRow:
 
 
 def _shown(row: ExecutorRow) -> Executor:
-    return Executor(**row._asdict())
+    return Executor(**row._asdict(), push=row.is_push)

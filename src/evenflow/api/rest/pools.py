@@ -13,7 +13,7 @@ from evenflow.contracts.rest.record import Name, Page
 from evenflow.contracts.rest.steering import Pool, PoolChange
 from evenflow.core.deferral import parse_while_deferred
 from evenflow.core.model import DEFAULT_POOL
-from evenflow.core.pool_policy import PoolPolicy
+from evenflow.core.selection.pool_policy import PoolPolicy
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, pools
 

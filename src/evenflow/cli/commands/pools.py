@@ -10,8 +10,8 @@ from evenflow.cli.output.replies import Reply, listed, verb
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.deferral import HOLD, parse_while_deferred
-from evenflow.core.pool_policy import PoolPolicy
 from evenflow.core.quantities import counted
+from evenflow.core.selection.pool_policy import PoolPolicy
 
 app = App(name="pools")
 

@@ -15,8 +15,8 @@ from evenflow.cli.remote import remote
 from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
 from evenflow.core.object_names import in_words, title, way_to_activate
-from evenflow.core.pool_policy import UNITS_S
 from evenflow.core.quantities import counted
+from evenflow.core.selection.pool_policy import UNITS_S
 from evenflow.core.service_states import DRAINED, SYSTEM, ServiceKind, ServiceState
 from evenflow.errors import ParamError
 from evenflow.runtime.exits import ExitCode

@@ -20,6 +20,7 @@ class Executor(Record):
         title="slots", description="Tries that it may have at once, from their start on until they end or are deferred."
     )
     used: int = Field(title="used")
+    push: bool = Field(description="Whether launchers send it its tries.")
     options: dict[str, Any] = Field(description="What is not as by default.")
     changed_at: datetime = Field(title="changed at")
     changed_by: str = Field(title="changed by")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from psycopg.rows import args_row, dict_row
 
-from evenflow.core.pool_policy import PoolPolicy
+from evenflow.core.selection.pool_policy import PoolPolicy
 from evenflow.store.db.connect import Conn
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.dags import notify, reparse_failed

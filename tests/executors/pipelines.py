@@ -1,0 +1,107 @@
+"""DAGs of which every executor has to make the same. Their folder is in ``EXECUTORS_TEST``."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from evenflow import DAG, BaseOperator, Context, TimeDeltaTrigger, Variable, task
+
+QUEUE = "work"
+MARKS = Path(os.environ.get("EXECUTORS_TEST", "/nonexistent"))
+
+
+def mark(name: str) -> int:
+    """The how manieth this is of its name."""
+    with open(MARKS / name, "a+") as file:
+        file.write("x")
+        file.seek(0)
+        return len(file.read())
+
+
+def wait_for(name: str) -> None:
+    import time
+
+    while not (MARKS / name).exists():
+        time.sleep(0.05)
+
+
+class Waits(BaseOperator):
+    """Is deferred, and says what it got when it goes on."""
+
+    def execute(self, context: Context) -> None:
+        self.defer(trigger=TimeDeltaTrigger(timedelta(seconds=0.2)), method_name="go_on")
+
+    def go_on(self, context: Context, event: Any) -> str:
+        return "went on"
+
+
+class Stoppable(BaseOperator):
+    """Runs until it is stopped."""
+
+    def execute(self, context: Context) -> None:
+        mark("begun")
+        wait_for("never")
+
+    def on_kill(self) -> None:
+        mark("stopped")
+
+
+with DAG("plain"):
+
+    @task(queue=QUEUE)
+    def two() -> int:
+        print("a line of the log")
+        return 2
+
+    @task(queue=QUEUE)
+    def plus(number: int) -> int:
+        return number + 1
+
+    plus(two())
+
+with DAG("late"):
+
+    @task(queue=QUEUE, execution_timeout=timedelta(seconds=1))
+    def too_late() -> None:
+        wait_for("never")
+
+    too_late()
+
+with DAG("deferred"):
+    Waits(task_id="waits", queue=QUEUE)
+
+with DAG("stopped"):
+    Stoppable(task_id="stoppable", queue=QUEUE)
+
+with DAG("gated"):
+
+    @task(queue=QUEUE)
+    def gated(dag_run: Any = None) -> int:
+        count = mark(f"gated-{dag_run.run_id}")
+        wait_for(f"open-{dag_run.run_id}")
+        return count
+
+    gated()
+
+with DAG("lost"):
+
+    @task(queue=QUEUE)
+    def lost(dag_run: Any = None) -> int:
+        count = mark(f"lost-{dag_run.run_id}")
+        if count == 1:
+            (MARKS / f"pid-{dag_run.run_id}").write_text(str(os.getpid()))
+            wait_for("never")
+        return count
+
+    lost()
+
+with DAG("secret"):
+
+    @task(queue=QUEUE)
+    def secret() -> None:
+        print("the password is", Variable.get("password"), "and no more")
+
+    secret()

@@ -1,0 +1,240 @@
+"""A whole Evenflow for each executor, with what runs its tries, and what may happen to that."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psutil
+import psycopg
+
+from evenflow.client.rest import RestClient
+from evenflow.launcher.celery import CeleryExecutor
+from evenflow.runtime.database import reach_database
+from evenflow.store.serving.launches import Launch
+from tests.executors import pipelines
+from tests.executors.brokers import Broker
+from tests.executors.pipelines import QUEUE
+from tests.running import RunningEvenflow, environment, running_evenflow
+from tests.waiting import wait_until
+
+T = TypeVar("T")
+
+
+class System(ABC):
+    """What there is to run the pipelines, and to see what became of them."""
+
+    def __init__(self, running: RunningEvenflow, db: psycopg.Connection[Any], marks: Path) -> None:
+        self.running, self.db, self.marks = running, db, marks
+
+    # -- what may happen to an executor
+
+    def worker(self, epoch: int) -> psutil.Process:
+        """The process that has this try in hand."""
+        query = "select pid from dispatch join service on service_id = worker_id where epoch = %s"
+        return psutil.Process(self.db.execute(query, [epoch]).fetchone()[0])  # type: ignore[index]
+
+    @abstractmethod
+    def end_worker(self, epoch: int) -> None:
+        """That has this try, as who takes its host out of service: it finishes what it has. There is another one."""
+
+    def logs(self) -> str:
+        """What its parts say, the newest of it."""
+        return "\n".join(self.running.log.splitlines()[-20:])
+
+    # -- runs
+
+    def ask(self, question: Callable[[RestClient], Awaitable[T]]) -> T:
+        async def asked() -> T:
+            async with RestClient(self.running.api_url, self.running.token, patience_s=30) as client:
+                return await question(client)
+
+        return asyncio.run(asked())
+
+    def trigger(self, dag: str) -> str:
+        return self.ask(lambda client: client.trigger_run(dag)).run_id
+
+    def state(self, dag: str, run_id: str) -> str:
+        """Of a run."""
+        return str(
+            self.db.execute("select state::text from dag_run where dag_id = %s and run_id = %s", [dag, run_id]).fetchone()[0]
+        )  # type: ignore[index]
+
+    def end_of(self, dag: str, run_id: str) -> str:
+        wait_until(lambda: self.state(dag, run_id) in ("success", "failed"), lambda: self.told(dag, run_id))
+        return self.state(dag, run_id)
+
+    def run(self, dag: str) -> tuple[str, str]:
+        """(state, run_id) of a run that has ended."""
+        run_id = self.trigger(dag)
+        return self.end_of(dag, run_id), run_id
+
+    def told(self, dag: str, run_id: str) -> str:
+        states = [(each.task_id, each.state, each.reason, each.worker, each.losses) for each in self.tasks(dag, run_id)]
+        return f"{states}\n{self.logs()}"
+
+    def tasks(self, dag: str, run_id: str) -> list[Any]:
+        return self.ask(lambda client: client.list_tasks(dag, run_id)).items
+
+    def log(self, dag: str, run_id: str, task: str) -> str:
+        return str(self.ask(lambda client: client.read_log(dag, run_id, task)))
+
+    def cancel(self, dag: str, run_id: str) -> None:
+        self.ask(lambda client: client.cancel_run(dag, run_id))
+
+    def epoch(self, run_id: str) -> int:
+        """Of the try that a worker has."""
+        query = "select epoch from dispatch join dag_run using (run_key) where run_id = %s and worker_id is not null"
+        return int(wait_until(lambda: self.db.execute(query, [run_id]).fetchone(), f"a worker to have {run_id}")[0])
+
+    # -- what the pipelines leave
+
+    def marked(self, name: str) -> int:
+        return len(self.read(name))
+
+    def read(self, name: str) -> str:
+        """What it says; nothing where it is not there."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self.marks / name).read_text()
+        return ""
+
+    def open(self, name: str) -> None:
+        (self.marks / name).touch()
+
+
+class Native(System):
+    """Two workers."""
+
+    def end_worker(self, epoch: int) -> None:
+        self.worker(epoch).send_signal(signal.SIGTERM)
+
+
+class Celery(System):
+    """One worker of Celery; another one takes its place when it is ended."""
+
+    def __init__(self, running: RunningEvenflow, db: psycopg.Connection[Any], marks: Path, broker: Broker) -> None:
+        super().__init__(running, db, marks)
+        self.broker = broker
+        made = running.evenflow("tokens", "create", "worker", "--queue", QUEUE, "--name", "celery")
+        assert made.returncode == 0, made.stderr
+        self._token = made.stdout.split()[-1]
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def log_file(self) -> Path:
+        return self.running.home / "celery.log"
+
+    def start_worker(self) -> None:
+        number = len(self.workers)
+        own = {
+            **environment(self.running.home / f"celery-{number}"),
+            "EVENFLOW_API_URL": self.running.api_url,
+            "EVENFLOW_TOKEN": self._token,
+            "EVENFLOW_CELERY_BROKER": self.broker.url,
+            "EVENFLOW_DRAIN_TIMEOUT": "60",
+            "EXECUTORS_TEST": str(self.marks),
+        }
+        options = ["-Q", QUEUE, "-c", "4", "-n", f"celery-{number}@%h", "-l", "info", "--without-mingle", "--without-gossip"]
+        command = [sys.executable, "-m", "celery", "-A", "evenflow.celery_app", "worker", *options]
+        with open(self.log_file, "ab") as log:
+            self.workers.append(
+                subprocess.Popen(command, env=own, cwd=self.running.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            )
+
+    def await_worker(self) -> None:
+        """The newest takes messages."""
+        ready = f"celery-{len(self.workers) - 1}@{os.uname().nodename} ready"
+        wait_until(lambda: ready in self.log_file.read_text(), self.log_file.read_text)
+
+    def logs(self) -> str:
+        return super().logs() + "\n" + "\n".join(self.log_file.read_text().splitlines()[-30:])
+
+    def end_worker(self, epoch: int) -> None:
+        self.workers[-1].send_signal(signal.SIGTERM)
+        self.start_worker()
+
+    def send_again(self, epoch: int) -> None:
+        """As a broker delivers a message a second time, or late; returns when it has been delivered."""
+        before = self.log_file.read_text().count(f"-{epoch}-99")
+        message = Launch(epoch, 99, QUEUE, False, 0, "", "", "", "", -1, 1)
+        executor = CeleryExecutor(self.broker.url)
+        assert asyncio.run(executor.launch([message])) == {}
+        done = f"Task evenflow.run[evenflow.run-{epoch}-99] succeeded"
+        wait_until(lambda: self.log_file.read_text().count(f"-{epoch}-99") > before and done in self.log_file.read_text())
+
+    def end(self) -> None:
+        for process in self.workers:
+            if process.poll() is None:
+                process.terminate()
+        for process in self.workers:
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextlib.contextmanager
+def native() -> Iterator[Native]:
+    with _running("--workers", "2", EVENFLOW_QUEUES=QUEUE) as (running, db, marks):
+        yield Native(running, db, marks)
+
+
+@contextlib.contextmanager
+def celery(broker: Broker) -> Iterator[Celery]:
+    broker.start()
+    try:
+        with _running("--workers", "0", EVENFLOW_CELERY_BROKER=broker.url) as (running, db, marks):
+            options = ("--kind", "celery", "--queue", QUEUE, "--slots", "8", "--option.send_again", "2")
+            made = running.evenflow("executors", "set", "elsewhere", *options)
+            assert made.returncode == 0, made.stderr
+            system = Celery(running, db, marks, broker)
+            try:
+                system.start_worker()
+                system.await_worker()
+                yield system
+            finally:
+                system.end()
+    finally:
+        broker.end()
+
+
+@contextlib.contextmanager
+def _running(*arguments: str, **settings: str) -> Iterator[tuple[RunningEvenflow, psycopg.Connection[Any], Path]]:
+    with contextlib.ExitStack() as stack:
+        home = stack.enter_context(_home())
+        marks = home / "marks"
+        marks.mkdir()
+        (home / "dags").mkdir()
+        shutil.copy(pipelines.__file__, home / "dags" / "pipelines.py")
+        told = {"EXECUTORS_TEST": str(marks), "EVENFLOW_DRAIN_TIMEOUT": "40", **settings}
+        running = stack.enter_context(running_evenflow(home, *arguments, **told))
+        url = stack.enter_context(reach_database("", home))
+        db = stack.enter_context(psycopg.connect(url, autocommit=True))
+        there = "select count(*) from dag where bundle <> 'evenflow'"
+        wait_until(lambda: db.execute(there).fetchone()[0] == 7, lambda: running.log)  # type: ignore[index]
+        try:
+            yield running, db, marks
+        finally:
+            db.close()
+            running.end()
+
+
+@contextlib.contextmanager
+def _home() -> Iterator[Path]:
+    from tests.running import make_home, remove_home
+
+    home = make_home()
+    try:
+        yield home
+    finally:
+        remove_home(home)

@@ -1,0 +1,95 @@
+"""What holds for every executor (R-EX1): one suite, on whole systems of real processes and brokers."""
+
+from __future__ import annotations
+
+import signal
+
+import psutil
+import pytest
+
+from evenflow.core.limits import LEASE_S
+from tests.executors.systems import System
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("executors"), pytest.mark.timeout(900)]
+
+
+def test_tasks_start_and_leave_logs_and_results(system: System) -> None:
+    state, run_id = system.run("plain")
+    assert state == "success", system.told("plain", run_id)
+    assert "a line of the log" in system.log("plain", run_id, "two")
+    assert system.ask(lambda client: client.get_xcom("plain", run_id, "plus", "return_value")).value == 3
+
+
+def test_a_task_that_takes_too_long_fails(system: System) -> None:
+    state, run_id = system.run("late")
+    assert state == "failed"
+    assert "execution_timeout" in system.told("late", run_id)
+
+
+def test_what_is_deferred_resumes(system: System) -> None:
+    """R-DQ1."""
+    state, run_id = system.run("deferred")
+    assert state == "success", system.told("deferred", run_id)
+    assert system.ask(lambda client: client.get_xcom("deferred", run_id, "waits", "return_value")).value == "went on"
+
+
+def test_a_cancelled_task_ends_and_stops_what_it_has_begun(system: System) -> None:
+    """``on_kill`` runs in the process of the try."""
+    run_id = system.trigger("stopped")
+    wait_until(lambda: system.marked("begun") == 1, lambda: system.told("stopped", run_id))
+    system.cancel("stopped", run_id)
+    assert system.end_of("stopped", run_id) == "failed"
+    assert system.marked("stopped") == 1
+
+
+def test_a_secret_is_given_to_a_task_and_masked_in_its_log(system: System) -> None:
+    """R-SE1: no message, pod or command line holds it."""
+    system.ask(lambda client: client.set_variable("password", value="correct-horse-battery"))
+    state, run_id = system.run("secret")
+    log = system.log("secret", run_id, "secret")
+    assert state == "success", log
+    assert "the password is *** and no more" in log
+
+
+def test_a_task_goes_on_while_its_worker_drains(system: System) -> None:
+    """R-AS8: and what comes meanwhile is for another worker."""
+    first = system.trigger("gated")
+    system.end_worker(system.epoch(first))
+    second = system.trigger("gated")
+    wait_until(lambda: system.marked(f"gated-{second}") == 1, lambda: system.told("gated", second))
+    for run_id in (first, second):
+        system.open(f"open-{run_id}")
+        assert system.end_of("gated", run_id) == "success"
+        assert system.marked(f"gated-{run_id}") == 1, "it has begun once"
+        assert [each.losses for each in system.tasks("gated", run_id)] == [0]
+
+
+def test_the_tries_of_a_killed_worker_begin_anew_elsewhere(system: System) -> None:
+    """R-HA5: worker loss."""
+    run_id = system.trigger("lost")
+    epoch = system.epoch(run_id)
+    wait_until(lambda: system.marked(f"lost-{run_id}") == 1)
+    system.worker(epoch).kill()
+    assert system.end_of("lost", run_id) == "success"
+    (task,) = system.tasks("lost", run_id)
+    assert (task.losses, task.try_number, system.marked(f"lost-{run_id}")) == (1, 1, 2)
+
+
+def test_a_worker_that_stands_still_loses_its_tries_and_ends_them_when_it_wakes(system: System) -> None:
+    """R-CS7: the lease, of which nobody hears for longer than it lasts."""
+    run_id = system.trigger("lost")
+    epoch = system.epoch(run_id)
+    pid = int(wait_until(lambda: system.read(f"pid-{run_id}"), "it to begin"))
+    worker = system.worker(epoch)
+    family = [worker, *worker.children(recursive=True)]
+    for process in family:
+        process.send_signal(signal.SIGSTOP)
+    lost = "select count(*) from dispatch where epoch = %s"
+    wait_until(lambda: not system.db.execute(lost, [epoch]).fetchone()[0], f"{LEASE_S} s to be over")  # type: ignore[index]
+    for process in family:
+        if process.is_running():
+            process.send_signal(signal.SIGCONT)
+    assert system.end_of("lost", run_id) == "success"
+    assert system.marked(f"lost-{run_id}") == 2
+    wait_until(lambda: not psutil.pid_exists(pid), "the first try to be killed")
