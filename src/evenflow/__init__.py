@@ -42,6 +42,7 @@ from evenflow.sdk.operators.isolated_tasks import (
     ExternalPythonOperator,
     PythonVirtualenvOperator,
 )
+from evenflow.sdk.operators.kubernetes_pod import KubernetesPod
 from evenflow.sdk.operators.mail import send_email
 from evenflow.sdk.operators.notifiers import BaseNotifier, EmailNotifier, WebhookNotifier
 from evenflow.sdk.operators.other_runs import ExternalTaskSensor, TriggerDagRunOperator
@@ -129,6 +130,7 @@ __all__ = [
     "ExternalTaskSensor",
     "FileSensor",
     "HttpSensor",
+    "KubernetesPod",
     "Label",
     "LatestOnlyOperator",
     "MultipleCronTriggerTimetable",

@@ -385,6 +385,14 @@ class SparkUnavailable(EvenflowError):
     """The Spark master or Spark Connect server of a connection does not answer, or a session cannot be had in this process."""
 
 
+class PodFailed(EvenflowError):
+    """The pod of a task ended otherwise than well: the reason of its container or its cluster, and the end of its log."""
+
+
+class PodFailedForGood(PodFailed, TaskFailedForGood):
+    """The cluster refuses the pod, and would each time: its spec is wrong, or nobody may create it there."""
+
+
 class SparkFailed(EvenflowError):
     """A Spark application or query failed. The reason comes first: the class of the innermost cause, its text, and the executor."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from evenflow.cli.app import build_app
 from tests.house.examples import Example, commands_of, examples
 from tests.house.project import name_of, project_files
+from tests.kubernetes.cluster import kubernetes
 
 TEXTS = [path for path in project_files() if path.suffix == ".md"]
 PYTHON = [
@@ -48,7 +51,10 @@ def test_python_example(example: Example, tmp_path: Path) -> None:
     """In an interpreter of its own. What it asserts is asserted here; its DAGs must succeed."""
     file = tmp_path / "example.py"
     file.write_text(example.text, encoding="utf-8")
-    ran = subprocess.run([sys.executable, "-c", RUN, str(file)], cwd=tmp_path, capture_output=True, text=True, timeout=280)
+    with kubernetes() if "KubernetesPod(" in example.text else nullcontext() as cluster:
+        env = os.environ | ({"EVENFLOW_CONN_KUBERNETES_DEFAULT": cluster.uri} if cluster else {})
+        command = [sys.executable, "-c", RUN, str(file)]
+        ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=280)
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 

@@ -70,7 +70,7 @@ _SHARED = {
         "SimpleHttpOperator",
         "SnowflakeOperator",
     ),
-    _COMMAND: ("DockerOperator", "KubernetesPodOperator"),
+    _COMMAND: ("DockerOperator",),
     _MAIL: ("SlackAPIPostOperator", "SlackNotifier", "SlackWebhookHook", "SlackWebhookOperator", "SmtpNotifier"),
 }
 
@@ -90,6 +90,7 @@ CURES = {
     "EdgeModifier": "It is Label.",
     "EmailOperator": "Call send_email in a function with @task.",
     "ExternalTaskMarker": "Leave it out; clear the run of the other DAG too.",
+    "KubernetesPodOperator": "It is KubernetesPod, which is always deferred; startup_timeout and pod_template_dict say the rest.",
     "Metadata": "Write outlet_events[asset].extra = {...} in the task.",
     "ObjectStoragePath": "Use fsspec in the task; large results go to object storage by themselves.",
     "ParamsDict": "The params of a run are a dict.",
@@ -114,7 +115,7 @@ CURES = {
     "trigger_dag": "Use TriggerDagRunOperator, or POST /api/v1/dags/DAG/runs.",
 }
 
-_POD = "Run the pod by its command: @task.bash and kubectl run; or a worker in the cluster, with a queue= of its own."
+_POD = "Write KubernetesPod(image=..., cmds=[...]); or let a worker in the cluster run the function, with a queue= of its own."
 _PYTHON = "Call its client in a function with @task, or run it in an environment of its own with @task.virtualenv."
 
 MISSING_DECORATORS = {

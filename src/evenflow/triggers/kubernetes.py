@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from evenflow.errors import LookRefused
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.sdk.triggers import TriggerEvent
+from evenflow.sdk.triggers import BaseTrigger, TriggerEvent
 from evenflow.triggers import limits, web
 from evenflow.triggers.polling import FAILED, SUCCESS, Event, PollingTrigger
 from evenflow.triggers.reached import find_connection
@@ -59,27 +59,23 @@ class KubernetesPodTrigger(PollingTrigger):
                 yield event
 
     async def look(self) -> Event | None:
-        cluster = await self._cluster()
+        pod, event = await self.seen(await cluster_for(self, self.kubernetes_conn_id))
+        return event if pod is None else self.judged(pod, f"The pod {pod['metadata']['namespace']}/{self.pod_name}")
+
+    def judged(self, pod: Mapping[str, Any], what: str) -> Event | None:
+        return judge(pod, self.container, self.startup_timeout, datetime.now(UTC), what)
+
+    async def seen(self, cluster: Cluster, *, fresh: bool = False) -> tuple[dict[str, Any] | None, Event | None]:
+        """The pod, or the event that it is gone. Unless it is to be ``fresh``, from the API server's cache, whose age is at most
+        seconds: the store behind it is spared.
+        """
         namespace = self.namespace or cluster.namespace
         what = f"The pod {namespace}/{self.pod_name}"
-        path = f"/api/v1/namespaces/{quote(namespace, safe='')}/pods/{quote(self.pod_name, safe='')}"
-        # Version 0: from the API server's cache, whose age is at most seconds; the store behind it is spared.
-        answer = await web.fetch(
-            web.WebRequest(
-                url=cluster.url + path,
-                who=cluster.who,
-                params={"resourceVersion": "0"},
-                headers=cluster.headers,
-                tls=cluster.tls,
-                follow=False,
-            )
-        )
+        path = pods_path(namespace, self.pod_name)
+        answer = await web.fetch(cluster.request(path, params={} if fresh else {"resourceVersion": "0"}))
         if answer.status_code == 404:
-            return {
-                "status": "deleted",
-                "phase": None,
-                "message": f"{what} does not exist any more: it was deleted before it was seen to end.",
-            }
+            message = f"{what} does not exist any more: it was deleted before it was seen to end."
+            return None, {"status": "deleted", "phase": None, "message": message}
         if not answer.ok:
             raise LookRefused(
                 f"{cluster.who} refused to show {what[0].lower() + what[1:]} with status "
@@ -89,19 +85,10 @@ class KubernetesPodTrigger(PollingTrigger):
         if not isinstance(pod, dict) or "metadata" not in pod or "status" not in pod:
             raise LookRefused(f"{cluster.who} answered with no pod. Let the connection name the API server of a cluster.")
         if self.uid is not None and pod["metadata"].get("uid") != self.uid:
-            return {"status": "deleted", "phase": None, "message": f"{what} is another one by now: the one waited for was deleted."}
-        return judge(pod, self.container, self.startup_timeout, datetime.now(UTC), what)
-
-    async def _cluster(self) -> Cluster:
-        conn = await find_connection(self, self.kubernetes_conn_id)
-        if conn is not None:
-            return _cluster_of(conn)
-        if "KUBERNETES_SERVICE_HOST" in os.environ and self.kubernetes_conn_id == DEFAULT_CONNECTION:
-            return _own_cluster(SERVICE_ACCOUNT, os.environ)
-        raise LookRefused(
-            f"Connection {self.kubernetes_conn_id!r} is not defined, and this triggerer runs in no pod whose service account could "
-            f"be used. Type: evenflow connections set {self.kubernetes_conn_id}"
-        )
+            message = f"{what} is another one by now: the one waited for was deleted."
+            return None, {"status": "deleted", "phase": None, "message": message}
+        pod["metadata"].setdefault("namespace", namespace)
+        return pod, None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +98,29 @@ class Cluster:
     namespace: str
     headers: Mapping[str, str] = field(repr=False)
     tls: ssl.SSLContext | bool
+
+    def request(self, path: str, method: str = "GET", **more: Any) -> web.WebRequest:
+        return web.WebRequest(
+            url=self.url + path, who=self.who, method=method, headers=self.headers, tls=self.tls, follow=False, **more
+        )
+
+
+async def cluster_for(trigger: BaseTrigger, conn_id: str) -> Cluster:
+    """Of the connection, as ``trigger`` may read it. Raises :class:`LookRefused`."""
+    conn = await find_connection(trigger, conn_id)
+    if conn is not None:
+        return _cluster_of(conn)
+    if "KUBERNETES_SERVICE_HOST" in os.environ and conn_id == DEFAULT_CONNECTION:
+        return _own_cluster(SERVICE_ACCOUNT, os.environ)
+    raise LookRefused(
+        f"Connection {conn_id!r} is not defined, and this triggerer runs in no pod whose service account could be used. Type: "
+        f"evenflow connections set {conn_id}"
+    )
+
+
+def pods_path(namespace: str, name: str = "") -> str:
+    """Of all pods of a namespace, or of one."""
+    return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods" + (f"/{quote(name, safe='')}" if name else "")
 
 
 def judge(pod: Mapping[str, Any], container: str | None, startup_timeout: float | None, now: datetime, what: str) -> Event | None:

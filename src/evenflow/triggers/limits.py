@@ -31,7 +31,25 @@ FILE_EVERY = 5.0  # a look costs 0.1 ms
 PROCESS_EVERY = 2.0  # a look costs 0.05 ms
 EXTERNAL_EVERY = 30.0  # a question to the API and the database: ten thousand that wait ask 330 times a second
 POD_EVERY = 10.0  # a request to the API server of the cluster, answered from its cache
+POD_LOG_EVERY = 5.0  # of a task's own pod: as POD_EVERY, and with a request for its log, which its node answers
+POD_CREATE_EVERY = 1.0  # while an API server does not answer, and the task's process waits
+POD_CREATE_PATIENCE = 60.0  # a restart of the API server; for a longer outage there are retries
+POD_END_EVERY = 0.5  # most pods end within a second or two of being told, and somebody waits for that
+POD_END_PATIENCE = 6 * 3600.0  # that nobody answers who could delete a pod: it must not be left, and waiting costs nothing
 SPARK_EVERY = 10.0  # a request to the master or the driver
 HTTP_EVERY = 30.0  # somebody else's server
 SQL_EVERY = 30.0  # a connection to somebody else's database
 GONE_LOOKS = 3  # times in a row that something must be seen to be gone without its result: that may show a moment later
+
+# -- pods of tasks -----------------------------------------------------------------------------------------------------
+
+POD_LOG_AT_ONCE = 128 * 1024  # bytes of a pod's log between two looks: 25 kB a second, as much as anybody reads
+POD_LOG_MOST = 1024 * 1024 - 1  # of one second of it: as much as an answer may have
+POD_LOG_LOOKS_AT_END = 32  # so that of what is printed last 4 MiB are told
+POD_LAST_LINES = 5  # of a log, in the reason of a failure: an exception and where it was raised
+POD_LAST_CHARS = 200  # of each
+POD_RESULT = 1024 * 1024 - 1  # bytes of a result: as much as an answer may have
+POD_RESULT_IN_EVENT = 32 * 1024  # of one that the event carries, which has 64 KiB: half of them, for JSON escapes
+POD_RESULT_WITHIN = 60.0  # of the end of the work: the side-car is told to end by then, or it never is
+POD_SETTLES = 3.0  # after a try was ended: a request of its process that is on its way is answered in milliseconds
+POD_MESSAGE = 1_000  # characters of what an API server says: it names each field that is wrong

@@ -1,0 +1,96 @@
+"""What a container of a pod prints, told piece by piece: each line once, as long as the one who reads goes on.
+
+Kubernetes gives a log from a moment on, of whole seconds. Lines come with their own moments, of nanoseconds, so those that were
+told are known by them. A reader that is made anew begins at the beginning.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from evenflow.errors import LookRefused
+from evenflow.triggers import limits, web
+from evenflow.triggers.kubernetes import Cluster, pods_path
+
+_SECOND, _ZONE = 19, 29  # where these end and begin in a stamp such as 2026-03-01T12:00:00.123456789Z
+
+
+@dataclass
+class PodLog:
+    """``last``: the end of it, for the reason of a failure. ``told``: lines with the newest stamp that have been told."""
+
+    namespace: str
+    pod: str
+    container: str
+    last: deque[str] = field(default_factory=lambda: deque(maxlen=limits.POD_LAST_LINES))
+    _stamp: str = ""
+    _told: int = 0
+    _at_once: int = field(default_factory=lambda: limits.POD_LOG_AT_ONCE)
+
+    async def tell(self, cluster: Cluster) -> bool:
+        """Print what is new, at most so much; whether there is more at once. Raises :class:`LookUnanswered`."""
+        asked = self._at_once
+        body = await read_log(cluster, self.namespace, self.pod, self.container, asked, timestamps=True, since=self._since)
+        if body is None:
+            return False
+        is_full = len(body) >= asked
+        whole = body[: body.rfind(b"\n") + 1] if is_full else body
+        news = self._news(whole.decode(errors="replace").split("\n"))
+        for line in news:
+            print(line)
+        self.last.extend(line[: limits.POD_LAST_CHARS] for line in news if line.strip())
+        if is_full and not news:
+            self._widen()
+        else:
+            self._at_once = limits.POD_LOG_AT_ONCE
+        return is_full
+
+    @property
+    def _since(self) -> str | None:
+        return self._stamp[:_SECOND] + self._stamp[_ZONE:] if self._stamp else None
+
+    def _news(self, lines: list[str]) -> list[str]:
+        """What follows the newest line that was told."""
+        news, skipped = [], 0
+        for line in lines:
+            stamp, _, text = line.partition(" ")
+            if not stamp or stamp < self._stamp:
+                continue
+            if stamp == self._stamp and skipped < self._told:
+                skipped += 1
+                continue
+            if stamp != self._stamp:
+                self._stamp, self._told, skipped = stamp, 0, 0
+            self._told, skipped = self._told + 1, skipped + 1
+            news.append(text)
+        return news
+
+    def _widen(self) -> None:
+        """One second has more than was asked for; where it has more than can be asked for, what is left of it is passed over."""
+        if self._at_once < limits.POD_LOG_MOST:
+            self._at_once = limits.POD_LOG_MOST
+        else:
+            second, zone = self._stamp[:_SECOND], self._stamp[_ZONE:]
+            print(f"-- lines of {second} are left out here: they are more than {limits.POD_LOG_MOST:,} bytes --")
+            self._stamp, self._told, self._at_once = f"{second}.999999999{zone}", 0, limits.POD_LOG_AT_ONCE
+
+
+async def read_log(
+    cluster: Cluster, namespace: str, pod: str, container: str, at_most: int, *, timestamps: bool = False, since: str | None = None
+) -> bytes | None:
+    """At most so many bytes of what it has printed; None: it has not begun, or the pod is gone. Raises :class:`LookUnanswered`, and
+    :class:`LookRefused` when it may not be read.
+    """
+    params = {"container": container, "limitBytes": str(at_most), **({"timestamps": "true"} if timestamps else {})}
+    answer = await web.fetch(
+        cluster.request(f"{pods_path(namespace, pod)}/log", params=params | ({"sinceTime": since} if since else {}))
+    )
+    if answer.status_code in (400, 404):
+        return None
+    if not answer.ok:
+        raise LookRefused(
+            f"{cluster.who} refused to show the log of pod {namespace}/{pod} with status {answer.status_code}. Let its user or "
+            "service account get pods/log there, or say get_logs=False."
+        )
+    return answer.content
