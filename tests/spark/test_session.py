@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from evenflow.errors import SparkNotInstalled, SparkUnavailable
+from evenflow.errors import SparkFailedForGood, SparkNotInstalled, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark import session
 from evenflow.spark.session import session_for
@@ -81,13 +81,12 @@ def test_nothing_survives_a_kill(kill: Callable[[int, int], None], tmp_path: Pat
 @pytest.mark.spark
 def test_a_dead_jvm_is_named_and_the_next_session_has_one_of_its_own() -> None:
     from pyspark import SparkContext
-    from pyspark.errors import AnalysisException
 
     with pytest.raises(SparkUnavailable) as caught, session_for(LOCAL, app_name="x", conf={}, progress=_silent) as spark:
         _kill_and_use(SparkContext._gateway.proc, spark)
     assert str(caught.value).startswith("Spark's JVM was killed by signal 9 while the task used it; its last words are in the log.")
     with (
-        pytest.raises(AnalysisException) as wrong,
+        pytest.raises(SparkFailedForGood, match=r"^AnalysisException: ") as wrong,
         session_for(LOCAL, app_name="x", conf={"spark.driver.memory": "600m"}, progress=_silent) as spark,
     ):
         _use_and_fail(spark)

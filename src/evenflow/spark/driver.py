@@ -148,6 +148,7 @@ class ApplicationRun:
         self._stopped = self._stopped or "its driver was told to end"
 
     def _watch(self, child: subprocess.Popen[bytes]) -> int:
+        cancelling: threading.Thread | None = None
         ending_since: float | None = None
         while True:
             try:
@@ -160,9 +161,13 @@ class ApplicationRun:
                 continue
             if self._late:
                 kill_group(child.pid, signal.SIGKILL)
+            elif cancelling is None:
+                cancelling = threading.Thread(target=self._cancel, daemon=True)
+                cancelling.start()
+            elif cancelling.is_alive():
+                continue
             elif ending_since is None:
                 ending_since = time.monotonic()
-                self._cancel()
                 kill_group(child.pid, signal.SIGTERM)
             elif time.monotonic() - ending_since > GRACE_S:
                 kill_group(child.pid, signal.SIGKILL)
@@ -195,9 +200,9 @@ class ApplicationRun:
         if not command or not application:
             return
         words = [word.replace("{application_id}", application) for word in command]
-        ended = subprocess.run(words, capture_output=True, timeout=CANCEL_S, check=False, preexec_fn=die_with_parent)
-        if ended.returncode == 0:
-            self._notes["cancelled"] = application
+        with suppress(OSError, subprocess.TimeoutExpired):  # then the application is not proven dead, and the next try says so
+            if subprocess.run(words, capture_output=True, timeout=CANCEL_S, check=False).returncode == 0:
+                self._notes["cancelled"] = application
 
     def _copy(self, child: subprocess.Popen[bytes]) -> None:
         assert child.stdout is not None
