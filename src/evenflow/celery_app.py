@@ -42,16 +42,19 @@ def make_app(settings: Settings) -> Celery:
     """Raises :class:`SettingsError` where no broker is named."""
     if settings.celery_broker is None:
         raise SettingsError("No broker is named. Set EVENFLOW_CELERY_BROKER, to the URL that the launcher has, too.")
-    # What a worker has not acknowledged is a hint, and is sent again. A Redis that has just gone cannot take it back, and a worker
-    # that tried would end.
-    redis.Channel.do_restore = False
-    made = Celery("evenflow", broker=settings.celery_broker.get_secret_value())
+    broker = settings.celery_broker.get_secret_value()
+    is_redis = broker.startswith(("redis", "sentinel"))
+    if is_redis:  # when Redis goes, Celery would end over messages that it cannot give back; they are hints, and are sent again
+        redis.Channel.do_restore = False
+    made = Celery("evenflow", broker=broker)
     made.conf.update(
         task_ignore_result=True,
-        task_acks_late=True,  # with one message a place, none waits at a worker that is busy
+        # No message waits at a worker that is busy: it takes one when it has a place, or has one a place that is not acknowledged.
+        worker_disable_prefetch=is_redis,
+        task_acks_late=not is_redis,
         worker_prefetch_multiplier=1,
         broker_connection_retry_on_startup=True,
-        worker_cancel_long_running_tasks_on_connection_loss=False,  # the tries go on; their messages come again, to no effect
+        worker_cancel_long_running_tasks_on_connection_loss=False,  # the tries go on
     )
     return made
 
