@@ -33,6 +33,7 @@ import many_dags
 import real
 import report_storm
 import resumes
+import spark_chaos
 import sustain
 import turn_dags
 from shapes import SHAPES
@@ -50,6 +51,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return many_dags.run(dsn=given.dsn, **options)
     if case == dump_midnight.CASE:
         return dump_midnight.run(size=given.size, schedulers=given.schedulers, dsn=given.dsn)
+    if case == spark_chaos.CASE:
+        return spark_chaos.run(runs=given.runs)
     if case == report_storm.CASE:
         return report_storm.run(runs=given.runs, dsn=given.dsn)
     if case in bulk.SIZES:
@@ -81,7 +84,7 @@ def _fault(given: argparse.Namespace) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES]
-    names += [many_dags.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE]
+    names += [many_dags.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)

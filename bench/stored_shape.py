@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import specs
 
-from evenflow.core.creation_lines import line_of
+from evenflow.core.graph import creation_line
 from evenflow.core.model import DagSpec
 from evenflow.store.db.connect import UNBOUNDED, connect_async
 from evenflow.store.serving import dags
@@ -49,7 +49,7 @@ async def store_specs(url: str, dag_specs: Sequence[DagSpec], pools: dict[str, i
                 version_key=version,
                 bundle="bench",
                 file="bench.py",
-                line=line_of(spec),
+                line=creation_line(spec),
                 is_paused=False,
                 next_run=dags.NextRun(None, None),
             )

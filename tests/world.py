@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from evenflow.core.creation_lines import line_of
+from evenflow.core.graph import creation_line
 from evenflow.core.model import DagSpec, hash_of
 from evenflow.store.db.notify import DISPATCH
 from evenflow.store.scheduling import deferrals, tasks
@@ -98,7 +98,7 @@ class World:
             named = {"dag_id": spec.dag_id, "spec": text, "spec_hash": hash_of(text), "code_hash": code_hash, "file": file}
             key = at_once(dags.insert_version(self.awaited, **named, tasks=spec.tasks))
             limits_change = at_once(insert_limits(self.awaited, [spec]))
-            place: dict[str, Any] = {"bundle": "main", "file": file, "line": line_of(spec)}
+            place: dict[str, Any] = {"bundle": "main", "file": file, "line": creation_line(spec)}
             never = dags.NextRun(None, None)
             at_once(dags.upsert(self.awaited, dag_id=spec.dag_id, version_key=key, **place, is_paused=False, next_run=never))
             if limits_change:

@@ -20,6 +20,7 @@ MODULES = {
     "evenflow.worker.limits": "In a worker",
     "evenflow.autoscaler.limits": "In an autoscaler",
     "evenflow.launcher.limits": "In a launcher",
+    "evenflow.kubernetes.limits": "With Kubernetes",
     "evenflow.triggerer.limits": "In a triggerer",
     "evenflow.triggers.limits": "In built-in triggers",
     "evenflow.spark.limits": "In a Spark session",

@@ -351,6 +351,18 @@ class LogsNotStored(ApiRefused):
         self.offsets = offsets
 
 
+class ClusterUnavailable(EvenflowError):
+    """The API of a Kubernetes cluster cannot be reached, or answers no request."""
+
+
+class ClusterRefused(EvenflowError):
+    """The API of a Kubernetes cluster refused a request, in its own words."""
+
+    def __init__(self, status: int, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.reason = status, reason
+
+
 class CodeArchiveError(EvenflowError):
     """An archive of DAG code is damaged, unsafe, too large, or not the one that its name says."""
 

@@ -55,6 +55,8 @@ TRIGGER = TriggerToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_n
         FleetToken("worker", 3),
         FleetToken("processor"),
         ServiceToken("worker", 12, 3, fleet_jti=JTI),
+        FleetToken("worker", scope=("pods",), epoch=5),
+        ServiceToken("worker", 12, scope=("pods",), epoch=5),
         TRY,
         TRIGGER,
         OperatorToken("ada", 4),

@@ -37,7 +37,7 @@ LATER = "later.py"  # comes when a scenario asks for it
 DAGS_IN_IT = 11
 RESTART_AFTER_S = 0.3  # what a supervisor takes to notice and start again
 SLOTS = 6
-SERVICES = (Kind.API, Kind.SCHEDULER, Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER)  # autoscalers are killed in tests/autoscaler
+SERVICES = (Kind.API, Kind.SCHEDULER, Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER)  # the others in tests/autoscaler, tests/pods
 POINTS = frozenset(point for point in KillPoint if point.partition("-")[0] in SERVICES)  # that these pass
 ZONES = ("UTC", "Asia/Kathmandu", "America/St_Johns")  # of the hosts, in turn: R-HA12, R-HA17
 

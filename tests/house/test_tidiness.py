@@ -35,7 +35,7 @@ HOSTS = {  # every host that a URL in the project may name
 ENTRY_POINTS = {
     "evenflow",
     "evenflow.__main__",
-    "evenflow.celery_app",
+    "evenflow.celery_app",  # celery -A
     "evenflow.exceptions",
     "evenflow.spark.archive",
     "evenflow.testing.plugin",
@@ -45,6 +45,7 @@ ENTRY_POINTS = {
 }
 DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
     "evenflow.contracts.rest": "imports each of its own modules when it is first named",
+    "evenflow.forking.interpreter": "loads ahead what tries that follow each other have set back",
     "evenflow.runtime.service_process": "loads ahead what each service of `evenflow up` imports",
     "evenflow.sdk.operators.built_in_triggers": "meets evenflow.triggers only in a task that waits for one of them",
     "evenflow.sdk.loading.installed_modules": "lists what could be imported, and imports none of it",

@@ -165,6 +165,18 @@ def environment(pod: Mapping[str, Any], container: Mapping[str, Any], secrets: M
     return out
 
 
+def secrets_needed(pod: Mapping[str, Any], container: Mapping[str, Any]) -> set[str]:
+    """Names of those without which it cannot start."""
+    sources = [(entry.get("valueFrom") or {}).get("secretKeyRef") for entry in container.get("env") or ()]
+    mounted = {mount["name"] for mount in container.get("volumeMounts") or ()}
+    volumes = [
+        volume["secret"]["secretName"]
+        for volume in pod["spec"].get("volumes") or ()
+        if volume["name"] in mounted and "secret" in volume
+    ]
+    return {source["name"] for source in sources if source} | set(volumes)
+
+
 def placed(text: str, mounts: Mapping[str, Path]) -> str:
     for path, here in mounts.items():
         text = text.replace(path, str(here))

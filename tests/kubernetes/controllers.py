@@ -17,7 +17,7 @@ from tests.kubernetes.containers import quantity
 from tests.kubernetes.errors import Refused
 from tests.kubernetes.kubelet import set_condition
 from tests.kubernetes.selectors import by_template
-from tests.kubernetes.store import DEPLOYMENT, NODE, POD, QUOTA, REPLICA_SET, Object, Store
+from tests.kubernetes.store import DEPLOYMENT, NODE, POD, QUOTA, REPLICA_SET, SECRET, Object, Store
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
 HASH = "pod-template-hash"
@@ -227,9 +227,10 @@ def roll(store: Store, deployment: Object) -> None:
 def collect(store: Store) -> None:
     """Deletes what is owned by what is no more."""
     alive = {obj["metadata"]["uid"] for objects in store.objects.values() for obj in objects.values()}
-    for kind in (REPLICA_SET, POD):
+    for kind in (REPLICA_SET, POD, SECRET):
         for obj in store.list(kind):
-            if (owner := _owner(obj)) is not None and owner not in alive and "deletionTimestamp" not in obj["metadata"]:
+            owners = {each["uid"] for each in obj["metadata"].get("ownerReferences") or ()}
+            if owners and not owners & alive and "deletionTimestamp" not in obj["metadata"]:
                 store.delete(kind, obj["metadata"]["namespace"], obj["metadata"]["name"])
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.kubernetes.containers import Container, Log, environment, mounts_of, placed
+from tests.kubernetes.containers import Container, Log, environment, mounts_of, placed, secrets_needed
 from tests.kubernetes.errors import Refused
 from tests.kubernetes.store import POD, SECRET, Object, Store, stamp
 
@@ -126,8 +126,20 @@ class PodRun:
                 return code
             self._restarts[spec["name"]] = self._restarts.get(spec["name"], 0) + 1
 
+    async def _secrets(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """All of the namespace, when those are there that the container needs."""
+        while True:
+            version = self._store.version
+            secrets = {obj["metadata"]["name"]: obj for obj in self._store.list(SECRET, self.namespace)}
+            missing = sorted(secrets_needed(self._pod, spec) - secrets.keys())
+            if not missing:
+                return secrets
+            self._wait(spec["name"], "CreateContainerConfigError", f'secret "{missing[0]}" not found')
+            version = max(version, self._store.version)
+            await self._store.changed(version, 1.0)
+
     async def _begin(self, spec: dict[str, Any]) -> Container:
-        secrets = {obj["metadata"]["name"]: obj for obj in self._store.list(SECRET, self.namespace)}
+        secrets = await self._secrets(spec)
         mounts = mounts_of(self._pod, spec, self._folder, secrets)
         command = [
             *(spec.get("command") or self._images.commands.get(spec["image"], ["sleep", "infinity"])),

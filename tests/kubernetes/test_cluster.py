@@ -179,10 +179,11 @@ def test_deletion_gives_grace(cluster: Cluster, tmp_path: Any) -> None:
 
 def test_a_sidecar_ends_after_the_others(cluster: Cluster) -> None:
     """It starts before them, shares their volume, and gets TERM when they have ended."""
-    ends = "trap 'cat /share/result; exit 0' TERM; while :; do sleep 0.02; done"
+    ends = "trap 'cat /share/result; exit 0' TERM; touch /share/up; while :; do sleep 0.02; done"
     mount = {"volumeMounts": [{"name": "share", "mountPath": "/share"}]}
     sidecar = {"name": "s", "image": "busybox", "restartPolicy": "Always", "command": ["sh", "-c", ends], **mount}
-    made = pod("a", "sh", "-c", "echo 42 > /share/result", initContainers=[sidecar], volumes=[{"name": "share", "emptyDir": {}}])
+    works = "while ! test -e /share/up; do sleep 0.02; done; echo 42 > /share/result"
+    made = pod("a", "sh", "-c", works, initContainers=[sidecar], volumes=[{"name": "share", "emptyDir": {}}])
     made["spec"]["containers"][0] |= mount
     ask(cluster, "POST", PODS, made)
     wait_until(lambda: phase(cluster, "a") == "Succeeded")

@@ -108,6 +108,6 @@ async def test_a_try_that_cannot_become_anything_is_lost_with_its_reason(pushed:
     pushed.take()
     pushed.claim_one(pushed.service(), two)
     async with await connect_async(database_url, name="launcher") as conn:
-        assert await launches.report_lost(conn, {one: "no image", two: "no image", 99: "x"}, claimed=False) == {one}
-        assert await launches.report_lost(conn, {one: "again", two: "out of memory"}, claimed=True) == {two}
+        assert await launches.report_ends(conn, {one: "no image", two: "no image", 99: "x"}, claimed=False) == {one}
+        assert await launches.report_ends(conn, {one: "again", two: "out of memory"}, claimed=True) == {two}
     assert pushed.all("select payload ->> 'reason' from report where kind = 'lost' order by epoch") == ["no image", "out of memory"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evenflow.core.creation_lines import line_of
+from evenflow.core.graph import creation_line
 from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_BESIDE_TRIES, NEW_RUNS_PER_TURN
 from evenflow.core.metrics import REPAIRS
 from evenflow.core.model import DagSpec, TaskSpec
@@ -245,7 +245,7 @@ def test_a_dag_of_which_all_has_begun_is_not_looked_at_again(world: World) -> No
 def test_the_line_of_a_dag_is_where_its_first_tasks_go() -> None:
     def line(*tasks: tuple[str, tuple[int, ...]]) -> int:
         specs = (TaskSpec(task_id=str(n), operator="python", pool=pool, upstream=up) for n, (pool, up) in enumerate(tasks))
-        return line_of(DagSpec(dag_id="d", tasks=tuple(specs)))
+        return creation_line(DagSpec(dag_id="d", tasks=tuple(specs)))
 
     a, b = ("a", ()), ("b", ())
     assert line(a) == line(a, a) == line(a, ("b", (0,)))

@@ -199,3 +199,17 @@ def test_old_task_instances_are_swept_unless_something_runs(start: Start, folder
     runs.sweep(base, long_after)
     assert not over.exists()
     assert folder.exists()
+
+
+def test_tries_of_a_task_find_each_other(tmp_path: Path) -> None:
+    """By the key of the task wherever they run, and by its name also when that key is another after a clear."""
+    names = ("http://a:1", "d", "r", "t", -1)
+    first = runs.folder_of_try(runs.folder_of_instance(tmp_path, "before", *names), "try 1")
+    first.mkdir(parents=True)
+    elsewhere = runs.folder_of_try(runs.folder_of_instance(tmp_path, "before", "http://b:2", *names[1:]), "try 1")
+    assert elsewhere == first, "the same try finds its driver whatever the API is called there"
+    cleared = runs.folder_of_try(runs.folder_of_instance(tmp_path, "after", *names), "try 2")
+    cleared.mkdir(parents=True)
+    assert list(runs.tries_before(cleared)) == [first]
+    other = runs.folder_of_try(runs.folder_of_instance(tmp_path, "other", "http://a:1", "d", "r", "u", -1), "try 1")
+    assert list(runs.tries_before(other)) == []

@@ -8,6 +8,8 @@ import json
 import os
 import sys
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ from evenflow import DAG, SparkSubmit
 from evenflow.errors import BadArgument, SettingsError
 from evenflow.sdk.local.outcome import RunOutcome
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark import driver, runs, submission
+from evenflow.spark import driver, runs, submission, waiting
 from evenflow.spark.runs import Life, Watch
 from evenflow.spark.waiting import end_run
+from tests.triggers.conftest import Server, serving
+from tests.triggers.firing import event_of
 from tests.waiting import wait_until
 
 SCRIPT = """#!{python}
@@ -74,6 +78,15 @@ class Fake:
         return sorted(self.evidence.glob("*/*"))
 
 
+@pytest.fixture
+def master() -> Iterator[Server]:
+    """A REST server that says what it is told to say."""
+    said = Server()
+    with serving(said.reply) as port:
+        said.port = port
+        yield said
+
+
 def reason(run: RunOutcome) -> str:
     return run.tasks[0].reason or ""
 
@@ -104,7 +117,7 @@ def test_the_properties_of_an_application(fake: Fake, tmp_path: Path) -> None:
     app = submission.Application(
         application="more.py", name="n", py_files=["more.py#x"], jars=["/a.jar", "s3a://b.jar"], files=["more.py"]
     )
-    place = submission.place_of(conn, {}, installation="x")
+    place = submission.place_of(conn, {})
     folder = fake.evidence / "i" / "t"
     submission.prepare(folder, place, app, "k", fake.dags)
     text = (folder / "evenflow.conf").read_text().encode().decode("unicode_escape")
@@ -157,7 +170,7 @@ def test_an_exit_code_of_0_does_not_hide_what_was_raised(fake: Fake) -> None:
 def submit(fake: Fake, key: str, script: str, instance: str = "i") -> Path:
     """As a try does it; the folder of the try."""
     conn = Connection.parse("spark_default", os.environ["EVENFLOW_CONN_SPARK_DEFAULT"])
-    place = submission.place_of(conn, {}, installation="x")
+    place = submission.place_of(conn, {})
     folder = runs.folder_of_try(place.base / instance, key)
     app = submission.Application(application=fake.app(script), name="n")
     submission.prepare(folder, place, app, key, None)
@@ -184,7 +197,7 @@ def test_a_try_whose_worker_was_lost_goes_back_to_its_driver(fake: Fake) -> None
 def test_no_try_begins_beside_one_before_it(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-SP6: it ends what it finds, of a worker that was lost or of before the task was cleared, and begins when that is dead."""
     ledger = fake.folder / "ledger"
-    instance = runs.folder_of_instance(fake.evidence, "dag.test", "d", "r", "t", -1)
+    instance = runs.folder_of_instance(fake.evidence, "k", "d")
     monkeypatch.setattr(runs, "folder_of_instance", lambda base, *names: instance)
     earlier = submit(fake, "earlier", SLEEPS.format(ledger=str(ledger)), instance.name)
     pid = int(wait_until(lambda: ledger.exists() and ledger.read_text()))
@@ -286,7 +299,7 @@ def test_elsewhere_an_application_is_ended_by_a_command(fake: Fake, monkeypatch:
 )
 def test_a_place_that_is_none(uri: str, says: str) -> None:
     with pytest.raises(SettingsError, match=says):
-        submission.place_of(Connection.parse("c", uri), {}, installation="x")
+        submission.place_of(Connection.parse("c", uri), {})
 
 
 def test_arguments_are_checked() -> None:
@@ -294,3 +307,46 @@ def test_arguments_are_checked() -> None:
         SparkSubmit(task_id="t", application="")
     with pytest.raises(BadArgument, match=r"jars must be a list, not 'a.jar'. Write jars=\['a.jar'\]"), DAG("d"):
         SparkSubmit(task_id="t", application="a.jar", jars="a.jar")
+
+
+async def test_a_driver_that_waits_for_room_is_waited_for_and_one_that_the_master_has_lost_is_not(
+    fake: Fake, master: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a claim the master is asked; what it does not know any more is closed, so that it can never begin."""
+    monkeypatch.setattr(waiting, "MASTER_EVERY", 0.0)
+    folder = fake.evidence / "i" / "t"
+    folder.mkdir(parents=True)
+
+    def said(state: str | None) -> tuple[int, dict[str, Any]]:
+        return 200, {
+            "action": "SubmissionStatusResponse",
+            "success": state is not None,
+            **({"driverState": state} if state else {}),
+        }
+
+    master.replies = [said("SUBMITTED"), said("RUNNING"), (503, {}), said("SUBMITTED"), said(None)]
+    trigger = waiting.SparkRunEnds(folder=str(folder), rest=master.url, submission_id="driver-1", poll_interval=0.02)
+    event = await event_of(trigger)
+    assert event["life"] == "closed"
+    assert event["why"] == "the driver driver-1 is NOT_FOUND to the Spark master, and its application never began"
+    assert len(master.asked) == 5
+    assert not driver.claim(folder, driver.identity(), "k")
+
+
+async def test_a_driver_that_a_master_has_launched_has_its_time_from_then_on(
+    fake: Fake, master: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it waited for room."""
+    monkeypatch.setattr(waiting, "MASTER_EVERY", 0.0)
+    monkeypatch.setattr(waiting, "BEGINS", 0.5)
+    folder = fake.evidence / "i" / "t"
+    folder.mkdir(parents=True)
+    master.replies = [(200, {"action": "x", "success": True, "driverState": "SUBMITTED"})]
+    trigger = waiting.SparkRunEnds(folder=str(folder), rest=master.url, submission_id="driver-1", poll_interval=0.05)
+    look = waiting._Waiting(trigger).look
+    began = time.monotonic()
+    wait_until(lambda: look() is None and time.monotonic() - began > 0.6)
+    master.replies = [(200, {"action": "x", "success": True, "driverState": "RUNNING"})]
+    assert look() is None
+    event = wait_until(look)
+    assert "is RUNNING to the Spark master, and its application never began" in event["why"]

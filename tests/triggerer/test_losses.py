@@ -279,3 +279,35 @@ async def test_a_drained_triggerer_gives_its_triggers_back_at_once(
     for path in paths:
         path.write_text("x")
     assert [(await world.event_of(epoch))["claim"] for epoch in epochs] == [2] * 20
+
+
+async def test_triggers_are_spread_evenly_also_over_one_that_joins(
+    start_triggerer: StartTriggerer, world: World, tmp_path: Path
+) -> None:
+    """Who has more than its share stops the rest, which go on where there is room; an event comes once whatever was moved."""
+    paths = [tmp_path / f"f{n}" for n in range(40)]
+    first = await start_triggerer(name="first", home="one")
+    epochs = [world.waits(WATCH, source=FILE_TRIGGER, path=str(path)) for path in paths]
+    await until(lambda: all(begun(path) for path in paths), "all begin")
+    second = await start_triggerer(name="second", home="two")
+    await until(lambda: second._in_hand.count == 20 and first._in_hand.count == 20, "half of them begin elsewhere")
+    moved = [epoch for epoch in epochs if world.claim_of(epoch)[1] == 2]
+    assert len(moved) == 20
+    for path in paths:
+        path.write_text("x")
+    for epoch, path in zip(epochs, paths, strict=True):
+        assert (await world.event_of(epoch))["claim"] == (2 if epoch in moved else 1)
+        assert [len(world.events(epoch)), len(begun(path))] == [1, 2 if epoch in moved else 1]
+
+
+async def test_triggers_stay_where_others_have_no_room_or_other_queues(start_triggerer: StartTriggerer, world: World) -> None:
+    """No trigger begins anew for nothing: what is given back is what another one takes."""
+    first = await start_triggerer(name="first", home="one")
+    world.waits(WATCH, source=FILE_TRIGGER, path="never", number=40)
+    await until(lambda: first._in_hand.count == 40, "all begin")
+    await start_triggerer(name="other", home="two", queues=("other",))
+    small = await start_triggerer(name="small", home="three", capacity=12)
+    await until(lambda: small._in_hand.count == 12, "it is full")
+    moment = world.one("select now()")
+    await until(lambda: world.one("select min(beat_at) from service where kind = 'triggerer'") > moment, "further beats")
+    assert (first._in_hand.count, small._in_hand.count) == (28, 12)

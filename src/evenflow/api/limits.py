@@ -42,6 +42,8 @@ TRIGGER_FAILURES = 5  # in a row: what fails for two minutes is not cured by loo
 TRIGGER_PAUSE = 2.0  # after the first failure; twice as long after each further one
 TRIGGER_LONGEST_PAUSE = 60.0  # what works again is noticed within a minute
 TRIGGER_WORKED = 600.0  # a trigger that ran for so long had worked: its failure is the first of a new row
+UNEVEN = 10  # triggers that one has beyond an even share, and beyond a tenth of it, are not worth beginning anew elsewhere
+SHARED_OUT = 6.0  # two beats, for which who gives triggers back takes none: the others have asked for them by then
 TRIGGER_LOST = 10.0  # a claim's answer has arrived by then, or never will; a triggerer lists what it has every few seconds
 
 # -- connections and variables -----------------------------------------------------------------------------------------

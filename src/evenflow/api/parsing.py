@@ -19,7 +19,7 @@ from evenflow.api.judge import Judge
 from evenflow.api.judge_process import JudgedSpec
 from evenflow.api.specs import check_resources, next_run_of
 from evenflow.core.assets import leaves
-from evenflow.core.creation_lines import line_of
+from evenflow.core.graph import creation_line
 from evenflow.core.model import DagSpec, hash_of
 from evenflow.core.settings import UTC
 from evenflow.core.timetable import Past
@@ -185,7 +185,7 @@ async def _store_dag(conn: Conn, spec: DagSpec, version_key: int, parsed: Parsed
         version_key=version_key,
         bundle=parsed.bundle,
         file=parsed.file,
-        line=line_of(spec),
+        line=creation_line(spec),
         is_paused=new_are_paused if spec.is_paused_upon_creation is None else spec.is_paused_upon_creation,
         next_run=await upcoming_run(spec, past, now),
     )

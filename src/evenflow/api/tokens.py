@@ -1,14 +1,16 @@
 """Who may ask for what. Tokens are JWTs (HS256) signed with keys that only the API's hosts know; the header says with which (kid).
 
 A *fleet token* stands for a kind of process that may come and register, and is good for nothing else; it may name the queues or
-bundles that these may serve. A *service token* is what such a process gets when it registers: it stands for this one service, has
-the scope of its fleet, and is renewed by its beats. A *try token* stands for one
-try, a *trigger token* for one claim of the trigger that a try waits for; what it may touch follows from what is signed into it, so
-no try can speak for another. An *operator token* stands for a person.
+bundles that these may serve. One that a launcher makes for a pod names the one try that is to run there: whoever registers with it
+may claim that try and no other, while it is not over. A *service token* is what such a process gets when it registers: it stands
+for this one service, has the scope of its fleet, and is renewed by its beats. A *try token* stands for one try, a *trigger token*
+for one claim of the trigger that a try waits for; what it may touch follows from what is signed into it, so no try can speak for
+another. An *operator token* stands for a person.
 
 Each names the Evenflow that it is of (iss), the interface that it opens (aud: `rest` for people, `execution` for services), when it
 was made (iat) and itself (jti). Tokens of people and of fleets are in a list, which has a digest of that name; that of a service
-has its fleet's. So who has the keys and reads the database makes none of these, for the names are not there.
+has its fleet's. So who has the keys and reads the database makes none of these, for the names are not there. Those of one try are
+in no list, as try tokens are not: they are void with their try.
 
 The text of a token is stored nowhere. One is void when it expires, when its key is gone, when it (or the fleet token that it came
 from) is revoked, when who made it on a lease does not renew that, and a try token also when its try is over. Tokens of services and
@@ -66,6 +68,7 @@ class FleetToken:
     token_id: int = 0  # by which it can be revoked
     scope: tuple[str, ...] = ()  # queues, of a processor bundles, that its services may serve; none: all
     jti: str = field(default="", compare=False)  # its name, which the list has a digest of
+    epoch: int = 0  # of the one try that its worker may claim; 0: any of these queues
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,7 @@ class ServiceToken:
     fleet_id: int = 0  # the fleet token that it registered with
     scope: tuple[str, ...] = ()  # that token's
     fleet_jti: str = field(default="", compare=False)
+    epoch: int = 0  # that token's
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +121,13 @@ def mint(state: KeyState, token: Token, *, ttl: float, jti: str | None = None) -
     """The token as text, good for ``ttl`` seconds from now; ``jti`` is the name under which it is listed, if it is."""
     claims: dict[str, Any]
     match token:
-        case FleetToken(kind, token_id, scope):
+        case FleetToken(kind, token_id, scope, _, epoch):
             jti = jti or token.jti
             claims = {"k": kind, "j": token_id, **_scoped(scope)}
-        case ServiceToken(kind, service_id, fleet_id, scope, fleet_jti):
+            claims |= {"e": epoch, "i": state.incarnation} if epoch else {}
+        case ServiceToken(kind, service_id, fleet_id, scope, fleet_jti, epoch):
             claims = {"k": kind, "s": service_id, "j": fleet_id, "f": fleet_jti, "i": state.incarnation, **_scoped(scope)}
+            claims |= {"e": epoch} if epoch else {}
         case TryToken(epoch, run_key, task_index, map_index, try_number):
             claims = {
                 "k": "try",
@@ -202,7 +208,8 @@ class Tokens:
 
     def for_service(self, fleet: FleetToken, service_id: int) -> str:
         """What a service that registered with ``fleet`` goes on with."""
-        return mint(self._state, ServiceToken(fleet.kind, service_id, fleet.token_id, fleet.scope, fleet.jti), ttl=SERVICE_TTL_S)
+        own = ServiceToken(fleet.kind, service_id, fleet.token_id, fleet.scope, fleet.jti, fleet.epoch)
+        return mint(self._state, own, ttl=SERVICE_TTL_S)
 
     def renewed(self, text: str) -> str | None:
         """A fresh one in place of a service's token that is half over or was signed with the key before; else none."""
@@ -293,9 +300,10 @@ def _verified(state: KeyState, text: str) -> _Verified:
         raise NotAllowed(_LAPSED)
     if claims["aud"] != _audience(token):
         raise NotAllowed(_NOT_OURS)
-    if isinstance(token, ServiceToken | TryToken | TriggerToken) and claims.get("i", 0) != state.incarnation:
+    of_one_try = isinstance(token, FleetToken | ServiceToken) and token.epoch > 0
+    if (of_one_try or isinstance(token, ServiceToken | TryToken | TriggerToken)) and claims.get("i", 0) != state.incarnation:
         raise NotAllowed(_SET_BACK)
-    if not isinstance(token, TryToken | TriggerToken):
+    if not of_one_try and not isinstance(token, TryToken | TriggerToken):
         listed = token.fleet_jti if isinstance(token, ServiceToken) else claims["jti"]
         if state.listed.get(claims.get("j", 0)) != digest_of(listed):
             raise NotListed(_NOT_LISTED)
@@ -317,10 +325,10 @@ def _token(claims: dict[str, Any]) -> Token:
     match claims.get("k"):
         case "worker" | "processor" | "triggerer" as kind:
             token_id = claims.get("j", 0)
-            scope = tuple(claims.get("q", ()))
+            scope, epoch = tuple(claims.get("q", ())), claims.get("e", 0)
             if "s" in claims:
-                return ServiceToken(kind, claims["s"], token_id, scope, claims.get("f", ""))
-            return FleetToken(kind, token_id, scope, claims["jti"])
+                return ServiceToken(kind, claims["s"], token_id, scope, claims.get("f", ""), epoch)
+            return FleetToken(kind, token_id, scope, claims["jti"], epoch)
         case "try":
             return TryToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["n"])
         case "trigger":

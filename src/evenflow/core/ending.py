@@ -13,6 +13,10 @@ from typing import Any, Literal
 Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "deferred", "cannot_start", "lost"]
 
 
+# How a worker for one try ends its process: with what became of the try, or that another such worker may have it.
+TRY_ENDED, TRY_FAILED, TRY_LATER = 0, 1, 75
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssetChange:
     """What a try says of the event of one of its outlets, or of an asset that it added to one of its aliases."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from evenflow.core.pods import options as pods
 from evenflow.core.selection.pool_policy import parse_time
 from evenflow.errors import BadValue
 
@@ -31,7 +32,7 @@ def _checked_time(name: str, value: Any) -> None:
 OPTIONS: Mapping[str, Mapping[str, Callable[[str, Any], None]]] = {
     NATIVE: {},
     CELERY: {SEND_AGAIN: _checked_time},
-    KUBERNETES: {SEND_AGAIN: _checked_time},
+    KUBERNETES: {SEND_AGAIN: _checked_time, **pods.CHECKS},
 }
 
 

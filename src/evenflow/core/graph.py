@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import defaultdict
 from dataclasses import dataclass
 
 from evenflow.core.callbacks import Callback
 from evenflow.core.callbacks import counted as counted_calls
+from evenflow.core.limits import CREATION_LINES
 from evenflow.core.mapping import mapped_group, mapped_tasks, sources
 from evenflow.core.model import DagSpec, Mapping, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
@@ -206,3 +208,11 @@ def _regions(spec: DagSpec) -> tuple[MappedRegion, ...]:
         )
         gate += bool(gated_by)
     return tuple(found)
+
+
+def creation_line(spec: DagSpec) -> int:
+    """In which line the runs of a DAG wait to be created: a number below :data:`CREATION_LINES`, the same of all DAGs whose first
+    tasks go to the same pools and queues. Lines take turns, so a backlog for one pool delays no run for another.
+    """
+    places = sorted({(task.pool, task.queue) for task in spec.tasks if not task.upstream})
+    return zlib.crc32(repr(places).encode()) % CREATION_LINES

@@ -122,6 +122,7 @@ MAX_DEADLINES = 20  # of a DAG: each is a timer of every run
 MAX_PARAMS = 1_000  # of a DAG: a form that nobody fills in
 MAX_SCHEMA_BYTES = 64 * 1024  # JSON of the schema of one parameter, written by people
 MAX_DEFAULT_BYTES = 256 * 1024  # JSON of the default of one parameter: as of a result in the database
+MAX_POD_OVERRIDE = 32 * 1024  # JSON of what a task says of its pods: written by people, read for each of its tries
 MAX_JSON_DEPTH = 32  # of a schema, a default, extras: far above what people write, far below any parser's stack
 MAX_KEPT_DEPTH = 128  # of what a try keeps while it waits: types of values take two levels each, and nobody but tries reads it
 MAX_NAMES = 1_000  # tags, owners with links, outlets, inlets: each list of names

@@ -250,6 +250,14 @@ LAUNCH_FAILURES = counter(
     "evenflow_launch_failures", LAUNCHER, "Times that an executor took nothing. It is tried again.", "executor"
 )
 
+POD_TROUBLES = counter(
+    "evenflow_pod_troubles",
+    LAUNCHER,
+    "Pods of tries that were not made, could not run or ended before their try.",
+    "executor",
+    "cause",
+)
+
 # -- API servers -------------------------------------------------------------------------------------------------------
 
 API_REQUESTS = counter("evenflow_api_requests", API, "Requests answered, by part of the API and class of status.", "part", "status")

@@ -21,6 +21,7 @@ from evenflow.core import limits
 from evenflow.core.bounds import Between, Bytes, Chars, Iso8601, Items, JsonBytes, OneOf
 from evenflow.core.callbacks import Callback
 from evenflow.core.deferral import HOLD, RELEASE
+from evenflow.core.pods.override import PodOverride
 from evenflow.core.quantities import memory
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.errors import DagError
@@ -191,6 +192,7 @@ class TaskTerms:
     wait_for_downstream: bool = False
     reuse: bool = False
     resources: Resources | None = None  # of each try; None: no limit of its own
+    pod_override: Annotated[dict[str, Any], PodOverride(limits.MAX_POD_OVERRIDE)] | None = None  # of pods of its tries
     while_deferred: dict[Annotated[str, OneOf(WAITING_HOLDS)], Annotated[str, OneOf((HOLD, RELEASE))]] | None = None
     display_name: DisplayName = ""
     doc: Doc = ""

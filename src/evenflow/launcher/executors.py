@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evenflow.core.executors import CELERY
+from evenflow.core.executors import CELERY, KUBERNETES
 from evenflow.errors import SettingsError
-from evenflow.launcher.executor import LaunchLedger, PushExecutor
+from evenflow.launcher.executor import KubernetesSettings, LaunchLedger, PushExecutor
 from evenflow.store.serving.executors import ExecutorRow
 
 
@@ -15,6 +15,7 @@ class LauncherSettings:
     """Where brokers and clusters are, with what lets this launcher in: infrastructure, which the database never holds."""
 
     celery_broker: str = ""
+    kubernetes: KubernetesSettings | None = None
 
 
 def make_executor(row: ExecutorRow, ledger: LaunchLedger, settings: LauncherSettings) -> PushExecutor:
@@ -24,5 +25,9 @@ def make_executor(row: ExecutorRow, ledger: LaunchLedger, settings: LauncherSett
             from evenflow.launcher.celery import CeleryExecutor
 
             return CeleryExecutor(settings.celery_broker)
+        case kind if kind == KUBERNETES and settings.kubernetes is not None:
+            from evenflow.launcher.kubernetes.executor import KubernetesExecutor
+
+            return KubernetesExecutor(row, ledger, settings.kubernetes)
         case _:
             raise SettingsError(f"This launcher cannot serve executors of kind {row.kind}.")

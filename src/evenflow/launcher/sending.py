@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from evenflow.core.executors import LONGEST_SEND_AGAIN_S, send_again_s
-from evenflow.core.meter import Meter
 from evenflow.errors import ExecutorUnavailable
 from evenflow.launcher import limits
 from evenflow.launcher import observations as seen
@@ -27,9 +26,9 @@ from evenflow.telemetry.observing import observe
 class Sending:
     """Runs until it is closed. ``news`` is set when there may be something to send."""
 
-    def __init__(self, pool: AsyncPool, row: ExecutorRow, executor: PushExecutor, meter: Meter) -> None:
-        self.row, self._executor, self._meter = row, executor, meter
-        self._pool, self._ledger = pool, LaunchLedger(pool)
+    def __init__(self, pool: AsyncPool, row: ExecutorRow, executor: PushExecutor, ledger: LaunchLedger) -> None:
+        self.row, self._executor = row, executor
+        self._pool, self._ledger, self._meter = pool, ledger, ledger.meter
         self.news = asyncio.Event()
         self._tasks = [
             asyncio.create_task(self._keep(self._turns), name=f"send to {row.name}"),
@@ -115,5 +114,5 @@ class Sending:
             await self._ledger.send_again(again)
             self.news.set()
         if lost:
-            await self._ledger.lose(lost)
+            await self._ledger.end(lost)
             observe(seen.ended_there(self.row.name, len(lost), next(iter(lost.values()))), self._meter)

@@ -41,7 +41,7 @@ class LauncherService(DatabaseService):
         loops = await super()._begin()
         self._pool = await open_pool(self._url, name=self.name, max_size=limits.CONNECTIONS)
         self._opened.push_async_callback(self._pool.close)
-        self._ledger = LaunchLedger(self._pool)
+        self._ledger = LaunchLedger(self._pool, self.vitals.meter)
         return loops
 
     async def _finish(self) -> None:
@@ -75,7 +75,7 @@ class LauncherService(DatabaseService):
 
     def _serve(self, row: ExecutorRow) -> None:
         try:
-            self._served[row.name] = Sending(self._pool, row, self._make(row, self._ledger), self.vitals.meter)
+            self._served[row.name] = Sending(self._pool, row, self._make(row, self._ledger), self._ledger)
             self._refused.pop(row.name, None)
         except SettingsError as error:
             if self._refused.get(row.name) != str(error):

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import os
 import re
 import signal
+import time
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 import msgspec
 
+from evenflow.core import metrics
+from evenflow.core.meter import Meter
 from evenflow.core.settings import UTC
 from evenflow.forking.exits import Exit, describe_exit
 from evenflow.forking.owned_child import OwnedChild
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import masker_of
 from evenflow.processor import limits
+from evenflow.processor import observations as seen
 from evenflow.sdk.loading import loader
+from evenflow.telemetry.observing import observe
 from evenflow.wire.code import checked_path
 
 NEVER_CALLED = "A function makes a DAG and is never called, so there is no such DAG"  # begins a warning
@@ -188,3 +194,19 @@ class _Parsing:
                 warnings=answer.warnings,
             )
         return self._masked(parsed)
+
+
+class Parses:
+    """How long DAG files take to load, for the metrics: all of them as a distribution, the slowest by name."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._last: dict[tuple[str, str], tuple[float, float]] = {}  # bundle and file: seconds, and when
+        meter.family(metrics.FILE_SECONDS, lambda: [(file, seconds) for file, (seconds, _) in list(self._last.items())])
+        meter.family(metrics.FILE_TIME, lambda: [(file, at) for file, (_, at) in list(self._last.items())])
+
+    def add(self, bundle: str, file: str, parsed: Parsed) -> None:
+        observe(seen.file_parsed(parsed.seconds, parsed.error is not None), self._meter)
+        self._last[bundle, file] = (parsed.seconds, time.time())
+        if len(self._last) > 2 * limits.FILES_MEASURED:
+            self._last = dict(heapq.nlargest(limits.FILES_MEASURED, self._last.items(), key=lambda item: item[1][0]))

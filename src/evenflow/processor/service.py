@@ -26,8 +26,7 @@ from evenflow.processor import limits
 from evenflow.processor import observations as seen
 from evenflow.processor.delivery import deliver
 from evenflow.processor.git import GitRepository
-from evenflow.processor.parses import Parses
-from evenflow.processor.parsing import ParseLimits, parse_file
+from evenflow.processor.parsing import ParseLimits, Parses, parse_file
 from evenflow.processor.sources import LocalFolder, Source
 from evenflow.processor.watched_bundle import WatchedBundle
 from evenflow.sdk.secrets.connections import env_name

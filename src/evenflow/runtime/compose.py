@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from typing import TYPE_CHECKING
 
 from evenflow.errors import SettingsError
 from evenflow.forking.sandbox import FOLDERS, Sandbox, make_sandbox
+from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.runtime.service_settings import Kind, ServiceSettings
 from evenflow.telemetry.service import Service
 from evenflow.telemetry.vitals import Vitals
+
+if TYPE_CHECKING:
+    from evenflow.launcher.executor import KubernetesSettings
 
 
 def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Service:
@@ -49,11 +54,33 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
             from evenflow.launcher.executors import LauncherSettings, make_executor
             from evenflow.launcher.service import LauncherService
 
-            known = LauncherSettings(celery_broker=settings.celery_broker)
+            known = LauncherSettings(celery_broker=settings.celery_broker, kubernetes=_kubernetes(settings))
             make = partial(make_executor, settings=known)
             return LauncherService(settings.database_url, name=settings.name, make=make, vitals=vitals)
         case _:
             return _of_user_code(kind, settings, vitals)
+
+
+def _kubernetes(settings: ServiceSettings) -> KubernetesSettings:
+    """What launchers know of clusters; whether there is one is asked when an executor wants it."""
+    from evenflow.api.vault import Vault
+    from evenflow.launcher.executor import KubernetesSettings
+    from evenflow.runtime.launch_tokens import LaunchTokens
+
+    told = {
+        "API_URL": settings.api_url,
+        "XCOM_INLINE": str(settings.xcom_inline),
+        "PLAINTEXT": str(settings.plaintext),
+        "RESOURCES": "off",
+    }
+    if settings.xcom_url:
+        told["XCOM_URL"] = settings.xcom_url
+    return KubernetesSettings(
+        cluster=settings.kubernetes,
+        template=settings.kubernetes_template,
+        tokens=LaunchTokens(settings.database_url, Vault(settings.secrets_file, settings.secret_keys)),
+        environment={PREFIX + name: value for name, value in told.items()},
+    )
 
 
 def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Service:
@@ -78,21 +105,24 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
             return ProcessorService(member, sources=settings.sources, parse_limits=parse_limits)
         case Kind.WORKER:
             from evenflow.forking.owned_template import Reuse
+            from evenflow.runtime.one_try import NoStorage
             from evenflow.wire.objects import ObjectStorage
             from evenflow.worker.service import WorkerService
             from evenflow.worker.values import LargeValues
 
+            is_for_one = settings.only_try > 0
+            storage = NoStorage() if is_for_one and not settings.xcom_url else ObjectStorage(settings.xcom_storage)
             return WorkerService(
                 member,
-                slots=settings.slots,
-                resume_slots=settings.resume_slots,
+                slots=1 if is_for_one else settings.slots,
+                resume_slots=0 if is_for_one else settings.resume_slots,
                 template_memory=settings.template_memory,
                 queues=list(settings.queues),
-                handed=bool(settings.handed_at),
+                handed=is_for_one or bool(settings.handed_at),
                 handed_at=settings.handed_at,
                 reuse=partial(Reuse, jobs=settings.reuse_tries, age_s=settings.reuse_age, memory=settings.reuse_memory * 2**20),
                 resources=settings.resources,
-                values=LargeValues(ObjectStorage(settings.xcom_storage), settings.xcom_inline),
+                values=LargeValues(storage, settings.xcom_inline),
             )
         case _:
             from evenflow.triggerer.service import TriggererService

@@ -51,7 +51,7 @@ async def host(
         else:
             exit_code = 1
     finally:
-        await _stop(service)
+        await stop_in_time(service)
         telling.cancel()
     observe(seen.stopped(service.name))
     return exit_code
@@ -97,7 +97,8 @@ async def _drain(service: Service, hurry: asyncio.Event, at_most_s: float) -> No
         observe(seen.not_drained(service.name, at_most_s))
 
 
-async def _stop(service: Service) -> None:
+async def stop_in_time(service: Service) -> None:
+    """However it takes it."""
     try:
         async with asyncio.timeout(STOP_TIMEOUT_S):
             await service.stop()

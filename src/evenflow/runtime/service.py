@@ -77,8 +77,15 @@ def _run(kind: Kind, settings: ServiceSettings) -> int:
     async def run() -> int:
         vitals = Vitals(Teller(kind), settings.name)
         async with observed(kind, vitals, settings):
+            service = build_service(kind, settings, vitals)
+            if settings.only_try:
+                from evenflow.runtime.one_try import host_try
+                from evenflow.worker.service import WorkerService
+
+                assert isinstance(service, WorkerService)
+                return await host_try(service, settings.only_try, drain_timeout=settings.drain_timeout)
             return await host(
-                build_service(kind, settings, vitals),
+                service,
                 drain_timeout=settings.drain_timeout,
                 notifier=notifier,
                 live=lambda: vitals.live().ok,

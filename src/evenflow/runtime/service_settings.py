@@ -83,6 +83,9 @@ class ServiceSettings:
     trigger_queues: tuple[str, ...]  # that it serves; none: all
     celery_broker: str = ""  # of a launcher
     handed_at: str = ""  # where a worker is handed its tries, by the process that started it; empty: it asks for them
+    kubernetes: str = ""  # of a launcher: where the cluster is; empty: this process is in it
+    kubernetes_template: str = ""  # of a launcher: the file with the template of pods
+    only_try: int = 0  # of a worker: the epoch of the one try that it is for
     log_level: LevelName
     log_format: Format
     drain_timeout: float
@@ -100,8 +103,8 @@ class ServiceSettings:
         One that runs user code gets no database, the others no token, and only the API the keys of what is sealed.
         """
         withheld = {"database_url"} if kind in RUNS_USER_CODE else {"token"}
-        withheld |= set() if kind is Kind.API else {"secret_keys"}
-        withheld |= set() if kind is Kind.LAUNCHER else {"celery_broker"}
+        withheld |= set() if kind in (Kind.API, Kind.LAUNCHER) else {"secret_keys"}
+        withheld |= set() if kind is Kind.LAUNCHER else {"celery_broker", "kubernetes", "kubernetes_template"}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in withheld}
         values["sources"] = sources_to_json(self.sources)
         ours = {
@@ -150,6 +153,9 @@ class ServiceSettings:
             trigger_queues=tuple(filter(None, value("TRIGGER_QUEUES").split(","))),
             handed_at=environ.get(PREFIX + "HANDED_AT", ""),
             celery_broker=environ.get(PREFIX + "CELERY_BROKER", ""),
+            kubernetes=environ.get(PREFIX + "KUBERNETES", ""),
+            kubernetes_template=environ.get(PREFIX + "KUBERNETES_TEMPLATE", ""),
+            only_try=int(environ.get(PREFIX + "ONLY_TRY", "0")),
             log_level=cast(LevelName, value("LOG_LEVEL")),
             log_format=cast(Format, value("LOG_FORMAT")),
             drain_timeout=float(value("DRAIN_TIMEOUT")),

@@ -121,6 +121,13 @@ class Settings(BaseSettings):
     celery_broker: SecretStr | None = Field(
         None, description="URL of the broker of Celery executors, as Celery names it (redis://..., amqp://...)"
     )
+    kubernetes: SecretStr | None = Field(
+        None,
+        description="Where the cluster of Kubernetes executors is: kubernetes://HOST:PORT/?..., kubeconfig:PATH; else around it",
+    )
+    kubernetes_template: Path | None = Field(
+        None, description="File with the template of the pods of Kubernetes executors that name none, as YAML or JSON"
+    )
     launchers: int | None = Field(
         None, ge=0, le=64, description="Launchers of `evenflow up`; else one where a broker is named, and none where not"
     )
@@ -154,7 +161,7 @@ class Settings(BaseSettings):
 
     connections: dict[str, str] = Field(default_factory=dict, description="Connection ids and their URIs")
 
-    @field_validator("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca")
+    @field_validator("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca", "kubernetes_template")
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()
@@ -298,7 +305,7 @@ class Settings(BaseSettings):
     @property
     def launchers_here(self) -> int:
         """Of ``evenflow up``."""
-        return self.launchers if self.launchers is not None else int(self.celery_broker is not None)
+        return self.launchers if self.launchers is not None else int(self.celery_broker is not None or self.kubernetes is not None)
 
     def for_service(self, *, name: str, **given: Any) -> ServiceSettings:
         """What a service of this name has to know; ``given`` are values of its own."""
@@ -308,6 +315,8 @@ class Settings(BaseSettings):
             "secret_keys": self.secret_keys.get_secret_value() if self.secret_keys is not None else "",
             "metrics_token": self.metrics_token.get_secret_value() if self.metrics_token is not None else "",
             "celery_broker": self.celery_broker.get_secret_value() if self.celery_broker is not None else "",
+            "kubernetes": self.kubernetes.get_secret_value() if self.kubernetes is not None else "",
+            "kubernetes_template": str(self.kubernetes_template or ""),
             "queues": tuple(self.queues),
             "trigger_queues": tuple(self.trigger_queues),
             "sources": self.sources,
@@ -350,7 +359,7 @@ class _ConfigFile(TomlConfigSettingsSource):
 
     def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
         values = super()._read_file(file_path)
-        for name in ("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca"):
+        for name in ("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca", "kubernetes_template"):
             if isinstance(values.get(name), str):
                 values[name] = str(config_file().parent / Path(values[name]).expanduser())
         bundles = values.get("bundles")
@@ -432,6 +441,7 @@ _NOT_SHOWN = (
     "celery_broker",
     "xcom_url",
     "log_url",
+    "kubernetes",
     "connections",
     "bundles",
 )  # secrets, and tables that would hide the message

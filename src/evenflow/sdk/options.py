@@ -32,6 +32,7 @@ from evenflow.sdk.readers import (
     instance_of,
     listed_paths,
     paths,
+    pod_override,
     policy,
     reader_of,
     values_of_params,
@@ -90,6 +91,10 @@ class TaskOptions(TypedDict, total=False):
             'What the processes of a try may take at most: `resources(memory="2GiB", cpu=1.5)`. It has a process of its own then.',
             read=instance_of((Resources, NoneType), 'resources(memory="2GiB", cpu=1.5)'),
         ),
+    ]
+    pod_override: Annotated[
+        Mapping[str, Any] | None,
+        Option("What its pods have that the template of its executor does not say, where that is Kubernetes.", read=pod_override),
     ]
     while_deferred: Annotated[
         Mapping[str, str],

@@ -13,8 +13,9 @@ from typing import Any, Union, get_args, get_origin
 from evenflow.core.bounds import Between, Bound, Chars, Items
 from evenflow.core.deferral import HOLD, RELEASE
 from evenflow.core.likeness import did_you_mean
-from evenflow.core.limits import MAX_BACKOFF, MAX_NAME_CHARS, MAX_WAIT_S
+from evenflow.core.limits import MAX_BACKOFF, MAX_NAME_CHARS, MAX_POD_OVERRIDE, MAX_WAIT_S
 from evenflow.core.model import WAITING_HOLDS, RetryRuleSpec
+from evenflow.core.pods.override import PodOverride
 from evenflow.core.spec_size import bounds_of, check_own
 from evenflow.errors import BadId, BadSetting
 from evenflow.sdk.params import params_to_spec
@@ -91,6 +92,17 @@ def policy(value: Any) -> tuple[RetryRuleSpec, ...]:
         return value.to_spec()
     except BadSetting as error:
         raise Unfit(f"a policy without errors ({error})") from None
+
+
+def pod_override(value: Any) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    wanted = "a part of a pod, such as {'spec': {'nodeSelector': {'disk': 'ssd'}}}"
+    if not isinstance(value, Mapping):
+        raise Unfit(wanted)
+    if flaw := PodOverride(MAX_POD_OVERRIDE).flaw(dict(value)):
+        raise Unfit(f"{wanted}, and this {flaw}")
+    return dict(value)
 
 
 def held_or_released(value: Any) -> dict[str, str] | None:

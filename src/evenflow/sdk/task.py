@@ -123,6 +123,10 @@ class Task(TaskNode, Markable):
         """What the class says of its holds; None of one that is not to be deferred."""
         return None
 
+    def files_beside(self) -> Iterable[str]:
+        """Names, from the folder of the DAG, of files that its tries read: they travel with the code."""
+        return ()
+
     def stops_work(self) -> bool:
         """Whether there may be something to do when a try of it is ended early: ``on_kill`` of its operator, or callbacks."""
         return bool(self.task_settings.on_kill_callback) or self.operator_class.overrides_on_kill()

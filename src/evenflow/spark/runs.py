@@ -1,7 +1,8 @@
 """The folder that a try shares with its driver (:mod:`evenflow.spark.driver`), as the try and what waits for it see it.
 
-Below a base folder each task instance has one, and in it each of its tries. So a new try finds all that came before it, also when
-the task was cleared and whatever became of what is kept of it in the database.
+Below a base folder each task instance has one, and in it each of its tries. Its name has two halves: what the instance is called,
+and a key of its own, which changes when it is cleared. A new try finds all that came before it by either: by the key whatever the
+API is called where it runs, and by the name also before it was cleared.
 
 A try may be *closed*: who claims it for nobody keeps away each driver that might still come for it. That, the seal of a driver, and
 the proof that its claimer is dead are the only ways to know that nothing of a try runs.
@@ -80,6 +81,8 @@ class Watch:
 
     def end(self) -> Seen:
         """Asks for the end, or closes the try to drivers. It is over when :meth:`look` says so."""
+        if (seen := self.look()).over:
+            return seen
         if driver.claim(self.folder, NOBODY, "closed"):
             return self.look()
         with suppress(FileNotFoundError):
@@ -87,19 +90,24 @@ class Watch:
         return self.look()
 
 
-def folder_of_instance(base: Path, *names: object) -> Path:
-    """One for each task instance; ``names`` are those of installation, DAG, run, task and map index."""
-    return base / hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()[:32]
+def folder_of_instance(base: Path, key: str, *names: object) -> Path:
+    """``names`` are those of API, DAG, run, task and map index; of ``key`` there is one folder, however the API is called here."""
+    own = _digest(key)
+    return next(base.glob(f"*-{own}"), base / f"{_digest(*names)}-{own}")
 
 
 def folder_of_try(instance: Path, key: str) -> Path:
-    return instance / hashlib.sha256(key.encode()).hexdigest()[:32]
+    return instance / _digest(key)
 
 
 def tries_before(folder: Path) -> Iterator[Path]:
-    """The other tries of its task instance."""
-    if folder.parent.is_dir():
-        yield from sorted(each for each in folder.parent.iterdir() if each.is_dir() and each != folder)
+    """The other tries of its task instance, also of before it was cleared."""
+    name, _, _ = folder.parent.name.partition("-")
+    yield from sorted(each for each in folder.parent.parent.glob(f"{name}-*/*") if each.is_dir() and each != folder)
+
+
+def _digest(*names: object) -> str:
+    return hashlib.sha256("\0".join(map(str, names)).encode()).hexdigest()[:24]
 
 
 def tidy(folder: Path) -> None:

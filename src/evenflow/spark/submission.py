@@ -63,7 +63,7 @@ class DriverPlace:
     spark_home: str | None = None
 
 
-def place_of(conn: Connection, conf: Mapping[str, str], *, installation: str) -> DriverPlace:
+def place_of(conn: Connection, conf: Mapping[str, str]) -> DriverPlace:
     """Raises :class:`SettingsError`."""
     extra = conn.extra
     mode = extra.get("deploy_mode", "client")
@@ -75,7 +75,7 @@ def place_of(conn: Connection, conf: Mapping[str, str], *, installation: str) ->
         master = "yarn" if conn.scheme == "yarn" else f"k8s://https://{conn.host}:{conn.port or 443}"
         environ = {"HADOOP_CONF_DIR": extra["hadoop_conf"]} if "hadoop_conf" in extra else {}
         all_conf = {"spark.submit.deployMode": "cluster", **given, **conf}
-        return DriverPlace(conn.scheme, master, all_conf, environ, _base(conn, installation, shared=False), **shared)
+        return DriverPlace(conn.scheme, master, all_conf, environ, _base(conn, shared=False), **shared)
     target = target_of(conn, conf, cpus=os.cpu_count() or 1)
     if target.connect:
         raise SettingsError(
@@ -88,11 +88,11 @@ def place_of(conn: Connection, conf: Mapping[str, str], *, installation: str) ->
         if target.local:
             raise SettingsError(f"Connection {conn.conn_id!r} is a local Spark, which runs no drivers. Leave out deploy_mode.")
         rest = extra.get("rest", f"http://{conn.host}:6066").rstrip("/")
-    base = _base(conn, installation, shared=rest is not None and not near)
+    base = _base(conn, shared=rest is not None and not near)
     return DriverPlace(conn.scheme, target.url, target.conf, target.environ, base, rest, **shared)
 
 
-def _base(conn: Connection, installation: str, *, shared: bool) -> Path:
+def _base(conn: Connection, *, shared: bool) -> Path:
     if "evidence" in conn.extra:
         base = Path(conn.extra["evidence"])
         if not base.is_absolute():
@@ -104,7 +104,7 @@ def _base(conn: Connection, installation: str, *, shared: bool) -> Path:
             "share, where a driver says how it ended: ?evidence=/shared/evenflow-spark"
         )
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-    return state / "evenflow" / "spark" / runs.folder_of_instance(Path(), installation).name[:12]
+    return state / "evenflow" / "spark"
 
 
 def prepare(folder: Path, place: DriverPlace, app: Application, key: str, dag_folder: Path | None) -> None:

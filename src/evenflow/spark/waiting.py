@@ -46,6 +46,7 @@ class _Waiting:
         self._trigger, self._watch = trigger, Watch(Path(trigger.folder))
         self._began = self._heard = time.monotonic()
         self._asked: float | None = None
+        self._launched: float | None = None  # by the master, as far as it was asked
 
     async def over(self, every_s: float) -> dict[str, Any]:
         while True:
@@ -76,9 +77,13 @@ class _Waiting:
             state = RestServer(self._trigger.rest).state(self._trigger.submission_id)
         except SparkUnavailable as error:
             return str(error) if now - self._heard > MASTER_SILENT else None
-        if state in _QUEUED or (state == "RUNNING" and now - self._began < BEGINS):
-            self._heard = now
+        self._heard = now
+        if state in _QUEUED:
             return None
+        if state == "RUNNING":
+            self._launched = now if self._launched is None else self._launched
+            if now - self._launched < BEGINS:
+                return None
         return f"the driver {self._trigger.submission_id} is {state} to the Spark master, and its application never began"
 
 

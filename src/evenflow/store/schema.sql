@@ -850,7 +850,8 @@ create table service (
     schema_known int not null default 0,                     -- the newest schema that its program knows; 0: it has no database
     settled     boolean not null default false,              -- it has gone, and nothing is left of it that others take over
     fence       bigint,                                      -- worker: the plan (scaling_step) for which it is to take nothing
-    fence_until timestamptz                                  -- but no longer than this
+    fence_until timestamptz,                                 -- but no longer than this; triggerer: it has given triggers back, and takes none until then
+    fate        text                                         -- worker: what is known of its end before it is lost, for people
 );
 create index service_unsettled on service (kind, service_id) where state in ('lost', 'stopped') and not settled;  -- leases/report_lost_tries, leases/release_triggers, leases/settle_services
 create index service_past on service (kind, beat_at) where settled;                                          -- services/register

@@ -93,6 +93,15 @@ class TriggersInHand:
         found = (self._triggers.get(epoch) for epoch in epochs)
         self.hosts.stop([trigger for trigger in found if trigger is not None and not trigger.stopping])
 
+    def share_out(self, number: int) -> None:
+        """Others have fewer: so many go on there, those that came last. An event that comes while one stops is told as any."""
+        number -= sum(trigger.given_back for trigger in self._triggers.values())
+        running = [trigger for trigger in self._triggers.values() if not trigger.stopping]
+        chosen = running[-min(number, limits.SHARED_OUT) :] if number > 0 else []
+        for trigger in chosen:
+            trigger.given_back = True
+        self.hosts.stop(chosen)
+
     async def give_back(self) -> None:
         """Stop all and let others run them, those that do not stop in time, too: their processes are ended."""
         running = [trigger for trigger in self._triggers.values() if not trigger.stopping]

@@ -5,6 +5,7 @@ from __future__ import annotations
 # -- claims ------------------------------------------------------------------------------------------------------------
 
 CAPACITY = 10_000  # triggers at once: some 100 MB, and a burst of all their events is reported within a second or two
+SHARED_OUT = 1_000  # triggers that are given back at once, when others have fewer: the next beat says how many more
 CLAIMS_KNOWN = 200_000  # that began here: an answer that comes late, or again, is a minute old at most
 
 # -- hosts -------------------------------------------------------------------------------------------------------------

@@ -82,6 +82,7 @@ class TriggererService(ClaimingService):
     def _revoke(self, answer: BeatAnswer) -> None:
         self._heard_at = self._heard_at if answer.at is None else answer.at
         self._in_hand.stop(answer.kill)
+        self._in_hand.share_out(answer.surplus)
 
     def _go_on(self, answer: BeatAnswer) -> None:
         if self._frozen and self._presence.holds:

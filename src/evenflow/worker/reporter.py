@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from evenflow.core.ending import Ending
+from evenflow.core.ending import Ending, Outcome
 from evenflow.fleet import limits as process_limits
 from evenflow.fleet.courier import Courier, Entry
 from evenflow.killpoints import KillPoint, reached
@@ -28,6 +28,7 @@ class Reporter(Courier[Report]):
         """``stored`` hears of each exit that the control plane has."""
         super().__init__()
         self._api, self._stored = api, stored
+        self.outcome: Outcome | None = None  # of the try that ended last
         self._starts: dict[int, Entry[Report]] = {}  # that are not acknowledged, of tries in hand
         self._start_timer: asyncio.TimerHandle | None = None
 
@@ -36,6 +37,7 @@ class Reporter(Courier[Report]):
         self._report_starts_soon()
 
     def exited(self, epoch: int, report: Report) -> None:
+        self.outcome = None if report.ending is None else report.ending.outcome
         self._starts.pop(epoch, None)
         self._keep(Entry(epoch, report, self._loop.time()))
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from evenflow.core import metrics
-from evenflow.core.ending import Ending
+from evenflow.core.ending import Ending, Outcome
 from evenflow.core.model import Enforcement
 from evenflow.errors import SettingsError
 from evenflow.fleet.claiming_service import ClaimingService
@@ -184,6 +184,11 @@ class WorkerService(ClaimingService):
         """Claims the try that this worker is handed, and returns when it has ended; of one that it cannot have at once."""
         assert isinstance(self._claims, HandedTries)
         return await self._claims.take(epoch)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """Of the try that ended last."""
+        return self._reporter.outcome
 
     def _claim_answered(self, answer: ClaimAnswer) -> None:
         if answer.assignments:

@@ -78,6 +78,13 @@ class Call:
                 f"Make one that can: evenflow tokens create {service.kind} {option} {shlex.quote(foreign[0])}"
             )
 
+    def within_try(self, epoch: int | None) -> None:
+        """Raises :class:`Forbidden` when the service that claims is there for another try."""
+        own = self.of_service.epoch
+        if own and own != epoch:
+            wanted = "any try" if epoch is None else f"try {epoch}"
+            raise Forbidden(f"This worker's token is for try {own} and cannot claim {wanted}.")
+
     async def hung_up(self) -> None:
         """Returns when the caller is gone."""
         while (await self.receive())["type"] != "http.disconnect":

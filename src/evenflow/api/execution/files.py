@@ -74,13 +74,13 @@ class FileRoutes:
         return archive
 
     async def _may_read(self, conn: Conn, service: ServiceToken, code_hash: str) -> bool:
-        """With a scope: what the service has in hand, and what is of its queues or bundles."""
-        if not service.scope:
+        """With a scope: what the service has in hand, and what is of its queues or bundles; with one try what it has in hand."""
+        if not service.scope and not service.epoch:
             return True
         use = await dags.find_code_use(conn, code_hash, service_id=service.service_id, most=limits.CODE_VERSIONS)
         if service.kind == "processor":
             return not set(use.bundles).isdisjoint(service.scope)
-        if use.in_hand:
-            return True
+        if use.in_hand or service.epoch:
+            return use.in_hand
         versions = await self._versions.of(conn, use.version_keys)
         return any(task.queue in service.scope for version in versions.values() for task in version.tasks)

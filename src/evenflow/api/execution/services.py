@@ -15,9 +15,10 @@ from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.tokens import Tokens
 from evenflow.api.watching import checked_detail
 from evenflow.core.limits import BEAT_S, LEASE_S, MAX_NAME_CHARS
+from evenflow.errors import StaleEpoch
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncPool
-from evenflow.store.serving import dispatch, events, executors, services, triggers
+from evenflow.store.serving import dispatch, events, executors, launches, services, triggers
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 from evenflow.wire.versions import OURS, Spoken
@@ -35,6 +36,8 @@ class ServiceRoutes:
         call.within_scope(_served(message))
         wire = _agreed(message)
         async with self._pool.connection() as conn:
+            if (epoch := call.of_fleet.epoch) and not await launches.find_current(conn, [epoch]):
+                raise StaleEpoch(f"Try {epoch} is over, and this worker is for it alone.")
             if message.kind == "worker":
                 _check_taking(message, await executors.list_pushed(conn))
             fleet, about = f"{message.kind} fleet", {"host": message.host, "pid": message.pid}
@@ -76,6 +79,9 @@ class ServiceRoutes:
                     lost_after_s=limits.TRIGGER_LOST,
                     heard_at_s=None if message.heard_at is None else min(max(message.heard_at, 0.0), beaten.at_s),
                     asks=message.asks,
+                )
+                answer.surplus = await triggers.share_out(
+                    conn, service_id=service_id, slack=limits.UNEVEN, pause_s=limits.SHARED_OUT, lease_s=LEASE_S
                 )
             if kind != "worker":
                 return answer

@@ -54,6 +54,7 @@ class TryRoutes:
         if not message.request_key or min(slots, resume_slots) < 0 or slots + resume_slots < 1 or not message.queues:
             raise Refused(422, "bad_value", "A claim needs a request_key, at least one slot, and at least one queue.")
         call.within_scope(message.queues)
+        call.within_try(message.epoch)
         return await self._claims.claim(message, hung_up=call.hung_up)
 
     async def report(self, call: Call) -> ReportsAnswer:

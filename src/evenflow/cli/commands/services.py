@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, NoReturn
 
 from cyclopts import Parameter
@@ -13,6 +15,7 @@ from cyclopts import Parameter
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, command_of
 from evenflow.runtime.settings import load_settings
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 Name = Annotated[str | None, Parameter(help="Name in `evenflow status`.")]
 
 
@@ -56,12 +59,13 @@ def worker(
     slots: Annotated[int | None, Parameter(help="Tasks to run at once.")] = None,
     resume_slots: Annotated[int | None, Parameter(help="Tasks on top that resume from waiting; else a tenth of the slots.")] = None,
     queues: Annotated[str | None, Parameter(help="Queues to serve, separated by commas.")] = None,
+    only_try: Annotated[int, Parameter(name="--try", help="Run this one try, by its epoch, and end: what runs in its pod.")] = 0,
 ) -> None:
     """Run tasks, each in a process of its own.
 
     Needs the API (EVENFLOW_API_URL) and a token for a worker (EVENFLOW_TOKEN).
     """
-    become(Kind.WORKER, name=name, slots=slots, resume_slots=resume_slots, queues=queues)
+    become(Kind.WORKER, {"only_try": only_try}, name=name, slots=slots, resume_slots=resume_slots, queues=queues)
 
 
 def triggerer(
@@ -80,16 +84,16 @@ def triggerer(
 def launcher(*, name: Name = None) -> None:
     """Send tries to the executors that do not ask for them (`evenflow executors`). Start as many as you like: all are active.
 
-    Needs the database, and what lets it in at brokers and clusters (EVENFLOW_CELERY_BROKER).
+    Needs the database, and what lets it in at brokers and clusters (EVENFLOW_CELERY_BROKER, EVENFLOW_KUBERNETES).
     """
     become(Kind.LAUNCHER, name=name)
 
 
-def become(kind: Kind, **given: Any) -> NoReturn:
-    """This process is the service from now on."""
+def become(kind: Kind, told: Mapping[str, Any] = NOTHING, /, **given: Any) -> NoReturn:
+    """This process is the service from now on. ``told`` is what it has to know beside its settings."""
     settings = load_settings(**given)
     if kind in RUNS_USER_CODE:
         settings.check_destination()
-    service = settings.for_service(name=settings.name or f"{kind}@{socket.gethostname()}")
+    service = settings.for_service(name=settings.name or f"{kind}@{socket.gethostname()}", **told)
     environment = service.environment(kind, {**os.environ, **settings.connection_environment()})
     os.execve(sys.executable, command_of(kind), environment)

@@ -1,7 +1,7 @@
 """The files beside a DAG file that its tasks read: they travel with its code, and a change of one makes a new version.
 
-These are the templates that the fields of its tasks name, what those include, and the ``data_files`` of its DAGs. Only what lies
-below the root of the bundle travels.
+These are the templates that the fields of its tasks name, what those include, what operators say that they read, and the
+``data_files`` of its DAGs. Only what lies below the root of the bundle travels.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def watched_paths(dags: Iterable[DAG], root: Path) -> list[str]:
     for dag in dags:
         if dag.folder is not None:
             found.update(_templates(dag, root))
-            found.update(path for name in dag.header.data_files if (path := _below(root, dag.folder / name)))
+            named = [*dag.header.data_files, *(name for task in dag.task_dict.values() for name in task.files_beside())]
+            found.update(path for name in named if (path := _below(root, dag.folder / name)))
     return sorted(found)
 
 

@@ -71,17 +71,25 @@ class SparkSubmit(BaseOperator):
         self.conn_id, self.app_name, self.accept_unknown = conn_id, app_name, accept_unknown
         self._started: dict[str, Any] | None = None  # in this process
 
+    def files_beside(self) -> list[str]:
+        """Those that are known before anything is rendered."""
+        lists = [each for each in (self.py_files, self.jars, self.files, self.archives) if not isinstance(each, Reference)]
+        named = [self.application, *(name for each in lists for name in each)]
+        paths = [name.partition("#")[0] for name in named if isinstance(name, str)]
+        return [path for path in paths if ":" not in path and "{" not in path and not path.startswith("/")]
+
     def execute(self, context: Context) -> dict[str, Any]:
         # By name, because the SDK must not depend on what only some tasks need.
         runs, submission = map(importlib.import_module, ("evenflow.spark.runs", "evenflow.spark.submission"))
         ti = context["ti"]
         for name, value in (*self.conf.items(), *self.env.items()):
             mask_secret(value, name)
-        place = submission.place_of(connection_of(self.conn_id), _texts(self.conf), installation=ti.api_url or "dag.test")
+        place = submission.place_of(connection_of(self.conn_id), _texts(self.conf))
         for value in importlib.import_module("evenflow.spark.output").secret_values(place.conf):
             mask_secret(value)
         key = context.once_key(f"spark try {ti.try_number}")
-        instance = runs.folder_of_instance(place.base, ti.dag_id, ti.run_id, ti.task_id, ti.map_index)
+        names = (ti.api_url, ti.dag_id, ti.run_id, ti.task_id, ti.map_index)
+        instance = runs.folder_of_instance(place.base, context.once_key("spark"), *names)
         folder = runs.folder_of_try(instance, key)
         self._end_earlier(context, runs, folder)
         name = self.app_name or f"{ti.dag_id}.{ti.task_id}"

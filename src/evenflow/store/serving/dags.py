@@ -174,7 +174,7 @@ async def insert_version(
 async def upsert(
     conn: Conn, *, dag_id: str, version_key: int, bundle: str, file: str, line: int, is_paused: bool, next_run: NextRun
 ) -> None:
-    """Makes this the DAG's newest version, whose runs wait in this ``line`` (:mod:`evenflow.core.creation_lines`); ``is_paused``
+    """Makes this the DAG's newest version, whose runs wait in this ``line`` (:mod:`evenflow.core.graph`); ``is_paused``
     counts for a DAG that is new.
     """
     names = {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from psycopg.rows import args_row
 
-from evenflow.store.db.columns import numbers, words
+from evenflow.store.db.columns import numbers, texts
 from evenflow.store.db.connect import Conn
 from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.db.sql import sql
@@ -38,6 +38,15 @@ class LaunchedTry(NamedTuple):
     kill: bool
 
 
+class PodAsk(NamedTuple):
+    """What a task says of its pods. ``memory`` in bytes, ``cpu`` in processors."""
+
+    epoch: int
+    override: dict[str, Any] | None
+    memory: int | None
+    cpu: float | None
+
+
 async def take_unsent(conn: Conn, queues: Collection[str], *, most: int) -> list[Launch]:
     """Tries that are to be sent, by this caller and nobody else: that is written down, whatever becomes of them then."""
     cursor = conn.cursor(row_factory=args_row(Launch))
@@ -58,13 +67,26 @@ async def call_back(conn: Conn, epochs: Collection[int]) -> None:
     await conn.execute(sql("launches/call_back"), {"epochs": numbers(epochs)}, prepare=True)
 
 
-async def report_lost(conn: Conn, reasons: Mapping[int, str], *, claimed: bool) -> set[int]:
-    """Of these tries, by epoch, the ones of which a report says now that they are lost."""
-    params = {"epochs": numbers(reasons), "reasons": words(reasons.values()), "claimed": claimed}
-    told = {epoch for (epoch,) in await (await conn.execute(sql("launches/report_lost"), params, prepare=True)).fetchall()}
+async def report_ends(conn: Conn, reasons: Mapping[int, str], *, failed: bool = False, claimed: bool) -> set[int]:
+    """Of these tries, by epoch, the ones of which a report says now that they are lost, or have ``failed``."""
+    params = {"epochs": numbers(reasons), "reasons": texts(reasons.values()), "failed": failed, "claimed": claimed}
+    told = {epoch for (epoch,) in await (await conn.execute(sql("launches/report_ends"), params, prepare=True)).fetchall()}
     if told:
         await wake_async(conn, [INBOX])
     return told
+
+
+async def note_ends_of_workers(conn: Conn, reasons: Mapping[int, str]) -> None:
+    """Of those that have these tries. They are lost when their leases are over, and it is known why."""
+    params = {"epochs": numbers(reasons), "reasons": texts(reasons.values())}
+    await conn.execute(sql("launches/note_ends_of_workers"), params, prepare=True)
+
+
+async def read_pods(conn: Conn, epochs: Collection[int]) -> dict[int, PodAsk]:
+    """What the tasks of these tries say of their pods, of those that say something."""
+    cursor = conn.cursor(row_factory=args_row(PodAsk))
+    rows = await (await cursor.execute(sql("launches/read_pods"), {"epochs": numbers(epochs)}, prepare=True)).fetchall()
+    return {row.epoch: row for row in rows}
 
 
 async def find_current(conn: Conn, epochs: Collection[int]) -> dict[int, LaunchedTry]:

@@ -93,6 +93,15 @@ async def compare_listed(
     return [epoch for epoch, is_lost, _ in rows if not is_lost]
 
 
+async def share_out(conn: Conn, *, service_id: int, slack: int, pause_s: float, lease_s: float) -> int:
+    """How many of its triggers this triggerer is to give back, as it has more than an even share; it then takes none for
+    ``pause_s``. What is beyond by no more than ``slack`` stays.
+    """
+    names = {"service_id": service_id, "slack": slack, "pause_s": pause_s, "lease_s": lease_s}
+    row = await (await conn.execute(sql("triggers/share_out"), names, prepare=True)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 async def insert_events(conn: Conn, events: str) -> None:
     """Puts events into the inbox, and wakes schedulers. ``events`` is a JSON list of ``{run_key, epoch, age_s, payload}``."""
     await conn.execute(sql("triggers/insert_events"), {"events": events}, prepare=True)

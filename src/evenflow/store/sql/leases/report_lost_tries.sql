@@ -4,7 +4,7 @@
 -- a try may have stored without saying so is looked for when its process has surely ended. LATERAL: what workers that are there have held is
 -- not read.
 with gone as materialized (
-    select service_id, name, host
+    select service_id, coalesce(fate, format('worker %%s on %%s was lost', name, host)) as reason
     from service
     where kind = 'worker' and state in ('lost', 'stopped') and not settled
       and (state = 'stopped' or beat_at < (select ticked_at from lease_clock
@@ -12,7 +12,7 @@ with gone as materialized (
                                           - make_interval(secs => %(lease_s)s))
     for no key update skip locked
 ), lost as materialized (
-    select d.run_key, d.epoch, s.name, s.host
+    select d.run_key, d.epoch, s.reason
     from gone s
     cross join lateral (select run_key, epoch from dispatch where worker_id = s.service_id offset 0) as d
     where not exists (select from report r where r.run_key = d.run_key and r.epoch = d.epoch)
@@ -20,5 +20,5 @@ with gone as materialized (
     insert into xcom_garbage (object, at) select epoch || '-*', now() + interval '1 hour' from lost on conflict do nothing
 )
 insert into report (run_key, kind, epoch, payload)
-select run_key, 'lost', epoch, jsonb_build_object('reason', format('worker %%s on %%s was lost', name, host))
+select run_key, 'lost', epoch, jsonb_build_object('reason', reason)
 from lost

@@ -1,6 +1,7 @@
 -- Gives an active triggerer triggers of these queues, the longest waiting first, and answers all of this claim. SKIP LOCKED: another claim
 -- has those. A claim key seen before takes nothing more: its answer was lost. As in dispatch/claim the key is left in the triggerer's row,
--- so that of two claims with one key the second waits there and takes nothing ("beaten"), and nobody declares it lost in between.
+-- so that of two claims with one key the second waits there and takes nothing ("beaten"), and nobody declares it lost in between. Who has just
+-- given back what others have room for takes nothing for a moment (triggers/share_out).
 with best as materialized (
     select d.run_key, d.task_index, d.map_index
     from unnest(%(queues)s::text[]) as q (queue)
@@ -13,6 +14,7 @@ with best as materialized (
         for no key update skip locked
     ) as d
     where not exists (select from deferral where triggerer_id = %(service_id)s and claim_key = %(claim_key)s)
+      and not exists (select from service where service_id = %(service_id)s and fence_until > now())
     order by d.due_at
     limit %(capacity)s
 ), triggerer as (

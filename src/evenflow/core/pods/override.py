@@ -1,0 +1,163 @@
+"""What an author may say of the pod of a task, and how that is laid over the template of whoever runs the cluster.
+
+As in a strategic merge: dicts are merged, lists of things with names by these names, all else is replaced, and None takes away.
+What decides what a pod may do on its node or in its cluster is the template's alone: an author of a DAG is nobody who may give
+rights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evenflow.core.bounds import JsonBytes
+
+TRY_CONTAINER = "try"  # of a pod of a try: the one in which the task runs
+OWN_PREFIX = "evenflow-"  # of secrets that hold tokens of tries
+OWN_LABELS = ("evenflow/", "app.kubernetes.io/managed-by")
+
+# By the name of a list the field that names its items; other lists are replaced.
+KEYS: Mapping[str, str] = {
+    "containers": "name",
+    "initContainers": "name",
+    "volumes": "name",
+    "env": "name",
+    "imagePullSecrets": "name",
+    "volumeMounts": "mountPath",
+    "ports": "containerPort",
+    "hostAliases": "ip",
+    "topologySpreadConstraints": "topologyKey",
+}
+_OF_TEMPLATE_ALONE = {
+    "serviceAccountName", "serviceAccount", "automountServiceAccountToken", "hostNetwork", "hostPID", "hostIPC", "hostUsers",
+    "restartPolicy", "securityContext", "nodeName", "ephemeralContainers", "shareProcessNamespace",
+}  # fmt: skip
+_OF_TRY_CONTAINER = {"command", "args", "lifecycle"}
+_VOLUMES = {"emptyDir", "configMap", "secret", "persistentVolumeClaim", "downwardAPI", "ephemeral", "projected"}
+
+
+@dataclass(frozen=True, slots=True)
+class PodOverride(JsonBytes):
+    """``{"metadata": {"labels": ..., "annotations": ...}, "spec": {...}}``."""
+
+    def flaw(self, value: Any) -> str | None:
+        return JsonBytes.flaw(self, value) or next(_flaws(value), None)
+
+
+def merged(template: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    """Neither is changed."""
+    out = dict(template)
+    for name, value in override.items():
+        if value is None:
+            out.pop(name, None)
+        elif isinstance(value, Mapping) and isinstance(out.get(name), Mapping):
+            out[name] = merged(out[name], value)
+        elif name in KEYS and isinstance(value, list) and isinstance(out.get(name), list):
+            out[name] = _merged_list(out[name], value, KEYS[name])
+        else:
+            out[name] = value
+    return out
+
+
+def _merged_list(before: list[Any], more: list[Any], key: str) -> list[Any]:
+    out = list(before)
+    places = {each[key]: place for place, each in enumerate(out) if isinstance(each, Mapping) and key in each}
+    for each in more:
+        place = places.get(each.get(key)) if isinstance(each, Mapping) else None
+        if place is None:
+            out.append(each)
+        else:
+            out[place] = merged(out[place], each)
+    return out
+
+
+# -- what is wrong with one, as the end of a sentence about it ---------------------------------------------------------------
+
+
+def _flaws(value: Any) -> Iterator[str]:
+    if not isinstance(value, dict):
+        yield 'is no dict such as {"spec": {"nodeSelector": {"disk": "ssd"}}}'
+        return
+    for name in value.keys() - {"metadata", "spec"}:
+        yield f"has {name!r}; it says metadata and spec, as a pod does"
+    for part in ("metadata", "spec"):
+        if not isinstance(value.get(part, {}), dict):
+            yield f"has a {part} that is no dict"
+            return
+    yield from _flaws_of_metadata(value.get("metadata", {}))
+    yield from _flaws_of_spec(value.get("spec", {}))
+
+
+def _flaws_of_metadata(metadata: dict[str, Any]) -> Iterator[str]:
+    for name, texts in metadata.items():
+        if name not in ("labels", "annotations"):
+            yield f"has {name!r} in its metadata; there are labels and annotations, the rest is Evenflow's"
+        elif not isinstance(texts, dict) or not all(isinstance(text, str) for text in (*texts, *texts.values())):
+            yield f"has {name} that are no dict from strings to strings"
+        else:
+            for key in texts:
+                if key.startswith(OWN_LABELS):
+                    yield f"has {key!r} in its {name}, which is Evenflow's own: choose another name"
+
+
+def _flaws_of_spec(spec: dict[str, Any]) -> Iterator[str]:
+    for name in sorted(spec.keys() & _OF_TEMPLATE_ALONE):
+        yield f"has {name!r}, which only the template of the executor may say: ask who runs the cluster"
+    for name, key in KEYS.items():
+        items = spec.get(name)
+        if items is not None and not (isinstance(items, list) and all(isinstance(each, dict) and key in each for each in items)):
+            yield f"has {name} that are no list of dicts, each with its {key}" + _hint(name)
+            return
+    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
+        yield from _flaws_of_container(container)
+    for volume in spec.get("volumes", ()):
+        yield from _flaws_of_volume(volume)
+
+
+def _hint(name: str) -> str:
+    return f" (that of the task is {TRY_CONTAINER!r})" if name == "containers" else ""
+
+
+def _flaws_of_container(container: dict[str, Any]) -> Iterator[str]:
+    where = f"in container {container['name']!r}"
+    if "securityContext" in container:
+        yield f"has 'securityContext' {where}, which only the template of the executor may say: ask who runs the cluster"
+    if container["name"] == TRY_CONTAINER:
+        for name in sorted(container.keys() & _OF_TRY_CONTAINER):
+            yield f"has {name!r} {where}: what runs there is Evenflow's; its image may be another one that has Evenflow"
+    for entry in container.get("env") or ():
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+            yield f"has an entry of env {where} that is no dict with a name"
+            return
+        if entry["name"].startswith("EVENFLOW_") and not entry["name"].startswith(("EVENFLOW_CONN_", "EVENFLOW_VAR_")):
+            yield f"sets {entry['name']} {where}: settings of Evenflow are the template's"
+    for entry in (*(container.get("env") or ()), *(container.get("envFrom") or ())):
+        for name in _secrets_in(entry):
+            if name.startswith(OWN_PREFIX):
+                yield f"names the secret {name!r} {where}, which is Evenflow's own"
+
+
+def _flaws_of_volume(volume: dict[str, Any]) -> Iterator[str]:
+    kinds = volume.keys() - {"name"}
+    for kind in sorted(kinds - _VOLUMES):
+        yield f"has a volume of the kind {kind!r}, which only the template may say; it may be: {', '.join(sorted(_VOLUMES))}"
+    projected = volume.get("projected")
+    sources = projected.get("sources", ()) if isinstance(projected, dict) else ()
+    if any(isinstance(each, dict) and "serviceAccountToken" in each for each in sources):
+        yield "has a volume with a token of a service account, which only the template of the executor may say"
+    for name in _secrets_in(volume):
+        if name.startswith(OWN_PREFIX):
+            yield f"names the secret {name!r}, which is Evenflow's own"
+
+
+def _secrets_in(value: Any) -> Iterator[str]:
+    """Names of secrets, wherever they stand."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            if name in ("secretKeyRef", "secretRef", "secret") and isinstance(part, dict):
+                yield from (str(part[key]) for key in ("name", "secretName") if key in part)
+            yield from _secrets_in(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _secrets_in(part)

@@ -1,0 +1,212 @@
+"""Requests to the API of a cluster. Objects are what JSON makes of them: nobody reads most of what models would hold.
+
+Each request has its turn (a rate, and so many in flight), and is sent again while the API is busy, restarts or breaks off: so what
+is written has a name or a uid, and whoever creates takes a conflict for an answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from evenflow.errors import ClusterRefused, ClusterUnavailable
+from evenflow.kubernetes import limits
+from evenflow.kubernetes.address import ClusterAddress
+from evenflow.kubernetes.pacing import RequestPace
+
+Object = dict[str, Any]
+MERGE_PATCH = "application/merge-patch+json"
+_PASSING = frozenset({408, 429, 500, 502, 503, 504})  # the next attempt may be answered
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+class KubernetesClient:
+    """Raises :class:`ClusterRefused` with what the API says, and :class:`ClusterUnavailable` when it has not answered for long."""
+
+    def __init__(self, address: ClusterAddress, *, pace: RequestPace | None = None, patience_s: float = limits.PATIENCE_S) -> None:
+        self.address, self._pace, self._patience_s = address, pace or RequestPace(), patience_s
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    # -- objects
+
+    async def get(self, path: str) -> Object | None:
+        """None: there is none."""
+        try:
+            return await self._object("GET", path)
+        except ClusterRefused as refused:
+            if refused.status == 404:
+                return None
+            raise
+
+    async def list_all(self, path: str, *, labels: str = "") -> tuple[list[Object], str]:
+        """All of a collection, and the version from which on to watch it."""
+        found: list[Object] = []
+        going_on = ""
+        while True:
+            query = {"labelSelector": labels, "limit": str(limits.LIST_PAGE), "continue": going_on}
+            try:
+                page = await self._object("GET", path, query={name: value for name, value in query.items() if value})
+            except ClusterRefused as refused:
+                if refused.status != 410 or not going_on:
+                    raise
+                found, going_on = [], ""  # the list is too old to go on with
+                continue
+            found += page["items"]
+            going_on = page["metadata"].get("continue", "")
+            if not going_on:
+                return found, str(page["metadata"]["resourceVersion"])
+
+    async def create(self, path: str, obj: Object) -> Object:
+        return await self._object("POST", path, obj)
+
+    async def patch(
+        self, path: str, patch: Object, *, content_type: str = MERGE_PATCH, query: Mapping[str, str] | None = None
+    ) -> Object:
+        return await self._object("PATCH", path, patch, query=query, content_type=content_type)
+
+    async def delete(self, path: str, *, uid: str | None = None, grace_s: int | None = None) -> bool:
+        """Whether it was there. With a ``uid`` only that one is deleted, not another one of its name."""
+        options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if grace_s is not None:
+            options["gracePeriodSeconds"] = grace_s
+        try:
+            await self._object("DELETE", path, options)
+        except ClusterRefused as refused:
+            if refused.status == 404 or (refused.status == 409 and uid is not None):
+                return False
+            raise
+        return True
+
+    # -- watching
+
+    async def watch(
+        self, path: str, version: str, *, labels: str = "", for_s: float = limits.WATCH_LASTS_S
+    ) -> AsyncIterator[tuple[str, Object]]:
+        """What happens after ``version``, as (ADDED, MODIFIED, DELETED or BOOKMARK; the object), until the server ends it. Raises
+        :class:`ClusterRefused` with status 410 when it does not remember what was before.
+        """
+        query = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": str(int(for_s))}
+        if labels:
+            query["labelSelector"] = labels
+        async with self.stream("GET", path, query, silence_s=for_s + limits.WATCH_SILENCE_S - limits.WATCH_LASTS_S) as lines:
+            async for line in lines:
+                event = _decode(line)
+                if event["type"] == "ERROR":
+                    raise _refusal(int(event["object"].get("code", 500)), event["object"])
+                yield event["type"], event["object"]
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, path: str, query: Mapping[str, str], *, silence_s: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Its lines, as they come. Raises :class:`ClusterUnavailable` when it breaks off."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.CONNECT_S, sock_read=silence_s)
+        headers = dict(await self.address.credentials.headers())
+        async with self._pace:
+            pass
+        try:
+            async with self._opened().request(
+                method, self.address.url + path, params=query, headers=headers, timeout=timeout, ssl=self.address.tls or True
+            ) as answer:
+                if answer.status >= 400:
+                    raise _refusal(answer.status, _said(await answer.read()))
+                yield _lines(answer.content)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise ClusterUnavailable(f"{self.address.url} has broken off: {error or type(error).__name__}.") from error
+
+    # -- requests
+
+    async def _object(
+        self,
+        method: str,
+        path: str,
+        obj: Object | None = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        body = None if obj is None else _encode(obj)
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + self._patience_s, limits.FIRST_PAUSE_S
+        while True:
+            wait_s = pause * random.uniform(0.5, 1.0)
+            try:
+                async with self._pace:
+                    status, headers, text = await self._once(method, path, body, query, content_type)
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                if loop.time() + wait_s >= deadline:
+                    raise ClusterUnavailable(
+                        f"The cluster at {self.address.url} cannot be reached: {str(error) or type(error).__name__}."
+                    ) from error
+            else:
+                if status < 400:
+                    found: Object = _decode(text)
+                    return found
+                if status in _PASSING:
+                    told = headers.get("Retry-After", "")
+                    wait_s = max(wait_s, min(float(told), limits.LONGEST_TOLD_PAUSE_S) if told.isdecimal() else 0.0)
+                if status not in _PASSING or loop.time() + wait_s >= deadline:
+                    raise _refusal(status, _said(text))
+            await asyncio.sleep(wait_s)
+            pause = min(2 * pause, limits.LONGEST_PAUSE_S)
+
+    async def _once(
+        self, method: str, path: str, body: bytes | None, query: Mapping[str, str] | None, content_type: str
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        headers = dict(await self.address.credentials.headers())
+        if body is not None:
+            headers["Content-Type"] = content_type
+        timeout = aiohttp.ClientTimeout(total=limits.ANSWER_S, sock_connect=limits.CONNECT_S)
+        async with self._opened().request(
+            method,
+            self.address.url + path,
+            data=body,
+            params=query,
+            headers=headers,
+            timeout=timeout,
+            allow_redirects=False,
+            ssl=self.address.tls or True,
+        ) as answer:
+            return answer.status, answer.headers, await answer.read()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60.0)
+            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return self._session
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """However long: an object of a megabyte is one line. A last one that is not whole is none."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
+
+
+def _said(text: bytes) -> Object:
+    try:
+        found = _decode(text)
+    except msgspec.DecodeError:
+        return {"message": text.decode(errors="replace")}
+    return found if isinstance(found, dict) else {}
+
+
+def _refusal(status: int, said: Object) -> ClusterRefused:
+    message = str(said.get("message") or f"status {status}")[: limits.MESSAGE_CHARS]
+    return ClusterRefused(status, str(said.get("reason") or ""), message)

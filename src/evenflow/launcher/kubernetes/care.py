@@ -1,0 +1,179 @@
+"""Looks after pods of tries: compares, again and again, what there is with what the database has, and does what is missing.
+
+It goes by levels. A pod whose try is over goes; the end of a pod whose try is not over is told, with its reason; a pod that lacks
+its secret gets it. Whatever was missed (an event, a crash of a launcher, a cluster that was away) is seen by the next look, of any
+launcher: pods are nobody's. What two of them do at once is done once: deletions name the uid, and of two ends of a try the first
+counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import NoReturn
+
+from evenflow.core.pods import ends
+from evenflow.core.pods.ends import PodTrouble, Policy
+from evenflow.core.pods.options import PodOptions
+from evenflow.errors import ClusterRefused, ClusterUnavailable
+from evenflow.killpoints import KillPoint, reached
+from evenflow.kubernetes import limits
+from evenflow.kubernetes.client import KubernetesClient, Object
+from evenflow.kubernetes.mirror import Mirror
+from evenflow.launcher import observations as seen
+from evenflow.launcher.executor import LaunchLedger
+from evenflow.launcher.kubernetes.template import epoch_of, secret_name
+from evenflow.store.serving.launches import LaunchedTry
+from evenflow.telemetry.observing import observe
+
+MakeSecret = Callable[[Object, str], Awaitable[None]]
+
+
+class PodCare:
+    """Of one executor. ``make_secret`` makes that of a pod, whose try has this queue."""
+
+    def __init__(
+        self,
+        executor: str,
+        client: KubernetesClient,
+        pods: str,
+        selector: str,
+        options: PodOptions,
+        ledger: LaunchLedger,
+        make_secret: MakeSecret,
+    ) -> None:
+        self._executor, self._client, self._pods, self._options = executor, client, pods, options
+        self._ledger, self._make_secret = ledger, make_secret
+        self._mirror = Mirror(client, pods, selector, self._changed, self._failed)
+        self._news = asyncio.Event()
+        self._dirty: set[str] = set()  # names of pods to look at before the next full look
+        self._gone: dict[str, Object] = {}  # by uid: pods in their last state, until it is known what became of their tries
+        self._since: dict[
+            str, float
+        ] = {}  # by uid: when its try was seen to be over, or the pod to have ended, by the loop's clock
+
+    @property
+    def knows_all(self) -> bool:
+        return self._mirror.listed.is_set()
+
+    @property
+    def epochs(self) -> set[int]:
+        """Of the pods that there are."""
+        return {epoch for pod in self._mirror.objects.values() if (epoch := epoch_of(pod)) is not None}
+
+    async def run(self) -> NoReturn:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._mirror.run())
+            await self._mirror.listed.wait()
+            clock, full_at = asyncio.get_running_loop().time, 0.0
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(full_at):
+                        await self._news.wait()
+                self._news.clear()
+                is_full, dirty, self._dirty = clock() >= full_at, self._dirty, set()
+                await self._look(None if is_full else dirty)
+                full_at = clock() + limits.LOOK_S if is_full else full_at
+                await asyncio.sleep(limits.REST_S)
+
+    def _changed(self, name: str, before: Object | None, after: Object | None) -> None:
+        if after is None and before is not None:
+            self._gone[before["metadata"]["uid"]] = before
+        if after is None or ends.is_news(after):
+            self._dirty.add(name)
+            self._news.set()
+
+    def _failed(self, error: Exception) -> None:
+        observe(seen.cluster_away(self._executor, str(error)))
+
+    # -- a look
+
+    async def _look(self, names: set[str] | None) -> None:
+        """At these pods, or at all, and at those that are gone."""
+        there = self._mirror.objects
+        pods = [*there.values()] if names is None else [there[name] for name in names if name in there]
+        gone, self._gone = self._gone, {}
+        epochs = {epoch for pod in (*pods, *gone.values()) if (epoch := epoch_of(pod)) is not None}
+        try:
+            current = await self._ledger.current(epochs) if epochs else {}
+        except BaseException:
+            self._gone = {**gone, **self._gone}
+            raise
+        for uid, pod in gone.items():
+            self._since.pop(uid, None)
+            await self._follow_gone(pod, current.get(epoch_of(pod) or 0))
+        await asyncio.gather(*(self._follow(pod, current.get(epoch_of(pod) or 0)) for pod in pods))
+
+    async def _follow_gone(self, pod: Object, of_try: LaunchedTry | None) -> None:
+        if of_try is not None and _is_for(pod, of_try):
+            await self._tell(pod, of_try, ends.find_end(pod))
+
+    async def _follow(self, pod: Object, of_try: LaunchedTry | None) -> None:
+        try:
+            if of_try is None or not _is_for(pod, of_try) or ends.gave_back(pod):
+                await self._let_go(pod)
+            elif ends.is_finished(pod):
+                if of_try.worker is None or self._has_lasted(pod, limits.REPORTED_S):  # the end of the try may be on its way
+                    await self._tell(pod, of_try, ends.find_trouble(pod) or ends.find_end(pod))
+            elif of_try.worker is None:
+                await self._follow_waiting(pod, of_try)
+        except (ClusterUnavailable, ClusterRefused) as error:
+            observe(seen.pod_not_followed(self._executor, pod["metadata"]["name"], str(error)))
+
+    async def _follow_waiting(self, pod: Object, of_try: LaunchedTry) -> None:
+        """Nobody has claimed its try yet."""
+        if ends.is_leaving(pod):
+            return  # what that means is known when it is gone
+        trouble = ends.find_trouble(pod) or ends.silence_of(pod)
+        if trouble is None:
+            return
+        if (name := secret_name(pod)) is not None and name in trouble.reason:
+            await self._make_secret(pod, of_try.queue)
+        elif ends.judge(trouble, self._options.rules, datetime.now(UTC)) not in (None, Policy.WAIT):
+            await self._tell(pod, of_try, trouble)
+            await self._delete(pod, trouble.reason)
+
+    # -- what is done
+
+    async def _tell(self, pod: Object, of_try: LaunchedTry, trouble: PodTrouble) -> None:
+        """What became of a try, as its pod tells. While its processes may run yet it is not ended here: that is for the lease of
+        its worker, whose loss has this reason then.
+        """
+        epoch, policy = of_try.epoch, self._options.rules[trouble.cause].policy
+        if of_try.worker is not None and not trouble.certain:
+            await self._ledger.note_ends_of_workers({epoch: trouble.reason})
+            return
+        if policy is Policy.WAIT and of_try.worker is None:
+            await self._ledger.send_again([epoch])
+            told = {epoch}
+        else:
+            told = await self._ledger.end({epoch: trouble.reason}, failed=policy is Policy.FAIL, claimed=of_try.worker is not None)
+        if told:
+            observe(seen.pod_ended(self._executor, str(trouble.cause), pod["metadata"]["name"], trouble.reason), self._ledger.meter)
+        reached(KillPoint.POD_TOLD)
+
+    async def _let_go(self, pod: Object) -> None:
+        """Its try is over."""
+        if ends.is_leaving(pod):
+            return
+        if ends.is_finished(pod):
+            if pod["status"]["phase"] == "Succeeded" or ends.finished_s_ago(pod, datetime.now(UTC)) >= self._options.keep_failed_s:
+                await self._delete(pod, "")
+        elif ends.has_ended(pod) or self._has_lasted(pod, limits.ENDED_S):
+            await self._delete(pod, "its try is over")
+
+    async def _delete(self, pod: Object, reason: str) -> None:
+        meta = pod["metadata"]
+        if await self._client.delete(f"{self._pods}/{meta['name']}", uid=meta["uid"]) and reason:
+            observe(seen.pod_deleted(self._executor, meta["name"], reason))
+
+    def _has_lasted(self, pod: Object, seconds: float) -> bool:
+        now = asyncio.get_running_loop().time()
+        return now - self._since.setdefault(pod["metadata"]["uid"], now) >= seconds
+
+
+def _is_for(pod: Object, of_try: LaunchedTry) -> bool:
+    """Whether its worker has the try, or nobody."""
+    return of_try.worker in (None, pod["metadata"]["name"])

@@ -1,0 +1,152 @@
+"""Makes pods: one for each try, its token beside it. What has become of pods is looked after by :mod:`.care`.
+
+A pod is made first, then the secret with its token, which belongs to the pod and goes with it. Who dies between the two leaves a
+pod that waits for its secret; any launcher finds it there, and makes it. A name that is taken is a pod that is made already.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evenflow.core.pods import ends
+from evenflow.core.pods.ends import Policy
+from evenflow.core.pods.options import read_options
+from evenflow.errors import ClusterRefused, ClusterUnavailable, ExecutorUnavailable, SettingsError
+from evenflow.killpoints import KillPoint, reached
+from evenflow.kubernetes.address import find_cluster
+from evenflow.kubernetes.client import KubernetesClient, Object
+from evenflow.kubernetes.pacing import RequestPace
+from evenflow.launcher import observations as seen
+from evenflow.launcher.executor import KubernetesSettings, LaunchFailure, LaunchLedger
+from evenflow.launcher.kubernetes.care import PodCare
+from evenflow.launcher.kubernetes.template import MANAGED_BY, TOKEN_KEY, PodMaker, epoch_of, read_template, secret_name
+from evenflow.store.serving.executors import ExecutorRow
+from evenflow.store.serving.launches import Launch
+from evenflow.telemetry.observing import observe
+
+_NOT_MADE = "the cluster did not make its pod"
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where pods are made, and how."""
+
+    client: KubernetesClient
+    maker: PodMaker
+    care: PodCare
+    pods: str
+    secrets: str
+
+
+class KubernetesExecutor:
+    """Of a row of the table of executors. Raises :class:`SettingsError` when its template is wrong."""
+
+    def __init__(self, row: ExecutorRow, ledger: LaunchLedger, settings: KubernetesSettings) -> None:
+        self._name, self._ledger, self._settings = row.name, ledger, settings
+        self._options = read_options(row.options)
+        self._template = read_template(self._options, settings.template)
+        self._opening = asyncio.Lock()
+        self._open: _Site | None = None
+
+    async def _site(self) -> _Site:
+        async with self._opening:
+            if self._open is None:
+                try:
+                    address = await find_cluster(self._settings.cluster, os.environ)
+                except SettingsError as error:
+                    raise ExecutorUnavailable(str(error)) from error
+                options, rate = self._options, self._options.requests_per_s
+                client = KubernetesClient(address, pace=RequestPace(rate, 2 * rate))
+                maker = PodMaker(await self._settings.tokens.installation(), self._name, self._template, self._settings.environment)
+                path = f"/api/v1/namespaces/{options.namespace or address.namespace}"
+                pods, secrets = f"{path}/pods", f"{path}/secrets"
+                care = PodCare(self._name, client, pods, maker.selector, options, self._ledger, self._make_secret)
+                self._open = _Site(client, maker, care, pods, secrets)
+        return self._open
+
+    async def launch(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
+        site, asks = await self._site(), await self._ledger.pods([each.epoch for each in tries])
+        pods = (site.maker.pod(each, asks.get(each.epoch)) for each in tries)
+        made = await asyncio.gather(*(self._launch(site, each, pod) for each, pod in zip(tries, pods, strict=True)))
+        return {each.epoch: failure for each, failure in zip(tries, made, strict=True) if failure is not None}
+
+    async def reconcile(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
+        """Those without a pod. Of a list that is old nothing is known."""
+        care = (await self._site()).care
+        if not care.knows_all:
+            return {}
+        there = care.epochs
+        return {each.epoch: LaunchFailure("it has no pod") for each in tries if each.epoch not in there}
+
+    async def watch(self) -> None:
+        await (await self._site()).care.run()
+
+    async def close(self) -> None:
+        if self._open is not None:
+            await self._open.client.close()
+
+    async def _launch(self, site: _Site, launch: Launch, pod: Object) -> LaunchFailure | None:
+        try:
+            made = await self._make(site, pod)
+            if made is None:
+                return LaunchFailure("the pod that it had is still there")
+            reached(KillPoint.POD_MADE)
+            await self._make_secret(made, launch.queue)
+            reached(KillPoint.POD_EQUIPPED)
+        except ClusterUnavailable as error:
+            return LaunchFailure(str(error))
+        except ClusterRefused as refused:
+            return await self._refused(launch, refused)
+        return None
+
+    async def _make(self, site: _Site, pod: Object) -> Object | None:
+        """The pod of the try; none while another one of its name is on its way out."""
+        try:
+            return await site.client.create(site.pods, pod)
+        except ClusterRefused as refused:
+            if refused.reason != "AlreadyExists":
+                raise
+        there = await site.client.get(f"{site.pods}/{pod['metadata']['name']}")
+        is_it = (
+            there is not None and not ends.is_leaving(there) and not ends.is_finished(there) and epoch_of(there) == epoch_of(pod)
+        )
+        return there if is_it else None
+
+    async def _make_secret(self, pod: Object, queue: str) -> None:
+        """Any launcher may make it, also of a pod that another one has made."""
+        site, meta, name, epoch = await self._site(), pod["metadata"], secret_name(pod), epoch_of(pod)
+        if name is None or epoch is None:
+            return
+        token = await self._settings.tokens.for_worker_of(epoch, queue)
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "labels": {MANAGED_BY: "evenflow"}, "ownerReferences": [owner]},
+            "immutable": True,
+            "data": {TOKEN_KEY: base64.b64encode(token.encode()).decode()},
+        }
+        try:
+            await site.client.create(site.secrets, secret)
+        except ClusterRefused as refused:
+            if refused.reason != "AlreadyExists":
+                raise
+
+    async def _refused(self, launch: Launch, refused: ClusterRefused) -> LaunchFailure | None:
+        cause = ends.refusal_cause(refused.status, refused.reason, str(refused))
+        if cause is None:
+            return LaunchFailure(f"{_NOT_MADE}: {refused}")
+        reason = ends.refusal_reason(cause, str(refused))
+        observe(seen.pod_refused(self._name, str(cause), launch.epoch, reason), self._ledger.meter)
+        match self._options.rules[cause].policy:
+            case Policy.WAIT:
+                return LaunchFailure(reason)
+            case Policy.ELSEWHERE:
+                return LaunchFailure(reason, again=False)
+            case Policy.FAIL:
+                await self._ledger.end({launch.epoch: reason}, failed=True)
+        return None

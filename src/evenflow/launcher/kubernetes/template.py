@@ -1,0 +1,225 @@
+"""The pod of a try: a template, what its task says over it, and over both what is Evenflow's own.
+
+Without a template a pod is as harmless as it can be: not root, no rights to gain, no token of a service account. A template may say
+otherwise; what a task says may not (:mod:`evenflow.core.pods.override`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evenflow.core.pods.options import PodOptions
+from evenflow.core.pods.override import OWN_PREFIX, TRY_CONTAINER, merged
+from evenflow.errors import ExtraMissing, SettingsError
+from evenflow.kubernetes import limits
+from evenflow.kubernetes.client import Object
+from evenflow.store.serving.launches import Launch, PodAsk
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+INSTALLATION, EPOCH, EXECUTOR = "evenflow/installation", "evenflow/epoch", "evenflow/executor"
+TOKEN_KEY = "token"
+HOME = "/evenflow"
+WORKER_MEMORY = (
+    160 * 2**20
+)  # bytes for the worker itself and the DAG file that it loads, beside what the processes of its try may take
+CPU_REQUEST, MEMORY_REQUEST = "250m", "256Mi"  # where neither template nor task say anything
+
+_DEFAULTS: Mapping[str, Any] = {
+    "spec": {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": limits.GRACE_S,
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": TRY_CONTAINER,
+                "command": ["evenflow"],
+                "resources": {"requests": {"cpu": CPU_REQUEST, "memory": MEMORY_REQUEST}},
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            }
+        ],
+    }
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PodMaker:
+    """``installation`` is the Evenflow's; ``environment`` what its workers have to know, unless the template says else."""
+
+    installation: str
+    executor: str
+    template: Mapping[str, Any]
+    environment: Mapping[str, str]
+
+    @property
+    def selector(self) -> str:
+        """Of all pods of this executor, whoever has made them."""
+        return f"{INSTALLATION}={label(self.installation)},{EXECUTOR}={label(self.executor)}"
+
+    def name_of(self, launch: Launch) -> str:
+        """The same whoever asks: of a try there is one pod."""
+        whose = hashlib.sha256(f"{self.installation}/{self.executor}".encode()).hexdigest()[:6]
+        ours = f"{whose}-{launch.epoch}"
+        room = (limits.NAME_CHARS - len(OWN_PREFIX) - len(ours)) // 2 - 1
+        parts = [part for part in (_slug(launch.dag_id, room), _slug(launch.task_id, room)) if part]
+        return f"{OWN_PREFIX}{'-'.join([*parts, ours])}"
+
+    def pod(self, launch: Launch, ask: PodAsk | None) -> Object:
+        name = self.name_of(launch)
+        pod = merged(self.template, (ask and ask.override) or {})
+        of_dag = {"dag-id": launch.dag_id, "run-id": launch.run_id, "task-id": launch.task_id, "try-number": str(launch.try_number)}
+        if launch.map_index >= 0:
+            of_dag["map-index"] = str(launch.map_index)
+        labels = {
+            MANAGED_BY: "evenflow",
+            INSTALLATION: label(self.installation),
+            EXECUTOR: label(self.executor),
+            EPOCH: str(launch.epoch),
+        }
+        metadata = dict(pod.get("metadata") or {})
+        own = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "labels": {**(metadata.get("labels") or {}), **labels},
+                "annotations": {
+                    **(metadata.get("annotations") or {}),
+                    **{f"evenflow/{key}": value for key, value in of_dag.items()},
+                },
+            },
+        }
+        spec = dict(pod["spec"])
+        spec["restartPolicy"] = "Never"
+        containers = [dict(each) for each in spec["containers"]]
+        for container in containers:
+            if container["name"] == TRY_CONTAINER:
+                self._equip(container, spec, name, f"{name}-{launch.sends}", launch, ask)
+        return {**own, "spec": {**spec, "containers": containers}}
+
+    def _equip(self, container: Object, spec: Object, name: str, secret: str, launch: Launch, ask: PodAsk | None) -> None:
+        container["args"] = ["worker", "--try", str(launch.epoch)]
+        grace_s = int(spec.get("terminationGracePeriodSeconds", limits.GRACE_S))
+        told = {
+            **self.environment,
+            "EVENFLOW_HOME": HOME,
+            "EVENFLOW_QUEUES": launch.queue,
+            "EVENFLOW_DRAIN_TIMEOUT": str(max(grace_s - limits.LAST_WORDS_S, 0)),
+            "EVENFLOW_METRICS_PORT": "-1",
+        }
+        said = {entry["name"]: entry for entry in container.get("env") or ()}
+        env = {key: {"name": key, "value": value} for key, value in told.items()} | said
+        env["EVENFLOW_NAME"] = {"name": "EVENFLOW_NAME", "value": name}
+        env["EVENFLOW_TOKEN"] = {
+            "name": "EVENFLOW_TOKEN",
+            "valueFrom": {"secretKeyRef": {"name": secret, "key": TOKEN_KEY}},
+        }
+        container["env"] = list(env.values())
+        mounts = list(container.get("volumeMounts") or ())
+        if not any(each["mountPath"] == HOME for each in mounts):
+            container["volumeMounts"] = [*mounts, {"name": "evenflow-home", "mountPath": HOME}]
+            spec["volumes"] = [*(spec.get("volumes") or ()), {"name": "evenflow-home", "emptyDir": {}}]
+        if ask is not None:
+            _limit(container, ask)
+
+
+def _limit(container: Object, ask: PodAsk) -> None:
+    """What a task may take is what its container asks for, and its limit."""
+    amounts = {}
+    if ask.memory is not None:
+        amounts["memory"] = str(ask.memory + WORKER_MEMORY)
+    if ask.cpu is not None:
+        amounts["cpu"] = f"{round(ask.cpu * 1000)}m"
+    resources = container.get("resources") or {}
+    container["resources"] = {
+        **resources,
+        "requests": {**(resources.get("requests") or {}), **amounts},
+        "limits": {**(resources.get("limits") or {}), **amounts},
+    }
+
+
+def secret_name(pod: Object) -> str | None:
+    """Of the token of its try; None: it is no pod of ours."""
+    for container in pod["spec"]["containers"]:
+        for entry in container.get("env") or ():
+            if entry["name"] == "EVENFLOW_TOKEN":
+                return str(((entry.get("valueFrom") or {}).get("secretKeyRef") or {}).get("name") or "") or None
+    return None
+
+
+def epoch_of(pod: Object) -> int | None:
+    text = str((pod["metadata"].get("labels") or {}).get(EPOCH, ""))
+    return int(text) if text.isdecimal() else None
+
+
+def label(text: str) -> str:
+    """A value of a label is short, and has few characters; what does not fit is told apart by a digest."""
+    kept = re.sub(r"[^A-Za-z0-9_.-]", "-", text).strip("-_.")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    return text if kept == text and 0 < len(text) <= limits.NAME_CHARS else f"{kept[:40].strip('-_.')}-{digest}".strip("-")
+
+
+def _slug(text: str, most: int) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:most].strip("-")
+
+
+def read_template(options: PodOptions, file: str) -> dict[str, Any]:
+    """That of the executor, or else of the launcher, over the defaults. Raises :class:`SettingsError` saying what is wrong."""
+    path = options.template or file
+    given = _loaded(Path(path)) if path else {}
+    _check(given, path)
+    pod = merged(_DEFAULTS, {key: given[key] for key in ("metadata", "spec") if key in given})
+    try_container = next(each for each in pod["spec"]["containers"] if each["name"] == TRY_CONTAINER)
+    if options.image:
+        try_container["image"] = options.image
+    if not try_container.get("image"):
+        raise SettingsError(
+            f"The pods of this executor have no image: the template says none for container {TRY_CONTAINER!r}. Name one with "
+            "evenflow executors set NAME --option.image IMAGE"
+        )
+    if options.service_account:
+        pod["spec"]["serviceAccountName"] = options.service_account
+    return pod
+
+
+def _loaded(path: Path) -> Any:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise SettingsError(f"The template of pods cannot be read: {error}.") from None
+    if len(text) > limits.TEMPLATE_BYTES:
+        raise SettingsError(f"The template of pods {path} has {len(text):,} bytes; the limit is {limits.TEMPLATE_BYTES:,}.")
+    if path.suffix == ".json":
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise SettingsError(f"The template of pods {path} is no JSON: {error}.") from None
+    try:
+        import yaml
+    except ImportError as error:
+        raise ExtraMissing("A template of pods in YAML", "kubernetes", error) from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SettingsError(f"The template of pods {path} is no YAML: {error}.") from None
+
+
+def _check(given: Any, path: str) -> None:
+    """Raises :class:`SettingsError`."""
+    what = f"The template of pods {path}"
+    if not isinstance(given, dict) or given.get("kind", "Pod") != "Pod":
+        raise SettingsError(f"{what} is no pod: it has kind: Pod, metadata and spec.")
+    if unknown := given.keys() - {"apiVersion", "kind", "metadata", "spec"}:
+        raise SettingsError(f"{what} has {sorted(unknown)[0]!r}: a pod has kind, metadata and spec.")
+    if not isinstance(given.get("metadata") or {}, dict) or not isinstance(given.get("spec") or {}, dict):
+        raise SettingsError(f"{what} has a metadata or a spec that is no mapping.")
+    for name in ("containers", "initContainers", "volumes"):
+        items = (given.get("spec") or {}).get(name, [])
+        if not isinstance(items, list) or not all(isinstance(each, dict) and isinstance(each.get("name"), str) for each in items):
+            raise SettingsError(f"{what} has {name} that are no list of things with names; that of the task is {TRY_CONTAINER!r}.")

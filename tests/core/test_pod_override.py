@@ -1,0 +1,132 @@
+"""What an author may say of pods, and how it is laid over a template (R-EX1, R-SE2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evenflow.core.pods.options import CHECKS, read_options
+from evenflow.core.pods.override import PodOverride, merged
+from evenflow.errors import BadValue
+
+BOUND = PodOverride(2_000)
+
+
+def of_try(**more: Any) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "try", **more}]}}
+
+
+def test_lists_of_things_with_names_are_merged_by_these() -> None:
+    """Neither side is changed; None takes away; other lists are replaced."""
+    template = {
+        "metadata": {"labels": {"a": "1"}},
+        "spec": {
+            "nodeSelector": {"disk": "hdd", "zone": "b"},
+            "tolerations": [{"key": "old"}],
+            "containers": [{"name": "try", "image": "i:1", "env": [{"name": "A", "value": "1"}]}, {"name": "side", "image": "s"}],
+        },
+    }
+    override = {
+        "metadata": {"labels": {"b": "2"}},
+        "spec": {
+            "nodeSelector": {"disk": "ssd", "zone": None},
+            "tolerations": [{"key": "new"}],
+            "containers": [{"name": "try", "image": "i:2", "env": [{"name": "A", "value": "2"}, {"name": "B", "value": "3"}]}],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+        },
+    }
+    found = merged(template, override)
+    assert found["metadata"]["labels"] == {"a": "1", "b": "2"}
+    assert found["spec"]["nodeSelector"] == {"disk": "ssd"}
+    assert found["spec"]["tolerations"] == [{"key": "new"}]
+    assert [each["name"] for each in found["spec"]["containers"]] == ["try", "side"]
+    assert found["spec"]["containers"][0] == {
+        "name": "try",
+        "image": "i:2",
+        "env": [{"name": "A", "value": "2"}, {"name": "B", "value": "3"}],
+    }
+    assert found["spec"]["volumes"] == [{"name": "v", "emptyDir": {}}]
+    assert template["spec"]["nodeSelector"] == {"disk": "hdd", "zone": "b"}  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"metadata": {"annotations": {"team": "a"}}},
+        {"spec": {"priorityClassName": "high", "tolerations": [{"key": "gpu"}]}},
+        of_try(image="mine:2", resources={"limits": {"nvidia.com/gpu": "1"}}),
+        of_try(env=[{"name": "EVENFLOW_VAR_REGION", "value": "eu"}]),
+        {"spec": {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]}},
+        {"spec": {"initContainers": [{"name": "fetch", "image": "busybox", "command": ["true"]}]}},
+    ],
+)
+def test_what_is_harmless_is_taken(value: Any) -> None:
+    assert BOUND.flaw(value) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([], "is no dict such as"),
+        ({"status": {}}, "has 'status'"),
+        ({"spec": []}, "has a spec that is no dict"),
+        ({"metadata": {"name": "mine"}}, "has 'name' in its metadata"),
+        ({"metadata": {"labels": {"a": 1}}}, "no dict from strings to strings"),
+        ({"metadata": {"labels": {"evenflow/epoch": "7"}}}, "Evenflow's own"),
+        ({"spec": {"serviceAccountName": "admin"}}, "only the template"),
+        ({"spec": {"automountServiceAccountToken": True}}, "only the template"),
+        ({"spec": {"hostNetwork": True}}, "only the template"),
+        ({"spec": {"hostPID": True}}, "only the template"),
+        ({"spec": {"securityContext": {"runAsUser": 0}}}, "only the template"),
+        ({"spec": {"nodeName": "n1"}}, "only the template"),
+        (of_try(securityContext={"privileged": True}), "only the template"),
+        ({"spec": {"initContainers": [{"name": "x", "securityContext": {}}]}}, "only the template"),
+        ({"spec": {"containers": [{"image": "x"}]}}, "each with its name (that of the task is 'try')"),
+        (of_try(command=["sh"]), "what runs there is Evenflow's"),
+        (of_try(args=["sh"]), "what runs there is Evenflow's"),
+        (of_try(env=[{"name": "EVENFLOW_API_URL", "value": "http://evil"}]), "settings of Evenflow are the template's"),
+        (of_try(env=["A=1"]), "no dict with a name"),
+        (of_try(env=[{"name": "T", "valueFrom": {"secretKeyRef": {"name": "evenflow-d-t-1", "key": "token"}}}]), "Evenflow's own"),
+        (of_try(envFrom=[{"secretRef": {"name": "evenflow-d-t-1"}}]), "Evenflow's own"),
+        ({"spec": {"volumes": [{"name": "v", "secret": {"secretName": "evenflow-d-t-1"}}]}}, "Evenflow's own"),
+        (
+            {"spec": {"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "evenflow-d-t-1"}}]}}]}},
+            "Evenflow's own",
+        ),
+        ({"spec": {"volumes": [{"name": "v", "projected": {"sources": [{"serviceAccountToken": {}}]}}]}}, "token of a service"),
+        ({"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}}, "kind 'hostPath'"),
+        ({"metadata": {"annotations": {"a": "x" * 3_000}}}, "bytes of JSON (limit 2,000)"),
+        ({"metadata": {"annotations": {"a": float("nan")}}}, "no number of JSON"),
+    ],
+)
+def test_what_would_give_rights_or_make_no_pod_is_refused(value: Any, words: str) -> None:
+    """R-SE2: an author of a DAG gives no rights: no other account, host, user, token of another try."""
+    assert words in (BOUND.flaw(value) or "")
+
+
+def test_options_of_an_executor_are_read_with_their_policies() -> None:
+    options = {"image": "i:1", "keep_failed": "10m", "on_image": "elsewhere after 5m", "on_deleted": "fail", "requests_per_s": "20"}
+    for name, value in options.items():
+        CHECKS[name](name, value)
+    read = read_options(options)
+    rules = {str(cause): (str(rule.policy), rule.patience_s) for cause, rule in read.rules.items()}
+    assert (read.image, read.keep_failed_s, read.requests_per_s) == ("i:1", 600.0, 20.0)
+    assert (rules["image"], rules["deleted"], rules["evicted"]) == (("elsewhere", 300.0), ("fail", 0.0), ("elsewhere", 0.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("on_image", "retry", "is fail, elsewhere or wait"),
+        ("on_image", "fail after soon", "a time is such as"),
+        ("namespace", "Team A", "a name of Kubernetes"),
+        ("image", "", "a line of at most"),
+        ("keep_failed", "9d", "up to 24h"),
+        ("requests_per_s", "0", "from 1 to 2,000"),
+    ],
+)
+def test_a_wrong_option_says_what_to_type(name: str, value: str, words: str) -> None:
+    with pytest.raises(BadValue, match=words):
+        CHECKS[name](name, value)

@@ -1,0 +1,201 @@
+"""What can go wrong with pods, each told apart with its reason, and what becomes of the try (R-EX1, R-EX2)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from evenflow.kubernetes import limits
+from evenflow.launcher.service import LauncherService
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.store import POD, QUOTA, SECRET
+from tests.pods.world import PodWorld, StartLauncher, of_epoch, running
+from tests.waiting import until
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second look comes soon, and a try that has ended is not waited for long."""
+    monkeypatch.setattr(limits, "LOOK_S", 0.2)
+    monkeypatch.setattr(limits, "REPORTED_S", 0.2)
+
+
+async def test_an_image_that_cannot_be_pulled_is_the_end_of_its_try(
+    world: PodWorld, cluster: Cluster, launcher: LauncherService
+) -> None:
+    """The try has failed, with the image in the reason, and its pod is gone."""
+    cluster.images.missing.add("evenflow")
+    world.executor(on_image="fail after 0")
+    epoch = world.pod("...")
+    end = await world.exit_of(epoch)
+    assert end["outcome"] == "failed"
+    assert re.match(r"Image 'evenflow' cannot be pulled on node node-\w: ", end["reason"])
+    await until(lambda: not cluster.objects())
+
+
+async def test_a_pod_that_no_node_takes_goes_by_the_policy(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
+    world.executor(on_unschedulable="elsewhere after 0")
+    epoch = world.pod("...", pod_override={"spec": {"nodeSelector": {"disk": "none"}}})
+    assert "No node takes the pod: 0/2 nodes are available" in await world.lost(epoch)
+    await until(lambda: not cluster.objects())
+
+
+async def test_a_quota_is_waited_for(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
+    """The try is neither lost nor failed: it is sent again until there is room."""
+    quota = cluster.create(QUOTA, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}})
+    world.executor(on_image="wait")
+    cluster.images.missing.add("evenflow")  # a pod is all that is wanted here
+    epoch = world.pod("...")
+    await until(lambda: (world.one("select sends from dispatch where epoch = %s", epoch) or 0) >= 2)
+    assert world.reports(epoch) == []
+    cluster.do(lambda: cluster.store.delete(QUOTA, "default", quota["metadata"]["name"]))
+    await until(lambda: of_epoch(cluster, epoch))
+    assert world.reports(epoch) == []
+
+
+async def test_what_a_cluster_refuses_fails_in_its_words(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
+    """A webhook's words, and those about a pod that is none."""
+    words = 'admission webhook "policy.example" denied the request: image has no digest'
+    fault = cluster.fail("POST", "/pods$", status=400)
+    fault.message = words
+    world.executor()
+    assert words in (await world.exit_of(world.pod("...")))["reason"]
+
+
+async def test_a_busy_cluster_costs_time_alone(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
+    """429, 503, a connection that is cut before and after the deed, for pods and for secrets: one pod, one secret."""
+    cluster.images.missing.add("evenflow")
+    for path in ("/pods$", "/secrets$"):
+        cluster.fail("POST", path, status=429, retry_after_s=0)
+        cluster.fail("POST", path, status=503)
+        cluster.fail("POST", path, cut="before")
+        cluster.fail("POST", path, cut="after")
+    world.executor(on_image="wait")
+    epoch = world.pod("...")
+    await until(lambda: of_epoch(cluster, epoch) and len(cluster.objects(SECRET)) == 1)
+    assert len(cluster.objects()) == 1
+    assert world.reports(epoch) == []
+
+
+async def test_a_pod_of_a_try_that_is_over_goes(world: PodWorld, cluster: Cluster, start_launcher: StartLauncher) -> None:
+    """Also when no launcher was there when it ended, and the watch has forgotten what was: a new one lists what there is."""
+    cluster.images.missing.add("evenflow")
+    first = await start_launcher()
+    world.executor(on_image="wait")
+    epoch = world.pod("...")
+    await until(lambda: of_epoch(cluster, epoch))
+    await first.stop()
+    world.over(epoch)
+    cluster.forget_history()
+    cluster.linger_s = 0.3  # slow to go
+    await start_launcher("another")
+    await until(lambda: not cluster.objects() and not cluster.objects(SECRET))
+
+
+async def test_two_launchers_make_one_pod(world: PodWorld, cluster: Cluster, start_launcher: StartLauncher) -> None:
+    """R-EX2: whoever takes a try, also again when it was sent once more by mistake, the name is taken."""
+    cluster.images.missing.add("evenflow")
+    world.executor(on_image="wait")
+    for name in ("one", "two"):
+        await start_launcher(name)
+    epochs = [world.pod("...", head=f"# {number}\n") for number in range(5)]
+    await until(lambda: len(cluster.objects()) == 5)
+    world.conn.execute("update dispatch set sent_at = null")
+    world.notify("evenflow_dispatch")
+    await until(lambda: set(world.all("select sends from dispatch")) == {2})
+    assert sorted(len(of_epoch(cluster, epoch)) for epoch in epochs) == [1] * 5
+    assert len(cluster.objects(SECRET)) == 5
+
+
+async def test_a_pod_without_its_secret_gets_it_from_any_launcher(
+    world: PodWorld, cluster: Cluster, start_launcher: StartLauncher
+) -> None:
+    """As after a launcher that died between the two."""
+    first = await start_launcher()
+    cluster.fail("POST", "/secrets$", times=1_000, status=503)
+    world.executor()
+    epoch = world.pod("...")
+    (pod,) = await until(lambda: of_epoch(cluster, epoch))
+    await first.stop()
+    cluster.do(cluster.api.faults.clear)
+    assert cluster.objects(SECRET) == []
+    await start_launcher("another")
+    await until(lambda: len(cluster.objects(SECRET)) == 1)
+    assert cluster.objects(SECRET)[0]["metadata"]["ownerReferences"][0]["uid"] == pod["metadata"]["uid"]
+
+
+async def test_a_pod_that_somebody_deletes_before_it_has_begun_is_made_anew(
+    world: PodWorld, cluster: Cluster, launcher: LauncherService
+) -> None:
+    """No process of it has run: the try is lost at once, and not when a lease is over."""
+    cluster.images.missing.add("evenflow")
+    world.executor(on_image="wait")
+    epoch = world.pod("...")
+    (pod,) = await until(lambda: of_epoch(cluster, epoch))
+    await until(lambda: pod["metadata"]["name"] in {each["metadata"]["name"] for each in cluster.objects()})
+    cluster.do(lambda: cluster.store.delete(POD, "default", pod["metadata"]["name"], grace_s=0))
+    assert "Somebody deleted the pod" in await world.lost(epoch)
+
+
+async def test_a_failed_pod_is_kept_for_people(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
+    world.executor(keep_failed="1h")
+    epoch = world.pod("...", pod_override={"spec": {"containers": [{"name": "side", "image": "x", "command": ["false"]}]}})
+    await until(lambda: of_epoch(cluster, epoch))
+    world.over(epoch)
+    await until(lambda: [pod["status"]["phase"] for pod in of_epoch(cluster, epoch)] in (["Failed"], []))
+    assert of_epoch(cluster, epoch)
+    (pod,) = of_epoch(cluster, epoch)
+    cluster.do(lambda: cluster.store.delete(POD, "default", pod["metadata"]["name"], grace_s=0))
+
+
+# -- pods that run ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("event", "words"),
+    [
+        ("memory", "Out of memory: container 'try' was killed at its limit of 4Gi"),
+        ("evicted", "The pod was evicted on node"),
+    ],
+)
+async def test_the_end_of_a_pod_that_runs_is_told_with_its_reason(
+    world: PodWorld, cluster: Cluster, launcher: LauncherService, event: str, words: str
+) -> None:
+    """The kubelet has ended its containers: nothing of it runs, so the try ends before its worker's lease."""
+    world.executor(on_out_of_memory="elsewhere")
+    limit = {"spec": {"containers": [{"name": "try", "resources": {"limits": {"memory": "4Gi"}}}]}}
+    epoch = world.pod("import time\ntime.sleep(600)", pod_override=limit)
+    pod = await running(world, cluster, epoch)
+    if event == "memory":
+        cluster.run_out_of_memory(pod)
+    else:
+        cluster.evict_by_node(pod)
+    assert words in await world.lost(epoch)
+
+
+@pytest.mark.system
+async def test_a_pod_that_is_told_to_end_gives_its_try_back(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
+    """A drain of its node: what does not end in its grace begins elsewhere, and no try is used up."""
+    world.executor()
+    epoch = world.pod("import time\ntime.sleep(600)")
+    pod = await running(world, cluster, epoch)
+    cluster.disrupt(pod, "EvictionByEvictionAPI", grace_s=1)
+    await until(lambda: not of_epoch(cluster, epoch))
+    assert "somebody evicted it" in await world.lost(epoch) or world.one("select fate from service where kind = 'worker'")
+
+
+@pytest.mark.system
+async def test_why_a_worker_was_lost_with_its_node_is_known(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
+    """R-CS7: of a silent node nobody knows whether its processes have ended: the lease decides, and the reason is kept for it."""
+    world.executor()
+    epoch = world.pod("import time\ntime.sleep(600)")
+    pod = await running(world, cluster, epoch)
+    node = pod["spec"]["nodeName"]
+    cluster.lose_node(node, die=True)
+    cluster.evict_from_lost(node)
+    cluster.remove_node(node)
+    fate = await until(lambda: world.one("select fate from service where kind = 'worker'"))
+    assert fate == f"The pod was ended on node {node}: its node is gone."
+    assert not [kind for kind, _ in world.reports(epoch) if kind in ("lost", "exit")]
