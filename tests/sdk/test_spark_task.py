@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from evenflow import DAG, Connection, task
+from evenflow import DAG, Connection, TaskInstance, task
 from evenflow.sdk.secrets.outside import hidden
+from evenflow.sdk.trying.killing import kill_current
 from evenflow.sdk.trying.runner import run_try
 
 from .recording import Recorder, context
@@ -88,3 +89,45 @@ def test_only_the_default_connection_has_a_default(dag: DAG, asked: list[dict[st
     task.spark(conn_id="cluster", task_id="t")(lambda spark: 1)()
     assert "ConnectionNotFound: Connection 'cluster' is not defined" in (run_try(dag, context("t"), Recorder()).reason or "")
     assert asked == []
+
+
+def test_each_try_on_a_server_has_a_session_of_its_own_after_that_of_the_try_before_has_ended(
+    asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-SP6: its id is kept before the session is there, so whoever comes next knows it."""
+    from evenflow.spark import connect
+
+    done: list[tuple[str, str]] = []
+    monkeypatch.setattr(connect, "end_session", lambda conn, session_id: done.append(("ended", session_id)))
+    monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", "sc://127.0.0.1:15002")
+
+    with DAG("d") as dag:
+
+        @task.spark(retries=1, retry_delay=0)
+        def count(spark: Any, ti: TaskInstance) -> None:
+            done.append(("began", ti.once_value("spark connect session")))
+            if ti.try_number == 1:
+                raise OSError("lost")
+
+        count()
+
+    assert dag.test(print_logs=False).state == "success"
+    first, second = (call["session_id"] for call in asked if "session_id" in call)
+    assert first != second
+    assert done == [("began", first), ("ended", first), ("began", second)]
+    assert asked[0]["tag"].startswith("evenflow d.count ")
+
+
+def test_who_kills_a_try_on_a_server_ends_its_session(asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SP6: a classic one has nothing to end."""
+    from evenflow.spark import connect
+
+    ended: list[str] = []
+    monkeypatch.setattr(connect, "end_session", lambda conn, session_id: ended.append(session_id))
+    for uri, count in (("spark-local://", 0), ("sc://127.0.0.1:15002", 1)):
+        monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", uri)
+        with DAG("d") as dag:
+            task.spark(task_id="t")(lambda spark: kill_current())()
+        assert dag.test(print_logs=False).state == "success"
+        assert len(ended) == count
+    assert ended == [asked[-2]["session_id"]]
