@@ -28,7 +28,7 @@ class KillPoint(StrEnum):
     TURN_APPLIED = "scheduler-applied", "Reports and timers are taken, moves decided: all rolls back, the reports are there again."
     RUNS_CREATED = "scheduler-created", "A queued run has its rows: all rolls back, the run is queued again."
     TURN_SELECTED = "scheduler-selected", "Selection has chosen who starts: nothing was written, all rolls back."
-    TURN_WRITTEN = "scheduler-written", "All is sent, but for the commit: all rolls back."
+    TURN_WRITTEN = "scheduler-written", "All is sent, except for the commit: all rolls back."
     TURN_COMMITTED = "scheduler-committed", "The commit is done, and who has something to do is woken: nothing is lost."
     LEASES_LAPSED = "scheduler-lapsed", "A service is declared lost, its tries are not yet: the sweep of any scheduler does it."
     LOSSES_REPORTED = "scheduler-losses", "Lost tries are reported, nobody is woken: the sweep finds the reports."

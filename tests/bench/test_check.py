@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
-from check import CASES, Figure, compare, figures_of
+from check import BASELINE, CASES, COUNTED, Figure, compare, counted, figures_of
 from run import SHAPES
 
 RATE = Figure("tasks_per_s", "rate", 0.1)
@@ -32,6 +33,14 @@ def test_a_slower_machine_moves_nothing() -> None:
     before, now = (figures_of(ALL, lines(speed), 1 / (8_000 * speed), base) for speed in (1.0, 0.5))
     assert before == now == {"tasks_per_s": 0.5, "lag_s.median": 80.0, "wal_bytes_per_task": 2_000, "wide_slots_idle_pct": 1.0}
     assert not any(row.worse or row.better for row in compare("x", ALL, before, now))
+
+
+def test_what_is_counted_is_kept() -> None:
+    """On a machine that others use, too, the gate compares these."""
+    assert {figure.path for figures in CASES.values() for figure in counted(figures)} == COUNTED
+    kept = json.loads(BASELINE.read_text())
+    assert set(kept) <= set(CASES)
+    assert {figure.path for figure in counted(CASES["a_i"])} <= set(kept["a_i"])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from evenflow.store.serving.states import list_closing
 
 
 async def holding_runs(conn: Conn, dag_id: str, *, is_paused: bool) -> list[Reason]:
-    """Why no run of the DAG begins, but for its pause."""
+    """Why no run of the DAG begins, except for its pause."""
     if dag_id == CALLBACK_DAG:
         return []
     found = await _found(conn, dag_id, None, lambda _, state: not state.begins_runs())

@@ -1,4 +1,4 @@
-"""``.evenflowignore``: which files below a folder are no DAG files, as Git reads ``.gitignore`` but for escapes and ``[^a]``."""
+"""``.evenflowignore``: which files below a folder are no DAG files, as Git reads ``.gitignore`` except for escapes and ``[^a]``."""
 
 from __future__ import annotations
 

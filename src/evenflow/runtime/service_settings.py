@@ -1,7 +1,7 @@
 """What one service has to know, as it travels from the command line to the service's process: in the environment.
 
 The command line reads and checks all settings (:mod:`evenflow.runtime.settings`); a service reads what is ready for it, and so
-has to load nothing for that. The variables are the same, but for the sources of DAG files, which are listed in one.
+has to load nothing for that. The variables are the same, except for the sources of DAG files, which are listed in one.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from evenflow.triggerer import limits
 
 
 class Outbox:
-    """Everything is sent, in order, but for lines of logs that come when too many bytes of them wait."""
+    """Everything is sent, in order, except for lines of logs that come when too many bytes of them wait."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

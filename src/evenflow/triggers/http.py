@@ -24,7 +24,7 @@ class HttpTrigger(PollingTrigger):
 
     ``field`` is a path into the JSON of the answer, such as ``job.state`` or ``items.0.ready``. Its value must be one of
     ``values``, or true when there are none; one of ``failed_values`` ends the waiting as failed. A status in ``wait_statuses``
-    means: not yet; any other from 400 on fails, but for 5xx, 408, 425 and 429, which are borne with for ``patience`` seconds.
+    means: not yet; any other from 400 on fails, except for 5xx, 408, 425 and 429, which are borne with for ``patience`` seconds.
     The connection has the server (``https://login:password@host/base``) and in its extras headers of every request;
     ``verify=false`` there trusts any certificate.
 

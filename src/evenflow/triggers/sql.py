@@ -102,7 +102,7 @@ def first_row(conn: Connection, sql: str, parameters: Parameters) -> tuple[Any, 
 
 
 def _is_passing(module: Any, error: Exception) -> bool:
-    """Of PostgreSQL the SQLSTATE says it: one means a mistake, but for those of connections, resources and operators; others
+    """Of PostgreSQL the SQLSTATE says it: one means a mistake, except for those of connections, resources and operators; others
     have only the class.
     """
     state = getattr(error, "sqlstate", None)

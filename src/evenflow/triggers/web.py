@@ -70,7 +70,7 @@ class Answer:
 
 
 async def fetch(request: WebRequest) -> Answer:
-    """The answer, but for statuses that say that nobody answers. Raises :class:`LookUnanswered` and :class:`LookRefused`."""
+    """The answer, except for statuses that say that nobody answers. Raises :class:`LookUnanswered` and :class:`LookRefused`."""
     import aiohttp
 
     try:

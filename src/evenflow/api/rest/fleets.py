@@ -62,7 +62,7 @@ async def set_fleet(conn: Connection, operator: Operator, name: Annotated[Name, 
 
 @routes.delete("/fleets/{name}")
 async def delete_fleet(conn: Connection, operator: Operator, name: str) -> FleetSummary:
-    """Nobody makes it larger or smaller from now on. Its workers stay, but for native ones, which end when they have drained."""
+    """Nobody makes it larger or smaller from now on. Its workers stay, except for native ones, which end when they have drained."""
     fleet = FleetSummary(**await _summary(conn, await _found(conn, name)))
     async with events.recorded(conn, operator, "fleet.delete", name):
         await scaling.delete_fleet(conn, name)

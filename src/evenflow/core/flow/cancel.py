@@ -37,7 +37,7 @@ class Unfinished(NamedTuple):
     holds: list[int] | None = None
     pool_slots: int | None = None
     has_deferred: bool = False  # in its try, so that it waits or has resumed
-    has_run: bool = False  # a process of it was started since it was cleared, but for one that nobody has told of
+    has_run: bool = False  # a process of it was started since it was cleared, except for one that nobody has told of
     purpose: str | None = None  # what it has resumed for
 
 

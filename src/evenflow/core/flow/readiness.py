@@ -53,7 +53,7 @@ def settle(flow: Flow[T], item: T, verdict: Verdict) -> None:
 
 
 def _admit(flow: Flow[T]) -> Asking[None]:
-    """Of the instances that are ready but for the past, those that may start do."""
+    """Of the instances that are ready except for the past, those that may start do."""
     if not flow.gated:
         return
     gated, flow.gated = flow.gated, []

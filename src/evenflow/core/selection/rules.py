@@ -105,7 +105,7 @@ class Selection:
         return None
 
     def _is_out(self, queue: Queue, limit_class: LimitClass) -> bool:
-        """For this round: none of its lanes moves, but for woken ones of a task whose own limit is full."""
+        """For this round: none of its lanes moves, except for woken ones of a task whose own limit is full."""
         return (
             limit_class.pool_limit in self.decision.reserved
             or limit_class.base_id in self._passed

@@ -36,8 +36,8 @@ class Account:
         return self.uid == os.geteuid()
 
     def run_as(self) -> dict[str, Any]:
-        """Keyword arguments for :func:`subprocess.run`. The environment is empty but for the locale: PGDATA, PGPORT and their like
-        would change what the programs do."""
+        """Keyword arguments for :func:`subprocess.run`. The environment is empty except for the locale: PGDATA, PGPORT and
+        their like would change what the programs do."""
         options: dict[str, Any] = {"cwd": "/", "umask": 0o077, "env": {"LC_ALL": "C", "PATH": os.defpath}}
         if not self.is_ours:
             options |= {"user": self.uid, "group": self.gid, "extra_groups": []}

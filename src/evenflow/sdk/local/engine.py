@@ -230,7 +230,7 @@ class Engine:
             self._stop(by)
 
     def _stop(self, by: str) -> None:
-        """What runs fails, what waits is skipped, but for teardowns and what they wait for."""
+        """What runs fails, what waits is skipped, except for teardowns and what they wait for."""
         self._offer_new()
         for ending in self.flow.cancel(by):
             for instance in ending:

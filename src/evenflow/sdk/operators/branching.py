@@ -29,7 +29,7 @@ class SkipMixin:
         ti.skipped_tasks.update(task.task_id for task in tasks)
 
     def skip_all_except(self, ti: TaskInstance, branch_task_ids: Chosen) -> None:
-        """Skips the tasks directly downstream but for the chosen ones, and for those that follow a chosen one anyway.
+        """Skips the tasks directly downstream except for the chosen ones, and for those that follow a chosen one anyway.
 
         What is chosen is named by the ids of tasks and task groups. Teardowns are never skipped. Raises :class:`BadBranch`.
         """
