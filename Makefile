@@ -14,7 +14,7 @@ SHAPE ?= b_i      # what `make bench` runs; bench/README.md lists the shapes
 LONGEST ?= 2      # seconds that a test of `make test` may take where nothing else wants the processors; tests/README.md
 ARGS ?=           # further arguments for evenflow, pytest or bench/run.py
 
-.PHONY: help setup demo up test test-system test-slow chaos check format bench bench-check docs lock sbom wheel image clean
+.PHONY: help setup demo up test test-system test-slow chaos check format bench bench-check docs lock sbom wheel image chart clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-11s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +77,11 @@ wheel: setup  ## Build what `pip install` takes, dist/evenflow-*.whl, and the sd
 image: setup  ## Build the Docker image evenflow:VERSION: make image ARGS="--build-arg EXTRAS=spark,s3"
 	@$(BIN)/hadolint deploy/docker/Dockerfile
 	@docker build -f deploy/docker/Dockerfile -t evenflow:$$($(BIN)/evenflow --version) $(ARGS) .
+
+chart: setup  ## Lint the Helm chart and pack it: dist/evenflow-VERSION.tgz
+	@mkdir -p dist
+	@$(BIN)/python -m scripts.helm lint deploy/helm/evenflow
+	@$(BIN)/python -m scripts.helm package deploy/helm/evenflow dist
 
 clean:  ## Remove what the commands above made, but no data (.evenflow stays)
 	rm -rf .venv build dist .ruff_cache .mypy_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log

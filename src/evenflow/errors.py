@@ -375,7 +375,7 @@ class KeyNotKnownYet(EvenflowError):
     """A token was signed with a newer key than this API process has read from the database."""
 
 
-class ExtraMissing(EvenflowError):
+class ExtraMissing(SettingsError):
     """What a setting or a DAG asks for needs a package that ``pip install evenflow`` alone does not bring."""
 
     def __init__(self, what: str, extra: str, error: ImportError) -> None:

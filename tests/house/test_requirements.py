@@ -11,7 +11,7 @@ import pytest
 from scripts.sbom import bill
 from tests.house.project import ROOT
 
-LOCKS = ("all", "base", "bootstrap")
+LOCKS = ("all", "base", "bootstrap", "helm")
 Pin = tuple[str, str]  # name, version
 
 

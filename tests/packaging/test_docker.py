@@ -25,7 +25,7 @@ TEXT = FILE.read_text(encoding="utf-8")
 STAGES = TEXT.split("\nFROM ")[1:]
 BASE = "${BASE}${DIGEST:+@${DIGEST}}"
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("packaging")]
+pytestmark = pytest.mark.system
 
 
 def has_daemon() -> bool:

@@ -16,7 +16,7 @@ from tests.house.project import ROOT
 UNITS = {path.name.removeprefix("evenflow-").removesuffix("@.service"): path for path in (ROOT / "deploy/systemd").iterdir()}
 MOST_EXPOSED = 40  # of 100, by the measure of `systemd-analyze security`; a service without fences has 96
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("packaging")]
+pytestmark = pytest.mark.system
 analyze = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 
 

@@ -17,7 +17,7 @@ from tests.packaging.bare import BareEnvironment, clean
 from tests.running import make_home, remove_home
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("packaging")]
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("wheel")]
 
 DAG = """
 from evenflow import dag, task
@@ -52,7 +52,14 @@ def asking():
 
 asking().test().raise_on_failure()
 """
-EXTRAS = {"spark": SPARK}
+S3 = "from evenflow.wire.objects import open_storage; open_storage('s3://bucket/results')"
+CELERY = """
+from types import SimpleNamespace
+from evenflow.launcher.executors import LauncherSettings, make_executor
+
+make_executor(SimpleNamespace(kind="celery"), None, LauncherSettings(celery_broker="redis://localhost"))
+"""
+EXTRAS = {"spark": SPARK, "s3": S3, "celery": CELERY}
 
 
 def test_the_wheel_has_the_package_and_nothing_else(built: Path) -> None:

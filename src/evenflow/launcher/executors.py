@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evenflow.core.executors import CELERY, KUBERNETES
-from evenflow.errors import SettingsError
+from evenflow.errors import ExtraMissing, SettingsError
 from evenflow.launcher.executor import KubernetesSettings, LaunchLedger, PushExecutor
 from evenflow.store.serving.executors import ExecutorRow
 
@@ -22,8 +22,10 @@ def make_executor(row: ExecutorRow, ledger: LaunchLedger, settings: LauncherSett
     """Raises :class:`SettingsError` when this launcher has not what it needs for it."""
     match row.kind:
         case kind if kind == CELERY:
-            from evenflow.launcher.celery import CeleryExecutor
-
+            try:
+                from evenflow.launcher.celery import CeleryExecutor
+            except ImportError as error:
+                raise ExtraMissing("An executor of kind celery", "celery", error) from None
             return CeleryExecutor(settings.celery_broker)
         case kind if kind == KUBERNETES and settings.kubernetes is not None:
             from evenflow.launcher.kubernetes.executor import KubernetesExecutor
