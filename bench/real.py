@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,21 +29,31 @@ POLL_S = 0.02
 
 
 class Evenflow:
-    """One ``evenflow up`` on a fresh home with these DAG files, whose tasks write into the file ``times``."""
+    """One ``evenflow up`` on a fresh home with these DAG files, whose tasks write into the file ``times``. Of its own it may have
+    ``options``, ``slots`` and variables.
+    """
 
-    def __init__(self, home: Path, *dag_files: str, beside: CeleryBeside | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *dag_files: str,
+        beside: CeleryBeside | None = None,
+        options: Sequence[str] = (),
+        slots: int = SLOTS,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         self.home, self.times, self.beside = home, times_of(home), beside
         dags = home / "dags"
         dags.mkdir()
         for number, text in enumerate(dag_files):
             (dags / f"shape{number}.py").write_text(text)
-        environment = {**os.environ, "EVENFLOW_HOME": str(home / "state")}
-        command = [sys.executable, "-m", "evenflow", "up", "--dags", str(dags), "--slots", str(SLOTS), "--port", "0", "--quiet"]
+        environment = {**os.environ, "EVENFLOW_HOME": str(home / "state"), **(environ or {})}
+        command = [sys.executable, "-m", "evenflow", "up", "--dags", str(dags), "--slots", str(slots), "--port", "0", "--quiet"]
         if beside is not None:
             command += ["--workers", "0"]
             environment["EVENFLOW_CELERY_BROKER"] = beside.broker
         begin = time.monotonic()
-        self.process = subprocess.Popen(command, env=environment, stdout=sys.stderr)
+        self.process = subprocess.Popen([*command, *options], env=environment, stdout=sys.stderr)
         found = None
         while found is None:
             time.sleep(POLL_S)
@@ -107,7 +117,7 @@ class Peak(threading.Thread):
         self.join()
 
 
-async def _run(evenflow: Evenflow, shape: Shape, repeat: int) -> dict[str, Any]:
+async def run_shape(evenflow: Evenflow, shape: Shape, repeat: int) -> dict[str, Any]:
     plans = specs.plan(shape)
     async with RestClient(evenflow.api_url, evenflow.token) as api:
         for name, slots in specs.pools(shape).items():
@@ -189,6 +199,6 @@ def run(
         evenflow = Evenflow(home, *(specs.dag_file(each, body, reuse=reuse) for each in shapes), beside=beside)
         try:
             for repeat in range(runs):
-                yield asyncio.run(_run(evenflow, shape, repeat))
+                yield asyncio.run(run_shape(evenflow, shape, repeat))
         finally:
             evenflow.stop()

@@ -3,6 +3,7 @@
 a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [--missed N];
 clear_*, cancel_*, change_*, delete_dag and dump_midnight have one: [--size N];
 report_storm and shapes whose server is an embedded one of this program: [--commit-ms MS];
+sawtooth and autoscaler_steps have [--target native|kubernetes] [--size N], from_zero, scaling_decision and fleet_week [--size N];
 turn_dags takes the number of DAGs as -n; b shapes have three: [--execution-free] [--reuse] [--executor celery|celery-threads];
 d_full has one: [--busy-s S];
 a, c and f shapes have one: [--rtt-ms MS], the time of a round trip to PostgreSQL;
@@ -23,22 +24,28 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
+import autoscaler_steps
 import bulk
 import catch_up
 import dump_midnight
 import execution_free
 import failover
+import fleet_week
+import from_zero
 import large_runs
 import many_dags
 import real
 import report_storm
 import resumes
+import sawtooth
+import scaling_decision
 import spark_chaos
 import sustain
 import turn_dags
 from shapes import SHAPES
 from slow_disk import slow_commits
 
+FLEETS = (sawtooth.CASE, autoscaler_steps.CASE, from_zero.CASE, scaling_decision.CASE, fleet_week.CASE)
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -55,6 +62,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return spark_chaos.run(runs=given.runs)
     if case == report_storm.CASE:
         return report_storm.run(runs=given.runs, dsn=given.dsn)
+    if case in FLEETS:
+        return of_fleets(case, given)
     if case in bulk.SIZES:
         return bulk.run(case, size=given.size, dsn=given.dsn, **options)
     if case in large_runs.SIZES:
@@ -75,6 +84,22 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     return real.run(case, shape, reuse=given.reuse, executor=given.executor, **options)
 
 
+def of_fleets(case: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Their size is what a test makes smaller; the bars are for the size that they have without."""
+    target = given.target or "native"
+    match case:
+        case sawtooth.CASE:
+            return sawtooth.run(target=target, tasks=given.size or sawtooth.TASKS, dsn=given.dsn)
+        case autoscaler_steps.CASE:
+            return autoscaler_steps.run(target=target, every=given.size or 1, dsn=given.dsn)
+        case scaling_decision.CASE:
+            return scaling_decision.run(workers=given.size or scaling_decision.WORKERS, dsn=given.dsn)
+        case from_zero.CASE:
+            return from_zero.run(tasks=given.size or from_zero.TASKS, runs=given.runs)
+        case _:
+            return fleet_week.run(days=float(given.size or 7))
+
+
 def _fault(given: argparse.Namespace) -> str | None:
     if given.kill:
         return f"kill-{given.kill}"
@@ -84,7 +109,7 @@ def _fault(given: argparse.Namespace) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES]
-    names += [many_dags.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE]
+    names += [many_dags.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE, *FLEETS]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)
@@ -92,8 +117,12 @@ def main() -> int:
     parser.add_argument("--dsn", metavar="URL", help="use this server, whose databases evenflow_bench_* are made anew")
     parser.add_argument("--tasks", type=int, default=1_000_000, help="a_sustain: how many in all")
     parser.add_argument(
-        "--size", type=int, help="clear_*, cancel_*, change_*, delete_dag, dump_midnight: how many runs, tasks or instances"
+        "--size",
+        type=int,
+        help="clear_*, cancel_*, change_*, delete_dag, dump_midnight: how many runs, tasks or instances; sawtooth, from_zero:"
+        " tasks; scaling_decision: workers; autoscaler_steps: each so manieth step; fleet_week: days",
     )
+    parser.add_argument("--target", choices=sawtooth.TARGETS, help="sawtooth, autoscaler_steps: what runs the workers")
     parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")
     parser.add_argument("--missed", type=int, default=17_280, help="catch_up: how many runs; a day of every 5 s")
     parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")
@@ -111,6 +140,10 @@ def main() -> int:
     given = parser.parse_args()
     if (given.kill or given.stop) and given.shape != "e":
         raise SystemExit(f"{given.shape} is not disturbed: --kill and --stop are for e.")
+    if given.target and given.shape not in (sawtooth.CASE, autoscaler_steps.CASE):
+        raise SystemExit(f"{given.shape} has no fleet to choose: --target is for sawtooth and autoscaler_steps.")
+    if given.dsn and given.shape in (from_zero.CASE, fleet_week.CASE):
+        raise SystemExit(f"{given.shape} needs no server of yours: leave out --dsn.")
     if given.busy_s is not None and given.shape != "d_full":
         raise SystemExit(f"{given.shape} does not fill its slots for long: --busy-s is for d_full.")
     if given.commit_ms and (given.dsn or (given.shape[0] in "bde" and not given.execution_free)):

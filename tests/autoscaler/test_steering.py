@@ -6,12 +6,15 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from evenflow.autoscaler.limits import FENCE_S, MOST_TRIES_COUNTED
-from evenflow.autoscaler.target import NativeTarget, Replica, UnfitTarget
+from evenflow.autoscaler.limits import FENCE_S
+from evenflow.autoscaler.target import NativeTarget, Sight, UnfitTarget
+from evenflow.core.limits import MOST_TRIES_COUNTED
+from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.errors import NotActing
@@ -55,6 +58,35 @@ async def test_what_is_frozen_is_no_demand_and_what_many_wait_for_is_counted_to_
     assert waiting == {"default": 1}
     at_once(states.set_state(fleets.awaited, ServiceKind.SYSTEM, "all", ServiceState.FROZEN, actor="x"))
     assert [row.waiting for row in at_once(scaling.count_waiting(fleets.awaited, ["default"], most=MOST_TRIES_COUNTED))] == [0]
+
+
+async def test_what_is_tried_again_or_resumes_soon_counts_when_a_fleet_looks_ahead(fleets: Fleets) -> None:
+    """R-AS1: a forecast, which is off unless it is asked for; what has moved on since does not come."""
+    version = fleets.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python", queue="q"),)))
+    due = "insert into timer (due_at, kind, run_key, task_index, map_index, epoch) values (now() + %s, %s, %s, 0, -1, %s)"
+    for kind, state, seconds, epoch in (
+        ("retry", "up_for_retry", 20, 1),
+        ("reschedule", "up_for_reschedule", 30, 2),
+        ("trigger_timeout", "deferred", 40, 3),
+        ("retry", "up_for_retry", 900, 4),
+        ("retry", "running", 20, 5),
+        ("execution_timeout", "deferred", 20, 6),
+        ("retry", "up_for_retry", 20, -7),
+    ):
+        run = fleets.run(version)
+        fleets.instance(run, 0, state=state, epoch=abs(epoch))
+        fleets.conn.execute(due, [timedelta(seconds=seconds), kind, run, max(epoch, 0)])
+    assert at_once(scaling.count_expected(fleets.awaited, ahead_s=60.0, most=10)) == {"q": 3}
+    assert at_once(scaling.count_expected(fleets.awaited, ahead_s=60.0, most=1)) == {"q": 1}, "no more are looked at"
+    fleets.fleet(EAGER, queues=("q",))
+    steering, conn = await fleets.autoscaler()
+    await steering.loop(conn)
+    assert fleets.native() == []
+    fleets.fleet(replace(EAGER, forecast=60.0), queues=("q",))
+    await steering.loop(conn)
+    assert len(fleets.native()) == 2
+    assert fleets.detail("grow")["reason"] == "3 tasks expected, and there is no worker"
+    await conn.close()
 
 
 async def test_a_fenced_worker_takes_nothing_not_even_resumes_and_takes_them_again_when_the_fence_ends(fleets: Fleets) -> None:
@@ -242,12 +274,15 @@ async def test_one_acts_and_another_takes_over_when_its_lease_is_over(fleets: Fl
 
 async def test_one_fleet_that_fails_or_is_refused_keeps_no_other_waiting(fleets: Fleets) -> None:
     class Broken:
-        async def replicas(self, conn: Any, fleet: Any) -> list[Replica]:
+        async def sight(self, conn: Any, fleet: Any) -> Sight:
             raise UnfitTarget("a StatefulSet ends its pods in order") if fleet.name == "a" else RuntimeError("a defect")
 
         async def mark(self, fleet: Any, ranks: Any) -> None: ...
         async def unmark(self, fleet: Any, names: Any) -> None: ...
-        async def resize(self, conn: Any, fleet: Any, replicas: int, leaving: Any) -> None: ...
+        async def resize(self, conn: Any, fleet: Any, replicas: int, leaving: Any) -> int:
+            return replicas
+
+        async def close(self) -> None: ...
 
     steering, conn = await fleets.autoscaler(targets={"native": NativeTarget(), "broken": Broken()})
     fleets.fleet(name="a", queues=("a",), target="broken")

@@ -139,7 +139,9 @@ def _takes(node: Object) -> bool:
 
 
 def deletion_key(pod: Object, rank: int, now: datetime) -> tuple[Any, ...]:
-    """Least first: whom its ReplicaSet deletes first. ``rank`` is how many active pods of the same owner are on its node."""
+    """Least first: whom its ReplicaSet deletes first. ``rank`` is how many active pods of the same Deployment are on its node. Ages
+    are compared as powers of two of nanoseconds; of pods of about one age that of the lower uid goes, whatever else it is.
+    """
     meta, status = pod["metadata"], pod["status"]
     since = ready_since(pod)
     restarts = max((each["restartCount"] for each in status.get("containerStatuses") or ()), default=0)
@@ -157,8 +159,8 @@ def deletion_key(pod: Object, rank: int, now: datetime) -> tuple[Any, ...]:
 
 
 def _magnitude(now: datetime, then: datetime) -> int:
-    age_s = (now - then).total_seconds()
-    return int(math.log2(age_s)) if age_s >= 1 else -1
+    age_ns = (now - then).total_seconds() * 1e9
+    return int(math.log2(age_ns)) if age_ns > 0 else -1
 
 
 def scale(store: Store, replica_set: Object) -> None:

@@ -300,10 +300,12 @@ async def test_triggers_are_spread_evenly_also_over_one_that_joins(
         assert [len(world.events(epoch)), len(begun(path))] == [1, 2 if epoch in moved else 1]
 
 
-async def test_triggers_stay_where_others_have_no_room_or_other_queues(start_triggerer: StartTriggerer, world: World) -> None:
+async def test_triggers_stay_where_others_have_no_room_or_other_queues(
+    start_triggerer: StartTriggerer, world: World, tmp_path: Path
+) -> None:
     """No trigger begins anew for nothing: what is given back is what another one takes."""
     first = await start_triggerer(name="first", home="one")
-    world.waits(WATCH, source=FILE_TRIGGER, path="never", number=40)
+    world.waits(WATCH, source=FILE_TRIGGER, path=str(tmp_path / "never"), number=40)
     await until(lambda: first._in_hand.count == 40, "all begin")
     await start_triggerer(name="other", home="two", queues=("other",))
     small = await start_triggerer(name="small", home="three", capacity=12)

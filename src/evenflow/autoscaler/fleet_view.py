@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from evenflow.autoscaler.limits import MOST_TRIES_COUNTED
 from evenflow.autoscaler.target import Replica
+from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.scaling.choosing import Candidate
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look
@@ -39,18 +39,22 @@ class Demand:
     at: float
     workers: list[WorkerRow]
     waiting: dict[str, WaitingRow] = field(default_factory=dict)
-    expected: dict[str, int] = field(default_factory=dict)
+    expected: dict[float, dict[str, int]] = field(default_factory=dict)  # by how far ahead it is looked, in seconds
 
     @classmethod
-    async def read(cls, conn: Conn, at: float, fleets: Iterable[FleetRow]) -> Demand:
+    async def read(cls, conn: Conn, at: float, fleets: Sequence[FleetRow]) -> Demand:
         queues = sorted({queue for fleet in fleets for queue in fleet.queues})
         workers = await scaling.read_workers(conn)
         waiting = await scaling.count_waiting(conn, queues, most=MOST_TRIES_COUNTED)
-        return cls(at, workers, {row.queue: row for row in waiting})
+        ahead = {fleet.rule.forecast for fleet in fleets} - {0.0}
+        expected = {seconds: await scaling.count_expected(conn, ahead_s=seconds, most=MOST_TRIES_COUNTED) for seconds in ahead}
+        return cls(at, workers, {row.queue: row for row in waiting}, expected)
 
 
-def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Collection[str]) -> FleetView:
-    """``chosen``: names that plans under way are about to end. What runs there needs no other slot."""
+def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Collection[str], counted: Collection[str]) -> FleetView:
+    """``chosen``: names that plans under way are about to end. What runs there needs no other slot. Those of them that are
+    ``counted`` the target has not been told of yet.
+    """
     policy = fleet.rule
     going = frozenset(chosen) | {replica.name for replica in replicas if replica.leaving}
     own = {replica.name for replica in replicas}
@@ -58,11 +62,10 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
     others = [
         worker
         for worker in demand.workers
-        if worker.name not in own and worker.is_ready and worker.fence is None and not worker.cordoned
-        and not set(worker.queues).isdisjoint(fleet.queues)
+        if worker.name not in own and worker.takes_tries and not set(worker.queues).isdisjoint(fleet.queues)
     ]  # fmt: skip
     staying = [worker for name, worker in workers.items() if name not in going]
-    ready = [worker for worker in staying if worker.is_ready and worker.fence is None and not worker.cordoned]
+    ready = [worker for worker in staying if worker.takes_tries]
     held = [worker for worker in (*staying, *others) if not worker.cordoned]
     queues = set(fleet.queues)
     running = sum(number for worker in held for queue, number in (worker.by_queue or {}).items() if queue in queues)
@@ -71,10 +74,10 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
         at=demand.at,
         running=running,
         waiting=sum(row.waiting for row in there),
-        expected=sum(demand.expected.get(queue, 0) for queue in fleet.queues) if policy.forecast else 0,
+        expected=sum(demand.expected.get(policy.forecast, {}).get(queue, 0) for queue in fleet.queues),
         oldest_wait=max((row.oldest_wait for row in there), default=0.0),
         duration=_duration(held),
-        replicas=fleet.replicas - len(going & {replica.name for replica in replicas if not replica.leaving}),
+        replicas=fleet.replicas - len({replica.name for replica in replicas if not replica.leaving}.intersection(counted)),
         others=sum(worker.slots for worker in others) - policy.slots * sum(worker.cordoned for worker in staying),
         ready=sum(worker.slots for worker in ready),
     )
@@ -97,5 +100,6 @@ def candidates(seen: FleetView, costs: Iterable[TaskCost]) -> list[Candidate]:
             found.append(Candidate(replica.name, False, seen.look.at))
         else:
             cost = known.get(worker.service_id, 0.0)
-            found.append(Candidate(worker.name, worker.is_ready, worker.began_at, worker.running, cost, worker.cordoned))
+            is_ready = worker.is_ready and replica.is_ready
+            found.append(Candidate(worker.name, is_ready, worker.began_at, worker.running, cost, worker.cordoned))
     return found

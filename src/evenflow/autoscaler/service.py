@@ -7,12 +7,15 @@ import contextlib
 from collections.abc import Mapping
 
 from evenflow.autoscaler import observations as seen
-from evenflow.autoscaler.limits import HURRY_S, LOOP_S
+from evenflow.autoscaler.kubernetes import KubernetesTarget
+from evenflow.autoscaler.limits import CLUSTER_S, HURRY_S, LOOP_S
 from evenflow.autoscaler.steering import Steering
 from evenflow.autoscaler.target import FleetTarget, NativeTarget
 from evenflow.control.service import DatabaseService
 from evenflow.core import metrics
 from evenflow.errors import NotActing
+from evenflow.kubernetes.address import find_cluster
+from evenflow.kubernetes.client import KubernetesClient
 from evenflow.store.db.connect import Conn
 from evenflow.store.db.notify import DISPATCH
 from evenflow.store.serving import scaling
@@ -20,7 +23,14 @@ from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops
 from evenflow.telemetry.vitals import Vitals
 
-TARGETS: Mapping[str, FleetTarget] = {"native": NativeTarget()}
+
+def fleet_targets(kubernetes: str, environ: Mapping[str, str]) -> dict[str, FleetTarget]:
+    """By their kind. ``kubernetes`` says where the cluster is, which nobody asks before a fleet is there."""
+
+    async def connect() -> KubernetesClient:
+        return KubernetesClient(await find_cluster(kubernetes, environ), patience_s=CLUSTER_S)
+
+    return {"native": NativeTarget(), "kubernetes": KubernetesTarget(connect)}
 
 
 class AutoscalerService(DatabaseService):
@@ -30,14 +40,14 @@ class AutoscalerService(DatabaseService):
     turn_s = LOOP_S
     channels = (DISPATCH,)
 
-    def __init__(
-        self, database_url: str, *, name: str, targets: Mapping[str, FleetTarget] = TARGETS, vitals: Vitals | None = None
-    ) -> None:
+    def __init__(self, database_url: str, *, name: str, targets: Mapping[str, FleetTarget], vitals: Vitals | None = None) -> None:
         super().__init__(database_url, name, vitals)
         self._targets = targets
         self._steering: Steering | None = None
 
     async def _begin(self) -> Loops:
+        for target in self._targets.values():
+            self._opened.push_async_callback(target.close)
         loops = await super()._begin()
         self._measure()
         return loops

@@ -11,8 +11,9 @@ Theory of operation
 ``choose`` names workers and what each runs. ``fence`` refuses their claims in the database: whoever looks afterwards sees all
 that they will ever have, since a fence waits for claims that are under way. ``load`` looks: who has got tries since it was chosen
 is taken back into service by ``release``. The others ``drain``: they end what they have, for as long as the fleet's policy says.
-``mark`` tells the target what each costs, ``resize`` makes the fleet smaller and has them end, by SIGTERM. ``verify`` waits until
-it is known who has gone, and ``restore`` takes the fences down of those that are still there.
+``mark`` tells the target what each costs, and looks whom it would end by its own order: it waits while that is a worker that lives
+and is not of this plan. ``resize`` makes the fleet smaller and has them end, by SIGTERM. ``verify`` waits until it is known who has
+gone, and ``restore`` takes the fences down of those that are still there.
 
 Nothing is remembered but in rows. Whoever comes after a crash finds the last step of each plan: one that is not noted as done is
 done again, which changes nothing if it had been done; one that is noted is followed by the next. A fence has an end, so workers
@@ -75,8 +76,13 @@ class ShrinkPlan:
 
     @property
     def may_be_undone(self) -> bool:
-        """Before the target has heard of it."""
-        return self.last.step in (CHOOSE, FENCE, LOAD, RELEASE, DRAIN)
+        """Before the target has been told to end them."""
+        return self.last.step in (CHOOSE, FENCE, LOAD, RELEASE, DRAIN, MARK)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the fleet's number has them in it."""
+        return self.may_be_undone or (self.last.step == RESIZE and not self.last.done)
 
 
 class Shrinking:
@@ -184,9 +190,21 @@ class Shrinking:
         return {"taken_back": open_again, "busy": busy}
 
     async def _mark(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
+        """Those that lose their fence meanwhile are found by the next step."""
         told = plan.steps[0].detail["ranks"]
-        await self._target.mark(self._fleet, {name: told[name] for name in plan.going})
-        return {}
+        going = plan.going
+        async with scaling.acting(self._conn, self._holder):
+            await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
+        await self._target.mark(self._fleet, {name: told[name] for name in going})
+        sight = await self._target.sight(self._conn, self._fleet)
+        first = [] if sight.order is None else [name for name in sight.order[: len(going)] if name not in going]
+        others = sorted(worker.name for worker in await scaling.read_workers(self._conn, first)) if first else []
+        if sight.is_settled and not others:
+            return {"instead": first}
+        if self._now - step.at < VERIFY_S:
+            return None
+        observe(seen.fleet_unsettled(self._fleet.name, ", ".join(others)))
+        return {"taken_back": going}
 
     async def _resize(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
         """Who is not fenced any more stays, though the number is one less: the next loop makes that right."""
@@ -196,17 +214,18 @@ class Shrinking:
             alive = {worker.name for worker in await scaling.read_workers(self._conn, plan.going)}
             open_again = sorted(alive - held)
             going = [name for name in plan.going if name not in open_again]
-            await scaling.set_replicas(self._conn, self._fleet.name, to + len(open_again))
-            await self._target.resize(self._conn, self._fleet, to + len(open_again), going)
-        self._fleet = self._fleet._replace(replicas=to + len(open_again))
+            set_to = await self._target.resize(self._conn, self._fleet, to + len(open_again), going)
+            await scaling.set_replicas(self._conn, self._fleet.name, set_to)
+        self._fleet = self._fleet._replace(replicas=set_to)
         await scaling.wake_hosts(self._conn)
-        return {"taken_back": open_again}
+        return {"taken_back": open_again, "set_to": set_to}
 
     async def _verify(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
-        there = {replica.name: replica.leaving for replica in await self._target.replicas(self._conn, self._fleet)}
+        sight = await self._target.sight(self._conn, self._fleet)
+        there = {replica.name: replica.leaving for replica in sight.replicas}
         left = sorted(name for name in plan.going if name in there)
         late = self._now - step.at >= VERIFY_S
-        if any(there[name] for name in left) and not late:
+        if (any(there[name] for name in left) or (left and not sight.is_settled)) and not late:
             return None
         if left:
             observe(seen.workers_stayed(self._fleet.name, ", ".join(left)))
@@ -236,6 +255,11 @@ def split(chosen: Iterable[Candidate]) -> list[list[Candidate]]:
 
 def names_going(plans: Iterable[ShrinkPlan]) -> set[str]:
     return {name for plan in plans for name in plan.going if plan.last.step not in (RESTORE, UNDO)}
+
+
+def names_counted(plans: Iterable[ShrinkPlan]) -> set[str]:
+    """Those of them that the fleet's number has in it."""
+    return {name for plan in plans for name in plan.going if plan.is_counted}
 
 
 def why(view: FleetView, before: int, after: int, reason: str, passed_over: Iterable[str], protected: Iterable[str]) -> Detail:

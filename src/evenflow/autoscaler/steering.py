@@ -10,14 +10,14 @@ from typing import Any
 
 from evenflow.autoscaler import observations as seen
 from evenflow.autoscaler.fleet_view import Demand, FleetView, candidates, view
-from evenflow.autoscaler.limits import FORGET_S, KEPT_S, PLANS, RECORD_S
-from evenflow.autoscaler.shrinking import GROW, Shrinking, ShrinkPlan, names_going, split, why
+from evenflow.autoscaler.limits import AWAY_S, FORGET_S, KEPT_S, PLANS, RECORD_S
+from evenflow.autoscaler.shrinking import GROW, RESIZE, Shrinking, ShrinkPlan, names_counted, names_going, split, why
 from evenflow.autoscaler.steps import StepLog
-from evenflow.autoscaler.target import FleetTarget, UnfitTarget
+from evenflow.autoscaler.target import FleetTarget, Sight, UnfitTarget
 from evenflow.core.meter import Meter
 from evenflow.core.scaling.choosing import choose
 from evenflow.core.scaling.sizing import GAP_S, LoadHistory, Look, Sizing, decide
-from evenflow.errors import NotActing
+from evenflow.errors import ClusterRefused, ClusterUnavailable, NotActing
 from evenflow.store.db.connect import Conn
 from evenflow.store.db.failures import OUTAGES
 from evenflow.store.serving import scaling
@@ -34,6 +34,7 @@ class FleetMemory:
     forgot_at: float = 0.0
     look: Look | None = None
     refused: str = ""
+    again_at: float = 0.0  # not before, as its target cannot be reached
 
 
 class Steering:
@@ -69,10 +70,9 @@ class Steering:
             except (NotActing, *OUTAGES):
                 raise
             except UnfitTarget as refused:
-                memory = self.memories.setdefault(fleet.name, FleetMemory())
-                if memory.refused != refused.reason:
-                    observe(seen.fleet_refused(fleet.name, refused.reason))
-                memory.refused = refused.reason
+                self._refused(fleet, refused.reason)
+            except (ClusterRefused, ClusterUnavailable) as error:
+                self._refused(fleet, str(error)).again_at = now + AWAY_S
             except Exception as error:
                 observe(seen.fleet_failed(fleet.name, error), self._meter)
         await self._clear_fences(conn)
@@ -83,14 +83,26 @@ class Steering:
         """Whether some fleet has no worker that takes tries, so that what comes is looked at at once (R-AS7)."""
         return any(memory.look is not None and not memory.look.ready for memory in self.memories.values())
 
+    def _refused(self, fleet: FleetRow, reason: str) -> FleetMemory:
+        """It is told once."""
+        memory = self.memories.setdefault(fleet.name, FleetMemory())
+        if memory.refused != reason:
+            observe(seen.fleet_refused(fleet.name, reason))
+        memory.refused = reason
+        return memory
+
     async def _steer(self, conn: Conn, demand: Demand, fleet: FleetRow) -> None:
         target = self._targets.get(fleet.target)
         if target is None:
             raise UnfitTarget(f"Fleet {fleet.name!r} has target {fleet.target!r}, which this autoscaler does not know.")
         memory = await self._remembered(conn, fleet, demand.at)
-        plans, fleet = await self._carry_on(conn, fleet, target, demand.at)
+        if demand.at < memory.again_at:
+            return
+        plans, fleet, sight = await self._carry_on(conn, fleet, target, demand.at)
         began = time.perf_counter()
-        sighted = view(demand, fleet, await target.replicas(conn, fleet), names_going(plans))
+        memory.refused = ""
+        await self._unmark_strays(target, fleet, sight, plans)
+        sighted = view(demand, fleet, sight.replicas, names_going(plans), names_counted(plans))
         memory.look = sighted.look
         memory.history.add(sighted.look, sighted.policy)
         sizing = decide(memory.history, sighted.policy)
@@ -119,13 +131,35 @@ class Steering:
             rows = await scaling.list_looks(conn, fleet.name, since=since, limit=10_000)
             for row in reversed(rows):
                 memory.history.add(Look(**{name: row[name] for name in row if name not in ("asked", "reason")}), policy)
-        memory.refused = ""
         return memory
 
-    async def _carry_on(self, conn: Conn, fleet: FleetRow, target: FleetTarget, now: float) -> tuple[list[ShrinkPlan], FleetRow]:
-        """The plans that are still under way, and the fleet as it is then."""
+    async def _unmark_strays(self, target: FleetTarget, fleet: FleetRow, sight: Sight, plans: list[ShrinkPlan]) -> None:
+        """Of plans that have ended without a word, as people deleted their fleet and made it again."""
+        if strays := sorted(sight.marked - names_going(plans)):
+            observe(seen.marks_cleared(fleet.name, ", ".join(strays)))
+            await target.unmark(fleet, strays)
+
+    async def _adopt(self, conn: Conn, fleet: FleetRow, sight: Sight) -> FleetRow:
+        """A number that somebody else has set is where it goes on from."""
+        if sight.size == fleet.replicas:
+            return fleet
+        observe(seen.fleet_adopted(fleet.name, fleet.replicas, sight.size))
+        async with scaling.acting(conn, self._holder):
+            await scaling.set_replicas(conn, fleet.name, sight.size)
+        return fleet._replace(replicas=sight.size)
+
+    async def _carry_on(
+        self, conn: Conn, fleet: FleetRow, target: FleetTarget, now: float
+    ) -> tuple[list[ShrinkPlan], FleetRow, Sight]:
+        """The plans that are still under way, and the fleet as it is then. A number that an autoscaler was about to set when it
+        died is none that somebody else has set.
+        """
         plans = []
-        for steps in (await scaling.read_open(conn, fleet.name)).values():
+        opened = await scaling.read_open(conn, fleet.name)
+        sight = await target.sight(conn, fleet)
+        if not any(steps[-1].step in (GROW, RESIZE) and not steps[-1].done for steps in opened.values()):
+            fleet = await self._adopt(conn, fleet, sight)
+        for steps in opened.values():
             if steps[0].step == GROW:
                 await self._finish_growth(conn, fleet, target, steps[0])
             else:
@@ -133,7 +167,7 @@ class Steering:
                 if not await Shrinking(conn, self._holder, fleet, target, now).carry_on(plan):
                     plans.append(plan)
             [fleet] = await scaling.list_fleets(conn, fleet.name)
-        return plans, fleet
+        return plans, fleet, await target.sight(conn, fleet) if opened else sight
 
     async def _grow(
         self, conn: Conn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan], by: int, sizing: Sizing
@@ -158,8 +192,7 @@ class Steering:
         log = StepLog(conn, self._holder, fleet)
         if not step.done:
             async with scaling.acting(conn, self._holder):
-                await scaling.set_replicas(conn, fleet.name, int(step.detail["to"]))
-                await target.resize(conn, fleet, int(step.detail["to"]), ())
+                await scaling.set_replicas(conn, fleet.name, await target.resize(conn, fleet, int(step.detail["to"]), ()))
             await scaling.wake_hosts(conn)
             await log.note(step, {})
         await log.close(step.plan)

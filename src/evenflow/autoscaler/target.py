@@ -22,24 +22,46 @@ class Replica:
 
     name: str
     leaving: bool = False
+    is_ready: bool = True  # as its target sees it
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """Of a fleet, at one moment. ``replicas`` are all that there are or are to be, also those that do not run yet; ``size`` is how
+    many there are to be.
+
+    ``order`` has the names of all that stay, as a target that chooses itself would end them; None: it ends whom it is told. While
+    it is not ``is_settled``, it has not yet done what it was told, or does something else. Of those ``marked`` it knows costs.
+    """
+
+    replicas: list[Replica]
+    size: int
+    is_settled: bool = True
+    order: tuple[str, ...] | None = None
+    marked: frozenset[str] = frozenset()
 
 
 class FleetTarget(Protocol):
-    """Of one kind. ``conn`` is the autoscaler's; a target that has its state elsewhere has no use for it."""
+    """Of one kind. ``conn`` is the autoscaler's; a target that has its state elsewhere has no use for it. Raises
+    :class:`UnfitTarget` where it cannot serve a fleet.
+    """
 
-    async def replicas(self, conn: Conn, fleet: FleetRow) -> list[Replica]:
-        """All that there are or are to be, also those that do not run yet."""
+    async def sight(self, conn: Conn, fleet: FleetRow) -> Sight: ...
 
     async def mark(self, fleet: FleetRow, ranks: Mapping[str, int]) -> None:
-        """What the end of each costs, as a rank: a target that chooses itself takes the lowest first."""
+        """What the end of each costs, as a rank: a target that chooses itself takes these before all others, the lowest first."""
 
     async def unmark(self, fleet: FleetRow, names: Collection[str]) -> None:
         """No costs are told of these any more; of some there may have been none."""
 
-    async def resize(self, conn: Conn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> None:
+    async def resize(self, conn: Conn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
         """There are to be so many beside those that are ``leaving``, which are to end: by SIGTERM, and when they have had time for
-        their own drain by SIGKILL. ``conn`` is in a transaction, in which the fleet's own number is changed, too.
+        their own drain by SIGKILL. ``conn`` is in a transaction, in which the fleet's own number is changed, too. Answers how many
+        there are to be: another number, and nothing is done, where somebody else has changed that of the fleet meanwhile.
         """
+
+    async def close(self) -> None:
+        """What it has opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +76,17 @@ class NativeTarget:
     just those that it is told to, so it needs no costs.
     """
 
-    async def replicas(self, conn: Conn, fleet: FleetRow) -> list[Replica]:
-        return [Replica(name, leaving) for name, leaving in await scaling.list_native(conn, fleet.name)]
+    async def sight(self, conn: Conn, fleet: FleetRow) -> Sight:
+        return Sight([Replica(name, leaving) for name, leaving in await scaling.list_native(conn, fleet.name)], fleet.replicas)
 
     async def mark(self, fleet: FleetRow, ranks: Mapping[str, int]) -> None: ...
 
     async def unmark(self, fleet: FleetRow, names: Collection[str]) -> None: ...
 
-    async def resize(self, conn: Conn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> None:
+    async def resize(self, conn: Conn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
         if leaving:
             await scaling.end_native(conn, fleet.name, list(leaving))
         await scaling.add_native(conn, fleet.name, replicas)
+        return replicas
+
+    async def close(self) -> None: ...

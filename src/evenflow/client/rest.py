@@ -228,6 +228,7 @@ class RestClient:
     get_fleet = route_1("GET", "/fleets/{name}", nothing, lambda: rest.fleets.FleetDetail)
     set_fleet = route_1("PUT", "/fleets/{name}", lambda: rest.fleets.FleetChange, lambda: rest.fleets.FleetSummary)
     delete_fleet = route_1("DELETE", "/fleets/{name}", nothing, lambda: rest.fleets.FleetSummary)
+    get_queue_demand = route_1("GET", "/queues/{queue}/demand", nothing, lambda: rest.fleets.QueueDemand)
     list_fleet_looks = route_1(
         "GET", "/fleets/{name}/looks", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.fleets.FleetLook]
     )

@@ -85,6 +85,7 @@ CLAIM_SLOTS = 1_000  # tries, or triggers, of one claim: their rows are one tran
 # -- what a DAG may hold -------------------------------------------------------------------------------------------------
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1  # of weights, priorities and slots: columns are of this width
+MOST_TRIES_COUNTED = 20_000  # tries that are counted of a queue: as many as 1,000 workers may run at once, and 20 ms
 MAX_NAME_CHARS = 250  # of ids, names and keys, as in Airflow: they stand in log paths (255 bytes a name) and in indexes
 MAX_URI_CHARS = 1_500  # of an asset, as its name
 MAX_PATH_CHARS = 500  # of a class by its module and name: an exception, a trigger, a kind of task

@@ -47,9 +47,10 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 vitals=vitals,
             )
         case Kind.AUTOSCALER:
-            from evenflow.autoscaler.service import AutoscalerService
+            from evenflow.autoscaler.service import AutoscalerService, fleet_targets
 
-            return AutoscalerService(settings.database_url, name=settings.name, vitals=vitals)
+            targets = fleet_targets(settings.kubernetes, os.environ)
+            return AutoscalerService(settings.database_url, name=settings.name, targets=targets, vitals=vitals)
         case Kind.LAUNCHER:
             from evenflow.launcher.executors import LauncherSettings, make_executor
             from evenflow.launcher.service import LauncherService

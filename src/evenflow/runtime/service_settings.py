@@ -83,7 +83,7 @@ class ServiceSettings:
     trigger_queues: tuple[str, ...]  # that it serves; none: all
     celery_broker: str = ""  # of a launcher
     handed_at: str = ""  # where a worker is handed its tries, by the process that started it; empty: it asks for them
-    kubernetes: str = ""  # of a launcher: where the cluster is; empty: this process is in it
+    kubernetes: str = ""  # of a launcher or an autoscaler: where the cluster is; empty: this process is in it
     kubernetes_template: str = ""  # of a launcher: the file with the template of pods
     only_try: int = 0  # of a worker: the epoch of the one try that it is for
     log_level: LevelName
@@ -104,7 +104,8 @@ class ServiceSettings:
         """
         withheld = {"database_url"} if kind in RUNS_USER_CODE else {"token"}
         withheld |= set() if kind in (Kind.API, Kind.LAUNCHER) else {"secret_keys"}
-        withheld |= set() if kind is Kind.LAUNCHER else {"celery_broker", "kubernetes", "kubernetes_template"}
+        withheld |= set() if kind is Kind.LAUNCHER else {"celery_broker", "kubernetes_template"}
+        withheld |= set() if kind in (Kind.LAUNCHER, Kind.AUTOSCALER) else {"kubernetes"}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in withheld}
         values["sources"] = sources_to_json(self.sources)
         ours = {

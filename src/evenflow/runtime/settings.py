@@ -123,7 +123,7 @@ class Settings(BaseSettings):
     )
     kubernetes: SecretStr | None = Field(
         None,
-        description="Where the cluster of Kubernetes executors is: kubernetes://HOST:PORT/?..., kubeconfig:PATH; else around it",
+        description="Where the cluster of executors and fleets is: kubernetes://HOST:PORT/?..., kubeconfig:PATH; else around it",
     )
     kubernetes_template: Path | None = Field(
         None, description="File with the template of the pods of Kubernetes executors that name none, as YAML or JSON"

@@ -9,9 +9,11 @@ from fastapi import APIRouter, Path, Query
 
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, Operator
-from evenflow.contracts.rest.fleets import FleetChange, FleetDetail, FleetLook, FleetStep, FleetSummary
+from evenflow.contracts.rest.fleets import FleetChange, FleetDetail, FleetLook, FleetStep, FleetSummary, QueueDemand
 from evenflow.contracts.rest.queries import PageQuery
 from evenflow.contracts.rest.record import Name, Page
+from evenflow.core.limits import MOST_TRIES_COUNTED
+from evenflow.core.scaling.fleet_options import check_target
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look, load_of, slots_needed
 from evenflow.explaining.fleet_costs import fleet_workers
@@ -20,8 +22,6 @@ from evenflow.store.serving import events, scaling
 from evenflow.store.serving.scaling import FleetRow
 
 routes = APIRouter(tags=["Fleets"])
-
-TARGETS = ("native", "kubernetes")
 
 
 @routes.get("/fleets")
@@ -42,8 +42,7 @@ async def get_fleet(conn: Connection, name: str) -> FleetDetail:
 async def set_fleet(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: FleetChange) -> FleetSummary:
     """Makes a fleet, or changes one. It counts from the next look of the autoscaler on, a second later at most."""
     policy = ScalingPolicy.of(change.policy)
-    if change.target not in TARGETS:
-        raise Refused(422, "bad_value", f"The target of a fleet is one of {', '.join(TARGETS)}, not {change.target!r}.")
+    check_target(change.target, change.options)
     if (rival := await scaling.find_rival(conn, name, change.queues)) is not None:
         raise Refused(
             409,
@@ -83,6 +82,25 @@ async def list_fleet_steps(conn: Connection, name: str, query: Annotated[PageQue
     await _found(conn, name)
     rows = await scaling.list_steps(conn, name, limit=query.read_limit, offset=query.offset)
     return query.page(Page[FleetStep], [{**row, "is_open": row["open"]} for row in rows])
+
+
+@routes.get("/queues/{queue}/demand")
+async def get_queue_demand(conn: Connection, queue: str) -> QueueDemand:
+    """What a queue needs now. To make workers fewer by it ends what they run: only an autoscaler of Evenflow fences them first."""
+    serving = [worker for worker in await scaling.read_workers(conn) if queue in worker.queues]
+    running = sum((worker.by_queue or {}).get(queue, 0) for worker in serving)
+    available = sum(worker.slots for worker in serving if worker.takes_tries)
+    [row] = await scaling.count_waiting(conn, [queue], most=MOST_TRIES_COUNTED)
+    slots = running + row.waiting
+    return QueueDemand(
+        queue=queue,
+        slots=slots,
+        running=running,
+        waiting=row.waiting,
+        oldest_wait_s=row.oldest_wait,
+        available=available,
+        load=round(slots / available, 3) if available else None,
+    )
 
 
 async def _found(conn: Conn, name: str) -> FleetRow:

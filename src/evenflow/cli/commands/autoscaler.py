@@ -86,6 +86,14 @@ async def delete(fleet: str, /) -> Reply:
 
 
 @verb(app)
+async def demand(queue: str, /) -> Reply:
+    """What a queue needs now, in slots: what would run if there were workers without end."""
+    async with remote() as client:
+        found = await client.get_queue_demand(queue)
+    return Reply(found, lambda: print_records([found], rest.fleets.QueueDemand, empty=""))
+
+
+@verb(app)
 async def history(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
     """What was seen of a fleet and what followed from it, for plots."""
     async with remote() as client:

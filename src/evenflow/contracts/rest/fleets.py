@@ -12,7 +12,7 @@ from evenflow.contracts.rest.record import Name, Record, Request
 
 class FleetSummary(Record):
     name: str = Field(title="fleet")
-    target: str = Field(title="target", description="What runs its workers: `native`.")
+    target: str = Field(title="target", description="What runs its workers: `native` or `kubernetes`.")
     queues: list[str] = Field(title="queues")
     replicas: int = Field(title="workers", description="That there are to be.")
     load: float | None = Field(title="load", description="Slots that are needed over slots that are there, as they were seen last.")
@@ -23,6 +23,20 @@ class FleetSummary(Record):
     reason: str | None = Field(title="why", description="Why it is as large as it is.")
     policy: dict[str, Any] = Field(description="What is not as by default.")
     options: dict[str, Any] = Field(description="Of the target.")
+
+
+class QueueDemand(Record):
+    """What a queue needs now, in slots, for those who make workers more by other means."""
+
+    queue: str = Field(title="queue")
+    slots: int = Field(title="needed", description="`running` and `waiting`: what would run if there were workers without end.")
+    running: int = Field(title="running", description="Tries that workers have.")
+    waiting: int = Field(
+        title="waiting", description="Tries that wait for a worker. Of very many, 20,000 of each class are counted."
+    )
+    oldest_wait_s: float = Field(title="for", description="For how long the first of these has waited.")
+    available: int = Field(title="slots", description="Of workers of this queue that take tries.")
+    load: float | None = Field(title="load", description="`slots` over `available`; none without any available.")
 
 
 class FleetWorker(Record):

@@ -50,6 +50,10 @@ class WorkerRow(NamedTuple):
     by_queue: dict[str, int] | None
     age_s: float | None
 
+    @property
+    def takes_tries(self) -> bool:
+        return self.is_ready and self.fence is None and not self.cordoned
+
 
 class WaitingRow(NamedTuple):
     queue: str
@@ -153,6 +157,12 @@ async def count_waiting(conn: Conn, queues: Collection[str], *, most: int) -> li
     cursor = conn.cursor(row_factory=args_row(WaitingRow))
     params = {"queues": list(queues), "most": most}
     return await (await cursor.execute(sql("scaling/count_waiting"), params, prepare=True)).fetchall()
+
+
+async def count_expected(conn: Conn, *, ahead_s: float, most: int) -> dict[str, int]:
+    """Tries that are known to come within ``ahead_s``, by queue; in all ``most`` are counted."""
+    params = {"ahead_s": ahead_s, "most": most}
+    return dict(await (await conn.execute(sql("scaling/count_expected"), params, prepare=True)).fetchall())
 
 
 async def read_costs(conn: Conn, workers: Collection[int]) -> list[TaskCost]:

@@ -1,0 +1,177 @@
+"""Deployments of Kubernetes as fleets: their pods are workers, and the cluster chooses which of them go (R-AS4).
+
+A Deployment is told a number and costs, never names. So those that are to go get costs below all others. Before the number is
+lowered it is looked whom its ReplicaSet would end by its real order, in which costs come fourth. Afterwards it is looked who has
+gone, once the controllers have done what they were told. Each look reads all there is anew, so nothing depends on what was missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from evenflow.autoscaler.limits import CONFLICTS, MARK_ALONGSIDE
+from evenflow.autoscaler.replica_order import COST, cost_of, deletion_order, is_active, ready_since
+from evenflow.autoscaler.target import Replica, Sight, UnfitTarget
+from evenflow.core.limits import INT32_MIN
+from evenflow.core.scaling.fleet_options import NO_STATEFUL_SETS, POD
+from evenflow.errors import ClusterRefused
+from evenflow.kubernetes.client import KubernetesClient, Object
+from evenflow.store.db.connect import Conn
+from evenflow.store.serving.scaling import FleetRow
+
+LEAST_COST = INT32_MIN  # and the rank: below all that people say, and below the 0 of those that have none
+OURS_BELOW = INT32_MIN // 2  # costs that nobody else writes
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a fleet is. ``worker`` is the name of a worker with that of its pod left out."""
+
+    namespace: str
+    deployment: str
+    worker: tuple[str, str]
+
+    @property
+    def apps(self) -> str:
+        return f"/apis/apps/v1/namespaces/{self.namespace}"
+
+    @property
+    def path(self) -> str:
+        return f"{self.apps}/deployments/{self.deployment}"
+
+    @property
+    def pods(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods"
+
+    def worker_of(self, pod: Object) -> str:
+        return f"{self.worker[0]}{pod['metadata']['name']}{self.worker[1]}"
+
+    def pod_of(self, worker: str) -> str:
+        return worker.removeprefix(self.worker[0]).removesuffix(self.worker[1])
+
+
+class KubernetesTarget:
+    """``connect`` is called once, when the first such fleet is looked at."""
+
+    def __init__(self, connect: Callable[[], Awaitable[KubernetesClient]]) -> None:
+        self._connect = connect
+        self._client: KubernetesClient | None = None
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+
+    async def sight(self, conn: Conn, fleet: FleetRow) -> Sight:
+        client, place = await self._reach(fleet)
+        deployment = await self._deployment(client, place)
+        labels = selector_text(deployment["spec"]["selector"])
+        sets, _ = await client.list_all(f"{place.apps}/replicasets", labels=labels)
+        sets = [each for each in sets if _owner(each) == deployment["metadata"]["uid"]]
+        owners = {each["metadata"]["uid"] for each in sets}
+        found, _ = await client.list_all(place.pods, labels=labels)
+        pods = [pod for pod in found if _owner(pod) in owners and pod["status"].get("phase") not in ("Succeeded", "Failed")]
+        size = int(deployment["spec"].get("replicas", 1))
+        order = deletion_order(pods, datetime.now(UTC))
+        return Sight(
+            [Replica(place.worker_of(pod), leaving=not is_active(pod), is_ready=ready_since(pod) is not None) for pod in pods],
+            size,
+            is_settled=_is_settled(deployment, sets, size) and len(order) <= size,
+            order=tuple(place.worker_of(pod) for pod in order),
+            marked=frozenset(place.worker_of(pod) for pod in order if cost_of(pod) < OURS_BELOW),
+        )
+
+    async def mark(self, fleet: FleetRow, ranks: Mapping[str, int]) -> None:
+        await self._annotate(fleet, {name: str(LEAST_COST + rank) for name, rank in ranks.items()})
+
+    async def unmark(self, fleet: FleetRow, names: Collection[str]) -> None:
+        await self._annotate(fleet, dict.fromkeys(names))
+
+    async def resize(self, conn: Conn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
+        client, place = await self._reach(fleet)
+        for attempt in range(1, CONFLICTS + 1):
+            scale = await client.get(f"{place.path}/scale")
+            if scale is None:
+                raise await self._missing(client, place)
+            there = int(scale["spec"].get("replicas", 0))
+            if there != fleet.replicas or there == replicas:
+                return there
+            version = {"resourceVersion": scale["metadata"]["resourceVersion"]}
+            try:
+                await client.patch(f"{place.path}/scale", {"metadata": version, "spec": {"replicas": replicas}})
+            except ClusterRefused as refused:
+                if refused.status != 409 or attempt == CONFLICTS:
+                    raise
+            else:
+                return replicas
+        raise AssertionError("the last attempt has returned or raised")
+
+    async def _reach(self, fleet: FleetRow) -> tuple[KubernetesClient, Place]:
+        if self._client is None:
+            self._client = await self._connect()
+        namespace = fleet.options.get("namespace") or self._client.address.namespace
+        before, _, after = str(fleet.options.get("worker", POD)).partition(POD)
+        return self._client, Place(quote(namespace, safe=""), quote(str(fleet.options["deployment"]), safe=""), (before, after))
+
+    async def _deployment(self, client: KubernetesClient, place: Place) -> Object:
+        found = await client.get(place.path)
+        if found is None:
+            raise await self._missing(client, place)
+        return found
+
+    async def _missing(self, client: KubernetesClient, place: Place) -> UnfitTarget:
+        try:
+            stateful = await client.get(f"{place.apps}/statefulsets/{place.deployment}")
+        except ClusterRefused:
+            stateful = None  # this account may not even ask
+        if stateful is not None:
+            return UnfitTarget(f"{place.deployment} in namespace {place.namespace} is none of Deployments: {NO_STATEFUL_SETS}.")
+        return UnfitTarget(f"There is no Deployment {place.deployment} in namespace {place.namespace}.")
+
+    async def _annotate(self, fleet: FleetRow, costs: Mapping[str, str | None]) -> None:
+        """None takes a cost away. A pod that has gone has none."""
+        client, place = await self._reach(fleet)
+        room = asyncio.Semaphore(MARK_ALONGSIDE)
+
+        async def one(worker: str, cost: str | None) -> None:
+            async with room:
+                try:
+                    await client.patch(
+                        f"{place.pods}/{quote(place.pod_of(worker), safe='')}", {"metadata": {"annotations": {COST: cost}}}
+                    )
+                except ClusterRefused as refused:
+                    if refused.status != 404:
+                        raise
+
+        await asyncio.gather(*(one(worker, cost) for worker, cost in costs.items()))
+
+
+def selector_text(selector: Mapping[str, Any]) -> str:
+    """A selector of labels as a query says it."""
+    parts = [f"{label}={value}" for label, value in (selector.get("matchLabels") or {}).items()]
+    for each in selector.get("matchExpressions") or ():
+        label, values = each["key"], ",".join(each.get("values") or ())
+        match each["operator"]:
+            case "In":
+                parts.append(f"{label} in ({values})")
+            case "NotIn":
+                parts.append(f"{label} notin ({values})")
+            case "Exists":
+                parts.append(label)
+            case "DoesNotExist":
+                parts.append(f"!{label}")
+    return ",".join(parts)
+
+
+def _is_settled(deployment: Object, sets: Collection[Object], size: int) -> bool:
+    """The controllers have seen the number that there is to be, and no roll-out is under way."""
+    seen = [each["status"].get("observedGeneration", 0) >= each["metadata"].get("generation", 0) for each in (deployment, *sets)]
+    return all(seen) and [number for each in sets if (number := each["spec"].get("replicas", 0))] == [size] * bool(size)
+
+
+def _owner(obj: Object) -> str | None:
+    return next((each["uid"] for each in obj["metadata"].get("ownerReferences") or () if each.get("controller")), None)

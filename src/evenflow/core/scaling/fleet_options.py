@@ -1,0 +1,42 @@
+"""What a target has to be told of a fleet, by kind of target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evenflow.core.likeness import did_you_mean
+from evenflow.errors import BadValue
+
+POD = "{pod}"  # in the name of a worker
+NO_STATEFUL_SETS = (
+    "a StatefulSet ends its pods in the order of their numbers, the highest first, whatever they run, so whoever makes it smaller "
+    "ends work; let a Deployment run the workers"
+)
+OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "native": {},
+    "kubernetes": {
+        "deployment": "the Deployment whose pods are the workers",
+        "namespace": "its namespace; that of the autoscaler if none is said",
+        "worker": f"the names of workers, {POD} in it stands for that of the pod: {POD} if nothing is said",
+    },
+}
+
+
+def check_target(target: str, options: Mapping[str, Any]) -> None:
+    """Raises :class:`BadValue` when there is no such target, or it cannot serve a fleet by these options."""
+    known = OPTIONS.get(target)
+    if known is None:
+        raise BadValue(f"The target of a fleet is one of {', '.join(OPTIONS)}, not {target!r}.{did_you_mean(target, OPTIONS)}")
+    if "statefulset" in options:
+        raise BadValue(f"A fleet cannot be a StatefulSet: {NO_STATEFUL_SETS}.")
+    for name, value in options.items():
+        if name not in known:
+            told = ", ".join(known) or "no options"
+            raise BadValue(f"The target {target!r} has no option {name!r}; it has: {told}.{did_you_mean(name, known)}")
+        if not isinstance(value, str) or not value:
+            raise BadValue(f"The option {name!r} of a target is a text, not {value!r}.")
+    if target == "kubernetes" and "deployment" not in options:
+        raise BadValue("A fleet on Kubernetes needs the name of its Deployment: --of-target.deployment NAME")
+    if POD not in options.get("worker", POD):
+        raise BadValue(f"The option 'worker' of a target has {POD} in it, or all workers had one name.")
