@@ -29,7 +29,7 @@ OURS_BELOW = INT32_MIN // 2  # costs that nobody else writes
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DeploymentPlace:
     """Where a fleet is. ``worker`` is the name of a worker with that of its pod left out."""
 
     namespace: str
@@ -110,20 +110,22 @@ class KubernetesTarget:
                 return replicas
         raise AssertionError("the last attempt has returned or raised")
 
-    async def _reach(self, fleet: FleetRow) -> tuple[KubernetesClient, Place]:
+    async def _reach(self, fleet: FleetRow) -> tuple[KubernetesClient, DeploymentPlace]:
         if self._client is None:
             self._client = await self._connect()
         namespace = fleet.options.get("namespace") or self._client.address.namespace
         before, _, after = str(fleet.options.get("worker", POD)).partition(POD)
-        return self._client, Place(quote(namespace, safe=""), quote(str(fleet.options["deployment"]), safe=""), (before, after))
+        return self._client, DeploymentPlace(
+            quote(namespace, safe=""), quote(str(fleet.options["deployment"]), safe=""), (before, after)
+        )
 
-    async def _deployment(self, client: KubernetesClient, place: Place) -> Object:
+    async def _deployment(self, client: KubernetesClient, place: DeploymentPlace) -> Object:
         found = await client.get(place.path)
         if found is None:
             raise await self._missing(client, place)
         return found
 
-    async def _missing(self, client: KubernetesClient, place: Place) -> UnfitTarget:
+    async def _missing(self, client: KubernetesClient, place: DeploymentPlace) -> UnfitTarget:
         try:
             stateful = await client.get(f"{place.apps}/statefulsets/{place.deployment}")
         except ClusterRefused:
