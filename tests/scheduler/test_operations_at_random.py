@@ -400,7 +400,7 @@ def test_with_two_schedulers_at_once(world: World, others: list[tuple[Any, Catal
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_for_long(world: World, others: list[tuple[Any, Catalog]]) -> None:
     """R-CS8"""
     play_often(world, others, seeds=range(40, 340), steps=80)
