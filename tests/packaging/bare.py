@@ -28,7 +28,7 @@ class BareEnvironment:
     def run(self, *command: str | Path, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
         """Sees nothing of the repository, nor of the settings of whoever runs the tests."""
         return subprocess.run(
-            [str(word) for word in command], cwd=cwd, env={**clean(), **variables}, capture_output=True, text=True, timeout=120
+            [str(word) for word in command], cwd=cwd, env={**clean(), **variables}, capture_output=True, text=True, timeout=300
         )
 
 

@@ -118,7 +118,7 @@ def test_a_bare_environment_runs_a_dag(bare: BareEnvironment, tmp_path: Path) ->
         (run,) = json.loads(bare.run(bare.evenflow, "runs", "list", "--json", cwd=home, **given).stdout)["runs"]
         assert (run["dag_id"], run["state"]) == ("bare", "success")
         up.terminate()
-        assert up.wait(60) == 0, (tmp_path / "up.log").read_text()
+        assert up.wait(120) == 0, (tmp_path / "up.log").read_text()
     finally:
         up.kill()
         up.wait()
