@@ -24,6 +24,7 @@ def make_api(
     host: str = "127.0.0.1",
     tls: Tls | None = None,
     logs: str = "",
+    secret_stores: str = "",
 ) -> ApiService:
     """One that is not started. Those of one ``folder`` share keys, logs and large values; port 0 is a free one, ``logs`` a URL."""
     vault = vault or Vault(folder / "secrets.key")
@@ -34,6 +35,7 @@ def make_api(
         tls=tls,
         port=port,
         logs=logs or (folder / "logs").as_uri(),
+        secret_stores=secret_stores,
         name=name,
         vault=vault,
         storage=ObjectStorage(str(folder / "xcom")),

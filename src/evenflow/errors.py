@@ -425,6 +425,10 @@ class VariableNotFound(EvenflowError):
     """A variable that a task names is not defined, or is not the JSON that it should be."""
 
 
+class SecretStoreError(EvenflowError):
+    """A store of secrets cannot be asked, or has what is no secret. The message names the store, and what to do."""
+
+
 class LogStorageError(EvenflowError):
     """Logs of tasks cannot be read or deleted where they are stored."""
 

@@ -79,6 +79,10 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
         ("No worker that serves the queue gpu is alive.", "evenflow worker --queues gpu"),
     ),
     (
+        x.AwaitsWorker(queue="gpu", since=NOW, resumes=False, ahead=0, counted=True, workers=0, slots=0, busy=0, fleet="big"),
+        ("No worker serves the queue gpu yet; its fleet big is to have one.", "evenflow autoscaler show big"),
+    ),
+    (
         x.AwaitsWorker(queue="gpu", since=NOW, resumes=False, ahead=3, counted=True, workers=2, slots=8, busy=8),
         ("It waits for a worker: 2 workers serve the queue gpu, and 8 of 8 slots are busy.", "3 tasks come before it"),
     ),

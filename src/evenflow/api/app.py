@@ -11,6 +11,7 @@ from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
 from evenflow.api.request_metrics import MeasuredRequests
 from evenflow.api.rest.app import rest_application
+from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.tokens import Tokens
 from evenflow.api.trail import KnownRequests, Trail
 from evenflow.api.triggers import TriggerClaims
@@ -32,6 +33,7 @@ def application(
     trigger_claims: TriggerClaims,
     logs: LogStore,
     vault: Vault,
+    stores: SecretStores,
     judge: Judge,
     vitals: Vitals,
     probes: Probes,
@@ -49,6 +51,7 @@ def application(
         trigger_claims=trigger_claims,
         logs=logs,
         vault=vault,
+        stores=stores,
         judge=judge,
     )
     rest = rest_application(
@@ -56,6 +59,7 @@ def application(
         tokens=tokens,
         log_store=logs,
         vault=vault,
+        stores=stores,
         judge=judge,
         vitals=vitals,
         probes=probes,

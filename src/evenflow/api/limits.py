@@ -48,6 +48,13 @@ TRIGGER_LOST = 10.0  # a claim's answer has arrived by then, or never will; a tr
 
 # -- connections and variables -----------------------------------------------------------------------------------------
 
+SECRET_STORE = 4.0  # for one request to a store of secrets; it takes some hundredths
+SECRET_WAIT = 10.0  # for its answer, and a turn before: a new login is a request more. Who asks gives up after 30
+SECRET_CALLS = 8  # requests to one store at once: a burst of tries that want different secrets waits for turns
+SECRET_KEPT = 60.0  # an answer of it: who changes a secret waits for a minute, and a store is asked once in it
+SECRET_MISSED = 10.0  # that it has none: who has just stored one waits less
+SECRET_FAILED = 2.0  # that it cannot be asked: those who come in the same moment need not wait, too
+SECRETS_KNOWN = 10_000  # answers: more than an installation has names; 64 KiB each at most, and mostly some hundred bytes
 PATTERNS = 100  # of DAG ids that may use one: each is compared whenever one is asked for
 
 # -- logs --------------------------------------------------------------------------------------------------------------

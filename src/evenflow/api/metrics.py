@@ -37,7 +37,7 @@ async def _read(conn: Conn) -> list[Reading]:
         *_of_services(services),
         *of(metrics.LIMIT_CAPACITY, [((use.limit, use.name), use.capacity) for use in uses]),
         *of(metrics.LIMIT_USED, [((use.limit, use.name), use.used) for use in uses]),
-        *_of_queues(await views.list_queues(conn)),
+        *_of_queues(await views.list_queues(conn, lease_s=LEASE_S)),
         *of(metrics.LANES, [(("open",), lanes.open), (("parked",), lanes.parked), (("paused",), lanes.paused)]),
         *of(metrics.TASKS_READY, [((), lanes.ready)]),
         *of(metrics.RUNS_QUEUED, [((), backlog.runs_queued)]),
@@ -64,6 +64,8 @@ def _of_services(services: list[Row]) -> Iterator[Reading]:
 def _of_queues(queues: list[Row]) -> Iterator[Reading]:
     yield from of(metrics.DISPATCH_WAITING, [((row["queue"],), row["waiting"]) for row in queues])
     yield from of(metrics.DISPATCH_RUNNING, [((row["queue"],), row["running"]) for row in queues])
+    unserved = [((row["queue"],), row["waiting"]) for row in queues if not (row["workers"] or row["fleet"] or row["executor"])]
+    yield from of(metrics.DISPATCH_UNSERVED, unserved)
     yield from of(metrics.DISPATCH_OLDEST, [((row["queue"],), row["oldest_waiting_s"] or 0.0) for row in queues])
 
 

@@ -16,6 +16,7 @@ from evenflow.errors import (
     NotAllowed,
     ParamError,
     SecretsError,
+    SecretStoreError,
     StaleEpoch,
     XComError,
     XComTooLarge,
@@ -74,6 +75,7 @@ _KNOWN: tuple[tuple[type[EvenflowError], int, str], ...] = (
     (XComTooLarge, 413, "too_large"),
     (XComError, 422, "bad_value"),
     (SecretsError, 409, "wrong_key"),
+    (SecretStoreError, 424, "secret_store"),  # an answer: who asks is told at once what is wrong, and by whom
     (LogStorageError, 507, "log_storage"),  # another server may have it: no answer that is asked for again here
     (CodeArchiveError, 422, "bad_archive"),
     (DagNotFound, 404, "not_found"),

@@ -21,6 +21,7 @@ from evenflow.api.limits import BEAT_POOL, CLAIM_POOL, POOL, PROBE_POOL, REPORT_
 from evenflow.api.logs.objects import open_logs
 from evenflow.api.metrics import system_metrics
 from evenflow.api.probes import Probes
+from evenflow.api.secret_stores.lookup import open_stores
 from evenflow.api.server_watch import ServerWatch
 from evenflow.api.token_watch import TokenWatch, read_keys
 from evenflow.api.tokens import Tokens
@@ -62,6 +63,7 @@ class ApiService(Service):
         name: str,
         vault: Vault,
         storage: ObjectStorage,
+        secret_stores: str = "",
         tls: Tls | None = None,
         operator_token: str | None = None,
         metrics_token: str = "",
@@ -79,6 +81,7 @@ class ApiService(Service):
             lambda chunks: meter.count(metrics.LOGS_REFUSED, chunks),
         )
         self._opened.callback(self._logs.close)
+        self._stores = open_stores(secret_stores)
         self._judge = Judge()
         self._opened.push_async_callback(self._judge.close)
         self._server = ServerWatch(database_url, name)
@@ -110,11 +113,7 @@ class ApiService(Service):
             TOKENS: watch.wake,
         }
         listener = AsyncListener(
-            self._url,
-            list(wakes),
-            lambda channel: wakes[channel](),
-            lambda error: observe(seen.listener_lost(str(error))),
-            name=self.name,
+            self._url, list(wakes), lambda at: wakes[at](), lambda e: observe(seen.listener_lost(str(e))), name=self.name
         )
         self._opened.push_async_callback(listener.stop)
         await listener.start()
@@ -128,6 +127,7 @@ class ApiService(Service):
             trigger_claims=triggers,
             logs=self._logs,
             vault=self._vault,
+            stores=self._stores,
             judge=self._judge,
             vitals=self.vitals,
             probes=self._probes,

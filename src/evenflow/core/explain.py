@@ -155,6 +155,9 @@ class Explainer:
         if reason.executor is not None:
             return self._executor(reason, reason.executor, facts)
         cure = _typed("worker", "--queues", reason.queue)
+        if not reason.workers and reason.fleet is not None:
+            sentence = f"No worker serves the queue {reason.queue} yet; its fleet {reason.fleet} is to have one."
+            return Told(sentence=sentence, facts=facts, cure=_typed("autoscaler", "show", reason.fleet))
         if not reason.workers:
             return Told(sentence=f"No worker that serves the queue {reason.queue} is alive.", facts=facts, cure=cure)
         workers = "1 worker serves" if reason.workers == 1 else f"{reason.workers} workers serve"

@@ -44,6 +44,12 @@ SERVICE_BEAT_AGE = gauge("evenflow_service_beat_age_seconds", SYSTEM, "Time sinc
 LIMIT_CAPACITY = gauge("evenflow_limit_capacity", SYSTEM, "Slots of a pool or executor.", "kind", "name")
 LIMIT_USED = gauge("evenflow_limit_used", SYSTEM, "Slots of it that are taken.", "kind", "name")
 DISPATCH_WAITING = gauge("evenflow_dispatch_waiting", SYSTEM, "Tries that wait for a worker.", "queue")
+DISPATCH_UNSERVED = gauge(
+    "evenflow_dispatch_unserved",
+    SYSTEM,
+    "Tries that wait in a queue that no worker, fleet or executor serves.",
+    "queue",
+)
 DISPATCH_RUNNING = gauge("evenflow_dispatch_running", SYSTEM, "Tries that a worker has.", "queue")
 DISPATCH_OLDEST = gauge(
     "evenflow_dispatch_oldest_waiting_seconds", SYSTEM, "For how long the first of them has waited for a worker.", "queue"

@@ -137,7 +137,8 @@ class NoScheduler(_Reason):
 class AwaitsWorker(_Reason):
     """It was started, and no worker has claimed it yet. ``workers`` of its queue live; they have ``slots`` for it, of which so many
     are ``busy``. ``resumes``: it comes back from waiting, and may have the slots for resumes, too. ``ahead`` is exact when
-    ``counted``, else at least that. ``executor``: the queue's, if tries are sent to it; by ``launchers`` that live.
+    ``counted``, else at least that. ``executor``: the queue's, if tries are sent to it; by ``launchers`` that live. ``fleet``:
+    whose workers an autoscaler starts for it.
     """
 
     kind: Literal["awaits_worker"] = "awaits_worker"
@@ -151,6 +152,7 @@ class AwaitsWorker(_Reason):
     busy: int
     executor: str | None = None
     launchers: int = 0
+    fleet: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

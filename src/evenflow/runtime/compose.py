@@ -32,6 +32,7 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 tls=settings.tls,
                 metrics_token=settings.metrics_token,
                 logs=settings.log_storage,
+                secret_stores=settings.secret_stores,
                 name=settings.name,
                 vault=Vault(settings.secrets_file, settings.secret_keys),
                 storage=ObjectStorage(settings.xcom_storage),

@@ -58,6 +58,7 @@ class ServiceSettings:
     secret_keys: str = ""  # that seal connections and variables; empty: those of the file in the home
     xcom_url: str = ""  # where large values are; empty: a folder of the home
     xcom_inline: int = MAX_INLINE_XCOM  # bytes of JSON up to which a value is kept in the database
+    secret_stores: str = ""  # that an API asks beside the database
     log_url: str = ""  # where logs of tasks are; empty: a folder of the home
     api_host: str
     api_port: int
@@ -129,6 +130,7 @@ class ServiceSettings:
             secret_keys=environ.get(PREFIX + "SECRET_KEYS", ""),
             xcom_url=value("XCOM_URL"),
             xcom_inline=int(value("XCOM_INLINE")),
+            secret_stores=value("SECRET_STORES"),
             log_url=value("LOG_URL"),
             api_host=value("API_HOST"),
             api_port=int(value("API_PORT")),

@@ -154,6 +154,9 @@ class Settings(BaseSettings):
         MAX_INLINE_XCOM, ge=0, le=MAX_INLINE_XCOM, description="Bytes of JSON up to which an XCom is kept in the database"
     )
 
+    secret_stores: str = Field(
+        "", description="Where an API looks for connections and variables, in this order: vault, aws, gcp, environment, database"
+    )
     log_url: str = Field(
         "",
         description="Where an API stores logs of tasks, as fsspec names it (s3://..., file:///...); else <home>/logs",
@@ -325,6 +328,7 @@ class Settings(BaseSettings):
             "home",
             "xcom_url",
             "xcom_inline",
+            "secret_stores",
             "log_url",
             "api_url",
             "api_host",

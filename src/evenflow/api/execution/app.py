@@ -17,6 +17,7 @@ from evenflow.api.execution.waiting import WaitingRoutes
 from evenflow.api.inbox import Inbox
 from evenflow.api.judge import Judge
 from evenflow.api.logs.store import LogStore
+from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.tokens import FLEETS, SERVICE_KINDS, Tokens
 from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
@@ -39,6 +40,7 @@ def execution_routes(
     trigger_claims: TriggerClaims,
     logs: LogStore,
     vault: Vault,
+    stores: SecretStores,
     judge: Judge,
 ) -> Router:
     """``reports`` and ``beats`` are the pools for these."""
@@ -67,7 +69,7 @@ def execution_routes(
         ("GET", "/code/{code_hash}", files.get_code, ("worker", "processor", "triggerer"), None, 0),
         *(
             ("POST", f"/ask/{name}", answer, _askers(name), questions.QUESTIONS[name][0], MAX_MESSAGE_BYTES)
-            for name, answer in _answers(pool, tries, versions, vault, judge).items()
+            for name, answer in _answers(pool, tries, versions, vault, stores, judge).items()
         ),
     ]
     return Router(
@@ -79,9 +81,11 @@ def execution_routes(
     )
 
 
-def _answers(pool: AsyncPool, tries: TryRoutes, versions: Versions, vault: Vault, judge: Judge) -> dict[str, Handler]:
+def _answers(
+    pool: AsyncPool, tries: TryRoutes, versions: Versions, vault: Vault, stores: SecretStores, judge: Judge
+) -> dict[str, Handler]:
     """To each question of :data:`evenflow.wire.questions.QUESTIONS`."""
-    values = ValueRoutes(pool, versions, vault)
+    values = ValueRoutes(pool, versions, vault, stores)
     waiting = WaitingRoutes(pool, versions, judge)
     once = OnceRoutes(pool, vault)
 

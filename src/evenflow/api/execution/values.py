@@ -8,6 +8,7 @@ from evenflow.api import limits
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.sealing import check_value, may_use
+from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.tokens import TriggerToken, TryToken
 from evenflow.api.trail import AskedSecrets
 from evenflow.api.vault import Vault
@@ -22,8 +23,8 @@ from evenflow.wire.questions import AskNamed, Done, Found, PreviousRun, Rendered
 class ValueRoutes:
     """A try that is over is answered nothing: its token is good for as long as its dispatch is there."""
 
-    def __init__(self, pool: AsyncPool, versions: Versions, vault: Vault) -> None:
-        self._pool, self._versions, self._vault = pool, versions, vault
+    def __init__(self, pool: AsyncPool, versions: Versions, vault: Vault, stores: SecretStores) -> None:
+        self._pool, self._versions, self._vault, self._stores = pool, versions, vault, stores
         self._asked = AskedSecrets()
 
     async def connection(self, call: Call) -> Found:
@@ -73,14 +74,28 @@ class ValueRoutes:
         return Done()
 
     async def _find(self, call: Call, kind: sealed.Kind) -> Found:
+        """No connection to the database waits for a store. What the database says of who may use a name holds for all stores."""
         message: AskNamed = call.message
         async with self._pool.connection() as conn:
             dag_id, bundle, task_id = await self._asker(conn, call.asker)
             value = await self._usable(conn, kind, message.name, dag_id, bundle)
-            if value is None:
+        elsewhere = await self._stores.before_database(kind, message.name)
+        if elsewhere is None and value is None:
+            elsewhere = await self._stores.after_database(kind, message.name)
+        if elsewhere is not None and not may_use(elsewhere.secret.dags, dag_id, bundle):
+            raise Refused(
+                403,
+                "forbidden",
+                f"The {kind} {message.name!r} is not for DAG {dag_id!r}. To let it, add it to its `dags` in {elsewhere.store}.",
+            )
+        async with self._pool.connection() as conn:
+            if elsewhere is None and value is None:
                 return Found(similar=await self._similar(conn, kind, message.name, dag_id, bundle) if message.similar else [])
             of_try = f"{task_id}, try {call.asker.try_number} of run {call.asker.run_key}"
             await self._asked.tell(conn, kind, message.name, dag_id, of_try)
+        if elsewhere is not None:
+            return Found(text=elsewhere.secret.text)
+        assert value is not None
         return Found(text=self._vault.open(kind, message.name, value["sealed"]))
 
     async def _similar(self, conn: Conn, kind: sealed.Kind, name: str, dag_id: str, bundle: str) -> list[str]:

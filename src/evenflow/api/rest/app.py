@@ -42,6 +42,7 @@ from evenflow.api.rest import (
     xcoms,
 )
 from evenflow.api.rest.context import ApiContext, checked_operator, operator
+from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.api.watching import WATCHED, Watchers
@@ -72,12 +73,13 @@ def rest_application(
     tokens: Tokens,
     log_store: LogStore,
     vault: Vault,
+    stores: SecretStores,
     judge: Judge,
     vitals: Vitals,
     probes: Probes,
     metrics_token: str = "",
 ) -> ASGIApp:
-    context = ApiContext(pool, tokens, log_store, vault, judge, vitals, probes)
+    context = ApiContext(pool, tokens, log_store, vault, stores, judge, vitals, probes)
     watchers = Watchers(tokens, metrics_token)
     app = described_rest()
 

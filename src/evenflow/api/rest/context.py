@@ -13,6 +13,7 @@ from evenflow.api.judge import Judge
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
 from evenflow.api.refusals import Forbidden, Unauthorized
+from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.tokens import OperatorToken, Tokens, listed_id
 from evenflow.api.vault import Vault
 from evenflow.contracts.rest.queries import PageQuery
@@ -27,6 +28,7 @@ class ApiContext:
     tokens: Tokens
     logs: LogStore
     vault: Vault
+    stores: SecretStores
     judge: Judge
     vitals: Vitals
     probes: Probes

@@ -11,6 +11,7 @@ from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import ApiContext as Within
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.sealing import check_patterns, check_value
+from evenflow.api.secret_stores.lookup import DATABASE, FoundSecret
 from evenflow.contracts.rest.queries import RevealQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.sealed import (
@@ -46,11 +47,9 @@ async def list_connections(conn: Connection, within: InContext, part: InSlice) -
 
 
 @routes.get("/connections/{name}")
-async def get_connection(conn: Connection, within: InContext, operator: Operator, name: str, query: Reveal) -> StoredConnection:
-    """One connection; with `reveal` also its password and secret extras, which the events tell."""
-    if query.reveal:
-        await _tell_read(conn, operator, "connection", name)
-    return _connection(within, await _found(conn, "connection", name), reveal=query.reveal)
+async def get_connection(within: InContext, operator: Operator, name: str, query: Reveal) -> StoredConnection:
+    """One connection, from where a task gets it; with `reveal` also its password and secret extras, which the events tell."""
+    return _connection(within, await _looked_up(within, operator, "connection", name, query.reveal), reveal=query.reveal)
 
 
 @routes.put("/connections/{name}")
@@ -79,11 +78,9 @@ async def list_variables(conn: Connection, within: InContext, part: InSlice) -> 
 
 
 @routes.get("/variables/{name}")
-async def get_variable(conn: Connection, within: InContext, operator: Operator, name: str, query: Reveal) -> StoredVariable:
-    """One variable; with `reveal` also what is secret in it, which the events tell."""
-    if query.reveal:
-        await _tell_read(conn, operator, "variable", name)
-    return _variable(within, await _found(conn, "variable", name), reveal=query.reveal)
+async def get_variable(within: InContext, operator: Operator, name: str, query: Reveal) -> StoredVariable:
+    """One variable, from where a task gets it; with `reveal` also what is secret in it, which the events tell."""
+    return _variable(within, await _looked_up(within, operator, "variable", name, query.reveal), reveal=query.reveal)
 
 
 @routes.put("/variables/{name}")
@@ -139,21 +136,46 @@ async def _store(conn: Conn, within: Within, actor: str, kind: Kind, name: str, 
         await sealed.set_value(conn, kind, name, new, description=change.description, dags=change.dags, actor=actor)
 
 
-async def _tell_read(conn: Conn, operator: str, kind: Kind, name: str) -> None:
-    """Before anything is shown."""
-    await _found(conn, kind, name)
-    async with events.recorded(conn, operator, f"{kind}.read", name):
-        pass
+async def _looked_up(within: Within, operator: str, kind: Kind, name: str, reveal: bool) -> Row:
+    """As a task finds it, of whichever DAG. What is revealed is told before. Raises :class:`Refused`."""
+    async with within.pool.connection() as conn:
+        row = await sealed.read_value(conn, kind, name)
+    elsewhere = await within.stores.before_database(kind, name)
+    if elsewhere is None and row is None:
+        elsewhere = await within.stores.after_database(kind, name)
+    if elsewhere is not None:
+        check_value(kind, name, elsewhere.secret.text)
+    async with within.pool.connection() as conn:
+        found = await _found(conn, kind, name, within.stores.names) if elsewhere is None else _row_of(name, elsewhere, row)
+        if reveal:
+            async with events.recorded(conn, operator, f"{kind}.read", name):
+                pass
+    return found
 
 
-async def _found(conn: Conn, kind: Kind, name: str) -> Row:
-    """Raises :class:`Refused`."""
+def _row_of(name: str, elsewhere: FoundSecret, row: Row | None) -> Row:
+    """``row`` says who may use the name wherever its value is."""
+    dags = [*elsewhere.secret.dags] or ([] if row is None else row["dags"])
+    return {
+        "name": name,
+        "text": elsewhere.secret.text,
+        "source": elsewhere.store,
+        "dags": dags,
+        "changed_at": None,
+        "changed_by": "",
+        "description": "",
+    }
+
+
+async def _found(conn: Conn, kind: Kind, name: str, asked: Sequence[str] = ()) -> Row:
+    """``asked``: the stores that do not have it either. Raises :class:`Refused`."""
     found = await sealed.read_value(conn, kind, name)
     if found is None:
         listed = await sealed.list_values(conn, kind, limit=PAGE, offset=0)
         hint = did_you_mean(name, (each["name"] for each in listed))
+        nor = "".join(f", nor in {store}" for store in asked)
         raise Refused(
-            404, "not_found", f"There is no {kind} {name!r} in the database.{hint} To see all, type: evenflow {kind}s list"
+            404, "not_found", f"There is no {kind} {name!r} in the database{nor}.{hint} To see all, type: evenflow {kind}s list"
         )
     return found
 
@@ -181,11 +203,13 @@ def _variable(within: Within, row: Row, *, reveal: bool) -> StoredVariable:
 
 
 def _common(row: Row) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != "sealed"}
+    return {"source": DATABASE, **{name: value for name, value in row.items() if name not in ("sealed", "text")}}
 
 
 def _opened(within: Within, kind: Kind, row: Row) -> tuple[str, str | None]:
     """The text, or none and why it cannot be had: one that is lost must not hide the others."""
+    if "text" in row:
+        return row["text"], None
     try:
         return within.vault.open(kind, row["name"], row["sealed"]), None
     except SecretsError as error:

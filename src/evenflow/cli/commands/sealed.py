@@ -104,11 +104,17 @@ async def show_connection(name: str, /, *, reveal: Reveal = False) -> Reply:
 
     def tell() -> None:
         say(f"{found.name} is {found.uri}" + (f" ({found.description})" if found.description else ""))
-        say(f"changed by {found.changed_by} at {local_time(found.changed_at)}, for {', '.join(found.dags) or 'all DAGs'}")
+        say(f"{_told_source(found)}, for {', '.join(found.dags) or 'all DAGs'}")
         if found.problem:
             say(found.problem, "red")
 
     return Reply(found, tell)
+
+
+def _told_source(found: rest.sealed.StoredValue) -> str:
+    if found.changed_at is None:
+        return f"from {found.source}"
+    return f"from the database, changed by {found.changed_by} at {local_time(found.changed_at)}"
 
 
 @verb(variables_app, "show", meant=("get",))
@@ -116,7 +122,13 @@ async def show_variable(name: str, /, *, reveal: Reveal = False) -> Reply:
     """The value of a variable."""
     async with remote() as client:
         found = await client.get_variable(name, reveal=reveal)
-    return Reply(found, lambda: say(found.problem or found.value))
+
+    def tell() -> None:
+        say(found.problem or found.value)
+        if found.changed_at is None:
+            say(_told_source(found), "dim")
+
+    return Reply(found, tell)
 
 
 @verb(connections_app, "set", meant=("add", "create"))
@@ -200,7 +212,7 @@ async def try_out(name: str, /) -> Reply:
             found = await client.get_connection(name, reveal=True)
         if found.problem:
             raise ParamError(found.problem)
-        uri, where = found.uri, "of the database"
+        uri, where = found.uri, "of the database" if found.changed_at is not None else f"from {found.source}"
     works, said = await asyncio.to_thread(try_connection, Connection.parse(name, uri))
     data = {"name": name, "where": where, "works": works, "said": said}
     return Reply(data, lambda: say(f"{name} {where}: {said}", "green" if works else "red"), exit_code=0 if works else 1)

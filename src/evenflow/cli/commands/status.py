@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 
 from rich.text import Text
@@ -65,6 +66,9 @@ def _show(found: rest.system.Status, missing: list[str]) -> None:
     say("")
     queues = ((q.queue, q.waiting, q.running, duration(q.oldest_waiting_s)) for q in found.queues)
     print_table(("queue", "#waiting", "#running", "#longest wait"), queues, empty="No task runs, and none waits for a worker.")
+    for queue in found.queues:
+        if queue.waiting and not queue.workers and queue.executor is None:
+            say(_unserved(queue), "red" if queue.fleet is None else "yellow")
     for t in found.outrun:
         what = f"{t.dag_id}/{t.run_id} {instance_name(t.task_id, t.map_index)}"
         say(f"Worker {t.worker} on {t.host} cannot end what {what} has started: that forks more quickly than it is killed.", "red")
@@ -90,6 +94,15 @@ def _show(found: rest.system.Status, missing: list[str]) -> None:
             waiting = counted(found.triggers_waiting + found.triggers_running, "deferred task")
             say(f"Nothing runs the triggers of {waiting}.", "red")
         say(f"No {kind} is healthy. Start one: evenflow {kind} (or everything: evenflow up)", "red")
+
+
+def _unserved(queue: rest.system.QueueStatus) -> str:
+    if queue.fleet is not None:
+        return (
+            f"The queue {queue.queue} has no worker yet: fleet {queue.fleet} is to have one. "
+            f"See: evenflow autoscaler show {queue.fleet}"
+        )
+    return f"The queue {queue.queue} has no worker. Start one: evenflow worker --queues {shlex.quote(queue.queue)}"
 
 
 def _runs_queued(count: int) -> str:

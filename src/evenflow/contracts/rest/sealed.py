@@ -42,7 +42,8 @@ class CheckedValue(Record):
 class StoredValue(Record):
     name: str = Field(title="name")
     dags: list[str] = Field(title="DAGs", description="Patterns of the DAGs that may use it; none: all.")
-    changed_at: datetime = Field(title="changed")
+    source: str = Field(title="from", description="Where its value comes from: the database, or another store that the API asks.")
+    changed_at: datetime | None = Field(title="changed", description="Of one in the database.")
     changed_by: str = Field(title="by")
     description: str = Field(title="description")
     problem: str | None = Field(description="Why its value cannot be read.")

@@ -41,6 +41,9 @@ class QueueStatus(Record):
     waiting: int
     running: int
     oldest_waiting_s: float | None
+    workers: int = Field(description="That serve the queue and live.")
+    fleet: str | None = Field(description="Whose workers an autoscaler starts for it.")
+    executor: str | None = Field(description="That is sent what waits there.")
 
 
 class DatabaseStatus(Record):

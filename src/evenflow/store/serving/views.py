@@ -140,8 +140,8 @@ async def list_outrun(conn: Conn) -> list[Row]:
     return await _rows(conn, "views/list_outrun", limit=OUTRUN_NAMED)
 
 
-async def list_queues(conn: Conn) -> list[Row]:
-    return await _rows(conn, "views/list_queues")
+async def list_queues(conn: Conn, *, lease_s: float) -> list[Row]:
+    return await _rows(conn, "views/list_queues", lease_s=lease_s)
 
 
 async def read_health(conn: Conn) -> Row:

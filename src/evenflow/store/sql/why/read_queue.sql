@@ -12,6 +12,7 @@ select (select count(*)::int
             limit %(counted)s
         ) as before) as ahead,
        (select executor from queue_executor where queue = %(queue)s and push) as executor,
+       (select min(name) from fleet where %(queue)s = any (queues)) as fleet,
        (select count(*)::int from service l
         where l.kind = 'launcher' and l.state = 'active' and l.beat_at > now() - make_interval(secs => %(lease_s)s)) as launchers,
        count(*)::int as workers, coalesce(sum(r.slots), 0)::int as slots, coalesce(sum(least(b.busy, r.slots)), 0)::int as busy

@@ -1,0 +1,151 @@
+"""Which stores of secrets there are, in which order they are asked, and what is remembered of their answers.
+
+A store that is away costs who asks it some seconds, and nobody else anything: it is asked by few threads of its own, once for all
+who want the same, and its failure is remembered for a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from evenflow.api import limits
+from evenflow.api.secret_stores.clouds import AwsSecrets, GoogleSecrets
+from evenflow.api.secret_stores.hashicorp import VaultSecrets
+from evenflow.api.secret_stores.store import EnvironmentSecrets, SecretStore, StoredSecret
+from evenflow.core.limits import MAX_NAME_CHARS
+from evenflow.errors import SecretStoreError, SettingsError
+from evenflow.store.serving.sealed import Kind
+from evenflow.wire.storage_threads import StorageThreads
+
+DATABASE = "database"
+Answer = StoredSecret | SecretStoreError | None
+
+
+class FoundSecret(NamedTuple):
+    store: str
+    secret: StoredSecret
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A store, and those who ask it."""
+
+    store: SecretStore
+    threads: StorageThreads = field(default_factory=lambda: StorageThreads(limits.SECRET_CALLS))
+
+
+class SecretStores:
+    """``before`` the database and ``after`` it; none of either: the database alone."""
+
+    def __init__(
+        self, before: Sequence[SecretStore] = (), after: Sequence[SecretStore] = (), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._before = [_Asked(store) for store in before]
+        self._after = [_Asked(store) for store in after]
+        self._clock = clock
+        self._known: OrderedDict[tuple[str, Kind, str], tuple[float, Answer]] = OrderedDict()  # until when
+        self._asking: dict[tuple[str, Kind, str], asyncio.Task[Answer]] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Of all of them, as messages call them."""
+        return [asked.store.name for asked in (*self._before, *self._after)]
+
+    async def before_database(self, kind: Kind, name: str) -> FoundSecret | None:
+        """Raises :class:`SecretStoreError`: a store that is away may be the one that has it."""
+        return await self._first(self._before, kind, name)
+
+    async def after_database(self, kind: Kind, name: str) -> FoundSecret | None:
+        return await self._first(self._after, kind, name)
+
+    async def _first(self, stores: Sequence[_Asked], kind: Kind, name: str) -> FoundSecret | None:
+        if not is_askable(name):
+            return None
+        for asked in stores:
+            answer = await self._answer(asked, kind, name)
+            if isinstance(answer, SecretStoreError):
+                raise SecretStoreError(str(answer))
+            if answer is not None:
+                return FoundSecret(asked.store.name, answer)
+        return None
+
+    async def _answer(self, asked: _Asked, kind: Kind, name: str) -> Answer:
+        key = (asked.store.name, kind, name)
+        known = self._known.get(key)
+        if known is not None and known[0] > self._clock():
+            return known[1]
+        asking = self._asking.get(key)
+        if asking is None:
+            asking = self._asking[key] = asyncio.create_task(self._ask(asked, key))
+            asking.add_done_callback(lambda _: self._asking.pop(key, None))
+        return await asyncio.shield(asking)  # one who goes away takes the answer from nobody else
+
+    async def _ask(self, asked: _Asked, key: tuple[str, Kind, str]) -> Answer:
+        answer: Answer
+        try:
+            answer = await asked.threads.run(limits.SECRET_WAIT, asked.store.read, key[1], key[2])
+        except SecretStoreError as error:
+            answer = error
+        except Exception as error:  # whatever its library raises; its text may be anything
+            told = str(error) if isinstance(error, TimeoutError) else type(error).__name__
+            answer = SecretStoreError(
+                f"{asked.store.name} cannot be asked for the {key[1]} {key[2]!r}: {told}. See that it runs, and that the API "
+                "reaches it."
+            )
+        self._known[key] = (self._clock() + _kept(answer), answer)
+        self._known.move_to_end(key)
+        while len(self._known) > limits.SECRETS_KNOWN:
+            self._known.popitem(last=False)
+        return answer
+
+
+def is_askable(name: str) -> bool:
+    """Whether a store may be asked for it. A name comes from a task, and is a part of a path: it must not lead elsewhere."""
+    return 1 <= len(name) <= MAX_NAME_CHARS and name.isprintable() and not set(name) & set("/\\") and bool(name.strip("."))
+
+
+def _kept(answer: Answer) -> float:
+    """Seconds."""
+    match answer:
+        case StoredSecret():
+            return limits.SECRET_KEPT
+        case None:
+            return limits.SECRET_MISSED
+        case _:
+            return limits.SECRET_FAILED
+
+
+def open_stores(spec: str) -> SecretStores:
+    """Of the setting ``EVENFLOW_SECRET_STORES``. Raises :class:`SettingsError`."""
+    urls = [url.strip() for url in spec.split(",") if url.strip()]
+    if DATABASE not in urls:
+        urls.append(DATABASE)
+    if len(set(urls)) < len(urls):
+        raise SettingsError(f"EVENFLOW_SECRET_STORES names a store twice: {spec}")
+    place = urls.index(DATABASE)
+    return SecretStores([_open(url) for url in urls[:place]], [_open(url) for url in urls[place + 1 :]])
+
+
+def _open(url: str) -> SecretStore:
+    parts = urlsplit(url if "://" in url else f"{url}://")
+    path = parts.path.strip("/")
+    match parts.scheme:
+        case "vault":
+            return VaultSecrets(parts.netloc or "secret", path or "evenflow")
+        case "aws":
+            return AwsSecrets("/".join(part for part in (parts.netloc, path) if part) or "evenflow")
+        case "gcp":
+            return GoogleSecrets(parts.netloc, path or "evenflow")
+        case "environment":
+            return EnvironmentSecrets(parts.netloc or "SECRET_")
+        case _:
+            raise SettingsError(
+                f"EVENFLOW_SECRET_STORES names {url!r}. It is a list, asked in its order, of: vault://mount/path, aws://prefix, "
+                "gcp://project/prefix, environment://PREFIX_, and database."
+            )

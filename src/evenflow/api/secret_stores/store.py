@@ -1,0 +1,63 @@
+"""What a store of secrets can do, and what is read from one."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import NamedTuple, Protocol
+
+from evenflow.core.limits import MAX_SECRET_BYTES
+from evenflow.errors import SecretStoreError
+from evenflow.store.serving.sealed import Kind
+
+FOLDERS: dict[Kind, str] = {"connection": "connections", "variable": "variables"}
+
+
+class StoredSecret(NamedTuple):
+    text: str
+    dags: tuple[str, ...] = ()  # patterns of the DAGs that may use it; none: all
+
+
+class SecretStore(Protocol):
+    """``name`` is as messages call it. Calls block; they are made by threads, several at a time."""
+
+    name: str
+
+    def read(self, kind: Kind, name: str) -> StoredSecret | None:
+        """None: it has none of this name. Raises :class:`SecretStoreError`, or whatever its library raises."""
+
+
+def parse_secret(store: str, name: str, text: str) -> StoredSecret:
+    """A text; or, of a JSON object with ``value``, that, for the DAGs of its ``dags``. Raises :class:`SecretStoreError`."""
+    try:
+        fields = json.loads(text) if text.lstrip().startswith("{") else None
+    except ValueError:
+        fields = None
+    if isinstance(fields, dict) and "value" in fields and fields.keys() <= {"value", "dags"}:
+        return secret_of(store, name, fields["value"], fields.get("dags"))
+    return secret_of(store, name, text, None)
+
+
+def secret_of(store: str, name: str, value: object, dags: object) -> StoredSecret:
+    """Raises :class:`SecretStoreError` for what cannot be a secret, without its value."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    if len(text.encode()) > MAX_SECRET_BYTES:
+        raise SecretStoreError(f"What {store} has as {name!r} is above the limit of {MAX_SECRET_BYTES:,} bytes.")
+    patterns = dags.split(",") if isinstance(dags, str) else [] if dags is None else dags
+    if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+        raise SecretStoreError(f'The `dags` of {name!r} in {store} are no patterns of DAG ids, such as "sales_*,finance".')
+    if not (kept := tuple(pattern.strip() for pattern in patterns if pattern.strip())) and dags is not None:
+        raise SecretStoreError(f"The `dags` of {name!r} in {store} name no DAG. Take the field away to let all use it.")
+    return StoredSecret(text, kept)
+
+
+class EnvironmentSecrets:
+    """Variables of the API's own environment: ``<prefix>CONN_<ID>`` and ``<prefix>VAR_<KEY>``."""
+
+    def __init__(self, prefix: str) -> None:
+        self.name, self._prefix = f"the API's environment ({prefix}*)", prefix
+
+    def read(self, kind: Kind, name: str) -> StoredSecret | None:
+        upper = "".join(char if char.isascii() and char.isalnum() else "_" for char in name.upper())
+        text = os.environ.get(f"{self._prefix}{'CONN' if kind == 'connection' else 'VAR'}_{upper}")
+        return None if text is None else parse_secret(self.name, name, text)
