@@ -34,6 +34,7 @@ import fleet_week
 import from_zero
 import large_runs
 import many_dags
+import pods
 import real
 import report_storm
 import resumes
@@ -60,6 +61,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return dump_midnight.run(size=given.size, schedulers=given.schedulers, dsn=given.dsn)
     if case == spark_chaos.CASE:
         return spark_chaos.run(runs=given.runs)
+    if case == pods.CASE:
+        return pods.run(runs=given.runs, dsn=given.dsn)
     if case == report_storm.CASE:
         return report_storm.run(runs=given.runs, dsn=given.dsn)
     if case in FLEETS:
@@ -109,7 +112,7 @@ def _fault(given: argparse.Namespace) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES]
-    names += [many_dags.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE, *FLEETS]
+    names += [many_dags.CASE, pods.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE, *FLEETS]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)

@@ -35,7 +35,7 @@ async def start_launcher(api: ApiService, cluster: Cluster, database_url: str, t
     async with AsyncExitStack() as stack:
 
         async def start(name: str = "launcher") -> LauncherService:
-            service = launcher_of(database_url, tmp_path, cluster, template, f"http://127.0.0.1:{api.port}", name)
+            service = launcher_of(database_url, tmp_path, cluster.uri, template, f"http://127.0.0.1:{api.port}", name)
             await service.start()
             stack.push_async_callback(service.stop)
             return service

@@ -35,9 +35,9 @@ def write_template(folder: Path) -> Path:
     return file
 
 
-def launcher_of(database_url: str, folder: Path, cluster: Cluster, template: Path, api_url: str, name: str) -> LauncherService:
+def launcher_of(database_url: str, folder: Path, cluster: str, template: Path, api_url: str, name: str) -> LauncherService:
     settings = KubernetesSettings(
-        cluster=cluster.uri,
+        cluster=cluster,
         template=str(template),
         tokens=LaunchTokens(database_url, Vault(folder / "secrets.key")),
         environment={"EVENFLOW_API_URL": api_url},
