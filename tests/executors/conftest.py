@@ -12,13 +12,15 @@ from tests.executors import systems
 from tests.executors.brokers import RabbitMq, Redis
 from tests.executors.systems import System
 
-ALL = ("native", "celery-redis")
+ALL = ("native", "celery-redis", "kubernetes")
 
 
 def _started(name: str, folder: Path) -> AbstractContextManager[System]:
     match name:
         case "native":
             return systems.native()
+        case "kubernetes":
+            return systems.kubernetes()
         case "celery-redis":
             return systems.celery(Redis(folder / "redis"))
         case _:

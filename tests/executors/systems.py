@@ -24,6 +24,9 @@ from evenflow.store.serving.launches import Launch
 from tests.executors import pipelines
 from tests.executors.brokers import Broker
 from tests.executors.pipelines import QUEUE
+from tests.kubernetes import cluster as clusters
+from tests.kubernetes.cluster import Cluster
+from tests.pods.world import of_epoch, pods_told, write_template
 from tests.running import RunningEvenflow, environment, running_evenflow
 from tests.waiting import wait_until
 
@@ -181,6 +184,35 @@ class Celery(System):
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+class Kubernetes(System):
+    """A pod for each try, on a cluster of this machine."""
+
+    def __init__(self, running: RunningEvenflow, db: psycopg.Connection[Any], marks: Path, cluster: Cluster) -> None:
+        super().__init__(running, db, marks)
+        self.cluster = cluster
+
+    def end_worker(self, epoch: int) -> None:
+        (pod,) = of_epoch(self.cluster, epoch)
+        self.cluster.disrupt(pod, "EvictionByEvictionAPI", grace_s=60)
+
+    def logs(self) -> str:
+        return super().logs() + "\n" + "\n".join(pods_told(self.cluster)[-30:])
+
+
+@contextlib.contextmanager
+def kubernetes() -> Iterator[Kubernetes]:
+    with clusters.kubernetes() as cluster, _home() as folder:
+        template = write_template(folder, EXECUTORS_TEST="MARKS", grace_s=60)
+        told = {"EVENFLOW_KUBERNETES": cluster.uri, "EVENFLOW_KUBERNETES_TEMPLATE": str(template)}
+        with _running("--workers", "0", **told) as (running, db, marks):
+            template.write_text(template.read_text().replace("MARKS", str(marks)))
+            options = ("--kind", "kubernetes", "--queue", QUEUE, "--slots", "8", "--option.send_again", "2")
+            made = running.evenflow("executors", "set", "pods", *options)
+            assert made.returncode == 0, made.stderr
+            yield Kubernetes(running, db, marks, cluster)
+            wait_until(lambda: not cluster.objects(), "all pods to be gone")
 
 
 @contextlib.contextmanager

@@ -178,6 +178,7 @@ def secrets_needed(pod: Mapping[str, Any], container: Mapping[str, Any]) -> set[
 
 
 def placed(text: str, mounts: Mapping[str, Path]) -> str:
+    """Whole paths, and what is below them: not another path in which the same letters stand."""
     for path, here in mounts.items():
-        text = text.replace(path, str(here))
+        text = re.sub(rf"(?<![\w./-]){re.escape(path)}(?![\w.-])", lambda _, here=here: str(here), text)
     return text

@@ -27,11 +27,13 @@ QUEUE = "pods"
 StartLauncher = Callable[..., Awaitable[LauncherService]]
 
 
-def write_template(folder: Path) -> Path:
+def write_template(folder: Path, *, grace_s: int = 30, **environment: str) -> Path:
     """Of pods that run this very Python."""
     file = folder / "pod.yaml"
     container = {"name": "try", "image": "evenflow", "command": [sys.executable, "-P", "-m", "evenflow"]}
-    file.write_text(json.dumps({"kind": "Pod", "spec": {"containers": [container]}}))  # which is YAML, too
+    env = [{"name": name, "value": value} for name, value in environment.items()]
+    spec = {"terminationGracePeriodSeconds": grace_s, "containers": [{**container, "env": env}]}
+    file.write_text(json.dumps({"kind": "Pod", "spec": spec}))  # which is YAML, too
     return file
 
 
