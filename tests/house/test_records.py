@@ -15,6 +15,8 @@ APART = {  # pairs that are alike, and why they stay two
     # what is typed, and what it means once it is checked
     ("BundleSource", "BundleSettings"),
     ("ServiceSettings", "Settings"),
+    # what a pod is named by, in code of authors, and where a log is; neither may know the other
+    ("LogName", "OfTry"),
     # an answer of REST that clients of the release before read
     ("OutrunTry", "Holder"),
     # as columns of a statement, and as what is decided about
