@@ -35,7 +35,7 @@ def test_vault_that_refuses_or_is_sealed_says_what_to_do(vault: VaultServer) -> 
     vault.secrets["evenflow/variables/x"] = {"value": "hidden-value"}
     store = VaultSecrets("secret", "evenflow")
     vault.tokens.clear()
-    with pytest.raises(SecretStoreError, match=r"^Vault at http://.* refuses to read secret/data/evenflow/variables/x") as refused:
+    with pytest.raises(SecretStoreError, match=r"^Vault at http:.* refuses to read secret/data/evenflow/variables/x") as refused:
         store.read("variable", "x")
     assert "good-token" not in str(refused.value)
     vault.sealed = True
