@@ -226,7 +226,7 @@ async def test_specs_that_make_no_sense(processor: ExecutionClient, world: World
             {"pool": "default_pol"},
             "there is no pool 'default_pol'. Did you mean 'default_pool'? Make it with: evenflow pools set default_pol SLOTS",
         ),
-        ({"executor": "moon"}, "there is no executor 'moon'; there are: worker."),
+        ({"executor": "moon"}, "there is no executor 'moon'. Make it with: evenflow executors set moon --kind"),
         ({"upstream": (5,)}, "depends on a task that does not exist"),
         ({"upstream": (1,)}, "has a cycle"),
         ({"pool_slots": 0}, "pool_slots: 0 is not of at least 1"),

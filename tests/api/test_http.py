@@ -125,7 +125,9 @@ async def test_every_execution_route_limits_its_body(api_url: str, world: World)
     async with aiohttp.ClientSession() as session:
         for route in execution_routes(
             None,
-            **dict.fromkeys(("reports", "beats", "tokens", "versions", "claims", "trigger_claims", "logs", "vault", "judge")),
+            **dict.fromkeys(
+                ("reports", "beats", "tokens", "versions", "claims", "trigger_claims", "logs", "vault", "stores", "judge")
+            ),
         ).routes:
             path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
             (method,) = route.methods - {"HEAD"}

@@ -227,7 +227,9 @@ def test_the_memory_for_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 def every_route() -> list[tuple[str, str, frozenset[str]]]:
     """(method, path, kinds of token that it takes), read from the applications themselves."""
     routes = []
-    parts = dict.fromkeys(("reports", "beats", "tokens", "versions", "claims", "trigger_claims", "logs", "vault", "judge"))
+    parts = dict.fromkeys(
+        ("reports", "beats", "tokens", "versions", "claims", "trigger_claims", "logs", "vault", "stores", "judge")
+    )
     for route in execution_routes(None, **parts).routes:
         assert isinstance(route, Route)
         path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)

@@ -99,8 +99,8 @@ def test_the_description_lists_the_words_of_this_version_and_no_others() -> None
 
 def test_json_has_the_names_of_the_api(capsys: pytest.CaptureFixture[str]) -> None:
     told = {
-        "name": "c", "description": "", "dags": [], "changed_at": NOW, "changed_by": "me", "problem": None, "conn_type": "http",
-        "uri": "http://h", "login": None, "host": "h", "port": None, "schema": "s",
+        "name": "c", "description": "", "dags": [], "changed_at": NOW, "changed_by": "me", "problem": None,
+        "source": "database", "conn_type": "http", "uri": "http://h", "login": None, "host": "h", "port": None, "schema": "s",
     }  # fmt: skip
     print_json({"connections": [read(StoredConnection, told)], "at": datetime(2026, 1, 1, tzinfo=UTC)})
     assert json.loads(capsys.readouterr().out) == {"connections": [told], "at": NOW}

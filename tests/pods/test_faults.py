@@ -19,6 +19,7 @@ def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A second look comes soon, and a try that has ended is not waited for long."""
     monkeypatch.setattr(limits, "LOOK_S", 0.2)
     monkeypatch.setattr(limits, "REPORTED_S", 0.2)
+    monkeypatch.setattr(limits, "ENDED_S", 0.2)
 
 
 async def test_an_image_that_cannot_be_pulled_is_the_end_of_its_try(
@@ -138,17 +139,6 @@ async def test_a_pod_that_somebody_deletes_before_it_has_begun_is_made_anew(
     assert "Somebody deleted the pod" in await world.lost(epoch)
 
 
-async def test_a_failed_pod_is_kept_for_people(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
-    world.executor(keep_failed="1h")
-    epoch = world.pod("...", pod_override={"spec": {"containers": [{"name": "side", "image": "x", "command": ["false"]}]}})
-    await until(lambda: of_epoch(cluster, epoch))
-    world.over(epoch)
-    await until(lambda: [pod["status"]["phase"] for pod in of_epoch(cluster, epoch)] in (["Failed"], []))
-    assert of_epoch(cluster, epoch)
-    (pod,) = of_epoch(cluster, epoch)
-    cluster.do(lambda: cluster.store.delete(POD, "default", pod["metadata"]["name"], grace_s=0))
-
-
 # -- pods that run ---------------------------------------------------------------------------------------------------------
 
 
@@ -199,3 +189,19 @@ async def test_why_a_worker_was_lost_with_its_node_is_known(world: PodWorld, clu
     fate = await until(lambda: world.one("select fate from service where kind = 'worker'"))
     assert fate == f"The pod was ended on node {node}: its node is gone."
     assert not [kind for kind, _ in world.reports(epoch) if kind in ("lost", "exit")]
+
+
+@pytest.mark.system
+async def test_a_failed_pod_is_kept_for_people(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
+    """Another one, whose try is over as well, is taken away meanwhile."""
+    world.executor(keep_failed="1h", on_evicted="elsewhere")
+    failed, other = world.pod("import time\ntime.sleep(600)"), world.pod("import time\ntime.sleep(600)")
+    cluster.evict_by_node(await running(world, cluster, failed))
+    await running(world, cluster, other)
+    assert "evicted" in await world.lost(failed)
+    world.over(failed)
+    world.over(other)
+    await until(lambda: not of_epoch(cluster, other))
+    (kept,) = of_epoch(cluster, failed)
+    assert kept["status"]["phase"] == "Failed"
+    cluster.do(lambda: cluster.store.delete(POD, "default", kept["metadata"]["name"], grace_s=0))

@@ -87,13 +87,14 @@ def test_without_a_token_it_says_how_to_get_one(kind: Kind) -> None:
         build_service(kind, ServiceSettings.from_environment(environment), Vitals(Teller(kind), "w"))
 
 
-def test_only_the_api_gets_the_keys_and_only_user_code_the_connections() -> None:
+def test_only_who_seals_gets_the_keys_and_only_user_code_the_connections() -> None:
+    """An API, and a launcher, which makes the tokens of pods."""
     settings = replace(SETTINGS, secret_keys="key-of-the-vault")
     inherited = {"EVENFLOW_SECRET_KEYS": "x", "EVENFLOW_CONN_DB": "x://", "EVENFLOW_VAR_A": "1"}
     inherited["EVENFLOW_SECRETS_DIR"] = "/run/secrets"
     for kind in Kind:
         environment = settings.environment(kind, inherited)
-        assert environment.get("EVENFLOW_SECRET_KEYS") == ("key-of-the-vault" if kind is Kind.API else None)
+        assert environment.get("EVENFLOW_SECRET_KEYS") == ("key-of-the-vault" if kind in (Kind.API, Kind.LAUNCHER) else None)
         for name in ("EVENFLOW_CONN_DB", "EVENFLOW_VAR_A", "EVENFLOW_SECRETS_DIR"):
             assert (name in environment) is (kind in RUNS_USER_CODE)
 

@@ -101,7 +101,8 @@ class ServiceSettings:
         """``environ`` for the process of a service of this kind.
 
         None of our variables is inherited but, by what runs user code, connections and variables: what a service gets is listed.
-        One that runs user code gets no database, the others no token, and only the API the keys of what is sealed.
+        One that runs user code gets no database, the others no token. The keys of what is sealed are for the API, and
+        for a launcher, which makes tokens of pods.
         """
         withheld = {"database_url"} if kind in RUNS_USER_CODE else {"token"}
         withheld |= set() if kind in (Kind.API, Kind.LAUNCHER) else {"secret_keys"}

@@ -13,7 +13,7 @@ import pytest
 
 from evenflow.runtime.presence import find
 from tests.house.project import ROOT, SOURCE
-from tests.packaging.bare import BareEnvironment, clean
+from tests.publishing.bare import BareEnvironment, clean
 from tests.running import make_home, remove_home
 from tests.waiting import wait_until
 

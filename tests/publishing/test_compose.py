@@ -19,7 +19,7 @@ from evenflow.runtime.secret_files import SUFFIX, secret_fields
 from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import PREFIX, Settings
 from tests.house.project import ROOT
-from tests.packaging.bare import clean
+from tests.publishing.bare import clean
 from tests.waiting import wait_until
 
 COMPOSE = ROOT / "deploy" / "compose"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.project import ROOT
-from tests.packaging.bare import BareEnvironment, make_bare
+from tests.publishing.bare import BareEnvironment, make_bare
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ import yaml
 from evenflow.runtime.secret_files import secret_fields
 from evenflow.runtime.settings import PREFIX, Settings
 from tests.house.project import ROOT
-from tests.packaging.kubernetes_shapes import unknown_fields
-from tests.packaging.recording_api import Object, RecordingApi, recording_api
+from tests.publishing.kubernetes_shapes import unknown_fields
+from tests.publishing.recording_api import Object, RecordingApi, recording_api
 
 CHART = ROOT / "deploy" / "helm" / "evenflow"
 DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
