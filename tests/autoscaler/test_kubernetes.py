@@ -274,6 +274,7 @@ class Killed(BaseException):
     pass
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("scene", ["grow", "shrink"])
 async def test_killed_after_any_step_the_next_loop_finishes_it(pod_fleets: PodFleets, scene: str) -> None:
     """R-AS3: no annotation dangles, no worker is out of service, and the number is what it is to be."""

@@ -331,6 +331,7 @@ def _watched(watcher: Any) -> Iterator[None]:
         watch(None)
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("scene", ["grow", "shrink", "grown"])
 async def test_killed_after_any_step_the_next_loop_finishes_or_undoes_it(fleets: Fleets, scene: str) -> None:
     """R-AS3: whoever comes next restores every worker to service, and the fleet has the size that it is to have. Every kill point

@@ -26,6 +26,8 @@ from tests.triggers.conftest import Server, serving
 from tests.triggers.firing import event_of
 from tests.waiting import wait_until
 
+pytestmark = pytest.mark.system  # each runs a Python that waits, as a driver and its master do
+
 SCRIPT = """#!{python}
 import json, os, runpy, sys
 HERE = {here!r}
