@@ -4,9 +4,10 @@ What counts is time on a quiet machine: wall time, without that in which somethi
 in ``/proc/pressure/cpu``), but no less than the processor time that the test itself took. What a process makes once for all its
 tests, such as the database server, counts for none of them.
 
-A test that has taken too long is run again, alone, when all others have ended; it fails the run if it takes too long each time. On
+A test that has taken too long is run again, alone, when all others have ended; it is told of if it takes too long each time. On
 a machine that is slower than the one that the limit is meant for, or whose processors others keep hot, it is given more time: as a
-piece of work of known length takes more there.
+piece of work of known length takes more there. What takes three times what is allowed fails the run; less does not, as a disk or a
+processor of a stranger may be slow in ways that nothing here can tell.
 
     python -m tests.durations [N]       the slowest N tests (30) of the last runs of `make test` and `make test-system`
 """
@@ -30,6 +31,7 @@ KEPT = Path(__file__).resolve().parents[1] / "build" / "durations"
 PRESSURE = Path("/proc/pressure/cpu")
 SHOWN = 30
 
+FAILS_FROM = 3  # times what is allowed
 AGAIN = 2  # times that what has taken too long is run once more
 WORK, WORK_S = 200_000, 0.01  # additions, and the processor time that they take on the machine for which limits are meant
 ALONE = "alone"
@@ -128,7 +130,8 @@ class Durations:
         if self._keep is not None:
             keep(self._keep, self._taken)
         self._find_too_long(session.config)
-        if self._too_long and session.exitstatus == pytest.ExitCode.OK:
+        far_too_long = max(self._too_long.values(), default=0) > FAILS_FROM * self._allowed
+        if far_too_long and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def _find_too_long(self, config: pytest.Config) -> None:
@@ -176,7 +179,7 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="SECONDS",
         type=float,
         default=float("inf"),
-        help="a test that takes longer, also when it is run again alone, fails the run",
+        help=f"a test that takes longer, also when it is run again alone, is told of; at {FAILS_FROM} times that it fails the run",
     )
 
 

@@ -41,6 +41,12 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All that a module's tree is made of, walked once for all that look for something in it."""
+    return tuple(ast.walk(tree(path)))
+
+
 def trees_with(word: str) -> list[tuple[str, ast.Module]]:
     """The modules that have this word, by name."""
     return [(module, tree(path)) for module, path in source_modules().items() if word in path.read_text(encoding="utf-8")]
@@ -56,14 +62,14 @@ def classes() -> list[tuple[str, ast.ClassDef]]:
 @cache
 def strings(path: Path) -> frozenset[str]:
     """Every string constant of a module, the parts of f-strings included."""
-    found = (node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant))
+    found = (node.value for node in nodes(path) if isinstance(node, ast.Constant))
     return frozenset(value for value in found if isinstance(value, str))
 
 
 def imported_names(path: Path) -> set[str]:
     """Top-level names of what a module imports absolutely."""
     names: set[str] = set()
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -18,8 +18,9 @@ from tests.house.project import name_of, project_files
 from tests.kubernetes.cluster import kubernetes
 
 TEXTS = [path for path in project_files() if path.suffix == ".md"]
+SLOWER = {"task.spark|SparkSubmit": pytest.mark.spark, r"KubernetesPod\(": pytest.mark.system}
 PYTHON = [
-    pytest.param(example, id=str(example), marks=pytest.mark.spark if re.search("task.spark|SparkSubmit", example.text) else ())
+    pytest.param(example, id=str(example), marks=[mark for words, mark in SLOWER.items() if re.search(words, example.text)])
     for page in TEXTS
     for example in examples(page, "python")
 ]

@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.core.observation import FACTS, TRACE, LogLevel, Observable
 from scripts.reference.observations import OBSERVERS, declared
-from tests.house.project import imported_names, source_modules, tree
+from tests.house.project import imported_names, nodes, source_modules
 
 DECLARED = [fact for observer in OBSERVERS for fact in declared(observer)]
 LOGGING = {
@@ -33,7 +33,7 @@ OTHER_KEYS = {"event", "fact", "level", "logger", "timestamp", "exception"}
 def _calls(path: Path, name: str) -> list[ast.Call]:
     return [
         node
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and (node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")) == name
     ]
@@ -87,8 +87,8 @@ def test_each_is_observed_and_with_a_meter_what_is_counted() -> None:
     wrong = []
     for module, path in source_modules().items():
         observer = ".".join(module.split(".")[:2])
-        named = {node.attr for node in ast.walk(tree(path)) if isinstance(node, ast.Attribute)}
-        named |= {node.id for node in ast.walk(tree(path)) if isinstance(node, ast.Name)}
+        named = {node.attr for node in nodes(path) if isinstance(node, ast.Attribute)}
+        named |= {node.id for node in nodes(path) if isinstance(node, ast.Name)}
         met |= {(observer, name) for name in named}
         for call in _calls(path, "observe"):
             made = call.args[0]

@@ -11,7 +11,7 @@ import pytest
 
 from evenflow.core.settings import SETTINGS
 from evenflow.runtime.settings import Settings
-from tests.house.project import ROOT, name_of, source_modules, tree
+from tests.house.project import ROOT, name_of, nodes, source_modules
 
 BUILT = {"HA": range(1, 21), "ST": range(1, 12), "DQ": range(1, 10), "CS": range(1, 11), "SP": range(1, 4), "SE": (1, 2, 4, 5)}
 REQUIREMENTS = [
@@ -49,7 +49,7 @@ def test_the_zone_of_a_machine_decides_nothing() -> None:
     found = {
         module
         for module, path in source_modules().items()
-        if any(isinstance(node, ast.Call) and _reads_local_time(node) for node in ast.walk(tree(path)))
+        if any(isinstance(node, ast.Call) and _reads_local_time(node) for node in nodes(path))
     }
     assert found == set(IN_LOCAL_TIME)
 
@@ -101,8 +101,8 @@ def test_no_scheduler_starts_another_process() -> None:
 def proofs() -> str:
     """What the docstrings of all tests and of their modules say."""
     files = (path for path in (ROOT / "tests").rglob("test_*.py") if path.name != "test_survival.py")
-    nodes = (node for path in files for node in ast.walk(tree(path)) if isinstance(node, DOCUMENTED))
-    return "\n".join(doc for node in nodes if (doc := ast.get_docstring(node)))
+    found = (node for path in files for node in nodes(path) if isinstance(node, DOCUMENTED))
+    return "\n".join(doc for node in found if (doc := ast.get_docstring(node)))
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS)

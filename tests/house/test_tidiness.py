@@ -13,7 +13,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from tests.house.project import ROOT, SOURCE, imported_names, name_of, project_files, source_modules, strings, tree
+from tests.house.project import ROOT, SOURCE, imported_names, name_of, nodes, project_files, source_modules, strings, tree
 
 MEDIAN_LINES = 160  # "about 150"
 MOST_LINES = 450
@@ -91,7 +91,7 @@ def test_functions_fit_a_screen() -> None:
     long = {
         f"{name_of(path)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
         for path in source_modules().values()
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and node.end_lineno is not None
         and node.end_lineno - node.lineno >= MAX_FUNCTION_LINES
@@ -156,7 +156,7 @@ def test_the_core_is_pure(module: str) -> None:
     clocks = {"now", "utcnow", "today", "uuid1", "uuid4", "open"}
     calls = {
         node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and isinstance(node.func, (ast.Attribute, ast.Name))
     }
     assert calls & clocks == set()
@@ -174,7 +174,7 @@ def test_no_import_goes_around_the_layers() -> None:
 
 
 def _imports_modules_by_name(path: Path) -> bool:
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"__import__", "import_module"}:
             return True
         if isinstance(node, ast.Attribute) and node.attr in {"import_module", "exec_module", "spec_from_file_location"}:
@@ -200,14 +200,14 @@ def _code_strings(path: Path) -> set[str]:
     """String constants without docstrings."""
     docstrings = {
         id(node.body[0].value)
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
     return {
         node.value
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
     }
 

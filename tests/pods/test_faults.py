@@ -42,6 +42,7 @@ async def test_a_pod_that_no_node_takes_goes_by_the_policy(world: PodWorld, clus
     await until(lambda: not cluster.objects())
 
 
+@pytest.mark.system
 async def test_a_quota_is_waited_for(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
     """The try is neither lost nor failed: it is sent again until there is room."""
     quota = cluster.create(QUOTA, {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "0"}}})
