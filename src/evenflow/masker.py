@@ -36,7 +36,7 @@ class Masker:
         self._secrets: set[str] = set()
         self._forms: set[bytes] = set()
         self._size = 0  # of all forms
-        self._search: tuple[int, _Search] | None = None  # for so many forms, made when it is needed first
+        self._search: tuple[int, _FormSearch] | None = None  # for so many forms, made when it is needed first
 
     def add(self, secrets: Iterable[str]) -> bool:
         """Whether all are known from now on. Of one call :data:`MAX_SECRETS` are taken, and in all :data:`MAX_FORMS` forms of
@@ -113,15 +113,15 @@ class Masker:
         """How many bytes at the end of ``data`` may be the beginning of a secret: what comes next decides."""
         return self._made().tail_to_keep(data) if self._forms else 0
 
-    def _made(self) -> _Search:
+    def _made(self) -> _FormSearch:
         """Others may look in threads meanwhile, so what one has made may be of fewer forms than are known by then."""
         made, known = self._search, len(self._forms)
         if made is None or made[0] != known:
-            made = self._search = known, _Search(self._forms)
+            made = self._search = known, _FormSearch(self._forms)
         return made[1]
 
 
-class _Search:
+class _FormSearch:
     """Of several forms that begin at one place the longest is found, and no two overlap."""
 
     def __init__(self, forms: Iterable[bytes], piece: int = _PIECE) -> None:

@@ -54,6 +54,5 @@ def test_import_brings_no_third_party() -> None:
 def test_no_class_name_has_two_meanings() -> None:
     places = defaultdict(list)
     for module, node in classes():
-        if not node.name.startswith("_"):
-            places[node.name].append(module)
+        places[node.name].append(module)
     assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}

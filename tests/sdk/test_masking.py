@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenflow import masker as masker_module
-from evenflow.masker import Masker, _Search, masker_of
+from evenflow.masker import Masker, _FormSearch, masker_of
 from evenflow.sdk.secrets.masking import MAX_FORM_BYTES, MAX_FORMS, MIN_LENGTH, forms, secrets_in
 
 
@@ -82,7 +82,7 @@ def test_it_masks_what_a_naive_one_masks(secrets: set[str], text: str, chooser: 
     data = "".join([text, *parts]).encode()
     masker, naive = Masker(), Naive({form.encode() for secret in secrets for form in forms(secret) if len(form) >= MIN_LENGTH})
     assert masker.add(secrets)
-    masker._search = len(masker._forms), _Search(masker._forms, piece=1)  # as small as it can be
+    masker._search = len(masker._forms), _FormSearch(masker._forms, piece=1)  # as small as it can be
     shown = naive.mask(data)
     assert masker.mask(data) == shown
     assert masker.finds_in(data) == (shown != data)
@@ -132,13 +132,13 @@ def test_what_is_learnt_while_a_thread_prepares_its_search_is_masked(monkeypatch
     """Large values are searched in threads, and a try learns secrets meanwhile."""
     masker = Masker()
     masker.add(["first-secret"])
-    made = masker_module._Search
+    made = masker_module._FormSearch
 
     def slow(forms: set[bytes]) -> object:
         search = made(forms)
         masker.add(["second-secret"])
         return search
 
-    monkeypatch.setattr(masker_module, "_Search", slow)
+    monkeypatch.setattr(masker_module, "_FormSearch", slow)
     assert masker.mask(b"first-secret") == b"***"
     assert masker.mask(b"second-secret") == b"***"

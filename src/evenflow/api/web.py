@@ -25,7 +25,7 @@ def _connections() -> int:
     return max(limits.LEAST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - limits.OTHER_DESCRIPTORS)
 
 
-class _Server(uvicorn.Server):
+class _ApiServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.ready = asyncio.Event()
@@ -59,7 +59,7 @@ class WebServer:
         if tls.check_bind("The API", host):
             observe(seen.api_plain(host))
         tls.for_server()  # says what is wrong with the files
-        self._server = _Server(
+        self._server = _ApiServer(
             uvicorn.Config(
                 app,
                 http=BoundedHeads,

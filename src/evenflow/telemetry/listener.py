@@ -46,7 +46,7 @@ class Listener:
         shown: Mapping[str, str] = NOTHING,
     ) -> None:
         try:
-            self._server = _Server(host, port, pages, tls, shown)
+            self._server = _PageServer(host, port, pages, tls, shown)
         except OSError as error:
             raise SettingsError(
                 f"Health and metrics cannot listen on {host}:{port}: {error.strerror}. Stop what uses the port, or set "
@@ -73,7 +73,7 @@ def advertised(host: str, port: int) -> str:
     return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
 
-class _Server(ThreadingHTTPServer):
+class _PageServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = AT_ONCE
@@ -126,7 +126,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     timeout = TIMEOUT_S
-    server: _Server
+    server: _PageServer
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]

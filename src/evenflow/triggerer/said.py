@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 
-class _Said(msgspec.Struct, tag_field="say"):
+class _SaidByHost(msgspec.Struct, tag_field="say"):
     pass
 
 
-class _OfTrigger(_Said):
+class _OfTrigger(_SaidByHost):
     key: int  # one claim of one trigger
 
 
@@ -36,18 +36,18 @@ class Asked(_OfTrigger, tag="ask"):
     question: str
 
 
-class Blocked(_Said, tag="blocked"):
+class Blocked(_SaidByHost, tag="blocked"):
     """The event loop stands still in a step of this trigger, or of none. The body says where."""
 
     key: int | None
     seconds: float
 
 
-class Alive(_Said, tag="alive"):
+class Alive(_SaidByHost, tag="alive"):
     pass
 
 
-class Ended(_Said, tag="ended"):
+class Ended(_SaidByHost, tag="ended"):
     pass
 
 

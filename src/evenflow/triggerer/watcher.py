@@ -26,7 +26,7 @@ Tell = Callable[[int | None, float, str], None]  # the key of the trigger, if it
 _RUN_CALLBACK = asyncio.Handle._run.__code__
 
 
-class _Running(NamedTuple):
+class _RunningCallback(NamedTuple):
     callback: asyncio.Handle
     context: Context
     stack: list[tuple[FrameType, int]]  # the innermost first
@@ -63,7 +63,7 @@ class Watcher(threading.Thread):
                 summary = traceback.StackSummary.extract(reversed(running.stack[: limits.STACK]))
                 self._blocked(running.context.get(CURRENT), looked - since, "".join(summary.format()))
 
-    def _look(self) -> _Running | None:
+    def _look(self) -> _RunningCallback | None:
         """What the loop is at; None when it waits."""
         frame: FrameType | None = sys._current_frames().get(self._watched)
         stack = []
@@ -73,4 +73,4 @@ class Watcher(threading.Thread):
         if frame is None:
             return None
         callback = frame.f_locals["self"]
-        return _Running(callback, callback._context, stack)
+        return _RunningCallback(callback, callback._context, stack)

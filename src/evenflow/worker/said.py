@@ -8,7 +8,7 @@ from evenflow.core.ending import Ending
 from evenflow.wire.messages import Progress, XComPull
 
 
-class _Said(msgspec.Struct, tag_field="say"):
+class _SaidByTry(msgspec.Struct, tag_field="say"):
     pass
 
 
@@ -16,27 +16,27 @@ class Pull(XComPull, tag_field="say", tag="pull"):
     """A question for the result of a task; the body of its answer is that."""
 
 
-class Push(_Said, tag="push"):
+class Push(_SaidByTry, tag="push"):
     """A question: whether the body can be kept under this key."""
 
     key: str
 
 
-class Ask(_Said, tag="ask"):
+class Ask(_SaidByTry, tag="ask"):
     """Another question, with its arguments as body."""
 
     question: str
 
 
-class Progressed(_Said, tag="progress"):
+class Progressed(_SaidByTry, tag="progress"):
     """The body says how far."""
 
 
-class CleaningUp(_Said, tag="cleaning_up"):
+class CleaningUp(_SaidByTry, tag="cleaning_up"):
     """It stops what it has started outside."""
 
 
-class Result(_Said, tag="result"):
+class Result(_SaidByTry, tag="result"):
     """What became of the try; the body is its value."""
 
     ending: Ending

@@ -113,7 +113,7 @@ async def reach_evenflow(settings: Settings, file: Path | None, *, must_run: boo
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _RunningApi:
     """``settings`` have its DAG folder; ``is_local``: it runs on this home."""
 
     api_url: str
@@ -122,9 +122,9 @@ class _Running:
     is_local: bool
 
 
-async def _join_or_start(settings: Settings, file: Path | None, contexts: AsyncExitStack, *, must_run: bool) -> _Running:
+async def _join_or_start(settings: Settings, file: Path | None, contexts: AsyncExitStack, *, must_run: bool) -> _RunningApi:
     if "api_url" in settings.model_fields_set:
-        return _Running(settings.api_url, find_token(settings), settings, is_local=False)
+        return _RunningApi(settings.api_url, find_token(settings), settings, is_local=False)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + BUSY_HOME_S
     while True:
@@ -133,10 +133,10 @@ async def _join_or_start(settings: Settings, file: Path | None, contexts: AsyncE
         if presence is not None:
             contexts.push(joining)
             settings = settings.model_copy(update={"dags": Path(presence.dags), "bundle": presence.bundle})
-            return _Running(find_api(settings), find_token(settings), settings, is_local=True)
+            return _RunningApi(find_api(settings), find_token(settings), settings, is_local=True)
         joining.close()
         if must_run:
-            return _Running(find_api(settings), find_token(settings), settings, is_local=False)
+            return _RunningApi(find_api(settings), find_token(settings), settings, is_local=False)
         try:
             return await _start(settings, file, contexts)
         except StartingOrStopping:
@@ -171,7 +171,7 @@ def _folder_of(settings: Settings, file: Path | None) -> Path:
     return settings.dags
 
 
-async def _start(settings: Settings, file: Path | None, contexts: AsyncExitStack) -> _Running:
+async def _start(settings: Settings, file: Path | None, contexts: AsyncExitStack) -> _RunningApi:
     settings = _with_folder(settings, _folder_of(settings, file)).model_copy(update={"api_port": 0})
     evenflow = LocalEvenflow(settings, QuietScreen())
     async with AsyncExitStack() as started:
@@ -183,7 +183,7 @@ async def _start(settings: Settings, file: Path | None, contexts: AsyncExitStack
             await evenflow.start()
         started.push_async_callback(_see_guests_off, settings.home)
         contexts.push_async_exit(started.pop_all())
-    return _Running(evenflow.api_url, evenflow.operator_token, settings, is_local=True)
+    return _RunningApi(evenflow.api_url, evenflow.operator_token, settings, is_local=True)
 
 
 async def _see_guests_off(home: Path) -> None:

@@ -78,14 +78,14 @@ def _walk(root: Path, path: str) -> Iterator[str]:
 
 def _templates(dag: DAG, root: Path) -> set[str]:
     """What the template fields of the tasks name, found as it will be found when they are rendered."""
-    search = _Search(dag, root)
+    search = _FileSearch(dag, root)
     for task in dag.task_dict.values():
         values, endings = task.templates()
         search.look(texts(values), endings)
     return search.paths
 
 
-class _Search:
+class _FileSearch:
     """``paths`` are those at which the named files are looked for, up to the first that is there."""
 
     def __init__(self, dag: DAG, root: Path) -> None:

@@ -72,7 +72,7 @@ _EVENTS = {
 
 
 @dataclass(slots=True, eq=False)
-class _Work:
+class _LiveInstance:
     """An instance that may run, runs, or waits for its next try or look."""
 
     instance: LocalInstance
@@ -99,12 +99,12 @@ class Engine:
         order = topological_order(spec.dag_id, [task.task_id for task in spec.tasks], [task.upstream for task in spec.tasks])
         self._position = {index: position for position, index in enumerate(order)}
         self._sequence = itertools.count()
-        self._events: list[tuple[float, int, _Work, Tried | None]] = []  # a try ends, or is due
-        self._ready: list[tuple[tuple[int, int, int], int, _Work]] = []
-        self._live: dict[Key, _Work] = {}
+        self._events: list[tuple[float, int, _LiveInstance, Tried | None]] = []  # a try ends, or is due
+        self._ready: list[tuple[tuple[int, int, int], int, _LiveInstance]] = []
+        self._live: dict[Key, _LiveInstance] = {}
         self._slots = 0
         self._counted: Counter[int] = Counter()
-        self._triggers: TestTriggers[_Work] = TestTriggers(pace.make_loop)
+        self._triggers: TestTriggers[_LiveInstance] = TestTriggers(pace.make_loop)
 
     def run(self) -> RunState:
         self.flow.begin()
@@ -157,15 +157,15 @@ class Engine:
 
     def _offer_new(self) -> None:
         for instance in self.flow.take_ready():
-            work = self._live[instance.key] = _Work(instance)
+            work = self._live[instance.key] = _LiveInstance(instance)
             self._offer(work)
 
-    def _offer(self, work: _Work) -> None:
+    def _offer(self, work: _LiveInstance) -> None:
         instance = work.instance
         priority = -self._spec.tasks[instance.task_index].priority_weight if self._pace.by_priority else 0
         heappush(self._ready, ((priority, self._position[instance.task_index], instance.map_index), next(self._sequence), work))
 
-    def _start(self, work: _Work) -> None:
+    def _start(self, work: _LiveInstance) -> None:
         instance = work.instance
         task = self._spec.tasks[instance.task_index]
         self._take(work)
@@ -181,7 +181,7 @@ class Engine:
         tried = self._tries.run(task, instance, waited_s, resumed)
         self._later(tried.took_s, work, tried)
 
-    def _happen(self, work: _Work, tried: Tried | None) -> None:
+    def _happen(self, work: _LiveInstance, tried: Tried | None) -> None:
         if tried is None and work.slot:
             self._start(work)
         elif tried is None:
@@ -191,7 +191,7 @@ class Engine:
                 self._free(work)
             self._judge(work, tried)
 
-    def _judge(self, work: _Work, tried: Tried) -> None:
+    def _judge(self, work: _LiveInstance, tried: Tried) -> None:
         """A try has ended."""
         instance, result = work.instance, tried.result
         task = self._spec.tasks[instance.task_index]
@@ -241,7 +241,7 @@ class Engine:
         self._events = [event for event in self._events if not event[2].ended]
         heapify(self._events)
 
-    def _stop_waiting(self, work: _Work, by: str) -> None:
+    def _stop_waiting(self, work: _LiveInstance, by: str) -> None:
         """If it is deferred, what it has started outside is stopped."""
         resumed = self._triggers.kill(work, cancel_reason(by))
         task = self._spec.tasks[work.instance.task_index]
@@ -269,12 +269,12 @@ class Engine:
             if callback is not None:
                 self._tries.call_back(task, instance, callback, state)
 
-    def _take(self, work: _Work) -> None:
+    def _take(self, work: _LiveInstance) -> None:
         self._slots += not work.slot
         self._counted[work.instance.task_index] += not work.counted
         work.slot = work.counted = True
 
-    def _hold_while_deferred(self, work: _Work) -> None:
+    def _hold_while_deferred(self, work: _LiveInstance) -> None:
         """Gives back what a deferred try does not keep: unless its task says otherwise, its slot of the run."""
         chosen = self._spec.tasks[work.instance.task_index].while_deferred or {}
         slot, counted = chosen.get("run") == "hold", chosen.get("task_limits") != "release"
@@ -283,10 +283,10 @@ class Engine:
         self._counted[work.instance.task_index] += counted
         work.slot, work.counted = slot, counted
 
-    def _free(self, work: _Work) -> None:
+    def _free(self, work: _LiveInstance) -> None:
         self._slots -= work.slot
         self._counted[work.instance.task_index] -= work.counted
         work.slot = work.counted = False
 
-    def _later(self, delay_s: float, work: _Work, tried: Tried | None) -> None:
+    def _later(self, delay_s: float, work: _LiveInstance, tried: Tried | None) -> None:
         heappush(self._events, (self.now_s + delay_s, next(self._sequence), work, tried))

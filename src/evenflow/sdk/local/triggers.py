@@ -29,7 +29,7 @@ class _Channel:
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningTrigger:
     defer: Defer
     since: float
     task: asyncio.Task[dict[str, Any]]
@@ -41,7 +41,7 @@ class TestTriggers(Generic[K]):
     def __init__(self, make_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
         self._make_loop = make_loop
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._running: dict[K, _Running] = {}
+        self._running: dict[K, _RunningTrigger] = {}
 
     def __bool__(self) -> bool:
         return bool(self._running)
@@ -49,7 +49,7 @@ class TestTriggers(Generic[K]):
     def begin(self, key: K, trigger: BaseTrigger, defer: Defer, channel: Channel) -> None:
         loop = self._loop = self._loop or self._make_loop()
         trigger.channel = _Channel(channel)
-        self._running[key] = _Running(defer, loop.time(), loop.create_task(_watch(trigger, defer.timeout_s)))
+        self._running[key] = _RunningTrigger(defer, loop.time(), loop.create_task(_watch(trigger, defer.timeout_s)))
 
     def wait(self, at_most_s: float | None) -> tuple[float, dict[K, dict[str, Any]]]:
         """Lets time pass until one is over, at most so long. Answers how long it was, and for those who are to go on the fields of
@@ -81,7 +81,7 @@ class TestTriggers(Generic[K]):
             self._run(self._loop.shutdown_asyncgens())
             self._loop.close()
 
-    def _cancel(self, running: list[_Running]) -> None:
+    def _cancel(self, running: list[_RunningTrigger]) -> None:
         for each in running:
             each.task.cancel()
         if running:
