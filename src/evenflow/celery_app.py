@@ -85,13 +85,16 @@ app.task(run, name=CELERY_TASK)
 
 
 class Companion:
-    """The worker of Evenflow that a worker of Celery starts, and starts again when it dies."""
+    """The worker of Evenflow that a worker of Celery starts, and starts again when it dies. One whose worker of Celery dies
+    takes nothing more, finishes what it has, for its drain timeout at most, and ends.
+    """
 
     def __init__(self, settings: Settings, *, name: str, slots: int, queues: list[str]) -> None:
         settings.check_destination()
         self._folder = Path(tempfile.mkdtemp(prefix="evenflow-"))  # which other users cannot enter
         self.address = str(self._folder / "handed")
-        given = {"slots": slots, "queues": tuple(queues), "handed_at": self.address}
+        self._own = os.pidfd_open(os.getpid())
+        given = {"slots": slots, "queues": tuple(queues), "handed_at": self.address, "handed_by": self._own}
         service = settings.for_service(name=name, **given)
         self._environment = service.environment(Kind.WORKER, {**os.environ, **settings.connection_environment()})
         self._ending = threading.Event()
@@ -116,7 +119,7 @@ class Companion:
     def _start(self) -> subprocess.Popen[bytes]:
         Path(self.address).unlink(missing_ok=True)
         # in a session of its own: what a terminal tells Celery it hears from Celery
-        return subprocess.Popen(command_of(Kind.WORKER), env=self._environment, start_new_session=True)
+        return subprocess.Popen(command_of(Kind.WORKER), env=self._environment, pass_fds=[self._own], start_new_session=True)
 
     def _restart(self) -> None:
         while True:
@@ -127,6 +130,7 @@ class Companion:
             self._process = self._start()
 
     def _clean(self) -> None:
+        os.close(self._own)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

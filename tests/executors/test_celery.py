@@ -58,7 +58,6 @@ def test_messages_that_are_lost_in_the_broker_are_sent_again(system: Celery) -> 
 
 
 @REDIS
-@pytest.mark.slow  # beside other tests the worker was found to have ended, once: open
 def test_a_worker_of_celery_that_is_killed_ends_no_try(system: Celery) -> None:
     """R-EX2: the worker beside it finishes what it has; the message comes again, and finds the try claimed."""
     run_id = system.trigger("gated")

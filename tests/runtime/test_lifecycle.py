@@ -72,6 +72,25 @@ async def test_a_second_signal_stops_at_once() -> None:
     assert service.calls == ["start", "drain", "stop", "closed"]
 
 
+async def test_it_drains_once_when_the_process_that_needs_it_has_ended() -> None:
+    """R-EX2: a signal after that is the first one, and not the second, which would end what it has in hand."""
+    needing = await asyncio.create_subprocess_exec("sleep", "60")
+    descriptor = os.pidfd_open(needing.pid)
+    service = Recorder()
+    hosting = asyncio.create_task(host(service, drain_timeout=60, needed_by=descriptor))
+    await service.started.wait()
+    needing.kill()
+    await asyncio.wait_for(service.draining.wait(), 5)
+    await needing.wait()
+    os.kill(os.getpid(), signal.SIGTERM)
+    for _ in range(10):  # turns of the loop, of which a signal takes three to be heard
+        await asyncio.sleep(0)
+    service.may_drain.set()
+    assert await hosting == 0
+    assert service.calls == ["start", "drain", "drained", "stop", "closed"]
+    os.close(descriptor)
+
+
 async def test_draining_is_bounded() -> None:
     service = Recorder()
     hosting = asyncio.create_task(host(service, drain_timeout=0.01))

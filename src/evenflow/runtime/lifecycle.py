@@ -19,23 +19,38 @@ TELL_S = 3.0  # as beats: a tenth of what is taken for a hang
 
 
 async def host(
-    service: Service, *, drain_timeout: float, notifier: Notifier | None = None, live: Callable[[], bool] = lambda: True
+    service: Service,
+    *,
+    drain_timeout: float,
+    notifier: Notifier | None = None,
+    live: Callable[[], bool] = lambda: True,
+    needed_by: int = -1,
 ) -> int:
     """Run ``service`` until SIGTERM or SIGINT, or until it fails, and return the exit code: 0 when it was told to end, else 1.
 
     Raises :class:`DatabaseSetBack`, stopped, when the service has to begin anew with nothing that it remembers.
     The first signal drains it, for ``drain_timeout`` seconds at most; a second one stops it at once. What its ``start`` raises
-    passes through. While it is ``live``, whoever started it is told so every ``TELL_S`` seconds.
+    passes through. While it is ``live``, whoever started it is told so every ``TELL_S`` seconds. When the process behind the
+    descriptor ``needed_by`` ends, it drains as upon the first signal. It is no signal: the kernel sends the one that tells of a
+    parent's death once for each thread that dies, and a second one would end what is to be finished.
     """
     notifier = notifier or Notifier(os.environ)
-    told_to_end, told_to_hurry = asyncio.Event(), asyncio.Event()
+    told_to_end, told_to_hurry, signalled = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     def on_signal() -> None:
-        (told_to_hurry if told_to_end.is_set() else told_to_end).set()
+        told_to_end.set()
+        (told_to_hurry if signalled.is_set() else signalled).set()
+
+    def on_orphaned() -> None:
+        loop.remove_reader(needed_by)
+        observe(seen.orphaned(service.name))
+        told_to_end.set()
 
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, on_signal)
+    if needed_by >= 0:
+        loop.add_reader(needed_by, on_orphaned)
 
     if not await _until(service.start(), told_to_end):
         return 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import faulthandler
 import os
-import signal
 import sys
 import time
 from dataclasses import replace
@@ -37,8 +36,8 @@ def main() -> int:
     faulthandler.enable()  # SIGABRT: says where every thread is, and ends
     kind = Kind(sys.argv[1])
     settings = ServiceSettings.from_environment(os.environ)
-    if settings.handed_at:
-        prctl.die_with_parent(signal.SIGTERM)  # nobody hands it anything any more: it finishes what it has, and ends
+    if settings.handed_by >= 0:
+        os.set_inheritable(settings.handed_by, False)  # it came through an exec, and is for none of its own children
     configure_logging(settings.log_level, settings.log_format, secrets=settings.secrets)
     try:
         prepare_home(settings.home)
@@ -89,6 +88,7 @@ def _run(kind: Kind, settings: ServiceSettings) -> int:
                 drain_timeout=settings.drain_timeout,
                 notifier=notifier,
                 live=lambda: vitals.live().ok,
+                needed_by=settings.handed_by,
             )
 
     if kind is not Kind.API:

@@ -84,6 +84,7 @@ class ServiceSettings:
     trigger_queues: tuple[str, ...]  # that it serves; none: all
     celery_broker: str = ""  # of a launcher
     handed_at: str = ""  # where a worker is handed its tries, by the process that started it; empty: it asks for them
+    handed_by: int = -1  # a descriptor of that process, which is readable once it has ended; -1: none
     kubernetes: str = ""  # of a launcher or an autoscaler: where the cluster is; empty: this process is in it
     kubernetes_template: str = ""  # of a launcher: the file with the template of pods
     only_try: int = 0  # of a worker: the epoch of the one try that it is for
@@ -156,6 +157,7 @@ class ServiceSettings:
             capacity=int(value("CAPACITY")),
             trigger_queues=tuple(filter(None, value("TRIGGER_QUEUES").split(","))),
             handed_at=environ.get(PREFIX + "HANDED_AT", ""),
+            handed_by=int(environ.get(PREFIX + "HANDED_BY", "-1")),
             celery_broker=environ.get(PREFIX + "CELERY_BROKER", ""),
             kubernetes=environ.get(PREFIX + "KUBERNETES", ""),
             kubernetes_template=environ.get(PREFIX + "KUBERNETES_TEMPLATE", ""),
