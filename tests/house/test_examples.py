@@ -18,7 +18,7 @@ from tests.house.project import name_of, project_files
 from tests.kubernetes.cluster import kubernetes
 
 TEXTS = [path for path in project_files() if path.suffix == ".md"]
-SLOWER = {"task.spark|SparkSubmit": pytest.mark.spark, r"KubernetesPod\(": pytest.mark.system}
+SLOWER = {r"task.spark|SparkSubmit|SparkSQL": pytest.mark.spark, r"KubernetesPod\(": pytest.mark.system}
 PYTHON = [
     pytest.param(example, id=str(example), marks=[mark for words, mark in SLOWER.items() if re.search(words, example.text)])
     for page in TEXTS

@@ -1,14 +1,15 @@
-"""``@task.spark``: the function gets a SparkSession; where it runs is said by a connection."""
+"""Tasks with a SparkSession, and ``@task.spark``, whose function gets it; where it runs is said by a connection."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from evenflow.errors import ConnectionNotFound
 from evenflow.sdk.context import Context
-from evenflow.sdk.operator import PythonOperator
+from evenflow.sdk.operator import BaseOperator, PythonOperator
 from evenflow.sdk.secrets.connections import Connection, get_connection
 from evenflow.sdk.secrets.masking import mask_secret
 
@@ -17,15 +18,11 @@ LOCAL = "local[*]"
 _SESSION = "spark connect session"  # kept under this name
 
 
-class SparkOperator(PythonOperator):
-    """Calls the function with a SparkSession as keyword argument ``spark``.
+class SparkSessionOperator(BaseOperator):
+    """Has a SparkSession while it executes.
 
     The connection ``spark_default`` is a local Spark on all cores when it is not defined.
     """
-
-    operator_name = "spark"
-    injected = frozenset({"spark"})
-    template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs", "conf")
 
     def __init__(
         self,
@@ -39,7 +36,8 @@ class SparkOperator(PythonOperator):
         self.conn_id, self.app_name, self.conf = conn_id, app_name, {} if conf is None else conf
         self._session: tuple[Connection, str] | None = None  # on a Spark Connect server
 
-    def execute(self, context: Context) -> Any:
+    @contextmanager
+    def session(self, context: Context) -> Iterator[Any]:
         # By name, because the SDK must not depend on what only some tasks need.
         session_for = importlib.import_module("evenflow.spark.session").session_for
         instance = context["ti"]
@@ -55,7 +53,7 @@ class SparkOperator(PythonOperator):
             session_id=self._begin_session(context, conn) if conn.scheme == "sc" else None,
             tag=f"evenflow {name} {instance.run_id} {instance.map_index} {instance.try_number}".replace(",", "_"),
         ) as spark:
-            return self.call(context, spark=spark)
+            yield spark
 
     def _begin_session(self, context: Context, conn: Connection) -> str:
         """The id of the try's own, kept before it is there; what an earlier try has left on the server is ended first."""
@@ -74,6 +72,18 @@ class SparkOperator(PythonOperator):
         """A classic session ends with its process; one on a server does not."""
         if self._session is not None:
             importlib.import_module("evenflow.spark.connect").end_session(*self._session)
+
+
+class SparkOperator(SparkSessionOperator, PythonOperator):
+    """Calls the function with a SparkSession as keyword argument ``spark``."""
+
+    operator_name = "spark"
+    injected = frozenset({"spark"})
+    template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs", "conf")
+
+    def execute(self, context: Context) -> Any:
+        with self.session(context) as spark:
+            return self.call(context, spark=spark)
 
 
 def connection_of(conn_id: str) -> Connection:

@@ -1,0 +1,77 @@
+"""``SparkSQL``: a query as a task. What is put into it is bound, never written into its text."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Unpack
+
+from evenflow.errors import BadArgument
+from evenflow.sdk.context import Context
+from evenflow.sdk.dag import DAG
+from evenflow.sdk.operators.spark_task import DEFAULT_CONNECTION, SparkSessionOperator
+from evenflow.sdk.options import TaskOptions
+from evenflow.sdk.references import Reference
+from evenflow.sdk.taskgroup import TaskGroup
+
+MAX_ROWS = 1_000  # of a result, unless the task says otherwise: what people read and other tasks map over
+MOST_ROWS = 100_000  # whatever it says: they all are in the memory of one process, and then of each task that asks
+
+
+class SparkSQL(SparkSessionOperator):
+    """Runs one statement of Spark SQL, or a script (``BEGIN ... END``): its text, or the name of a ``.sql`` file.
+
+    ``parameters`` are bound by Spark: ``:day`` in the text takes ``{"day": ...}``, and ``?`` the next of a list. The result is a
+    list of dicts, of ``max_rows`` at most; more fail the task. With ``path`` (Parquet) or ``table`` the rows replace what is there,
+    with ``partition_by`` only in the partitions that the rows have, and the result is their number. A statement without rows has
+    no result.
+    """
+
+    operator_name = "spark_sql"
+    template_fields: ClassVar[Sequence[str]] = ("sql", "parameters", "path", "table", "conf")
+    template_ext: ClassVar[Sequence[str]] = (".sql",)
+
+    def __init__(
+        self,
+        *,
+        task_id: str,
+        sql: str,
+        parameters: Mapping[str, Any] | Sequence[Any] | None = None,
+        path: str | None = None,
+        table: str | None = None,
+        partition_by: Sequence[str] = (),
+        max_rows: int = MAX_ROWS,
+        conn_id: str = DEFAULT_CONNECTION,
+        app_name: str | None = None,
+        conf: Mapping[str, str] | None = None,
+        dag: DAG | None = None,
+        task_group: TaskGroup | None = None,
+        **options: Unpack[TaskOptions],
+    ) -> None:
+        super().__init__(task_id=task_id, conn_id=conn_id, app_name=app_name, conf=conf, dag=dag, task_group=task_group, **options)
+        if not isinstance(sql, (str, Reference)) or (isinstance(sql, str) and not sql.strip()):
+            raise BadArgument(f"Task {task_id!r}: sql must be a statement or the name of a .sql file, not {sql!r:.80}.")
+        if isinstance(parameters, str):
+            raise BadArgument(f"Task {task_id!r}: parameters must be a dict or a list, not {parameters!r:.80}.")
+        if path is not None and table is not None:
+            raise BadArgument(f"Task {task_id!r}: the rows go to one place. Say path= or table=, not both.")
+        if isinstance(partition_by, str):
+            raise BadArgument(f"Task {task_id!r}: partition_by must be a list. Write partition_by=[{partition_by!r:.80}].")
+        if partition_by and path is None and table is None:
+            raise BadArgument(f"Task {task_id!r}: partition_by is of what is written. Say path= or table=, too.")
+        if isinstance(max_rows, bool) or not isinstance(max_rows, int) or not 1 <= max_rows <= MOST_ROWS:
+            raise BadArgument(
+                f"Task {task_id!r}: max_rows must be a number from 1 to {MOST_ROWS:,}, not {max_rows!r:.80}. "
+                "Write more to path= or table=."
+            )
+        self.sql, self.parameters = sql, parameters
+        self.path, self.table, self.partition_by, self.max_rows = path, table, tuple(partition_by), max_rows
+
+    def execute(self, context: Context) -> Any:
+        queries = importlib.import_module("evenflow.spark.queries")
+        with self.session(context) as spark:
+            frame = queries.query(spark, self.sql, self.parameters)
+            if self.path is None and self.table is None:
+                return queries.rows_of(frame, self.max_rows)
+            writing = importlib.import_module("evenflow.spark.writing")
+            return writing.overwrite(frame, path=self.path, table=self.table, partition_by=self.partition_by)

@@ -1,0 +1,1 @@
+"""What tasks do with data, in one session for all tests of this package."""

@@ -1,0 +1,67 @@
+"""Rows that replace what is there, in one place or in the partitions that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from evenflow.errors import SparkFailedForGood
+from evenflow.spark.writing import overwrite
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def table(spark: SparkSession) -> Iterator[str]:
+    yield "orders"
+    spark.sql("drop table if exists orders")
+
+
+def counts(frame: DataFrame) -> dict[int, int]:
+    return {row["day"]: row["count"] for row in frame.groupBy("day").count().collect()}
+
+
+def days(spark: SparkSession, *days: int, rows: int = 2) -> DataFrame:
+    return spark.range(rows).selectExpr("id", f"explode(array({', '.join(map(str, days))})) as day")
+
+
+def test_files_are_replaced_in_the_partitions_that_the_rows_have(spark: SparkSession, tmp_path: Path) -> None:
+    """R-SP1: the same rows twice are there once, and other days stay."""
+    path = str(tmp_path / "orders")
+    assert overwrite(days(spark, 1, 2), path=path, partition_by=["day"]) == 4
+    for _ in range(2):
+        assert overwrite(days(spark, 2, 3, rows=5), path=path, partition_by=["day"]) == 10
+    assert counts(spark.read.parquet(path)) == {1: 2, 2: 5, 3: 5}
+    assert overwrite(days(spark, 4), path=path) == 2
+    assert counts(spark.read.parquet(path)) == {4: 2}
+
+
+def test_a_table_is_replaced_in_the_partitions_that_the_rows_have(spark: SparkSession, table: str) -> None:
+    assert overwrite(days(spark, 1, 2), table=table, partition_by=["day"]) == 4
+    for _ in range(2):  # columns go by their names, not by their places
+        assert overwrite(days(spark, 2, rows=5).select("day", "id"), table=table, partition_by=["day"]) == 5
+    assert counts(spark.table(table)) == {1: 2, 2: 5}
+    assert spark.conf.get("spark.sql.sources.partitionOverwriteMode").lower() == "static"
+
+
+def test_what_does_not_fit_the_table_changes_nothing(spark: SparkSession, table: str) -> None:
+    overwrite(days(spark, 1), table=table, partition_by=["day"])
+    with pytest.raises(SparkFailedForGood, match=r"partitioned by day, not by nothing. Write partition_by=\['day'\]"):
+        overwrite(days(spark, 2), table=table)
+    with pytest.raises(SparkFailedForGood, match="has the columns id, day, and the rows have id, day, more"):
+        overwrite(days(spark, 2).selectExpr("*", "1 as more"), table=table, partition_by=["day"])
+    assert counts(spark.table(table)) == {1: 2}
+
+
+def test_what_makes_no_sense_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(SparkFailedForGood, match="one place"):
+        overwrite(days(spark, 1))
+    with pytest.raises(SparkFailedForGood, match="no column week to partition by; they have: id, day"):
+        overwrite(days(spark, 1), path=str(tmp_path / "x"), partition_by=["week"])
+    assert list(tmp_path.iterdir()) == []
