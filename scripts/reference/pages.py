@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scripts.reference import api, authoring, commands, errors, limits, metrics, observations, settings, spec, states
+from scripts.reference import api, authoring, commands, errors, limits, metrics, observations, reporting, settings, spec, states
 
 PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     "api.md": ("src/evenflow/api", api.page),
@@ -14,6 +14,7 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     "limits.md": ("the modules limits.py below src/evenflow", limits.page),
     "metrics.md": ("src/evenflow/core/metrics.py", metrics.page),
     "observations.md": ("the modules observations.py below src/evenflow", observations.page),
+    "reporting.md": ("the last part of src/evenflow/store/schema.sql", reporting.page),
     "settings.md": ("src/evenflow/runtime/settings.py", settings.page),
     "spec.md": ("src/evenflow/core/model.py", spec.page),
     "states.md": ("src/evenflow/core/states.py", states.page),

@@ -1030,6 +1030,7 @@ create table task_event (
     map_index   int not null,
     at          timestamptz not null default clock_timestamp(),
     epoch       bigint not null,
+    xact        bigint not null default pg_current_xact_id()::text::bigint,  -- that wrote it: exports go on behind one. BRIN knows no xid8
     try_number  smallint not null,
     event       text not null,
     state       task_state not null,
@@ -1037,7 +1038,7 @@ create table task_event (
 ) partition by range (run_key);
 create table task_event_default partition of task_event default;
 -- Summed up as it grows: what a summary leaves out is read by every look. A day is dropped as a whole and never filled again.
-create index task_event_of_run on task_event using brin (run_key) with (pages_per_range = 8, autosummarize = on);  -- views/list_task_events
+create index task_event_of_run on task_event using brin (run_key, xact) with (pages_per_range = 8, autosummarize = on);  -- views/list_task_events, and by xact the history pipeline
 
 create table run_event (
     run_key  bigint not null,
@@ -1045,8 +1046,10 @@ create table run_event (
     event    text not null,
     state    run_state not null,
     actor    text not null,
-    detail   jsonb
+    detail   jsonb,
+    xact     bigint not null default pg_current_xact_id()::text::bigint   -- as in task_event
 );
+create index run_event_exported on run_event using brin (xact) with (pages_per_range = 8, autosummarize = on);  -- by the history pipeline
 -- A B-tree: rows go where deleted ones were, so no range of pages keeps to a range of runs.
 create index run_event_of_run on run_event (run_key);                                                        -- views/list_run_events, others/find_run, callbacks/list_missed, operations/delete_runs
 
@@ -1070,6 +1073,233 @@ create table audit_event (
 create unique index audit_event_counted on audit_event (counted_as) where counted_as is not null;             -- events/count
 create index audit_event_of_object on audit_event (object, event_id);                                        -- events/list_all
 create index audit_event_settled on audit_event (xact, event_id);                                            -- events/list_settled
+
+------------------------------------------------------------------------------------------------------------ reporting
+
+-- What other programs read: BI tools, notebooks, the history pipeline. These views have a version in their name. Within a version columns
+-- are added, at the end, and none is changed or taken away; the tables above are nobody's business but ours. The role evenflow_reporting,
+-- or any other that `evenflow db reporting` is told, can read these views and nothing else. A view that leaves rows out is a security
+-- barrier, so that no function of a reader sees those. docs/reference/reporting.md is made from what follows: a view's comment, and of each
+-- column its type and its meaning.
+create schema evenflow_reporting_v1;
+
+-- DAGs that Evenflow knows, as their newest versions say.
+create view evenflow_reporting_v1.dags as
+select
+    d.dag_id,                                                -- text: its name
+    d.is_active,                                             -- boolean: false when its file has gone
+    d.is_paused,                                             -- boolean: whether nothing of it starts for the first time
+    d.version_key,                                           -- bigint: its newest version
+    v.version_number,                                        -- integer: the number that people see of it
+    coalesce(v.outline ->> 'owner', '') as owner,            -- text: its owner; empty when it names none
+    array(select jsonb_array_elements_text(v.outline -> 'tags')) as tags,   -- text[]: its tags
+    coalesce((v.outline ->> 'max_active_runs')::int, case when not v.outline ? 'max_active_runs' then 16 end) as max_active_runs,     -- integer: runs at once; null is no limit
+    coalesce((v.outline ->> 'max_active_tasks')::int, case when not v.outline ? 'max_active_tasks' then 16 end) as max_active_tasks,  -- integer: tasks of a run at once; null is no limit
+    d.next_run_at,                                           -- timestamp with time zone: when its next scheduled run is made
+    d.first_seen_at                                          -- timestamp with time zone: when it was seen first
+from dag d
+join dag_version v using (version_key);
+
+-- Tasks of each version of each DAG that is still known: what its limits, its place in the graph and its owner are.
+create view evenflow_reporting_v1.tasks as
+select
+    v.version_key,                                           -- bigint: the version of the DAG
+    v.dag_id,                                                -- text: its DAG
+    v.version_number,                                        -- integer: the number that people see of the version
+    (t.position - 1)::int as task_index,                     -- integer: its place in the version, by which upstream refers to it
+    t.task ->> 'task_id' as task_id,                         -- text: its name
+    t.task ->> 'operator' as operator,                       -- text: what kind of task it is
+    coalesce(v.outline ->> 'owner', '') as owner,            -- text: the owner of its DAG
+    coalesce(t.task ->> 'pool', 'default_pool') as pool,     -- text: the pool that it takes slots of
+    coalesce((t.task ->> 'pool_slots')::int, 1) as pool_slots,  -- integer: how many slots it takes
+    coalesce(t.task ->> 'queue', 'default') as queue,        -- text: the queue of its workers
+    coalesce(t.task ->> 'executor', (select q.executor from queue_executor q where q.queue = coalesce(t.task ->> 'queue', 'default')), 'worker') as executor,  -- text: what runs its tries, by the queues that executors have now
+    coalesce((t.task ->> 'priority_weight')::int, 1) as priority_weight,  -- integer: its weight in the order, with those that the rule adds
+    (t.task ->> 'max_active_tis_per_dag')::int as max_active_tis_per_dag,        -- integer: instances at once over all runs; null is no limit
+    (t.task ->> 'max_active_tis_per_dagrun')::int as max_active_tis_per_dagrun,  -- integer: instances at once in a run; null is no limit
+    coalesce((v.outline ->> 'max_active_tasks')::int, case when not v.outline ? 'max_active_tasks' then 16 end) as max_active_tasks,  -- integer: tasks of its run at once; null is no limit
+    coalesce((t.task ->> 'retries')::int, 0) as retries,     -- integer: tries beyond the first
+    array(select jsonb_array_elements_text(t.task -> 'upstream')::int) as upstream,  -- integer[]: indexes of the tasks that it waits for
+    coalesce((v.outline ->> 'max_active_runs')::int, case when not v.outline ? 'max_active_runs' then 16 end) as max_active_runs  -- integer: runs of its DAG at once; null is no limit
+from dag_version v
+cross join lateral jsonb_array_elements(v.spec -> 'tasks') with ordinality as t (task, position);
+
+-- Runs that are kept, each once.
+create view evenflow_reporting_v1.runs as
+select
+    r.run_key,                                               -- bigint: its key, which ascends with the time at which it was made
+    r.dag_id,                                                -- text: its DAG
+    r.run_id,                                                -- text: its name
+    r.version_key,                                           -- bigint: the version of the DAG that it is of
+    r.state::text as state,                                  -- text: queued, running, success or failed
+    r.run_type,                                              -- text: scheduled, manual, backfill or asset_triggered
+    r.logical_date,                                          -- timestamp with time zone: the date that it is for; null when it is for none
+    r.data_interval_start,                                   -- timestamp with time zone: the begin of the data that it is for
+    r.data_interval_end,                                     -- timestamp with time zone: and the end
+    r.run_after,                                             -- timestamp with time zone: when it was due
+    r.priority,                                              -- integer: ahead of the weight of its tasks in the order
+    r.created_at,                                            -- timestamp with time zone: when it was made
+    r.started_at,                                            -- timestamp with time zone: when it began
+    r.ended_at,                                              -- timestamp with time zone: when it ended
+    r.reason,                                                -- text: why it failed, when tasks do not say it
+    r.backfill_id                                            -- bigint: the backfill that made it, or made it run again
+from dag_run r;
+
+-- Task instances of these runs, as they are now. Those of a mapped task that nothing has happened to yet are here too, one row each, and
+-- so are those of tasks that wait in a run that has not begun.
+create view evenflow_reporting_v1.task_instances as
+select
+    r.run_key,                                               -- bigint: its run
+    r.dag_id,                                                -- text: its DAG
+    r.run_id,                                                -- text: the name of its run
+    k.task_index,                                            -- integer: its task, by index
+    k.task_id,                                               -- text: its task, by name
+    w.map_index,                                             -- integer: which instance of a mapped task it is; -1 when the task is not mapped
+    coalesce(t.state, w.virtual_state)::text as state,       -- text: none, scheduled, queued, running, deferred, up_for_retry, up_for_reschedule, success, failed, skipped, upstream_failed or removed
+    coalesce(t.try_number, 0)::int as try_number,            -- integer: tries that have begun
+    t.queued_at,                                             -- timestamp with time zone: when its last try was given to workers
+    t.started_at,                                            -- timestamp with time zone: when its last try started
+    t.ended_at,                                              -- timestamp with time zone: when its last try ended
+    t.reason                                                 -- text: why it ended as it did, when that is not plain
+from dag_run r
+join task k on k.version_key = r.version_key
+left join mapped_task m on m.run_key = r.run_key and m.task_index = k.task_index
+cross join lateral (
+    select -1 as map_index, 'none'::task_state as virtual_state where m.length is null
+    union all
+    select n, m.virtual_state from generate_series(0, m.length - 1) as n
+) as w
+left join task_instance t on t.run_key = r.run_key and t.task_index = k.task_index and t.map_index = w.map_index;
+
+-- Every move of every task instance, with its cause. Events are only added.
+create view evenflow_reporting_v1.task_events as
+select
+    e.run_key,                                               -- bigint: its run
+    e.task_index,                                            -- integer: its task, by index
+    e.map_index,                                             -- integer: which instance of a mapped task; -1 when the task is not mapped
+    e.at,                                                    -- timestamp with time zone: when it was written, by the clock of the database
+    e.xact,                                                  -- bigint: the transaction that wrote it; what one wrote happened at once
+    e.epoch,                                                 -- bigint: of the dispatch that it is about; 0 when there was none yet
+    e.try_number::int as try_number,                         -- integer: the try that it is about; of ready the tries that had begun
+    e.event,                                                 -- text: the cause, as in the reference of states
+    e.state::text as state,                                  -- text: the state from then on
+    e.detail,                                                -- jsonb: what else is known, such as the reason; null when nothing is
+    r.dag_id,                                                -- text: its DAG; null when its run was deleted and its day is still kept
+    r.run_id,                                                -- text: the name of its run; null as above
+    k.task_id                                                -- text: its task, by name; null as above
+from task_event e
+left join dag_run r using (run_key)
+left join task k on k.version_key = r.version_key and k.task_index = e.task_index;
+
+-- Every move of every run, and what operators did with it. Events are only added.
+create view evenflow_reporting_v1.run_events as
+select
+    e.run_key,                                               -- bigint: its run
+    e.at,                                                    -- timestamp with time zone: when it was written, by the clock of the database
+    e.xact,                                                  -- bigint: the transaction that wrote it
+    e.event,                                                 -- text: what happened
+    e.state::text as state,                                  -- text: the state from then on
+    e.actor,                                                 -- text: who did it
+    e.detail                                                 -- jsonb: what else is known; null when nothing is
+from run_event e;
+
+-- How long task instances stayed in each state that is not an end, one row for each stay.
+create view evenflow_reporting_v1.segments as
+select
+    s.run_key,                                               -- bigint: its run
+    s.dag_id,                                                -- text: its DAG; null when its run was deleted and its day is still kept
+    s.run_id,                                                -- text: the name of its run; null as above
+    s.task_index,                                            -- integer: its task, by index
+    s.task_id,                                               -- text: its task, by name; null as above
+    s.map_index,                                             -- integer: which instance of a mapped task; -1 when the task is not mapped
+    s.try_number,                                            -- integer: the try; while it was scheduled the tries that had begun
+    s.epoch,                                                 -- bigint: of the dispatch; 0 when there was none yet
+    s.state,                                                 -- text: scheduled, queued, running, deferred, up_for_retry, up_for_reschedule or none
+    s.event as because,                                      -- text: the event that it began with
+    s.at as began_at,                                        -- timestamp with time zone: when it began
+    s.until as ended_at,                                     -- timestamp with time zone: when it ended; null while it lasts
+    extract(epoch from s.until - s.at)::float8 as seconds    -- double precision: how long it lasted; null while it lasts
+from (
+    select e.*, lead(e.at) over (
+               partition by e.run_key, e.task_index, e.map_index
+               order by e.at, e.epoch, case when e.event in ('grant', 'resume', 'requeue') then 0 when e.event = 'start' then 1 when e.event = 'ready' then 3 else 2 end
+           ) as until
+    from evenflow_reporting_v1.task_events e
+) as s
+where s.state in ('none', 'scheduled', 'queued', 'running', 'deferred', 'up_for_retry', 'up_for_reschedule');
+
+-- Tries of task instances that were given to workers at least once.
+create view evenflow_reporting_v1.tries as
+select
+    e.run_key,                                               -- bigint: its run
+    e.task_index,                                            -- integer: its task, by index
+    e.map_index,                                             -- integer: which instance of a mapped task; -1 when the task is not mapped
+    e.try_number,                                            -- integer: the try
+    min(e.dag_id) as dag_id,                                 -- text: its DAG; null when its run was deleted and its day is still kept
+    min(e.run_id) as run_id,                                 -- text: the name of its run; null as above
+    min(e.task_id) as task_id,                               -- text: its task, by name; null as above
+    min(e.at) filter (where e.event = 'grant') as queued_at,       -- timestamp with time zone: when it was given to workers first
+    min(e.at) filter (where e.event = 'start') as started_at,      -- timestamp with time zone: when it started first; null when nobody said so before its end
+    max(e.at) filter (where e.state not in ('queued', 'running', 'deferred', 'none', 'scheduled', 'removed')) as ended_at,  -- timestamp with time zone: when it ended; null while it lasts
+    (array_agg(e.state order by e.at desc, e.epoch desc) filter (where e.event not in ('ready', 'clear', 'remove')))[1] as state,  -- text: how it ended, or what it does
+    count(*) filter (where e.event in ('grant', 'requeue', 'resume')) as dispatches,  -- bigint: how often it went to a worker
+    (array_agg(e.detail ->> 'reason' order by e.at desc, e.epoch desc) filter (where e.detail ? 'reason'))[1] as reason     -- text: why it ended so, when that is not plain
+from evenflow_reporting_v1.task_events e
+where e.try_number > 0 and e.event not in ('ready')
+group by e.run_key, e.task_index, e.map_index, e.try_number
+having count(*) filter (where e.event in ('grant', 'requeue', 'resume')) > 0;
+
+-- What may be had at once, and how much of it is taken. Those of a run go with it.
+create view evenflow_reporting_v1.limits with (security_barrier) as
+select
+    l.limit_id,                                              -- bigint: its key
+    l.kind::text as kind,                                    -- text: pool, executor, dag_task (max_active_tis_per_dag), dag_runs (max_active_runs), run (max_active_tasks) or run_task (max_active_tis_per_dagrun)
+    l.run_key,                                               -- bigint: the run that it is of; 0 when it is of none
+    l.name,                                                  -- text: pool, executor, DAG/task, DAG, or the task of a run
+    l.capacity,                                              -- integer: so much at once
+    l.used                                                   -- integer: so much is taken, what was released since the last round included
+from concurrency_limit l
+where l.kind <> 'share';
+
+-- Who has what of these limits now: task instances that are queued, run, or are deferred and keep it.
+create view evenflow_reporting_v1.holds as
+select
+    h.run_key,                                               -- bigint: its run
+    h.task_index,                                            -- integer: its task, by index
+    h.map_index,                                             -- integer: which instance of a mapped task; -1 when the task is not mapped
+    h.epoch,                                                 -- bigint: of the dispatch
+    h.kind as held_by,                                       -- text: dispatch (it is queued or runs) or deferral (it waits for a trigger)
+    h.since,                                                 -- timestamp with time zone: since when
+    l.limit_id,                                              -- bigint: the limit
+    case when h.place = 1 and h.pool_slots > 0 then h.pool_slots else 1 end as slots  -- integer: how much of it
+from (
+    select run_key, task_index, map_index, epoch, 'dispatch' as kind, created_at as since, pool_slots, x.limit_id, x.place
+    from dispatch cross join lateral unnest(holds) with ordinality as x (limit_id, place)
+    union all
+    select run_key, task_index, map_index, epoch, 'deferral', deferred_at, pool_slots, x.limit_id, x.place
+    from deferral cross join lateral unnest(holds) with ordinality as x (limit_id, place)
+    where purpose is null
+) as h
+join evenflow_reporting_v1.limits l using (limit_id);
+
+-- What capacities pools and executors were given, and when. As old as the record of who changed what is kept.
+create view evenflow_reporting_v1.limit_changes with (security_barrier) as
+select
+    a.at,                                                    -- timestamp with time zone: when
+    split_part(a.action, '.', 1) as kind,                    -- text: pool or executor
+    a.object::text as name,                                  -- text: which
+    (a.detail ->> 'slots')::int as capacity                  -- integer: from then on
+from audit_event a
+where a.action in ('pool.set', 'executor.set') and a.detail ->> 'slots' is not null;
+
+-- When DAGs were paused and unpaused. As old as the record of who changed what is kept.
+create view evenflow_reporting_v1.pauses with (security_barrier) as
+select
+    a.at,                                                    -- timestamp with time zone: when
+    a.object::text as dag_id,                                -- text: which DAG
+    a.action = 'dag.pause' as is_paused                      -- boolean: from then on
+from audit_event a
+where a.action in ('dag.pause', 'dag.unpause');
 
 -------------------------------------------------------------------------------------------------------- what is always there
 

@@ -189,6 +189,27 @@ def fence() -> Reply:
     return Reply({"incarnation": incarnation}, words)
 
 
+@verb(app)
+def reporting(
+    role: Annotated[str, Parameter(help="A role of PostgreSQL, made when it is not there.")] = "evenflow_reporting",
+    /,
+) -> Reply:
+    """Let a role read the reporting views and nothing else, for BI tools and notebooks. To be done again after a restore.
+
+    A role that can read anything beside them is refused. One that is made gets a password, which is shown once. Where the server
+    lets you make no roles, have one made (create role NAME login) and name it.
+    """
+    from evenflow.store.serving.reporting import grant_reading
+
+    with _reach(load_settings()) as url, connect(url, name="reporting") as conn:
+        check_schema(conn)
+        granted = grant_reading(conn, role, by=_actor())
+    words = f"{role} can read the {granted.views} views of the schema {granted.schema} and nothing else"
+    if granted.password is not None:
+        words += f"\nits password, which is shown this once: {granted.password}"
+    return Reply({"role": role, "schema": granted.schema, "views": granted.views, "password": granted.password}, words)
+
+
 def _tell(url: str, action: str) -> None:
     """Before it is done. A database that is broken, or a standby, may still be looked at."""
     try:

@@ -173,7 +173,7 @@ class EmbeddedPostgres:
         password = secrets.token_urlsafe(24)
         # The superuser gets no password, so that nobody can log in as it.
         statements = [
-            f"create role {ROLE} login createdb password '{password}'",
+            f"create role {ROLE} login createdb createrole password '{password}'",
             f"grant pg_monitor to {ROLE}",
             f"create database {DATABASE} owner {ROLE}",
         ]

@@ -44,6 +44,7 @@ def script(conn: psycopg.Connection[Any], replaced: Replaced, *, reason: str, by
     if replaced.kept is not None:
         after.append(cursor.mogrify(sql("replacement/return_tokens"), replaced.kept))
     after.append(cursor.mogrify(sql("events/renumber")))
+    after.append(cursor.mogrify(sql("events/renumber_history")))
     after.append(cursor.mogrify(sql("incarnation/begin"), {"reason": reason, "by": by, "went_back": True}))
     after.append(cursor.mogrify(sql("events/insert_one"), names_of(by, "db.restore", reason, {})))
     after += ["commit", "reset search_path", "analyze"]

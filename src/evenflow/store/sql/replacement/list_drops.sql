@@ -1,12 +1,16 @@
--- Commands that empty this database: everything in the schema public that belongs to no extension. Partitions and the sequences of
--- columns go with their tables, so tables come first.
+-- Commands that empty this database: the schemas of reports, and everything in the schema public that belongs to no extension. Partitions
+-- and the sequences of columns go with their tables, so tables come first.
 with of_extension as (
     select classid, objid from pg_depend where deptype = 'e'
 ), commands as (
-    select case relkind when 'S' then 3 when 'r' then 2 when 'p' then 2 else 1 end as place,
+    select 0 as place, format('drop schema if exists %%I cascade', nspname) as command
+    from pg_namespace
+    where nspname ~ '^evenflow_reporting_v[0-9]+$'
+    union all
+    select case relkind when 'S' then 3 when 'r' then 2 when 'p' then 2 else 1 end,
            format('drop %%s if exists public.%%I cascade',
                   case relkind when 'v' then 'view' when 'm' then 'materialized view' when 'S' then 'sequence' else 'table' end,
-                  relname) as command
+                  relname)
     from pg_class c
     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v', 'm', 'S') and not relispartition
       and not exists (select from of_extension e where e.classid = 'pg_class'::regclass and e.objid = c.oid)
