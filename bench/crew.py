@@ -33,14 +33,16 @@ class Usage:
 
 
 class Crew:
-    """``ledger`` are the arguments of the simulated worker that say what it is to print."""
+    """``ledger`` are the arguments of the simulated worker that say what it prints; it is so many ``workers`` in one process."""
 
-    def __init__(self, server: Server, url: str, schedulers: int, hold_s: dict[str, float], ledger: Sequence[str]) -> None:
+    def __init__(
+        self, server: Server, url: str, schedulers: int, hold_s: dict[str, float], ledger: Sequence[str], workers: int = 1
+    ) -> None:
         self._server = server
         self.schedulers = [
             _start("scheduler_process.py", url, f"scheduler-{number}", stdin=subprocess.PIPE) for number in range(schedulers)
         ]
-        self.worker = _start("simulated_worker.py", url, json.dumps(hold_s), *ledger)
+        self.worker = _start("simulated_worker.py", url, json.dumps(hold_s), str(workers), *ledger)
         assert self.read(READY_TIMEOUT_S) == "ready\n"
 
     def read(self, timeout_s: float) -> str:

@@ -37,7 +37,14 @@ class Bench:
     """A shape on a fresh database, with its processes. ``runs``: how many of each DAG are triggered."""
 
     def __init__(
-        self, server: Server, case: str, shape: Shape, schedulers: int, rtt_ms: float = 0.0, database: str = "bench"
+        self,
+        server: Server,
+        case: str,
+        shape: Shape,
+        schedulers: int,
+        rtt_ms: float = 0.0,
+        database: str = "bench",
+        workers: int = 1,
     ) -> None:
         self.case, self.shape = case, shape
         self._open = ExitStack()
@@ -48,7 +55,7 @@ class Bench:
         self.partial = bool(runnable)
         ledger = ["tries", str(self.awaited), *([RUNNABLE] if runnable else [])]
         url = self._open.enter_context(distant(self.url, rtt_ms))
-        self.crew = Crew(server, url, schedulers, shape.get("hold_s", {}), ledger)
+        self.crew = Crew(server, url, schedulers, shape.get("hold_s", {}), ledger, workers)
         self._open.callback(self.crew.stop)
 
     def stop(self) -> None:

@@ -6,7 +6,7 @@ report_storm and shapes whose server is an embedded one of this program: [--comm
 sawtooth and autoscaler_steps have [--target native|kubernetes] [--size N], from_zero, scaling_decision and fleet_week [--size N];
 turn_dags takes the number of DAGs as -n; b shapes have three: [--execution-free] [--reuse] [--executor celery|celery-threads];
 d_full has one: [--busy-s S];
-a, c and f shapes have one: [--rtt-ms MS], the time of a round trip to PostgreSQL;
+a, c and f shapes and curves have one: [--rtt-ms MS], the time of a round trip to PostgreSQL;
 e has one: [--kill scheduler|worker|host|postgres|primary] or [--stop scheduler].
 """
 
@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import autoscaler_steps
 import bulk
 import catch_up
+import curve
 import dump_midnight
 import execution_free
 import failover
@@ -55,6 +56,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     options = {"runs": given.runs, "schedulers": given.schedulers}
     if case == turn_dags.CASE:
         return turn_dags.run(dags=given.runs, dsn=given.dsn)
+    if case in curve.CASES:
+        return curve.run(case, runs=given.runs, rtt_ms=given.rtt_ms, dsn=given.dsn)
     if case == many_dags.CASE:
         return many_dags.run(dsn=given.dsn, **options)
     if case == dump_midnight.CASE:
@@ -111,7 +114,7 @@ def _fault(given: argparse.Namespace) -> str | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES]
+    names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, *curve.CASES]
     names += [many_dags.CASE, pods.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE, *FLEETS]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
@@ -134,7 +137,7 @@ def main() -> int:
     parser.add_argument("--busy-s", type=float, metavar="S", help="d_full: how long every slot is busy, instead of 600 s")
     parser.add_argument("--commit-ms", type=float, default=0.0, metavar="MS", help="each flush to disk takes so much longer")
     parser.add_argument(
-        "--rtt-ms", type=float, default=0.0, metavar="MS", help="a, c, f shapes: a round trip to PostgreSQL takes so long"
+        "--rtt-ms", type=float, default=0.0, metavar="MS", help="a, c, f shapes, curves: a round trip to PostgreSQL takes so long"
     )
     kill = parser.add_mutually_exclusive_group()
     kills = [name.removeprefix("kill-") for name in failover.FAULTS if name.startswith("kill-")]

@@ -1,11 +1,12 @@
 """A worker that executes nothing: claims and reports through the functions of a real one, holds each try as long as the shape says.
 
-    simulated_worker.py URL HOLD_S tries TOTAL [GROUP]
-    simulated_worker.py URL HOLD_S counts EVERY
+    simulated_worker.py URL HOLD_S WORKERS tries TOTAL [GROUP]
+    simulated_worker.py URL HOLD_S WORKERS counts EVERY
 
-``tries``: whenever TOTAL tries (of GROUP) have ended it prints a line of JSON: per ended try (group, run_key, task_index,
-map_index, claimed, ended), seconds since 1970. ``counts``: whenever EVERY more tries have ended it prints how many have, and when
-that was. It runs until it is terminated.
+It is so many workers, each of which waits for its own answers alone, as connections of API servers do. ``tries``: whenever TOTAL
+tries (of GROUP) have ended it prints a line of JSON: per ended try (group, run_key, task_index, map_index, claimed, ended), seconds
+since 1970. ``counts``: whenever EVERY more tries have ended it prints how many have, and when that was. It runs until it is
+terminated.
 """
 
 from __future__ import annotations
@@ -62,17 +63,18 @@ class Counts:
 
 
 class SimulatedWorker:
-    def __init__(self, url: str, hold_s: dict[str, float], ledger: Ledger) -> None:
-        self._url, self._hold_s, self._ledger = url, hold_s, ledger
+    def __init__(self, url: str, hold_s: dict[str, float], ledger: Ledger, name: str) -> None:
+        self._url, self._hold_s, self._ledger, self._name = url, hold_s, ledger, name
         self._wake = asyncio.Event()
         self._running: list[tuple[float, int, About]] = []
 
-    async def run(self) -> None:
+    async def run(self, ready: asyncio.Barrier) -> None:
         conn = await connect_async(self._url, name="simulated worker")
-        worker = await services.register(conn, kind="worker", name="simulated", host="bench", pid=0, version="0", detail={})
+        worker = await services.register(conn, kind="worker", name=self._name, host="bench", pid=0, version="0", detail={})
         listener = AsyncListener(self._url, [DISPATCH], lambda _: self._wake.set(), lambda _: None, name="simulated worker")
         await listener.start()
-        print("ready", flush=True)
+        if await ready.wait() == 0:
+            print("ready", flush=True)
         key, beat, known = 0, time.monotonic(), dispatch.KnownRuns()
         while True:
             self._wake.clear()
@@ -133,9 +135,12 @@ class SimulatedWorker:
 
 
 async def main() -> None:
-    url, hold_s, kind, number, *group = sys.argv[1:]
+    url, hold_s, workers, kind, number, *group = sys.argv[1:]
     ledger: Ledger = Tries(int(number), group[0] if group else None) if kind == "tries" else Counts(int(number))
-    await SimulatedWorker(url, json.loads(hold_s), ledger).run()
+    ready = asyncio.Barrier(int(workers))
+    async with asyncio.TaskGroup() as tasks:
+        for n in range(int(workers)):
+            tasks.create_task(SimulatedWorker(url, json.loads(hold_s), ledger, f"simulated-{n}").run(ready))
 
 
 uvloop.run(main())

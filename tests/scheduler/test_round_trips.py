@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from evenflow.core.flow.state import Flow
+from evenflow.core.limits import MOST_USUAL_LIMITS
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import LostRace
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
+from evenflow.scheduler.foresight import Foresight
 from evenflow.store.db.connect import PLAN_ONCE
+from evenflow.store.scheduling import selection
 from tests.round_trips import CountingConnection
+from tests.scheduler.test_standby import the_lock
 
 
 def of_python(task_id: str, *upstream: int) -> TaskSpec:
@@ -70,6 +75,84 @@ def test_a_chain_goes_on_with_two_waits(world: Any, distant: Distant) -> None:
     assert (turn.moves, turn.starts) == (10, 5)
     assert (distant.conn.waits, distant.conn.statements.total()) == (2, 13)
     assert "tasks/read_instances" not in distant.conn.statements
+
+
+def test_so_does_one_of_more_runs_than_limits_are_usual(world: Any, distant: Distant) -> None:
+    """Each has a limit of its own, max_active_tasks, which is asked for with its reports."""
+    begin(world, distant, replace(CHAIN, max_active_runs=None), runs=MOST_USUAL_LIMITS + 8)
+    assert end_all(world, distant).starts == MOST_USUAL_LIMITS + 8
+    assert (distant.conn.waits, distant.conn.statements.total()) == (2, 13)
+
+
+def test_so_does_a_chain_without_the_lock(world: Any, distant: Distant, database_url: str) -> None:
+    """R-ST7: who helps has asked whether anybody waits, when it was no leader the last time."""
+    begin(world, distant, CHAIN, runs=5)
+    with the_lock(database_url):
+        distant.turn()
+        turn = end_all(world, distant)
+    assert (turn.led, turn.reports, turn.starts) == (False, 3, 3), "half of those who wait, as the holder has the others"
+    assert (distant.conn.waits, distant.conn.statements.total()) == (2, 14)
+    assert "selection/read_run_limits" not in distant.conn.statements
+
+
+def test_others_that_wait_are_foreseen(world: Any, distant: Distant, database_url: str) -> None:
+    """R-ST3: a successor does not take the room of its upstream while a task waits for that."""
+    begin(world, distant, CHAIN, runs=1)
+    slots = {"capacity": 1}
+    world.conn.execute("update concurrency_limit set capacity = %(capacity)s where kind = 'pool' and name = 'default_pool'", slots)
+    world.trigger("chain")
+    distant.settle()
+    assert world.one("select count(*) from lane where ready > 0") == 1
+    with the_lock(database_url):
+        distant.turn()
+        assert not distant.catalog.leads
+        turn = end_all(world, distant)
+    assert (turn.led, turn.reports, turn.starts) == (False, 1, 0)
+    assert "selection/find_waiting" in distant.conn.statements
+    distant.settle()
+    world.audit()
+
+
+def test_a_helper_that_foresees_nobody_passes_who_waits(
+    world: Any, distant: Distant, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the test above notices."""
+    monkeypatch.setattr(Foresight, "waited_for", lambda *_: set())
+    with pytest.raises(AssertionError):
+        test_others_that_wait_are_foreseen(world, distant, database_url)
+
+
+@pytest.mark.parametrize("asks_again", [True, False])
+def test_a_limit_that_is_raised_meanwhile_is_not_missed(
+    world: Any, distant: Distant, monkeypatch: pytest.MonkeyPatch, asks_again: bool
+) -> None:
+    """R-ST2: word of it comes with a wake, behind which the round asks anew. One that did not would leave what can start."""
+    begin(world, distant, CHAIN, runs=5)
+    world.pool("default_pool", 5)
+    distant.settle()
+    world.pool("default_pool", 0)
+    assert end_all(world, distant).starts == 0
+    world.conn.execute("insert into wake (limit_id, released) values (0, 0)")
+    fold, ask = selection.fold_wakes, Foresight.ask
+
+    def raised_before(conn: Any) -> Any:
+        world.pool("default_pool", 10)
+        return fold(conn)
+
+    monkeypatch.setattr(selection, "fold_wakes", raised_before)
+    if not asks_again:
+        monkeypatch.setattr(Foresight, "ask", lambda self, *given: None if self.room else ask(self, *given))
+    assert distant.turn().starts == (5 if asks_again else 0)
+    assert bool(world.startable()) is not asks_again
+
+
+def test_the_creation_of_runs_is_two_waits_more(world: Any, distant: Distant) -> None:
+    """For which runs there are, and for the numbers of their limits."""
+    begin(world, distant, CHAIN, runs=0)
+    for _ in range(5):
+        world.trigger("chain")
+    assert distant.turn().starts == 5
+    assert distant.conn.waits == 4
 
 
 def test_a_join_is_one_wait_more(world: Any, distant: Distant) -> None:

@@ -52,35 +52,105 @@ def the_lock(url: str) -> Iterator[psycopg.Connection[Any]]:
         yield holder
 
 
-def test_runs_that_others_have_are_no_obstacle(world: World, database_url: str) -> None:
+@pytest.fixture
+def spread(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Where those who help begin: a number from 0 to below 1, in the place of chance."""
+    return lambda value: monkeypatch.setattr("evenflow.scheduler.advance.random", lambda: value)
+
+
+def picked(outcome: TurnOutcome) -> tuple[int, int, int]:
+    assert outcome.starts == outcome.reports
+    return outcome.picks, outcome.contended, outcome.reports
+
+
+def test_runs_that_others_have_are_no_obstacle(world: World, database_url: str, spread: Callable[[float], None]) -> None:
     """R-HA1, R-HA14: who helps finds as many runs as it may apply, behind those that the holder has in hand."""
     world.report(running(world, 8))
+    spread(0.0)
     with the_lock(database_url) as holder:
         found = inbox.lock_runs(holder, inbox.EVERYTHING, limit=AT_ONCE, helps_after_s=SWEEP_S).all()
         assert [row.found for row in found] == [AT_ONCE] * AT_ONCE, "it is told of no more than it came to"
-        progress = advance(world.conn, Catalog(), max_runs=2)
-        assert (progress.picks, progress.contended, progress.reports, progress.starts) == (AT_ONCE + 2, AT_ONCE, 2, 2)
-        progress = advance(world.conn, Catalog(), max_runs=2)
-        assert (progress.picks, progress.contended, progress.reports, progress.starts) == (AT_ONCE + 1, AT_ONCE, 1, 1)
+        assert picked(advance(world.conn, Catalog(), max_runs=2)) == (5, 3, 2), "it begins with the third"
+        assert picked(advance(world.conn, Catalog(), max_runs=2)) == (6, 5, 1)
     assert world.advance().reports == AT_ONCE
     assert world.used("executor") == 8
     world.audit()
 
 
+def altered(monkeypatch: pytest.MonkeyPatch, *replaced: tuple[str, str]) -> None:
+    """Runs are locked by another statement."""
+    text = sql("inbox/lock_runs").decode()
+    for old, new in replaced:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    monkeypatch.setattr(rows, "sql", lambda name: text.encode() if name == "inbox/lock_runs" else sql(name))
+
+
 def test_a_limit_before_the_locks_would_leave_helpers_nothing(
-    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch
+    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch, spread: Callable[[float], None]
 ) -> None:
     """What the test above notices."""
-    text = sql("inbox/lock_runs").decode()
-    limited = text.replace(") as r\n    limit %(limit)s\n", ") as r\n").replace(
-        "order by first) as w", "order by first limit %(limit)s) as w"
-    )
-    assert (limited.count("limit %(limit)s) as w"), limited.count(") as r\n)")) == (1, 1)
-    monkeypatch.setattr(rows, "sql", lambda name: limited.encode() if name == "inbox/lock_runs" else sql(name))
+    first_ones = "order by rank limit (select most from aimed limit 1)) as w"
+    altered(monkeypatch, ("    limit (select most from aimed limit 1)\n", ""), ("order by rank) as w", first_ones))
     world.report(running(world, 8))
+    spread(0.0)
     with the_lock(database_url) as holder:
         assert len(inbox.lock_runs(holder, inbox.EVERYTHING, limit=AT_ONCE, helps_after_s=SWEEP_S).all()) == AT_ONCE
-        assert advance(world.conn, Catalog(), max_runs=AT_ONCE).reports == 0
+        assert advance(world.conn, Catalog(), max_runs=2).reports == 0
+
+
+IN_ORDER = ("case when in_order then place", "case when true then place")
+ALL_OF_THEM = ("case when in_order or n > %(limit)s then", "case when true then")
+
+
+@pytest.mark.parametrize(
+    ("where", "broken", "most_contended"),
+    [(0.0, (), 0), (0.99, (), 0), (0.0, (IN_ORDER,), AT_ONCE), (0.99, (IN_ORDER,), AT_ONCE)],
+)
+def test_who_helps_begins_behind_what_a_turn_takes(
+    world: World,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    spread: Callable[[float], None],
+    where: float,
+    broken: tuple[tuple[str, str], ...],
+    most_contended: int,
+) -> None:
+    """R-HA14: where more wait than one turn takes, nobody picks what the holder has in its hands."""
+    altered(monkeypatch, *broken)
+    world.report(running(world, 4 * AT_ONCE))
+    spread(where)
+    with the_lock(database_url) as holder:
+        inbox.lock_runs(holder, inbox.EVERYTHING, limit=AT_ONCE, helps_after_s=SWEEP_S).all()
+        assert picked(advance(world.conn, Catalog(), max_runs=AT_ONCE)) == (AT_ONCE + most_contended, most_contended, AT_ONCE)
+
+
+@pytest.mark.parametrize(("broken", "contended"), [((), 0), ((ALL_OF_THEM,), 4), ((IN_ORDER,), 4)])
+def test_of_few_it_takes_half_and_the_newest(
+    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch, broken: tuple[tuple[str, str], ...], contended: int
+) -> None:
+    """R-HA14: the older half are in the hands of who has been at work since they came. A turn of who has the lock takes all."""
+    altered(monkeypatch, *broken)
+    tries = running(world, 9)
+    world.report(tries[:4])
+    with the_lock(database_url) as holder:
+        assert len(inbox.lock_runs(holder, inbox.EVERYTHING, limit=20, helps_after_s=SWEEP_S).all()) == 4
+        world.report(tries[4:8])
+        assert picked(advance(world.conn, Catalog())) == (4 + contended, contended, 4)
+        world.report(tries[8:])
+    assert advance(world.conn, Catalog()).reports == 5
+    world.audit()
+
+
+def test_a_crowd_is_more_runs_than_one_turn_takes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA1: then help comes at once, however short the wait. Many reports of few runs are none: one turn takes those."""
+    monkeypatch.setattr(inbox, "RUNS_PER_TURN", AT_ONCE)
+    first, *others = running(world, AT_ONCE + 1)
+    for _ in range(3):
+        world.report(others)
+    assert not inbox.read_wait(world.conn, inbox.EVERYTHING)[0].crowded
+    world.report([first])
+    assert inbox.read_wait(world.conn, inbox.EVERYTHING)[0].crowded
 
 
 def test_turns_at_the_same_time_share_the_work_evenly(world: World, database_url: str) -> None:
@@ -159,13 +229,13 @@ def test_it_takes_no_turn_while_the_holder_keeps_up(world: World, database_url: 
     """R-HA14: what is said sends it to look, once; it takes a turn when something has waited for too long (R-HA5)."""
     first, *others = running(world, 4)
     monkeypatch.setattr(turns, "SWEEP_S", 600.0)
-    looks: list[float | None] = []
+    looks: list[inbox.Wait] = []
     read_wait = inbox.read_wait
 
-    def counted(conn: psycopg.Connection[Any], since: inbox.Since) -> tuple[float | None, inbox.Since]:
-        waited_s, since = read_wait(conn, since)
-        looks.append(waited_s)
-        return waited_s, since
+    def counted(conn: psycopg.Connection[Any], since: inbox.Since) -> tuple[inbox.Wait, inbox.Since]:
+        wait, since = read_wait(conn, since)
+        looks.append(wait)
+        return wait, since
 
     monkeypatch.setattr(inbox, "read_wait", counted)
     tally, stop = Tally(), threading.Event()

@@ -52,7 +52,7 @@ def test_what_a_round_reads_does_not_follow_the_number_of_limits(
         "selection/read_heads": (MOST_LIMIT_CLASSES, {**given, "limit_classes": MOST_LIMIT_CLASSES}),
         "selection/read_heads_of_bases": (64, given),
         "selection/read_more_of_base": (64, {"parked_on": 0, "queue": 100, "seen": 32, "limit": 32}),
-        "selection/find_waiting": (2, {"limits": [pool, 101]}),
+        "selection/find_waiting": (2, {"limits": [pool, 101], "of_locked": False}),
     }
     for name, (rows, names) in hot.items():
         monkeypatch.setitem(ROWS, name, rows)

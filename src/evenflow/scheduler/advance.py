@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import random
 
 from evenflow.core.flow.readiness import propagate
 from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN, TIMERS_PER_TURN
 from evenflow.core.operations import INTERRUPTED
-from evenflow.core.selection.loading import FindRoom
 from evenflow.core.service_states import ALL_OPEN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.killpoints import KillPoint, reached
@@ -29,6 +29,7 @@ from evenflow.scheduler.cancel import cancel_run, cancelled, end_part
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.creation import create_runs, take_queued
 from evenflow.scheduler.facts import Facts, Run
+from evenflow.scheduler.foresight import foresee
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import RunMoves
@@ -90,10 +91,10 @@ def advance(
     scope = scope or Scope()
     with in_one_go(conn):
         tried, begun = inbox.try_executor(conn), inbox.begin_turn(conn, catalog.since)
-        sent = inbox.lock_runs(conn, catalog.since, limit=max_runs, helps_after_s=helps_after_s, only=scope.runs)
+        sent = inbox.lock_runs(conn, catalog.since, limit=max_runs, helps_after_s=helps_after_s, spread=random(), only=scope.runs)
         scope.await_rows(sent)
         taken = inbox.take_reports(conn, limit=scope.reports)
-        usual = selection.ask(conn, FindRoom(catalog.usual_limits)) if catalog.usual_limits else None
+        foresight = foresee(conn, catalog)
         catalog.epochs.ask(conn)
         picked = sent.all()
         catalog.since = catalog.since._replace(reports=picked[0].since, changes=picked[0].changes_since)
@@ -102,9 +103,9 @@ def advance(
         catalog.learn_places(conn, turn.places)
         reached(KillPoint.TURN_LOCKED)
         closures = selection.as_closures(selection.read_closures(conn).all()) if turn.closures else ALL_OPEN
-        facts = Facts(conn, catalog, turn.now_s, turn.lanes, scope, closures)
-        if usual and not turn.wakes:  # behind those, limits may have changed
-            facts.usual_room.update((room.limit_id, room) for room in usual.all())
+        foresight.arrive()
+        catalog.leads = lead
+        facts = Facts(conn, catalog, turn.now_s, turn.lanes, scope, closures, foresight)
         ledgers = Ledgers(facts)
         selects = lead and (turn.fast_follow or sweep)
         work = _Work(facts, turn, len(locked)) if selects else None
@@ -176,11 +177,14 @@ class _Work:
         conn = facts.conn
         self._queued = take_queued(conn, facts.catalog.since, runs_heard, tries=turn.tries) if turn.run_wakes else None
         self._wakes = selection.fold_wakes(conn) if turn.wakes else None
+        if turn.wakes:  # they may say that limits have changed
+            facts.foresight.ask(conn, facts.catalog)
         self._pauses = selection.take_pauses(conn) if turn.pauses else None
 
     def take(self, facts: Facts, ledgers: Ledgers) -> bool:
         """Whether there may be more."""
         wakes = self._wakes.all() if self._wakes else []
+        facts.foresight.arrive()
         for limit, released, at_s, _ in wakes:
             ledgers.holds.fold(limit, released, at_s)
         if wakes:
@@ -216,6 +220,7 @@ def _apply(
         facts.runs[row.run_key] = run
         if row.clears:
             facts.catalog.forget_older(row.run_key, row.clears)
+        facts.foresight.teach(facts.catalog, row.run_key, versions[row.version_key])
     moves, messages = ledgers.moves, ledgers.messages
     states = {row.run_key: RunState(row.state) for row in locked}
     timers = stop_overdue(facts, messages, miss_deadlines(facts, messages, timers, states)) if timers else timers

@@ -113,12 +113,14 @@ class Version:
     graph: Graph
     places: list[TaskPlace | None]
     weight: int
+    limits_in_runs: bool  # whether tasks of it have a max_active_tis_per_dagrun
 
     @classmethod
     def of(cls, spec: str) -> Version:
         """Raises whatever a spec raises that cannot be read. Measured: 640 bytes for a bare task, 2 to 6 for each byte of more."""
         graph = Graph.of(DagSpec.from_json(spec))
-        return cls(graph, [None] * graph.n, 2_000 + 600 * graph.n + 3 * len(spec))
+        in_runs = any(task.max_active_tis_per_dagrun is not None for task in graph.spec.tasks)
+        return cls(graph, [None] * graph.n, 2_000 + 600 * graph.n + 3 * len(spec), in_runs)
 
 
 class Catalog:
@@ -134,7 +136,8 @@ class Catalog:
         self._executors: dict[str, str] = {}  # by queue
         self._scopes: dict[tuple[str, str], selection.SharedScope] = {}
         self.since = inbox.Since()
-        self.usual_limits: frozenset[int] = frozenset()  # that the last round looked at, if they are few
+        self.usual_limits: frozenset[int] = frozenset()  # of pools, executors and tasks, that turns looked at lately: a few
+        self.leads = True  # whether the last turn had the executor's lock
         self.epochs = Numbers("epoch_seq")
         self.lane_ids = Numbers("lane_seq")
 

@@ -25,6 +25,7 @@ from evenflow.scheduler.timeouts import insert_timeouts
 from evenflow.store.db.rows import Conn, Rows
 from evenflow.store.scheduling import runs
 from evenflow.store.scheduling.inbox import Since
+from evenflow.store.scheduling.lanes import LimitRoom
 
 
 def take_queued(conn: Conn, since: Since, runs_heard: int, *, tries: bool) -> Rows[runs.QueuedRun]:
@@ -109,7 +110,10 @@ def _insert_limits(facts: Facts, taken: list[Run]) -> None:
         ]
     found: dict[int, dict[str, int]] = {run.run_key: {} for run in taken}
     if limits:
+        capacities = {(run_key, name): capacity for _, run_key, name, capacity in limits}
         for row in runs.insert_limits(facts.conn, limits).all():
             found[row.run_key][row.name] = row.limit_id
+            room = LimitRoom(row.limit_id, capacities[row.run_key, row.name], None, facts.now_s, row.run_key)
+            facts.foresight.room[row.limit_id] = room
     for run_key, names in found.items():
         facts.catalog.add_run_limits(run_key, names)

@@ -10,10 +10,10 @@ from evenflow.core.flow.state import RunFacts
 from evenflow.core.selection.lanes import LimitClass
 from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.scheduler.catalog import Catalog, Version
+from evenflow.scheduler.foresight import Foresight
 from evenflow.scheduler.scope import Scope
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling.inbox import LockedRun
-from evenflow.store.scheduling.lanes import LimitRoom
 from evenflow.store.scheduling.runs import QueuedRun
 
 
@@ -56,8 +56,8 @@ class Facts:
     lanes: bool  # whether any are stored
     scope: Scope = field(default_factory=Scope)
     closures: Closures = ALL_OPEN
+    foresight: Foresight = field(default_factory=Foresight)
     runs: dict[int, Run] = field(default_factory=dict)
-    usual_room: dict[int, LimitRoom] = field(default_factory=dict)  # on limits that rounds have looked at lately
 
     def closes(self, limit_class: LimitClass) -> bool:
         """Whether nothing starts there for the first time."""

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from evenflow.core.asking import Asked, Question, drive
-from evenflow.core.limits import MOST_USUAL_LIMITS
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection.lanes import OPEN, Lane, saturated
 from evenflow.core.selection.loading import CountOpenClasses, FindLimitClasses, FindRoom, FindShares, Loading
@@ -19,6 +18,7 @@ from evenflow.scheduler import candidates as lanes_in_memory
 from evenflow.scheduler.candidates import Candidates, LaneKey
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.foresight import remember
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.moves import Item
 from evenflow.scheduler.starts import Starts
@@ -63,8 +63,7 @@ class Round:
         if self.joined:
             selection.insert_ready(conn, self.joined)
         self._grant(decision.grants)
-        if len(self.read.room) <= MOST_USUAL_LIMITS:
-            self.facts.catalog.usual_limits = frozenset(self.read.room)
+        remember(self.facts.catalog, {limit for found in self.snapshot.limit_classes.values() for limit in found.limits})
         if self.snapshot.shares:
             self._charge(lane.class_id for lane, _ in decision.grants)
         self._write_lanes()
@@ -90,7 +89,7 @@ class Round:
                 unread = None
             elif isinstance(question, FindRoom):
                 limits = set(question.limits) - self.read.room.keys()
-                usual = self.facts.usual_room
+                usual = self.facts.foresight.room
                 self.read.room.update((limit, usual[limit]) for limit in limits & usual.keys())
                 unread = FindRoom(limits - usual.keys()) if limits - usual.keys() else None
             sent.append((question, selection.ask(self.facts.conn, unread) if unread else None))

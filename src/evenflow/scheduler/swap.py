@@ -15,6 +15,7 @@ from evenflow.core.selection.rules import select
 from evenflow.scheduler import candidates as lanes_in_memory
 from evenflow.scheduler.candidates import Candidates
 from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.foresight import remember
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import Moves
@@ -58,7 +59,8 @@ def _start(facts: Facts, moves: Moves, holds: Holds, starts: Starts, candidates:
     if not candidates:
         return
     wanted = {limit for c in candidates for limit in (*c.place.limit_class.limits, *c.lane.locals)}
-    waiting = {limit for (limit,) in selection.find_waiting(facts.conn, wanted).all()}
+    waiting = facts.foresight.waited_for(facts.conn, wanted)
+    remember(facts.catalog, {limit for c in candidates for limit in c.place.limit_class.limits})
     lanes: dict[int, list[Lane]] = defaultdict(list)
     for c in candidates:
         if waiting.isdisjoint((*c.place.limit_class.limits, *c.lane.locals)):

@@ -36,9 +36,13 @@ def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, 
     while not stop.is_set():
         began = time.monotonic()
         sweep = began - swept >= SWEEP_S
-        if standby.stands_by and not sweep and not _is_needed(conn, listener, catalog, standby, stop, swept + SWEEP_S - began):
-            continue
-        progress = take_turn(conn, catalog, tally, stop, connect, sweep=sweep, helps_after_s=standby.patience_s)
+        helps_after_s = standby.patience_s
+        if standby.stands_by and not sweep:
+            needed_after_s = _look(conn, listener, catalog, standby, stop, swept + SWEEP_S - began)
+            if needed_after_s is None:
+                continue
+            helps_after_s = needed_after_s
+        progress = take_turn(conn, catalog, tally, stop, connect, sweep=sweep, helps_after_s=helps_after_s)
         if progress is None:
             catalog = Catalog()
             continue
@@ -82,19 +86,20 @@ def take_turn(
         return None
 
 
-def _is_needed(conn: Conn, listener: Conn, catalog: Catalog, standby: Standby, stop: threading.Event, within_s: float) -> bool:
-    """Whether one that stands by is to take a turn now. If not, it has waited until it is time to look again, at most for
-    ``within_s``.
+def _look(conn: Conn, listener: Conn, catalog: Catalog, standby: Standby, stop: threading.Event, within_s: float) -> float | None:
+    """Behind how long a wait one that stands by is to help now. If it is not, it has waited until it is time to look again, at most
+    for ``within_s``.
     """
-    waited_s, catalog.since = inbox.read_wait(conn, catalog.since)
-    if waited_s is not None and waited_s >= standby.patience_s:
-        return True
+    wait, catalog.since = inbox.read_wait(conn, catalog.since)
+    if wait.crowded:
+        return 0.0
+    if wait.first_s is not None and wait.first_s >= standby.patience_s:
+        return standby.patience_s
     standby.keeps_up()
-    if waited_s is None:
+    if wait.first_s is None:
         _wait(listener, stop, within_s)
-        waited_s = 0.0
-    stop.wait(min(max(standby.patience_s - waited_s, STAND_BY_S), within_s))
-    return False
+    stop.wait(min(max(standby.patience_s - (wait.first_s or 0.0), STAND_BY_S), within_s))
+    return None
 
 
 def _wait(listener: Conn, stop: threading.Event, within_s: float) -> None:

@@ -10,7 +10,9 @@ from evenflow.core.limits import (
     CHANGED_PER_TURN,
     CHANGES_PER_TURN,
     INSTANTS_SEEN,
+    REPORTS_PER_TURN,
     REPORTS_SEEN,
+    RUNS_PER_TURN,
 )
 from evenflow.store.db.columns import numbers, texts
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
@@ -43,6 +45,11 @@ class Since(NamedTuple):
 
 
 EVERYTHING = Since()
+
+
+class Wait(NamedTuple):
+    first_s: float | None  # for how long the first report or due timer has waited; ``None``: there is neither
+    crowded: bool  # more runs have something to say than one turn takes
 
 
 class LockedRun(NamedTuple):
@@ -112,17 +119,18 @@ def begin_turn(conn: Conn, since: Since = EVERYTHING) -> Rows[Turn]:
 
 
 def lock_runs(
-    conn: Conn, since: Since, *, limit: int, helps_after_s: float, only: Collection[int] | None = None
+    conn: Conn, since: Since, *, limit: int, helps_after_s: float, spread: float = 0.0, only: Collection[int] | None = None
 ) -> Rows[LockedRun]:
     """Runs that are locked now. Without any there is one row, whose ``run_key`` is 0. Follows :func:`try_executor`;
-    without that lock all is left alone until the oldest of it has waited for ``helps_after_s``. Reports are taken of all of them,
-    or ``only`` of these.
+    without that lock all is left alone until the oldest of it has waited for ``helps_after_s``, and ``spread``, at least 0 and
+    below 1, says where among what waits it begins. Reports are taken of all of them, or ``only`` of these.
     """
     params = {
         "limit": limit,
         "reports": REPORTS_SEEN,
         "changes": CHANGES_PER_TURN,
         "helps_after": helps_after_s,
+        "spread": spread,
         "instants": INSTANTS_SEEN,
         "since": since.reports,
         "changes_since": since.changes,
@@ -148,10 +156,11 @@ def take_timers(conn: Conn, run_keys: list[int], *, share: int) -> Rows[TakenTim
     return Rows(execute(conn, "inbox/take_timers", params), row_of(TakenTimer))
 
 
-def read_wait(conn: Conn, since: Since) -> tuple[float | None, Since]:
-    """For how many seconds the first report or due timer has waited, and from when on to look next; ``None``: there is neither."""
-    ((waited_s, reports),) = execute(conn, "inbox/read_wait", {"since": since.reports}).fetchall()
-    return None if waited_s is None or waited_s < 0 else waited_s, since._replace(reports=reports)
+def read_wait(conn: Conn, since: Since) -> tuple[Wait, Since]:
+    """What waits, and from when on to look next."""
+    params = {"since": since.reports, "runs": RUNS_PER_TURN, "reports": REPORTS_PER_TURN}
+    ((waited_s, crowded, reports),) = execute(conn, "inbox/read_wait", params).fetchall()
+    return Wait(None if waited_s is None or waited_s < 0 else waited_s, crowded), since._replace(reports=reports)
 
 
 def next_due(conn: Conn) -> Rows[tuple[float | None]]:

@@ -50,6 +50,7 @@ class LimitRoom(NamedTuple):
     free: int  # capacity minus use
     patience_s: float | None  # of a pool that does not backfill
     released_at_s: float  # when it last had more room than before, seconds since 1970
+    run_key: int  # 0 unless it is of a run
 
 
 class OpenClasses(NamedTuple):
@@ -83,7 +84,7 @@ def statement_of(question: Question[Any]) -> Statement:
             params = {"parked_on": WOKEN if queue.woken else OPEN, "queue": queue.class_id, "seen": seen, "limit": MOST_HEADS}
             return Statement("selection/read_more_of_base" if by_base else "selection/read_more", params, StoredLane)
         case loading.FindRoom(limits):
-            return Statement("selection/read_limits", {"limits": numbers(limits)}, LimitRoom)
+            return Statement("selection/read_limits", {"limits": numbers(limits), "of_locked": False}, LimitRoom)
         case loading.FindShares(share_ids):
             return Statement("selection/read_shares", {"shares": numbers(share_ids)}, Share)
         case loading.FindLimitClasses(class_ids):

@@ -12,7 +12,7 @@ from evenflow.core.selection.lanes import LimitClass, Share
 from evenflow.core.service_states import ALL_OPEN, Closures
 from evenflow.store.db.columns import arrays, floats, numbers, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
-from evenflow.store.scheduling.lanes import StoredLane, statement_of
+from evenflow.store.scheduling.lanes import LimitRoom, StoredLane, statement_of
 from evenflow.store.scheduling.runs import RunLimit
 
 
@@ -61,9 +61,16 @@ def as_closures(rows: Iterable[tuple[int | None, str | None]]) -> Closures:
     return Closures(frozenset(limit for limit, _ in found if limit is not None), frozenset(q for _, q in found if q is not None))
 
 
-def find_waiting(conn: Conn, limits: Iterable[int]) -> Rows[tuple[int]]:
-    """Which of these limits are not free to take: somebody waits for them, or a pool may have to be kept for somebody."""
-    return Rows(execute(conn, "selection/find_waiting", {"limits": numbers(limits)}), tuple)
+def foresee_room(conn: Conn, limits: Iterable[int]) -> Rows[LimitRoom]:
+    """The room on these limits, and on max_active_tasks of the runs that ``inbox.lock_runs`` has locked."""
+    return Rows(execute(conn, "selection/read_limits", {"limits": numbers(limits), "of_locked": True}), row_of(LimitRoom))
+
+
+def find_waiting(conn: Conn, limits: Iterable[int], *, of_locked: bool = False) -> Rows[tuple[int]]:
+    """Which of these limits are not free to take: somebody waits for them, or a pool may have to be kept for somebody.
+    ``of_locked``: of max_active_tasks of the runs that ``inbox.lock_runs`` has locked, too.
+    """
+    return Rows(execute(conn, "selection/find_waiting", {"limits": numbers(limits), "of_locked": of_locked}), tuple)
 
 
 def find_lanes(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[StoredLane]:

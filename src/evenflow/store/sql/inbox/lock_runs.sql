@@ -5,7 +5,9 @@
 -- to the limit, so that each of several finds as many as it can apply; LATERAL: run by run, whatever the planner believes of how many there are;
 -- NO KEY: rows that refer to the run may be inserted meanwhile. A scheduler without the executor's lock leaves all to the holder
 -- until the oldest report or timer has waited for too long. Without that rule each notification would
--- send all schedulers to the same runs. Each row says how many it came to; when all of them were skipped, or there were none, a single row says so, whose run is 0.
+-- send all schedulers to the same runs. Nor does it go where the holder is at work, who takes the oldest runs: it begins behind those, at
+-- one of the turns' worths that follow, by "spread", which is between 0 and 1. Where fewer wait than a turn takes it takes half of them, the newest.
+-- Each row says how many it came to; when all of them were skipped, or there were none, a single row says so, whose run is 0.
 -- Reports of transactions before "since" are not looked for: they are taken, and yet each look would pass over them while anybody's
 -- snapshot is older. Each row says from which transaction on the next look is to be.
 -- The transaction remembers which runs it has locked and may decide about, for inbox/take_reports, which is sent before the answer is here: all
@@ -33,7 +35,7 @@ with recursive head as materialized (
     ) as x
     where due.n < %(instants)s
 ), waiting as materialized (
-    select run_key, min(first) as first
+    select run_key, min(first) as first, row_number() over (order by min(first)) - 1 as place, count(*) over () as n
     from (
         (select run_key, report_id as first from report
          where not held and kind not in ('cancel', 'operate') and xact >= %(since)s::xid8
@@ -46,14 +48,22 @@ with recursive head as materialized (
            and current_setting('evenflow.lead')::boolean
          order by xact, report_id limit %(changes)s)
     ) as said
-    where current_setting('evenflow.lead')::boolean
-       or (select at from head) <= now() - make_interval(secs => %(helps_after)s)
-       or (select min(due_at) from timer where not held) <= now() - make_interval(secs => %(helps_after)s)
+    where (%(only)s::bigint[] is null or run_key = any(%(only)s::bigint[]))
+      and (current_setting('evenflow.lead')::boolean
+           or (select at from head) <= now() - make_interval(secs => %(helps_after)s)
+           or (select min(due_at) from timer where not held) <= now() - make_interval(secs => %(helps_after)s))
     group by run_key
-    order by first
+), aimed as materialized (
+    select run_key, first,
+           case when in_order then place
+                when n <= %(limit)s then n - 1 - place
+                else (n + place - %(limit)s * (1 + floor(%(spread)s::float8 * ((n - 1) / %(limit)s))::bigint)) %% n end as rank,
+           case when in_order or n > %(limit)s then %(limit)s else (n + 1) / 2 end as most
+    from waiting
+    cross join (select current_setting('evenflow.lead')::boolean or %(only)s::bigint[] is not null as in_order) as a
 ), locked as (
-    select r.*, w.first
-    from (select run_key, first from waiting order by first) as w
+    select r.*, w.first, w.rank
+    from (select run_key, first, rank from aimed order by rank) as w
     cross join lateral (
         select run_key, dag_id, version_key, state::text, priority,
                (extract(epoch from run_after) * 1e6)::bigint as run_after_us, cancelled_by,
@@ -63,7 +73,7 @@ with recursive head as materialized (
         where dag_run.run_key = w.run_key
         for no key update skip locked
     ) as r
-    limit %(limit)s
+    limit (select most from aimed limit 1)
 )
 select coalesce(l.run_key, 0) as run_key, l.dag_id, l.version_key, l.state, l.priority, l.run_after_us, l.cancelled_by, l.is_paused, l.clears,
        l.interrupted, l.branched, l.unfinished, l.in_quarantine, w.found,
@@ -72,10 +82,10 @@ from (
     select count(*)::int as found,
            set_config('evenflow.runs', (
                select coalesce(array_agg(run_key order by first), '{}')::text from locked
-               where not in_quarantine and (%(only)s::bigint[] is null or run_key = any(%(only)s::bigint[]))
+               where not in_quarantine
            ), true)
-    from waiting
-    where (select count(*) from locked) < %(limit)s or first <= (select max(first) from locked)
+    from aimed
+    where (select count(*) from locked) < most or rank <= (select max(rank) from locked)
 ) as w
 left join locked l on true
 order by l.first

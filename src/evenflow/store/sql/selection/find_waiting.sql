@@ -1,8 +1,13 @@
 -- Which of these limits somebody waits for: lanes that are parked on them, open lanes of limit classes that have them as task or pool limit (of a pool
 -- by base, for one pool may have thousands of limit classes), executors that are full. And pools that may have to be kept for somebody, and limits that
--- resumes of deferred tasks have overdrawn, or may have: what is released there may not be taken.
+-- resumes of deferred tasks have overdrawn, or may have: what is released there may not be taken. If so asked, max_active_tasks of the runs that
+-- inbox/lock_runs has locked are among these limits.
 with given as materialized (
     select limit_id from unnest(%(limits)s::bigint[]) as g (limit_id)
+    union all
+    select limit_id
+    from concurrency_limit
+    where %(of_locked)s and run_key = any(nullif(current_setting('evenflow.runs', true), '')::bigint[]) and kind = 'run' and name = ''
 )
 select g.limit_id from given g cross join lateral (select from lane where parked_on = g.limit_id limit 1) as parked
 union

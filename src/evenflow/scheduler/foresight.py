@@ -1,0 +1,70 @@
+"""What a turn asks with its first statements, before it knows whether it needs that: so it waits for none of it later (ADR 0035).
+
+The limits are those of pools, executors and tasks that turns looked at lately, and max_active_tasks of the runs that this one
+locks. Who led the last turn will probably lead this one, and needs their room. Who did not needs to know whether anybody waits for
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING
+
+from evenflow.core.limits import MOST_USUAL_LIMITS
+from evenflow.store.db.rows import Conn, Rows
+from evenflow.store.scheduling import selection
+from evenflow.store.scheduling.lanes import LimitRoom
+
+if TYPE_CHECKING:
+    from evenflow.scheduler.catalog import Catalog, Version
+
+
+class Foresight:
+    """``room`` by limit, as it was before this transaction changed anything."""
+
+    def __init__(self) -> None:
+        self.room: dict[int, LimitRoom] = {}
+        self._room: Rows[LimitRoom] | None = None
+        self._waiting: Rows[tuple[int]] | None = None
+        self._waited_for: set[int] = set()
+        self._of_runs: dict[int, int] = {}
+
+    def ask(self, conn: Conn, catalog: Catalog) -> None:
+        """Follows ``inbox.lock_runs``. To be asked again behind what may have changed limits meanwhile."""
+        self._room = selection.foresee_room(conn, catalog.usual_limits)
+        self._waiting = None if catalog.leads else selection.find_waiting(conn, catalog.usual_limits, of_locked=True)
+
+    def arrive(self) -> None:
+        """Waits for what was asked, if it is not here."""
+        if self._room:
+            self.room = {room.limit_id: room for room in self._room.all()}
+            self._of_runs = {room.run_key: room.limit_id for room in self.room.values() if room.run_key}
+        if self._waiting:
+            self._waited_for = {limit for (limit,) in self._waiting.all()}
+        self._room = None
+
+    def teach(self, catalog: Catalog, run_key: int, version: Version) -> None:
+        """The limits of a locked run, as far as they are those that were asked for."""
+        if not version.limits_in_runs:
+            catalog.add_run_limits(run_key, {"": self._of_runs[run_key]} if run_key in self._of_runs else {})
+
+    def waited_for(self, conn: Conn, limits: AbstractSet[int]) -> set[int]:
+        """Which of these limits somebody waits for. Of others than those that were foreseen it is asked now."""
+        if self._waiting is not None and limits <= self.room.keys():
+            return self._waited_for
+        return {limit for (limit,) in selection.find_waiting(conn, limits).all()}
+
+
+def foresee(conn: Conn, catalog: Catalog) -> Foresight:
+    """What is under way."""
+    foresight = Foresight()
+    foresight.ask(conn, catalog)
+    return foresight
+
+
+def remember(catalog: Catalog, limits: AbstractSet[int]) -> None:
+    """The next turns are to foresee these, too, none of which may be of a run. What is too much is forgotten, the oldest first."""
+    for usual in (catalog.usual_limits | limits, frozenset(limits), frozenset[int]()):
+        if len(usual) <= MOST_USUAL_LIMITS:
+            catalog.usual_limits = usual
+            return
