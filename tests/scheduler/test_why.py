@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import psycopg
 import pytest
 
 from evenflow.contracts.rest.why import Why
+from evenflow.core.explain import Explainer
 from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.selection.pool_policy import PoolPolicy
 from evenflow.core.sharing import SharingRule
@@ -385,6 +387,26 @@ async def test_a_resume_may_have_slots_that_first_starts_may_not(asking: Asking)
     assert isinstance(new, AwaitsWorker)
     assert (back.resumes, back.ahead, back.slots, back.busy) == (True, 0, 2, 1)
     assert (new.resumes, new.slots, new.busy) == (False, 1, 1)
+
+
+async def test_until_when_a_worker_is_to_have_claimed_it_is_said(asking: Asking) -> None:
+    """R-ST10: and what becomes of it then; of what has gone elsewhere nothing."""
+    world = asking.world
+    options = {"queued_timeout": 600.0, "on_queued_timeout": "elsewhere", "other_queue": "burst"}
+    world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python", queue="gpu", **options),)))
+    run = world.trigger("d")
+    world.advance()
+    reason = await asking.reason(run, "a")
+    assert isinstance(reason, AwaitsWorker)
+    assert reason.until == reason.since + timedelta(minutes=10)
+    explainer = Explainer("d", "r", "a", -1, reason.since, lambda at: at.isoformat())
+    (told,) = [fact for fact in explainer.tell(reason).facts if fact.name == "queued_timeout"]
+    assert told.lines == [f"over at {reason.until.isoformat()}, in 10 m 00 s; it goes to the queue burst then"]
+    world.conn.execute("update timer set due_at = now()")
+    world.advance()
+    reason = await asking.reason(run, "a")
+    assert isinstance(reason, AwaitsWorker)
+    assert (reason.queue, reason.until) == ("burst", None)
 
 
 async def test_a_retry_and_an_end(asking: Asking) -> None:

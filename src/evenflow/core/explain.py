@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import assert_never
 
 from evenflow.core import why as x
-from evenflow.core.model import instance_name
+from evenflow.core.model import Unclaimed, instance_name
 from evenflow.core.object_names import in_words, limit_name, title, way_to_activate, way_to_raise
 from evenflow.core.quantities import counted, duration
 from evenflow.core.states import in_state
@@ -152,6 +152,8 @@ class Explainer:
 
     def _worker(self, reason: x.AwaitsWorker) -> Told:
         facts = [_place(reason.ahead, reason.counted, "tasks"), _fact("queued", self._since(reason.since))]
+        if reason.until is not None:
+            facts.append(self._queued_timeout(reason, reason.until))
         if reason.executor is not None:
             return self._executor(reason, reason.executor, facts)
         cure = _typed("worker", "--queues", reason.queue)
@@ -165,6 +167,16 @@ class Explainer:
         begin = "It is back from waiting, and waits for a worker" if reason.resumes else "It waits for a worker"
         end = ", those for resumes included" if reason.resumes else ""
         return Told(sentence=f"{begin}: {workers} the queue {reason.queue}, and {busy}{end}.", facts=facts, cure=cure)
+
+    def _queued_timeout(self, reason: x.AwaitsWorker, until: datetime) -> Fact:
+        others: dict[str, str] = {
+            Unclaimed.FAIL: "it fails then",
+            Unclaimed.ELSEWHERE: f"it goes to the queue {reason.other_queue} then",
+        }
+        then = others.get(reason.then or "", "which is only told")
+        if until > self.now:
+            return _fact("queued_timeout", f"over at {self.written(until)}, in {self._until(until)}; {then}")
+        return _fact("queued_timeout", f"was over at {self.written(until)}; {then}")
 
     def _executor(self, reason: x.AwaitsWorker, executor: str, facts: list[Fact]) -> Told:
         if not reason.launchers:

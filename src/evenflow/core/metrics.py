@@ -115,6 +115,12 @@ MOVES = counter("evenflow_scheduler_moves", SCHEDULER, "Changes of a task instan
 LANES_TOUCHED = counter("evenflow_scheduler_lanes_touched", SCHEDULER, "Lanes that its rounds decided about.")
 ROWS_READ = counter("evenflow_scheduler_rows_read", SCHEDULER, "Rows that its rounds read.")
 REPORTS = counter("evenflow_scheduler_reports", SCHEDULER, "Reports that it applied.")
+QUEUED_TIMEOUTS = counter(
+    "evenflow_scheduler_queued_timeouts",
+    SCHEDULER,
+    "Tries that no worker had claimed within the queued_timeout of their tasks, by what became of them: tell, fail, elsewhere.",
+    "policy",
+)
 STALE_REPORTS = counter("evenflow_scheduler_stale_reports", SCHEDULER, "Reports of tries that were no longer current.")
 STARTABLE_SECONDS = histogram(
     "evenflow_task_startable_seconds", SCHEDULER, "For how long tasks could have started before they did."

@@ -15,6 +15,7 @@ import dataclasses
 import functools
 import json
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Annotated, Any, Literal, NewType
 
 from evenflow.core import limits
@@ -60,6 +61,14 @@ Count = Annotated[int, Between(1, limits.INT32_MAX)]
 Retries = Annotated[int, Between(0, limits.MAX_RETRIES)]
 RetryDelay = Annotated[float, Between(0, limits.MAX_RETRY_DELAY_S)]
 Timeout = Annotated[float, Between(limits.MIN_TIMEOUT_S, limits.MAX_RUN_SECONDS)]
+
+
+class Unclaimed(StrEnum):
+    """What becomes of a try that no worker has claimed in time."""
+
+    TELL = "tell"  # it waits on
+    FAIL = "fail"
+    ELSEWHERE = "elsewhere"  # it goes to another queue
 
 
 def instance_name(task_id: str, map_index: int) -> str:
@@ -188,6 +197,9 @@ class TaskTerms:
     infrastructure_retries: Retries = limits.MAX_LOSSES
     execution_timeout: Timeout | None = None
     execution_timeout_counts_waiting: bool = True
+    queued_timeout: Timeout | None = None
+    on_queued_timeout: Unclaimed = Unclaimed.TELL
+    other_queue: Name | None = None
     depends_on_past: bool = False
     wait_for_downstream: bool = False
     reuse: bool = False
@@ -196,6 +208,12 @@ class TaskTerms:
     while_deferred: dict[Annotated[str, OneOf(WAITING_HOLDS)], Annotated[str, OneOf((HOLD, RELEASE))]] | None = None
     display_name: DisplayName = ""
     doc: Doc = ""
+
+    def when_unclaimed(self, *, resumes: bool) -> Unclaimed:
+        """What becomes of a try after its ``queued_timeout``. One that comes back from waiting does not fail by it: nobody would
+        clean up what it has begun.
+        """
+        return Unclaimed.TELL if resumes and self.on_queued_timeout is Unclaimed.FAIL else self.on_queued_timeout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +332,8 @@ def _task(raw: dict[str, Any]) -> TaskSpec:
     raw["upstream"] = tuple(raw.get("upstream", ()))
     if "trigger_rule" in raw:
         raw["trigger_rule"] = TriggerRule(raw["trigger_rule"])
+    if "on_queued_timeout" in raw:
+        raw["on_queued_timeout"] = Unclaimed(raw["on_queued_timeout"])
     if "retry_rules" in raw:
         raw["retry_rules"] = tuple(RetryRuleSpec(**{**r, "exceptions": tuple(r.get("exceptions", ()))}) for r in raw["retry_rules"])
     if "resources" in raw:

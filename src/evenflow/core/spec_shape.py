@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from evenflow.core.limits import MAX_GROUP_DEPTH, MAX_MAP_DEPTH, MAX_MAP_LENGTH, MAX_MAP_PARTS
 from evenflow.core.mapping import COMBINATIONS, sources
-from evenflow.core.model import DagSpec, MapInput, TaskSpec
+from evenflow.core.model import DagSpec, MapInput, TaskSpec, Unclaimed
 from evenflow.errors import DagCycle, DagError
 
 KINDS = ("product", "each")
@@ -23,6 +23,7 @@ def check_shape(spec: DagSpec) -> None:
         raise DagError(f"DAG {spec.dag_id!r} has two tasks with one task_id.")
     mapped_around = _check_groups(spec)
     _check_upstreams(spec)
+    _check_queued_timeouts(spec)
     _check_mappings(spec, mapped_around)
     try:
         TopologicalSorter({index: task.upstream for index, task in enumerate(spec.tasks)}).prepare()
@@ -58,6 +59,24 @@ def _check_upstreams(spec: DagSpec) -> None:
             raise DagError(f"DAG {spec.dag_id!r}: task {task.task_id!r} depends on a task that does not exist.")
         if any(one >= other for one, other in zip(task.upstream, task.upstream[1:], strict=False)):
             raise DagError(f"DAG {spec.dag_id!r}: the upstreams of task {task.task_id!r} are not in ascending order.")
+
+
+def _check_queued_timeouts(spec: DagSpec) -> None:
+    """What is said of one says all that is needed, and nothing that would never count."""
+    for task in spec.tasks:
+        what = f"DAG {spec.dag_id!r}: task {task.task_id!r} has"
+        goes = task.on_queued_timeout == Unclaimed.ELSEWHERE
+        if task.queued_timeout is None and (task.on_queued_timeout != Unclaimed.TELL or task.other_queue):
+            said = "other_queue" if task.other_queue else f"on_queued_timeout={str(task.on_queued_timeout)!r}"
+            raise DagError(f"{what} {said}, and no queued_timeout: say after how long that is.")
+        if goes and task.other_queue is None:
+            raise DagError(f"{what} on_queued_timeout='elsewhere', and no other_queue: say which queue takes it then.")
+        if task.other_queue is not None and not goes:
+            raise DagError(
+                f"{what} an other_queue, and on_queued_timeout={str(task.on_queued_timeout)!r}: it goes with 'elsewhere'."
+            )
+        if task.other_queue == task.queue:
+            raise DagError(f"{what} {task.queue!r} as its queue and as its other_queue: nothing would change.")
 
 
 def _check_mappings(spec: DagSpec, mapped_around: list[int | None]) -> None:

@@ -52,6 +52,8 @@ class TaskEvent(StrEnum):
     SKIP = "skip"
     UPSTREAM_FAIL = "upstream_fail"  # the trigger rule can no longer be satisfied
     REQUEUE = "requeue"  # the dispatch is void (cannot start, lost before its start): sent again under a fresh epoch
+    ELSEWHERE = "elsewhere"  # no worker has claimed it in time: it waits in the task's other queue
+    OVERDUE = "overdue"  # no worker has claimed it in time: that is only told
     DEFER = "defer"
     RESUME = "resume"  # direct: back to the dispatch queue, holds kept
     ORDINARY_RESUME = "ordinary_resume"  # back to its lane
@@ -113,7 +115,14 @@ TASK_MOVES: dict[TaskState, dict[TaskEvent, TaskState]] = {
         **_MARKED,
     },
     _T.SCHEDULED: {_E.GRANT: _T.QUEUED, _E.WITHDRAW: _T.SKIPPED, _E.CANCEL: _T.FAILED, **_OPERATED},
-    _T.QUEUED: {_E.START: _T.RUNNING, _E.WITHDRAW: _T.SKIPPED, **_EXITS, **_OPERATED},
+    _T.QUEUED: {
+        _E.START: _T.RUNNING,
+        _E.WITHDRAW: _T.SKIPPED,
+        _E.ELSEWHERE: _T.SCHEDULED,
+        _E.OVERDUE: _T.QUEUED,
+        **_EXITS,
+        **_OPERATED,
+    },
     _T.RUNNING: {**_EXITS, **_OPERATED},
     _T.DEFERRED: {
         _E.RESUME: _T.QUEUED,

@@ -138,7 +138,8 @@ class AwaitsWorker(_Reason):
     """It was started, and no worker has claimed it yet. ``workers`` of its queue live; they have ``slots`` for it, of which so many
     are ``busy``. ``resumes``: it comes back from waiting, and may have the slots for resumes, too. ``ahead`` is exact when
     ``counted``, else at least that. ``executor``: the queue's, if tries are sent to it; by ``launchers`` that live. ``fleet``:
-    whose workers an autoscaler starts for it.
+    whose workers an autoscaler starts for it. ``until``: when its queued_timeout is over, and ``then`` is what becomes of it, in
+    the queue ``other_queue`` if it goes elsewhere.
     """
 
     kind: Literal["awaits_worker"] = "awaits_worker"
@@ -153,6 +154,9 @@ class AwaitsWorker(_Reason):
     executor: str | None = None
     launchers: int = 0
     fleet: str | None = None
+    until: datetime | None = None
+    then: str | None = None
+    other_queue: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

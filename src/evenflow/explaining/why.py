@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from evenflow.contracts.rest.why import Why
@@ -117,9 +117,15 @@ async def _dispatched(conn: Conn, graph: Graph, row: Row) -> list[Reason]:
     params = {name: row[name] for name in ("queue", "class", "priority", "epoch")}
     resumes = row["class"] == RESUME
     (queue,) = await read(conn, "why/read_queue", {**params, "resumes": resumes, "counted": LINE_COUNTED, "lease_s": LEASE_S})
-    frozen = await holding_tries(conn, row["dag_id"], graph.spec.tasks[row["task_index"]].pool, row["queue"])
+    task = graph.spec.tasks[row["task_index"]]
+    frozen = await holding_tries(conn, row["dag_id"], task.pool, row["queue"])
     counted = queue["ahead"] < LINE_COUNTED
-    return [*frozen, why.AwaitsWorker(queue=row["queue"], since=row["granted_at"], resumes=resumes, counted=counted, **queue)]
+    limit = {}
+    if task.queued_timeout is not None and row["queue"] != task.other_queue:
+        until = row["granted_at"] + timedelta(seconds=task.queued_timeout)
+        limit = {"until": until, "then": task.when_unclaimed(resumes=resumes), "other_queue": task.other_queue}
+    waits = why.AwaitsWorker(queue=row["queue"], since=row["granted_at"], resumes=resumes, counted=counted, **queue, **limit)
+    return [*frozen, waits]
 
 
 async def _run_queued(conn: Conn, row: Row) -> list[Reason]:

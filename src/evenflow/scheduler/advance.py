@@ -14,7 +14,7 @@ Locks are taken in the order executor, run, report and timer, dispatch, counter,
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import random
 
@@ -45,7 +45,7 @@ from evenflow.scheduler.swap import leave, swap
 from evenflow.scheduler.timeouts import miss_deadlines, pause_failing, stop_overdue
 from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES, TRIGGERS, wake
 from evenflow.store.db.rows import Conn, Rows, commit, in_one_go
-from evenflow.store.scheduling import inbox, runs, selection
+from evenflow.store.scheduling import inbox, runs, selection, tasks
 from evenflow.store.serving.dispatch import RESUME
 
 
@@ -66,6 +66,7 @@ class TurnOutcome:
     contended: int
     direct_resumes: Sequence[float]  # seconds since what let each deferred task resume
     ordinary_resumes: int
+    overdue: Mapping[str, int]  # tries that no worker had claimed in time, by what became of them
     due_s: float | None  # when nothing is to be done at once: seconds until the next timer, if there is one
 
     @property
@@ -131,24 +132,26 @@ def advance(
             swap(facts, ledgers, starts) if turn.fast_follow else leave(facts, ledgers, starts)
         again |= bool(messages.unsettled) or (lead and bool(messages.stops or messages.calls))
         reached(KillPoint.TURN_SELECTED)
-        again |= _write(facts, ledgers, watches=turn.watches, lead=lead)
+        again |= _write(facts, ledgers, turn, lead=lead)
         reached(KillPoint.TURN_WRITTEN)
         commit(conn)
         wake(conn, _wakes(ledgers, rest_is_left=turn.fast_follow and not lead, lead=lead))
         due = None if again else inbox.next_due(conn)
     reached(KillPoint.TURN_COMMITTED)
-    contended = picked[0].found - sum(1 for row in picked if row.run_key)
     found, ordinary = picked[0].found, len(ledgers.offers.resuming)
-    moved, directly = ledgers.moves.count, ledgers.deferrals.directly
+    contended = found - sum(1 for row in picked if row.run_key)
+    moved, directly, due_s = ledgers.moves.count, ledgers.deferrals.directly, due.all()[0][0] if due else None
     return TurnOutcome(
-        lead, selects, again, reports, stale, moved, starts, found, contended, directly, ordinary, due.all()[0][0] if due else None
+        lead, selects, again, reports, stale, moved, starts, found, contended, directly, ordinary, messages.overdue, due_s
     )
 
 
-def _write(facts: Facts, ledgers: Ledgers, *, watches: bool, lead: bool) -> bool:
+def _write(facts: Facts, ledgers: Ledgers, turn: inbox.Turn, *, lead: bool) -> bool:
     """Everything that was decided. Whether there may be more to do at once."""
     ledgers.write()
-    again = tell(facts, ledgers.moves, ledgers.messages, watches=watches)
+    if turn.queued_timeouts and ledgers.dispatches.sent:
+        tasks.insert_queued_timeouts(facts.conn, ledgers.dispatches.sent)
+    again = tell(facts, ledgers.moves, ledgers.messages, watches=turn.watches)
     if ended := ledgers.run_moves.ended:
         ledgers.run_moves.write_ends(facts.conn)
         pause_failing(facts, ledgers.run_moves)

@@ -62,7 +62,15 @@ def group(facts: Facts, offers: Offers, mapped: MappedTasks) -> dict[LaneKey, Ca
     facts.catalog.load_run_limits(facts.conn, {i.run_key for i in offers.ready} | {x.run_key for x in mapped.changed if x.lane})
     out: dict[LaneKey, Candidates] = {}
     for item in offers.ready:
-        candidates = _lane_of(facts, out, item.run_key, item.task_index, UNMAPPED, queued_at_s=offers.resuming.get(item.key))
+        candidates = _lane_of(
+            facts,
+            out,
+            item.run_key,
+            item.task_index,
+            UNMAPPED,
+            queued_at_s=offers.resuming.get(item.key),
+            queue=offers.elsewhere.get(item.key),
+        )
         candidates.items.append(item)
         candidates.lane.ready += 1
     for expansion in mapped.changed:
@@ -82,10 +90,11 @@ def _lane_of(
     mapped: int,
     *,
     queued_at_s: float | None = None,
+    queue: str | None = None,
 ) -> Candidates:
-    """``queued_at_s``: of what resumes, when it was first queued."""
+    """``queued_at_s``: of what resumes, when it was first queued. ``queue``: another one than the task's own."""
     run = facts.runs[run_key]
-    place = facts.catalog.place(facts.conn, run.version, task_index)
+    place = facts.catalog.place(facts.conn, run.version, task_index, queue)
     resumed_us = None
     if queued_at_s is not None:
         place = replace(place, priority=run.graph.top_priority, exempt=True)

@@ -153,24 +153,31 @@ class Catalog:
                 raise UnreadableVersion(version_key, error) from error
         return found
 
-    def place(self, conn: Conn, version: Version, task_index: int) -> TaskPlace:
-        """Raises :class:`DagError` when a pool, executor or limit of the task does not exist (any more)."""
-        return version.places[task_index] or self._find_place(conn, version, task_index)
+    def place(self, conn: Conn, version: Version, task_index: int, queue: str | None = None) -> TaskPlace:
+        """In its own ``queue`` if none is named. Raises :class:`DagError` when a pool, executor or limit of the task does not exist
+        (any more).
+        """
+        if queue is not None:
+            return self._find_place(conn, version, task_index, queue)
+        found = version.places[task_index]
+        if found is None:
+            own = version.graph.task(task_index).queue
+            found = version.places[task_index] = self._find_place(conn, version, task_index, own)
+        return found
 
-    def _find_place(self, conn: Conn, version: Version, task_index: int) -> TaskPlace:
+    def _find_place(self, conn: Conn, version: Version, task_index: int, queue: str) -> TaskPlace:
         task, task_limit = version.graph.task(task_index), None
         if task.max_active_tis_per_dag is not None:
             name = f"{version.graph.spec.dag_id}/{task.task_id}"
             task_limit = selection.find_task_limit(conn, name)
             if task_limit is None:
                 raise DagError(f"Task {name} has max_active_tis_per_dag, but its limit does not exist.")
-        executor = self._executors.get(task.queue, DEFAULT_EXECUTOR)
+        executor = self._executors.get(queue, DEFAULT_EXECUTOR)
         aging_s, share_id = self._sharing_of(conn, version.graph.spec, task.pool, executor) if self._scopes else (None, None)
-        limit_class = self._limit_class(conn, (task.pool, executor, task.queue, task.pool_slots), task_limit, aging_s, share_id)
+        limit_class = self._limit_class(conn, (task.pool, executor, queue, task.pool_slots), task_limit, aging_s, share_id)
         run_limit = None if task.max_active_tis_per_dagrun is None else task.task_id
         exempt = is_exempt(version.graph, task_index)
-        found = version.places[task_index] = TaskPlace(limit_class, task.priority_weight, run_limit, exempt)
-        return found
+        return TaskPlace(limit_class, task.priority_weight, run_limit, exempt)
 
     def _limit_class(
         self, conn: Conn, place: Place, task_limit: int | None, aging_s: int | None, share_id: int | None

@@ -70,6 +70,10 @@ def tries_lost(tries: int) -> None: ...
 def schedulers_gap(stood_s: float, lease_s: float) -> None: ...
 
 
+@warning("no worker has claimed tries within the queued_timeout of their tasks", (metrics.QUEUED_TIMEOUTS, "tries"))
+def tries_overdue(policy: str, tries: int) -> None: ...
+
+
 # -- what should not be
 
 

@@ -20,6 +20,7 @@ from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.scheduler.ledgers.moves import Item, Moves
+from evenflow.scheduler.timeouts import QUEUED_TIMEOUT, end_queueing
 from evenflow.store.scheduling import tasks
 from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
 from evenflow.store.serving.dispatch import FIRST_START, RESUME
@@ -97,11 +98,16 @@ def apply_reports(facts: Facts, ledgers: Ledgers, reports: Iterable[TakenReport]
 
 
 def apply_timers(facts: Facts, ledgers: Ledgers, timers: Iterable[TakenTimer]) -> None:
-    """Retries and reschedules that are due become ready, and deferred tasks wait no longer, unless their task has moved on."""
+    """Retries and reschedules that are due become ready, deferred tasks wait no longer, and of what no worker has claimed something
+    else becomes, unless their task has moved on.
+    """
     waits: list[TakenTimer] = []
+    queued: list[TakenTimer] = []
     for timer in timers:
         if timer.kind in TIMEOUTS:
             waits.append(timer)
+        elif timer.kind == QUEUED_TIMEOUT:
+            queued.append(timer)
         elif timer.state in (TaskState.UP_FOR_RETRY, TaskState.UP_FOR_RESCHEDULE):
             item = ledgers.moves.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
             if item.state != timer.state:
@@ -113,6 +119,8 @@ def apply_timers(facts: Facts, ledgers: Ledgers, timers: Iterable[TakenTimer]) -
             ledgers.offers.ready.append(item)
     if waits:
         end_waits(facts, ledgers, waits)
+    if queued:
+        end_queueing(facts, ledgers, queued)
 
 
 def _defers(facts: Facts, item: Item, report: TakenReport) -> bool:

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from evenflow.core import metrics
 from evenflow.core.meter import Meter, Teller
+from evenflow.scheduler import observations as seen
 from evenflow.scheduler.advance import TurnOutcome
+from evenflow.telemetry.observing import observe
 
 
 class Tally:
@@ -35,4 +37,6 @@ class Tally:
         for delay_s in progress.direct_resumes:
             self.meter.observe(metrics.RESUME_SECONDS, delay_s + took_s)
         count(metrics.ORDINARY_RESUMES, progress.ordinary_resumes)
+        for policy, tries in progress.overdue.items():
+            observe(seen.tries_overdue(policy, tries), self.meter)
         self._turned()

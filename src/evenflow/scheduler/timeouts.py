@@ -1,24 +1,33 @@
-"""What the runs of a DAG may not do: miss a deadline, take too long, and fail one after the other.
+"""What the runs of a DAG may not do: miss a deadline, take too long, and fail one after the other; and what becomes of tries
+for which no worker comes.
 
-This is the one place that finds deadlines missed. A timer that is void (the run has ended) does not come here.
+This is the one place that finds deadlines missed. A timer that is void (the run has ended) does not come here. That of a try counts
+from when the try was queued, so anew with each retry, and with each time that it is sent again. Nothing looks through what is
+queued: a timer comes for each such try, and means nothing when a worker has claimed it meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from evenflow.core.callbacks import Callback
-from evenflow.core.states import RunState
+from evenflow.core.model import Unclaimed
+from evenflow.core.states import RunState, TaskEvent, TaskState
 from evenflow.scheduler.facts import Facts, Run
+from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
+from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.messages import Messages
-from evenflow.scheduler.ledgers.moves import RunMoves
-from evenflow.store.scheduling import runs
+from evenflow.scheduler.ledgers.moves import Item, RunMoves
+from evenflow.store.scheduling import runs, tasks
 from evenflow.store.scheduling.inbox import TakenTimer
+from evenflow.store.scheduling.tasks import UnclaimedTry
 from evenflow.store.serving import callbacks
+from evenflow.store.serving.dispatch import RESUME
 
 RUN_TIMEOUT = "run_timeout"  # kinds of timers
 DEADLINE = "deadline"
+QUEUED_TIMEOUT = "queued_timeout"
 
 
 def insert_timeouts(facts: Facts, started: Iterable[Run]) -> None:
@@ -74,3 +83,58 @@ def failing(facts: Facts, run_moves: RunMoves) -> list[tuple[str, int]]:
     failed = [facts.runs[run_key] for run_key, state, _ in run_moves.ended if state == RunState.FAILED]
     limits = [(run.dag_id, run.graph.spec.max_consecutive_failed_dag_runs) for run in failed]
     return [(dag_id, most) for dag_id, most in limits if most]
+
+
+def end_queueing(facts: Facts, ledgers: Ledgers, timers: Sequence[TakenTimer]) -> None:
+    """Of tries whose time is over: by the policy of each task, if no worker has it. What is being ended anyway is left to that."""
+    waiting: dict[int, tuple[Item, TakenTimer]] = {}
+    for timer in timers:
+        if timer.state == TaskState.QUEUED:
+            item = ledgers.moves.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
+            if item.state is TaskState.QUEUED and item.epoch == timer.epoch and not is_ending(facts, item):
+                waiting[timer.epoch] = item, timer
+    for unclaimed in tasks.lock_unclaimed(facts.conn, waiting) if waiting else ():
+        item, timer = waiting[unclaimed.epoch]
+        spec = spec_of(facts, item)
+        policy = spec.when_unclaimed(resumes=unclaimed.resumes)
+        reason = f"no worker has claimed it in the queue {unclaimed.queue} within {timedelta(seconds=spec.queued_timeout or 0.0)}"
+        ledgers.messages.overdue[policy] += 1
+        if policy is Unclaimed.FAIL:
+            _end(facts, ledgers, item, unclaimed, timer.due_at_s, reason)
+        elif policy is Unclaimed.ELSEWHERE:
+            _send_elsewhere(facts, ledgers, item, unclaimed, timer.due_at_s, reason)
+        else:
+            ledgers.moves.apply(item, TaskEvent.OVERDUE, {"reason": reason})
+
+
+def _end(facts: Facts, ledgers: Ledgers, item: Item, unclaimed: UnclaimedTry, due_at_s: float, reason: str) -> None:
+    item.ended_at = unclaimed.at
+    ledgers.dispatches.end(unclaimed.epoch, unclaimed.holds, unclaimed.pool_slots, due_at_s)
+    fail(facts, ledgers.moves, ledgers.messages, item, judge_failure(facts, item), {"reason": reason})
+
+
+def _send_elsewhere(facts: Facts, ledgers: Ledgers, item: Item, unclaimed: UnclaimedTry, due_at_s: float, reason: str) -> None:
+    """It gives back what it holds and is selected for its other queue, whose executor may have no slot free: no try is used up. One
+    that comes back from waiting keeps what it holds, as it does wherever it resumes.
+    """
+    run, other = facts.runs[item.run_key], spec_of(facts, item).other_queue
+    detail = {"reason": reason, "queue": other}
+    if unclaimed.resumes:
+        place = facts.catalog.place(facts.conn, run.version, item.task_index, other)
+        ledgers.dispatches.pass_on(unclaimed.epoch)
+        ledgers.dispatches.send(
+            item,
+            TaskEvent.REQUEUE,
+            place,
+            unclaimed.holds,
+            run_priority=run.priority,
+            dispatch_class=RESUME,
+            detail=detail,
+        )
+        return
+    ledgers.dispatches.end(unclaimed.epoch, unclaimed.holds, unclaimed.pool_slots, due_at_s)
+    ledgers.moves.apply(item, TaskEvent.ELSEWHERE, detail)
+    item.try_number -= 1  # its next start takes the same one
+    run.ready_at_s = max(run.ready_at_s, due_at_s)
+    ledgers.offers.elsewhere[item.key] = other or ""
+    ledgers.offers.ready.append(item)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypedDict, get_args, get_type_hints
 
 from evenflow.core.likeness import meant_or
 from evenflow.core.limits import MAX_DEADLINES, MAX_TRY_MEMORY, MIN_TRY_MEMORY
-from evenflow.core.model import DagSpec, Resources, RunParamSpec, TaskTerms
+from evenflow.core.model import DagSpec, Resources, RunParamSpec, TaskTerms, Unclaimed
 from evenflow.core.quantities import bytes_of
 from evenflow.core.quantities import memory as amount_of_memory
 from evenflow.core.spec_size import bounds_of
@@ -111,6 +111,14 @@ class TaskOptions(TypedDict, total=False):
         WeightRule | str, Option("Whether the weights of downstream or of upstream tasks are added, or none (`absolute`).")
     ]
     queue: Annotated[str, Option("Which workers may run it: those that serve this queue.")]
+    queued_timeout: Annotated[
+        timedelta | float | None, Option("How long a try may wait for a worker before `on_queued_timeout` says what becomes of it.")
+    ]
+    on_queued_timeout: Annotated[
+        Unclaimed | str,
+        Option('What then: "tell", it waits on, and metrics and history say so; "fail"; "elsewhere", it goes to `other_queue`.'),
+    ]
+    other_queue: Annotated[str | None, Option('The queue that it goes to, where `on_queued_timeout` is "elsewhere".')]
     executor: Annotated[str | None, Option("What its queue belongs to, for who wants it to be checked: `evenflow executors list`.")]
     trigger_rule: Annotated[TriggerRule | str, Option("Which ends of its upstream tasks let it start.")]
     max_active_tis_per_dag: Annotated[int | None, Option("How many instances may run at once in all runs of the DAG together.")]

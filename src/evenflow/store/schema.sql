@@ -128,9 +128,12 @@ create table task (
     task_id      text not null,
     operator     text not null,
     execution_timeout_s float8,                              -- leases/expire_hung
+    queued_timeout_s float8,                                 -- tasks/insert_queued_timeouts
+    other_queue  text,                                       -- where it goes then, if it goes elsewhere
     primary key (version_key, task_index),
     unique (version_key, task_id)
 );
+create index task_queued_timeout on task (version_key) where queued_timeout_s is not null;                   -- inbox/begin_turn
 
 create table dag (
     dag_id         text primary key,
@@ -727,7 +730,7 @@ create index report_changes on report (xact, report_id) where not held and kind 
 create table timer (
     timer_id    bigint generated always as identity primary key,
     due_at      timestamptz not null,
-    kind        text not null,                               -- retry, reschedule, run_timeout, deadline, trigger_timeout, execution_timeout
+    kind        text not null,                               -- retry, reschedule, run_timeout, deadline, trigger_timeout, execution_timeout, queued_timeout
     run_key     bigint not null,
     task_index  int not null,
     map_index   int not null,

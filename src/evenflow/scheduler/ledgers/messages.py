@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from evenflow.core.callbacks import Callback, CallbackCall
@@ -21,6 +22,7 @@ class Messages:
     reschedules: list[tasks.Retry] = field(default_factory=list)
     produced: list[assets.Produced] = field(default_factory=list)
     watched: set[tuple[int, int]] = field(default_factory=set)  # run_key, task_index: tasks at which runs that wait are to look
+    overdue: dict[str, int] = field(default_factory=Counter)  # tries that no worker had claimed in time, by what became of them
     others_have_word: bool = False  # runs that others may apply have reports from here
 
     def call_of_run(self, run_key: int, event: Callback, position: int, state: str, reason: str) -> None:

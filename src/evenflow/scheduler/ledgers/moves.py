@@ -134,6 +134,8 @@ class Moves:
                         last.detail if last else None,
                     )
                 )
+            elif last is not None:  # it stays queued, under the same dispatch
+                self._events.append(last)
         if self._events:
             tasks.append_events(conn, self._events)
         if born:
@@ -150,6 +152,7 @@ class Offers:
 
     ready: list[Item] = field(default_factory=list)  # candidates for the round
     resuming: dict[Key, float] = field(default_factory=dict)  # of the items in ``ready`` that resume: when each was queued first
+    elsewhere: dict[Key, str] = field(default_factory=dict)  # of those that wait in another queue than their task's own: which
 
     def put_back(self, item: Item, queued_at_s: float) -> None:
         """It resumes in the ordinary way, and keeps the place of the time at which it was queued first."""

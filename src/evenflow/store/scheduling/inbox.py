@@ -27,6 +27,7 @@ class Turn(NamedTuple):
     run_wakes: bool
     pauses: bool
     timers: bool
+    queued_timeouts: bool  # whether any task has one
     lanes: bool
     watches: bool
     tries: bool  # whether any are under way, or deferred ones keep their slot of an executor

@@ -303,6 +303,34 @@ def kill_dispatches(conn: Conn, epochs: Sequence[int]) -> None:
     execute(conn, "tasks/kill_dispatches", {"epochs": numbers(epochs)})
 
 
+class UnclaimedTry(NamedTuple):
+    """A try that no worker has claimed, and will while this transaction lasts."""
+
+    epoch: int
+    queue: str
+    holds: list[int]
+    pool_slots: int
+    resumes: bool
+    at: str  # now, as the database writes it
+
+
+def lock_unclaimed(conn: Conn, epochs: Collection[int]) -> list[UnclaimedTry]:
+    """Those of these tries."""
+    return Rows(execute(conn, "tasks/lock_unclaimed", {"epochs": numbers(epochs)}), row_of(UnclaimedTry)).all()
+
+
+def insert_queued_timeouts(conn: Conn, sent: Sequence[Dispatch]) -> None:
+    """Until when they are to have been claimed, where their tasks say so."""
+    params = {
+        "epochs": numbers(each.epoch for each in sent),
+        "run_keys": numbers(each.run_key for each in sent),
+        "tasks": numbers(each.task_index for each in sent),
+        "maps": numbers(each.map_index for each in sent),
+        "queues": texts(each.queue for each in sent),
+    }
+    execute(conn, "tasks/insert_queued_timeouts", params)
+
+
 def insert_retries(conn: Conn, retries: Sequence[Retry]) -> None:
     execute(conn, "tasks/insert_timers", _waits(retries))
 

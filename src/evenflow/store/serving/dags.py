@@ -166,6 +166,8 @@ async def insert_version(
             "task_ids": [task.task_id for task in tasks],
             "operators": [task.operator for task in tasks],
             "execution_timeouts": [task.execution_timeout for task in tasks],
+            "queued_timeouts": [task.queued_timeout for task in tasks],
+            "other_queues": [task.other_queue for task in tasks],
         }
         await conn.execute(sql("dags/insert_tasks"), of_tasks)
     return int(version_key)
