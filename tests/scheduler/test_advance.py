@@ -295,6 +295,23 @@ def test_a_lost_worker_loses_no_try(world: World) -> None:
     world.audit()
 
 
+def test_what_a_worker_gives_back_before_it_has_begun_it_counts_for_nothing(world: World) -> None:
+    """R-AS8, R-CS5: not as a try, and not as a loss, however often; others come before that worker for a while."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python", infrastructure_retries=0),)))
+    run = world.trigger("d")
+    world.advance()
+    for _ in range(3):
+        world.report(world.claim(), "cannot_start", reason="its worker was told to end", given_back=True)
+        world.advance()
+        assert world.states(run) == {"a": "queued"}
+        assert world.one("select avoid from dispatch") == world.worker
+        world.conn.execute("update dispatch set created_at = created_at - interval '10 seconds'")
+    assert world.one("select array[try_number, losses]::int[] from task_instance") == [1, 0]
+    world.drain()
+    assert world.run_state(run) == "success"
+    world.audit()
+
+
 def test_a_task_says_how_often_it_may_be_lost_and_then_its_own_retries_count(world: World) -> None:
     """R-CS7: bounded, and each loss beyond that uses up a try."""
     world.add_dag(dag(task("a", infrastructure_retries=1, retries=1, retry_delay=0.0)))

@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.worker.attempt_states import CONCLUSIONS, LAST_DEEDS, CannotCome, Deed, Phase, Said, TryEvent, TryState, Wish, react
 
-WANTED = {TryEvent.END, TryEvent.GIVE_UP, TryEvent.ABANDON}  # from outside, at any time
+WANTED = {TryEvent.END, TryEvent.GIVE_UP, TryEvent.ABANDON, TryEvent.GIVE_BACK}  # from outside, at any time
 TIMERS = {TryEvent.TOO_LATE, TryEvent.GRACE_OVER, TryEvent.CLEAN_UP_OVER}
 SPOKEN = {TryEvent.CLEANS_UP, TryEvent.SAID, TryEvent.DEFERRED}
 MAY_COME = {

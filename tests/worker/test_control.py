@@ -17,19 +17,12 @@ from evenflow.worker.values import LargeValues
 from tests.apis import running_api
 from tests.waiting import until
 from tests.worker.conftest import StartWorker
-from tests.worker.world import World, number_in, runs, wait_for
-
-WRITE_PID = "import os, sys, time, signal; print('begun', flush=True); open({!r}, 'w').write(f'{{os.getpid()}}.')\n"
+from tests.worker.world import World, number_in, runs, sleeper, wait_for
 
 
 @pytest.fixture
 def pid_file(tmp_path: Path) -> Path:
     return tmp_path / "pid"
-
-
-def sleeper(pid_file: Path, before: str = "") -> str:
-    """A task that has written its pid once it sleeps."""
-    return f"{before}\n{WRITE_PID.format(str(pid_file))}time.sleep(600)"
 
 
 async def test_execution_timeout(world: World, worker: WorkerService, pid_file: Path) -> None:

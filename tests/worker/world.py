@@ -16,6 +16,7 @@ from tests.waiting import until
 from tests.world import Unscheduled
 
 T = TypeVar("T")
+WRITE_PID = "import os, sys, time, signal; print('begun', flush=True); open({!r}, 'w').write(f'{{os.getpid()}}.')\n"
 
 
 def number_in(path: Path) -> int:
@@ -27,6 +28,11 @@ def number_in(path: Path) -> int:
 def wait_for(path: Path) -> str:
     """Lines of a task that waits until the file exists."""
     return f"import os, time\nwhile not os.path.exists({str(path)!r}): time.sleep(0.01)\n"
+
+
+def sleeper(pid_file: Path, before: str = "") -> str:
+    """A task that has written its pid once it sleeps."""
+    return f"{before}\n{WRITE_PID.format(str(pid_file))}time.sleep(600)"
 
 
 def runs(pid: int) -> bool:

@@ -53,6 +53,7 @@ class Ending:
     defer: Defer | None = None  # of a deferred try
     exit_code: int | None = None  # of its process; negative: the signal that ended it
     ran_s: float | None = None  # from start to exit
+    given_back: bool = False  # of one that cannot start: its worker was about to end, so nothing was lost
 
 
 def told(record: Any) -> dict[str, Any]:

@@ -106,7 +106,7 @@ async def _report_failure(service: Service) -> None:
 async def _drain(service: Service, hurry: asyncio.Event, at_most_s: float) -> None:
     try:
         async with asyncio.timeout(at_most_s):
-            if not await _until(service.drain(), hurry):
+            if not await _until(service.drain(at_most_s), hurry):
                 observe(seen.hurried(service.name))
     except TimeoutError:
         observe(seen.not_drained(service.name, at_most_s))

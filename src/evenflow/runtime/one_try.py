@@ -48,7 +48,7 @@ async def host_try(service: WorkerService, epoch: int, *, drain_timeout: float) 
         if not failing.done():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(drain_timeout):
-                    await service.drain()
+                    await service.drain(drain_timeout)
         handed = await _outcome(trying)
     finally:
         await stop_in_time(service)

@@ -150,7 +150,8 @@ def _apply_exit(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport)
     payload = report.payload or {}
     if report.outcome in ("cannot_start", "lost"):
         avoid = report.worker_id or 0 if report.outcome == "cannot_start" else 0
-        _lose(facts, ledgers, item, report, str(payload.get("reason", "it could not be started")), avoid=avoid)
+        counts = not payload.get("given_back")
+        _lose(facts, ledgers, item, report, str(payload.get("reason", "it could not be started")), avoid=avoid, counts=counts)
         return
     item.started_at = None if report.resumes else report.began_at
     item.ended_at = report.at
@@ -193,13 +194,14 @@ def _reschedule(facts: Facts, moves: Moves, messages: Messages, item: Item, payl
     messages.reschedules.append(tasks.Retry(item.epoch, *item.key, delay_s))
 
 
-def _lose(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport, reason: str, *, avoid: int) -> None:
+def _lose(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport, reason: str, *, avoid: int, counts: bool = True) -> None:
     """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often. Then
     the try counts as failed, and what its own retries allow follows. A resume stays one; of what is to end it is for its clean-up.
+    What a worker gives back before it has begun it ``counts`` for nothing.
     """
     run, allowed = facts.runs[item.run_key], spec_of(facts, item).infrastructure_retries
-    item.losses += 1
-    if report.losses < allowed and (not is_ending(facts, item) or awaits_clean_up(facts, report)):
+    item.losses += counts
+    if (report.losses < allowed or not counts) and (not is_ending(facts, item) or awaits_clean_up(facts, report)):
         ledgers.dispatches.pass_on(report.epoch)
         place = facts.catalog.place(facts.conn, run.version, item.task_index)
         ledgers.dispatches.send(
@@ -217,7 +219,7 @@ def _lose(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport, reaso
         return
     item.ended_at = report.at
     _end(ledgers.dispatches, ledgers.deferrals, report)
-    if report.losses >= allowed:
+    if counts and report.losses >= allowed:
         reason = f"lost {report.losses + 1} times, and infrastructure_retries is {allowed}; the last time: {reason}"
     fail(facts, ledgers.moves, ledgers.messages, item, judge_failure(facts, item), {"reason": reason})
 

@@ -31,6 +31,7 @@ class Service(ABC):
         self.name = name
         self.vitals = vitals or Vitals(Teller(self.kind), name)
         self._state: Literal["active", "draining"] = "active"
+        self._ends_within_s: float | None = None  # how long its drain may take, if that is known
         self._opened = AsyncExitStack()
         self._loops: list[asyncio.Task[None]] = []
 
@@ -54,8 +55,9 @@ class Service(ABC):
             raise
         self._loops = [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
 
-    async def drain(self) -> None:
-        self._state = "draining"
+    async def drain(self, within_s: float | None = None) -> None:
+        """``within_s``: after so long it is stopped, whatever is in hand."""
+        self._state, self._ends_within_s = "draining", within_s
         self.vitals.draining = True
         await self._finish()
 

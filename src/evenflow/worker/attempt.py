@@ -143,6 +143,15 @@ class Attempt:
         self._tools.reporter.abandon(self.epoch)
         self._hear(TryEvent.ABANDON)
 
+    def give_back(self, reason: str) -> None:
+        """Let others begin it, if no process of it is asked for yet."""
+        self._hear(TryEvent.GIVE_BACK, reason)
+
+    def warn(self, what: str) -> None:
+        """Its readers are told, in its log, while it has a process."""
+        if self.state.phase in (Phase.STARTING, Phase.RUNNING):
+            self._note(what)
+
     # -- its process
 
     def started(self, pid: int) -> None:
@@ -203,6 +212,8 @@ class Attempt:
                 self._clean_up()
             case Deed.CANNOT_START:
                 self._conclude(Ending(outcome="cannot_start", reason=reason))
+            case Deed.GIVEN_BACK:
+                self._conclude(Ending(outcome="cannot_start", reason=reason, given_back=True))
             case Deed.NEVER_STARTED:
                 self._conclude(Ending(outcome="failed", reason=f"{self._ends_for}, before it was started"))
             case Deed.LOSE:

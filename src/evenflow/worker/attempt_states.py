@@ -53,6 +53,7 @@ class TryEvent(Enum):
     END = auto()  # somebody wants it to: a person, or a timeout
     GIVE_UP = auto()
     ABANDON = auto()
+    GIVE_BACK = auto()  # its worker is about to end
     STORES = auto()
     SETTLED = auto()
 
@@ -69,6 +70,7 @@ class Deed(Enum):
     CLEAN_UP = auto()  # in another process
     # How it has ended, which is to be settled:
     CANNOT_START = auto()
+    GIVEN_BACK = auto()  # it was not begun, and no try of it is lost
     NEVER_STARTED = auto()
     LOSE = auto()
     JUDGE = auto()  # by what it has said and how its process ended
@@ -81,7 +83,7 @@ class Deed(Enum):
     FORGET = auto()  # it is others', who report it
 
 
-CONCLUSIONS = frozenset({Deed.CANNOT_START, Deed.NEVER_STARTED, Deed.LOSE, Deed.JUDGE, Deed.JUDGE_LOST})
+CONCLUSIONS = frozenset({Deed.CANNOT_START, Deed.GIVEN_BACK, Deed.NEVER_STARTED, Deed.LOSE, Deed.JUDGE, Deed.JUDGE_LOST})
 LAST_DEEDS = frozenset({Deed.REPORT, Deed.REPORT_ENDED, Deed.REPORT_LOST, Deed.FORGET})
 
 
@@ -160,6 +162,13 @@ def _end_waiting(state: TryState) -> Step:
     return (ends, ()) if ends.owes else _settles(ends, Deed.NEVER_STARTED, Deed.STOP_LOADING)
 
 
+def _give_back(state: TryState) -> Step:
+    """One that is to end, or of which a first process has run, has something to say of its own."""
+    if state.wish is not Wish.GOES_ON or state.second:
+        return state, ()
+    return _settles(state, Deed.GIVEN_BACK, Deed.STOP_LOADING)
+
+
 def _abandon_waiting(state: TryState) -> Step:
     """Of a second process the first has left something, which is to end before others begin."""
     gone = _wish(state, Wish.ABANDONED)
@@ -224,6 +233,7 @@ _OF_A_PROCESS: Mapping[TryEvent, Reaction] = {
     TryEvent.CLEAN_UP_OVER: _does(Deed.KILL),
     TryEvent.END: _end_process,
     TryEvent.GIVE_UP: lambda state: (_given_up(state), (Deed.KILL,)),
+    TryEvent.GIVE_BACK: _nothing,
     TryEvent.ABANDON: lambda state: (_wish(state, Wish.ABANDONED), (Deed.KILL,)),
 }
 
@@ -238,6 +248,7 @@ def _end_storing(state: TryState) -> Step:
 
 _OF_AN_END: Mapping[TryEvent, Reaction] = {
     TryEvent.TOO_LATE: _nothing,
+    TryEvent.GIVE_BACK: _nothing,
     TryEvent.GRACE_OVER: _nothing,
     TryEvent.CLEAN_UP_OVER: _nothing,
     TryEvent.SETTLED: lambda state: _over(state, Deed.REPORT),
@@ -251,6 +262,7 @@ TABLE: Mapping[Phase, Mapping[TryEvent, Reaction]] = {
         TryEvent.END: _end_waiting,
         TryEvent.GIVE_UP: lambda state: _settles(_given_up(state), Deed.LOSE, Deed.STOP_LOADING),
         TryEvent.ABANDON: _abandon_waiting,
+        TryEvent.GIVE_BACK: _give_back,
     },
     Phase.STARTING: {
         **_OF_A_PROCESS,

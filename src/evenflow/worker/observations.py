@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from evenflow.core.observation import debug, error, warning
+from evenflow.core.observation import debug, error, info, warning
 
 
 @warning("tries are frozen until the control plane answers")
 def tries_frozen(tries: int) -> None: ...
 @warning("killing all tries")
 def tries_killed(tries: int) -> None: ...
+@info("told to end: tries that it has begun may end by themselves")
+def tries_to_end(tries: int, within_s: float) -> None: ...
+@warning("ends before its tries: they are ended, and begin anew elsewhere")
+def tries_sent_on(tries: int) -> None: ...
 @warning("tasks have left processes running")
 def processes_left(processes: str) -> None: ...
 @warning("processes of a try could not be killed")

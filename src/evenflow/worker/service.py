@@ -100,13 +100,23 @@ class WorkerService(ClaimingService):
         handing = {"handing": Handing(self._handed_at, self.run_try).run()} if self._handed_at else {}
         return {**super()._work(), **handing}
 
+    async def _hand_over(self) -> None:
+        self._tries.give_back("its worker was told to end before it had begun it")
+        await super()._hand_over()
+
     async def _rid(self) -> None:
+        within_s = self._ends_within_s
+        if within_s is not None and (going := len(self._tries.epochs)):
+            observe(seen.tries_to_end(going, within_s))
+            self._tries.warn(f"its worker is to end: what has not ended within {within_s:g} s begins anew on another one")
         await self._over()
 
     async def _over(self) -> None:
         await self._tries.over()
 
     async def _end(self) -> None:
+        if cut := len(self._tries.epochs):
+            observe(seen.tries_sent_on(cut))
         await super()._end()
         await self._tries.over()  # R-CS9: upon the goodbye its tries begin elsewhere
         if left := await asyncio.to_thread(self._tries.left_running):

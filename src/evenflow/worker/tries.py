@@ -23,6 +23,7 @@ class Tries:
         self._ending: set[asyncio.Task[None]] = set()
         self._awaited: dict[int, asyncio.Future[None]] = {}  # by epoch: done when that has ended
         self._over_at: dict[int, float] = {}  # epochs that were in hand, the one that ended first first: when, by the loop's clock
+        self._leaves_for: str | None = None  # why nothing begins here any more
         self._giving_up: asyncio.TimerHandle | None = None  # set while they are frozen
         self.room = asyncio.Event()
         self.room.set()
@@ -65,7 +66,10 @@ class Tries:
             if assignment.epoch not in self._attempts and assignment.epoch not in self._over_at:
                 attempt = self._attempts[assignment.epoch] = Attempt(assignment, self._tools, self._ended)
                 self._over.clear()
-                attempt.begin()
+                if self._leaves_for is None:
+                    attempt.begin()
+                else:
+                    attempt.give_back(self._leaves_for)
         self._look_for_room()
 
     def has_had(self, epoch: int) -> bool:
@@ -77,6 +81,17 @@ class Tries:
         for epoch in epochs:
             if (attempt := self._attempts.get(epoch)) is not None:
                 attempt.end(reason)
+
+    def give_back(self, reason: str) -> None:
+        """Those that have not begun, and whatever is still assigned: others begin them."""
+        self._leaves_for = reason
+        for attempt in list(self._attempts.values()):
+            attempt.give_back(reason)
+
+    def warn(self, what: str) -> None:
+        """The readers of the logs of all that run are told."""
+        for attempt in self._attempts.values():
+            attempt.warn(what)
 
     def revoke(self, epochs: Iterable[int]) -> None:
         """Those of ``epochs`` that are in hand are others' now: kill them, before anything else goes on, and report nothing."""

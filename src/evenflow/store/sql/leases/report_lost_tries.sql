@@ -4,7 +4,9 @@
 -- a try may have stored without saying so is looked for when its process has surely ended. LATERAL: what workers that are there have held is
 -- not read.
 with gone as materialized (
-    select service_id, coalesce(fate, format('worker %%s on %%s was lost', name, host)) as reason
+    select service_id,
+           coalesce(fate, format(case state when 'stopped' then 'worker %%s on %%s ended before it' else 'worker %%s on %%s was lost' end, name, host))
+               as reason
     from service
     where kind = 'worker' and state in ('lost', 'stopped') and not settled
       and (state = 'stopped' or beat_at < (select ticked_at from lease_clock
