@@ -22,6 +22,7 @@ from evenflow.killpoints import KillPoint, watch
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import dispatch, scaling, states
 from tests.autoscaler.world import EAGER, Fleets
+from tests.observed import observations
 from tests.waiting import until
 from tests.world import at_once
 
@@ -228,6 +229,73 @@ async def test_a_drain_is_bounded(fleets: Fleets) -> None:
     await steering.loop(conn)
     assert fleets.native() == [("f-1", True)]
     assert fleets.detail("drain")["busy"] == ["f-1"]
+    await conn.close()
+
+
+async def test_what_is_protected_while_its_worker_drains_calls_the_drain_off(fleets: Fleets) -> None:
+    """R-AS8: at once, and it is chosen again when people say otherwise; then its time begins anew."""
+    policy = replace(EAGER, drain=100.0, max=0)
+    steering, conn = await fleets.autoscaler()
+    fleets.fleet(EAGER)
+    fleets.tries(1, tags=("keep",))
+    await steering.loop(conn)
+    fleets.obey()
+    fleets.busy("f-1")
+    fleets.fleet(policy)
+    await steering.loop(conn)
+    assert fleets.fenced() == ["f-1"]
+    fleets.fleet(replace(policy, protect=("tag:keep",)))
+    with observations() as seen:
+        await steering.loop(conn)
+    assert "drain_called_off" in {each["fact"] for each in seen}
+    assert (fleets.native(), fleets.fenced(), fleets.open_plans()) == ([("f-1", False)], [], [])
+    assert fleets.detail("drain")["taken_back"] == ["f-1"]
+    fleets.conn.execute("update scaling_step set at = at - interval '101 seconds'")
+    await steering.loop(conn)
+    assert (fleets.native(), fleets.fenced()) == ([("f-1", False)], [])
+    fleets.fleet(policy)
+    await steering.loop(conn)
+    assert (fleets.native(), fleets.fenced()) == ([("f-1", False)], ["f-1"])
+    await conn.close()
+
+
+async def test_what_is_protected_when_its_drain_is_over_is_not_ended(fleets: Fleets) -> None:
+    """R-AS8: however long its target needed since then to say whom it would end."""
+    policy = replace(EAGER, drain=100.0, max=0)
+    steering, conn = await fleets.autoscaler()
+    fleets.fleet(EAGER)
+    fleets.tries(1, tags=("keep",))
+    await steering.loop(conn)
+    fleets.obey()
+    fleets.busy("f-1")
+    fleets.fleet(policy)
+    await steering.loop(conn)
+    fleets.conn.execute("update scaling_step set at = at - interval '101 seconds'")
+    fleets.fleet(replace(policy, protect=("tag:keep",)))
+    fleets.conn.execute("update fleet set changed_at = changed_at - interval '1 hour'")
+    await steering.loop(conn)
+    assert (fleets.native(), fleets.fenced(), fleets.open_plans()) == ([("f-1", False)], [], [])
+    await conn.close()
+
+
+async def test_a_weight_a_cordon_and_a_long_task_change_nothing_of_a_drain(fleets: Fleets) -> None:
+    """R-AS8: it is bounded by its time alone; who was taken out by hand stays out when it is called off."""
+    policy = replace(EAGER, drain=100.0, max=0)
+    steering, conn = await fleets.autoscaler()
+    fleets.fleet(EAGER)
+    fleets.tries(1)
+    await steering.loop(conn)
+    fleets.obey()
+    fleets.busy("f-1", for_s=86_400.0)
+    fleets.fleet(policy)
+    await steering.loop(conn)
+    fleets.conn.execute("insert into service_state (kind, name, state, actor) values ('worker', 'f-1', 'paused', 'me')")
+    fleets.fleet(replace(policy, weights={"d": 1000.0}))
+    await steering.loop(conn)
+    assert (fleets.native(), fleets.fenced()) == ([("f-1", False)], ["f-1"])
+    fleets.conn.execute("update scaling_step set at = at - interval '101 seconds'")
+    await steering.loop(conn)
+    assert fleets.native() == [("f-1", True)]
     await conn.close()
 
 

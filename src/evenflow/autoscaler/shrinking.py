@@ -11,6 +11,7 @@ Theory of operation
 ``choose`` names workers and what each runs. ``fence`` refuses their claims in the database: whoever looks afterwards sees all
 that they will ever have, since a fence waits for claims that are under way. ``load`` looks: who has got tries since it was chosen
 is taken back into service by ``release``. The others ``drain``: they end what they have, for as long as the fleet's policy says.
+One that runs what people protect meanwhile is taken back; a larger weight, a longer task or a cordon change nothing of the drain.
 ``mark`` tells the target what each costs, and looks whom it would end by its own order: it waits while that is a worker that lives
 and is not of this plan. ``resize`` makes the fleet smaller and has them end, by SIGTERM. ``verify`` waits until it is known who has
 gone, and ``restore`` takes the fences down of those that are still there.
@@ -34,9 +35,10 @@ from evenflow.autoscaler.limits import FENCE_S, LEAVING_S, VERIFY_S
 from evenflow.autoscaler.steps import StepLog
 from evenflow.autoscaler.target import FleetTarget
 from evenflow.core.scaling.choosing import Candidate, ranks
+from evenflow.explaining.fleet_costs import worker_costs
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import scaling
-from evenflow.store.serving.scaling import FleetRow, StepRow
+from evenflow.store.serving.scaling import FleetRow, StepRow, WorkerRow
 from evenflow.telemetry.observing import observe
 
 CHOOSE, FENCE, LOAD, RELEASE, DRAIN = "choose", "fence", "load", "release", "drain"
@@ -178,11 +180,13 @@ class Shrinking:
         async with scaling.acting(self._conn, self._holder):
             held = await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
         workers = await scaling.read_workers(self._conn, plan.going)
-        open_again = sorted({worker.name for worker in workers} - held)
+        late = self._now - step.at >= self._fleet.rule.drain
+        was_told = late or self._fleet.changed_at.timestamp() >= plan.steps[0].at
+        exempt = await self._exempt(workers) if was_told else set()
+        open_again = sorted({worker.name for worker in workers if worker.name not in held or worker.name in exempt})
         if open_again:
             await self._take_down(plan, open_again)
-        busy = [worker.name for worker in workers if worker.running and worker.name in held]
-        late = self._now - step.at >= self._fleet.rule.drain
+        busy = [worker.name for worker in workers if worker.running and worker.name not in open_again]
         if busy and not late:
             return None
         if busy:
@@ -211,8 +215,9 @@ class Shrinking:
         to = int(step.detail["replicas"])
         async with scaling.acting(self._conn, self._holder):
             held = await scaling.renew_fences(self._conn, plan.number, for_s=LEAVING_S)
-            alive = {worker.name for worker in await scaling.read_workers(self._conn, plan.going)}
-            open_again = sorted(alive - held)
+            workers = await scaling.read_workers(self._conn, plan.going)
+            exempt = await self._exempt(workers)
+            open_again = sorted({worker.name for worker in workers if worker.name not in held or worker.name in exempt})
             going = [name for name in plan.going if name not in open_again]
             set_to = await self._target.resize(self._conn, self._fleet, to + len(open_again), going)
             await scaling.set_replicas(self._conn, self._fleet.name, set_to)
@@ -237,6 +242,17 @@ class Shrinking:
 
     async def _undo(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
         return await self._restore(plan, step)
+
+    async def _exempt(self, workers: Iterable[WorkerRow]) -> set[str]:
+        """R-AS8: those that run what people have protected since they were chosen. They stay, until people say otherwise."""
+        busy = [worker for worker in workers if worker.running]
+        if not busy:
+            return set()
+        costs = worker_costs(await scaling.read_costs(self._conn, [worker.service_id for worker in busy]), self._fleet.rule)
+        exempt = {worker.name for worker in busy if costs.get(worker.service_id, 0.0) is None}
+        if exempt:
+            observe(seen.drain_called_off(self._fleet.name, ", ".join(sorted(exempt))))
+        return exempt
 
     async def _take_down(self, plan: ShrinkPlan, names: Iterable[str] | None) -> list[str]:
         async with scaling.acting(self._conn, self._holder):
