@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from evenflow.core.pods.options import CHECKS, read_options
-from evenflow.core.pods.override import PodOverride, merged
+from evenflow.core.pods.override import PodOverride, merged, trespass
 from evenflow.errors import BadValue
 
 BOUND = PodOverride(2_000)
@@ -60,6 +60,8 @@ def test_lists_of_things_with_names_are_merged_by_these() -> None:
         of_try(env=[{"name": "EVENFLOW_VAR_REGION", "value": "eu"}]),
         {"spec": {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]}},
         {"spec": {"initContainers": [{"name": "fetch", "image": "busybox", "command": ["true"]}]}},
+        {"spec": {"initContainers": None, "volumes": None, "terminationGracePeriodSeconds": None}},
+        of_try(volumeMounts=None, resources=None, env=None),
     ],
 )
 def test_what_is_harmless_is_taken(value: Any) -> None:
@@ -84,6 +86,14 @@ def test_what_is_harmless_is_taken(value: Any) -> None:
         (of_try(securityContext={"privileged": True}), "only the template"),
         ({"spec": {"initContainers": [{"name": "x", "securityContext": {}}]}}, "only the template"),
         ({"spec": {"containers": [{"image": "x"}]}}, "each with its name (that of the task is 'try')"),
+        ({"spec": {"runtimeClassName": "bare"}}, "only the template"),
+        ({"spec": {"containers": None}}, "has no containers"),
+        ({"spec": {"terminationGracePeriodSeconds": "soon"}}, "no whole number of seconds: 'soon'"),
+        (of_try(volumeMounts=[{"name": "v"}]), "each with its mountPath"),
+        (of_try(volumeMounts="v"), "each with its mountPath"),
+        (of_try(resources="4Gi"), "no dict such as"),
+        (of_try(resources={"limits": "4Gi"}), "no dict such as"),
+        (of_try(env=5), "no list of dicts"),
         (of_try(command=["sh"]), "what runs there is Evenflow's"),
         (of_try(args=["sh"]), "what runs there is Evenflow's"),
         (of_try(env=[{"name": "EVENFLOW_API_URL", "value": "http://evil"}]), "settings of Evenflow are the template's"),
@@ -104,6 +114,49 @@ def test_what_is_harmless_is_taken(value: Any) -> None:
 def test_what_would_give_rights_or_make_no_pod_is_refused(value: Any, words: str) -> None:
     """R-SE2: an author of a DAG gives no rights: no other account, host, user, token of another try."""
     assert words in (BOUND.flaw(value) or "")
+
+
+TEMPLATE: dict[str, Any] = {
+    "spec": {
+        "initContainers": [{"name": "sysctl", "image": "s", "securityContext": {"privileged": True}}],
+        "containers": [
+            {
+                "name": "try",
+                "volumeMounts": [{"name": "host", "mountPath": "/host", "readOnly": True}, {"name": "data", "mountPath": "/data"}],
+            },
+            {"name": "mesh", "image": "m"},
+        ],
+        "volumes": [
+            {"name": "host", "hostPath": {"path": "/"}},
+            {"name": "account", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
+            {"name": "data", "persistentVolumeClaim": {"claimName": "c"}},
+        ],
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ({"spec": {"initContainers": [{"name": "sysctl", "command": ["sh"]}]}}, "changes the container 'sysctl'"),
+        ({"spec": {"containers": [{"name": "mesh", "image": "mine"}]}}, "changes the container 'mesh'"),
+        ({"spec": {"containers": [{"name": "sysctl", "image": "mine"}]}}, "changes the container 'sysctl'"),
+        (of_try(volumeMounts=[{"name": "account", "mountPath": "/a"}]), "mounts at '/a' what only"),
+        (of_try(volumeMounts=[{"mountPath": "/host", "readOnly": False}]), "mounts at '/host' what only"),
+        ({"spec": {"initContainers": [{"name": "x", "volumeMounts": [{"name": "host", "mountPath": "/h"}]}]}}, "mounts at '/h'"),
+    ],
+)
+def test_what_a_template_has_rights_for_is_not_an_authors(override: dict[str, Any], words: str) -> None:
+    """R-SE2: a privileged container of a template runs what the template says, and its volumes of the node go where it says."""
+    assert BOUND.flaw(override) is None, "of a template nothing is known when a DAG file is loaded"
+    assert words in (trespass(TEMPLATE, override) or "")
+
+
+def test_what_a_template_has_for_tasks_may_be_used() -> None:
+    mine = {"name": "side", "image": "s", "volumeMounts": [{"name": "data", "mountPath": "/more"}]}
+    assert trespass(TEMPLATE, {"spec": {"containers": [{"name": "try", "image": "mine"}, mine]}}) is None
+    assert trespass(TEMPLATE, of_try(volumeMounts=[{"mountPath": "/data", "readOnly": True}])) is None
+    assert trespass({}, of_try(volumeMounts=[{"name": "v", "mountPath": "/v"}])) is None
 
 
 def test_options_of_an_executor_are_read_with_their_policies() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from evenflow.kubernetes import limits
 from evenflow.launcher.service import LauncherService
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.store import POD, QUOTA, SECRET
-from tests.pods.world import PodWorld, StartLauncher, of_epoch, running
+from tests.pods.world import QUEUE, PodWorld, StartLauncher, of_epoch, running
 from tests.waiting import until
 
 
@@ -40,6 +43,44 @@ async def test_a_pod_that_no_node_takes_goes_by_the_policy(world: PodWorld, clus
     epoch = world.pod("...", pod_override={"spec": {"nodeSelector": {"disk": "none"}}})
     assert "No node takes the pod: 0/2 nodes are available" in await world.lost(epoch)
     await until(lambda: not cluster.objects())
+
+
+async def test_a_pod_that_cannot_be_made_is_no_obstacle_to_others(
+    world: PodWorld, cluster: Cluster, launcher: LauncherService
+) -> None:
+    """R-SE2: what one author says of a pod ends that try alone, whatever an older release has let pass."""
+    cluster.images.missing.add("evenflow")
+    spoiled = world.task("...", head="# spoiled\n", queue=QUEUE, pod_override={"spec": {"nodeSelector": {"disk": "ssd"}}})
+    world.conn.execute(
+        "update dag_version set spec = jsonb_set(spec, '{tasks,0,pod_override,spec}', %(spec)s)"
+        " where spec -> 'tasks' -> 0 ? 'pod_override'",
+        {"spec": Jsonb({"terminationGracePeriodSeconds": "soon"})},
+    )
+    epoch = world.pod("...")
+    world.executor(on_image="wait")
+    end = await world.exit_of(spoiled)
+    assert end["outcome"] == "failed"
+    assert "No pod can be made of its pod_override: ValueError" in end["reason"]
+    await until(lambda: of_epoch(cluster, epoch))
+
+
+async def test_a_container_of_the_template_stays_as_it_is(
+    world: PodWorld, cluster: Cluster, start_launcher: StartLauncher, tmp_path: Path
+) -> None:
+    """R-SE2: an author runs nothing with the rights of another container, and one that he adds has none."""
+    cluster.images.missing.add("evenflow")
+    template = json.loads((tmp_path / "pod.yaml").read_text())
+    template["spec"]["initContainers"] = [{"name": "sysctl", "image": "evenflow", "securityContext": {"privileged": True}}]
+    (tmp_path / "pod.yaml").write_text(json.dumps(template))
+    await start_launcher()
+    world.executor(on_image="wait")
+    spoiled = world.pod("...", pod_override={"spec": {"initContainers": [{"name": "sysctl", "command": ["sh"]}]}})
+    assert "changes the container 'sysctl', which is the template's alone" in (await world.exit_of(spoiled))["reason"]
+    added = world.pod("...", pod_override={"spec": {"initContainers": [{"name": "fetch", "image": "evenflow"}]}})
+    (pod,) = await until(lambda: of_epoch(cluster, added))
+    sysctl, fetch = pod["spec"]["initContainers"]
+    assert (sysctl["image"], sysctl["securityContext"]) == ("evenflow", {"privileged": True})
+    assert fetch["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 @pytest.mark.system

@@ -31,8 +31,9 @@ KEYS: Mapping[str, str] = {
 }
 _OF_TEMPLATE_ALONE = {
     "serviceAccountName", "serviceAccount", "automountServiceAccountToken", "hostNetwork", "hostPID", "hostIPC", "hostUsers",
-    "restartPolicy", "securityContext", "nodeName", "ephemeralContainers", "shareProcessNamespace",
+    "restartPolicy", "securityContext", "nodeName", "ephemeralContainers", "shareProcessNamespace", "runtimeClassName",
 }  # fmt: skip
+_CONTAINERS = ("containers", "initContainers")
 _OF_TRY_CONTAINER = {"command", "args", "lifecycle"}
 _VOLUMES = {"emptyDir", "configMap", "secret", "persistentVolumeClaim", "downwardAPI", "ephemeral", "projected"}
 
@@ -58,6 +59,29 @@ def merged(template: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str
         else:
             out[name] = value
     return out
+
+
+def trespass(template: Mapping[str, Any], override: Mapping[str, Any]) -> str | None:
+    """What an override changes that is this template's alone, as the end of a sentence about it; None: nothing.
+
+    The other containers of a template may have rights that no author has, and so may its volumes.
+    """
+    before, after = template.get("spec") or {}, override.get("spec") or {}
+    kept = {each["name"] for kind in _CONTAINERS for each in before.get(kind) or ()} - {TRY_CONTAINER}
+    barred = {volume["name"] for volume in before.get("volumes") or () if any(_flaws_of_volume(volume))}
+    paths = {
+        mount.get("mountPath")
+        for container in before.get("containers") or ()
+        for mount in container.get("volumeMounts") or ()
+        if mount.get("name") in barred
+    }
+    for container in (each for kind in _CONTAINERS for each in after.get(kind) or ()):
+        if container["name"] in kept:
+            return f"changes the container {container['name']!r}, which is the template's alone"
+        for mount in container.get("volumeMounts") or ():
+            if mount.get("name") in barred or mount["mountPath"] in paths:
+                return f"mounts at {mount['mountPath']!r} what only the template of the executor may mount"
+    return None
 
 
 def _merged_list(before: list[Any], more: list[Any], key: str) -> list[Any]:
@@ -109,9 +133,15 @@ def _flaws_of_spec(spec: dict[str, Any]) -> Iterator[str]:
         if items is not None and not (isinstance(items, list) and all(isinstance(each, dict) and key in each for each in items)):
             yield f"has {name} that are no list of dicts, each with its {key}" + _hint(name)
             return
-    for container in (*spec.get("containers", ()), *spec.get("initContainers", ())):
-        yield from _flaws_of_container(container)
-    for volume in spec.get("volumes", ()):
+    if "containers" in spec and not spec["containers"]:
+        yield f"has no containers; leave them out to keep that of the task{_hint('containers')}"
+    grace_s = spec.get("terminationGracePeriodSeconds", 0)
+    if grace_s is not None and (isinstance(grace_s, bool) or not isinstance(grace_s, int) or grace_s < 0):
+        yield f"has a terminationGracePeriodSeconds that is no whole number of seconds: {grace_s!r:.80}"
+    for kind in _CONTAINERS:
+        for container in spec.get(kind) or ():
+            yield from _flaws_of_container(container)
+    for volume in spec.get("volumes") or ():
         yield from _flaws_of_volume(volume)
 
 
@@ -123,6 +153,17 @@ def _flaws_of_container(container: dict[str, Any]) -> Iterator[str]:
     where = f"in container {container['name']!r}"
     if "securityContext" in container:
         yield f"has 'securityContext' {where}, which only the template of the executor may say: ask who runs the cluster"
+    for name in ("volumeMounts", "ports"):
+        items = container.get(name) or []
+        if not isinstance(items, list) or not all(isinstance(each, dict) and KEYS[name] in each for each in items):
+            yield f"has {name} {where} that are no list of dicts, each with its {KEYS[name]}"
+    resources = container.get("resources") or {}
+    if not isinstance(resources, dict) or not all(isinstance(part or {}, (dict, list)) for part in resources.values()):
+        yield f'has resources {where} that are no dict such as {{"limits": {{"memory": "4Gi"}}}}'
+    for name in ("env", "envFrom"):
+        if not isinstance(container.get(name) or [], list):
+            yield f"has {name} {where} that is no list of dicts"
+            return
     if container["name"] == TRY_CONTAINER:
         for name in sorted(container.keys() & _OF_TRY_CONTAINER):
             yield f"has {name!r} {where}: what runs there is Evenflow's; its image may be another one that has Evenflow"

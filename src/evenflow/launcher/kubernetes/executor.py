@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from evenflow.core.pods import ends
 from evenflow.core.pods.ends import Policy
 from evenflow.core.pods.options import read_options
-from evenflow.errors import ClusterRefused, ClusterUnavailable, ExecutorUnavailable, SettingsError
+from evenflow.errors import BadValue, ClusterRefused, ClusterUnavailable, ExecutorUnavailable, SettingsError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.kubernetes.address import find_cluster
 from evenflow.kubernetes.client import KubernetesClient, Object
@@ -25,7 +25,7 @@ from evenflow.launcher.executor import KubernetesSettings, LaunchFailure, Launch
 from evenflow.launcher.kubernetes.care import PodCare
 from evenflow.launcher.kubernetes.template import MANAGED_BY, TOKEN_KEY, PodMaker, epoch_of, read_template, secret_name
 from evenflow.store.serving.executors import ExecutorRow
-from evenflow.store.serving.launches import Launch
+from evenflow.store.serving.launches import Launch, PodAsk
 from evenflow.telemetry.observing import observe
 
 _NOT_MADE = "the cluster did not make its pod"
@@ -70,8 +70,7 @@ class KubernetesExecutor:
 
     async def launch(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
         site, asks = await self._site(), await self._ledger.pods([each.epoch for each in tries])
-        pods = (site.maker.pod(each, asks.get(each.epoch)) for each in tries)
-        made = await asyncio.gather(*(self._launch(site, each, pod) for each, pod in zip(tries, pods, strict=True)))
+        made = await asyncio.gather(*(self._launch(site, each, asks.get(each.epoch)) for each in tries))
         return {each.epoch: failure for each, failure in zip(tries, made, strict=True) if failure is not None}
 
     async def reconcile(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
@@ -89,7 +88,16 @@ class KubernetesExecutor:
         if self._open is not None:
             await self._open.client.close()
 
-    async def _launch(self, site: _Site, launch: Launch, pod: Object) -> LaunchFailure | None:
+    async def _launch(self, site: _Site, launch: Launch, ask: PodAsk | None) -> LaunchFailure | None:
+        try:
+            pod = site.maker.pod(launch, ask)
+        except Exception as error:
+            if ask is None or not ask.override:
+                raise  # then no pod of this template can be made
+            # What one author says is the end of that try, and no obstacle to the others.
+            reason = str(error) if isinstance(error, BadValue) else f"No pod can be made of its pod_override: {error!r:.200}"
+            await self._ledger.end({launch.epoch: reason}, failed=True)
+            return None
         try:
             made = await self._make(site, pod)
             if made is None:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from evenflow.core.pods.options import PodOptions
-from evenflow.core.pods.override import OWN_PREFIX, TRY_CONTAINER, merged
-from evenflow.errors import ExtraMissing, SettingsError
+from evenflow.core.pods.override import OWN_PREFIX, TRY_CONTAINER, merged, trespass
+from evenflow.errors import BadValue, ExtraMissing, SettingsError
 from evenflow.kubernetes import limits
 from evenflow.kubernetes.client import Object
 from evenflow.store.serving.launches import Launch, PodAsk
@@ -30,6 +30,7 @@ WORKER_MEMORY = (
 )  # bytes for the worker itself and the DAG file that it loads, beside what the processes of its try may take
 CPU_REQUEST, MEMORY_REQUEST = "250m", "256Mi"  # where neither template nor task say anything
 
+_NO_RIGHTS = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 _DEFAULTS: Mapping[str, Any] = {
     "spec": {
         "automountServiceAccountToken": False,
@@ -41,7 +42,7 @@ _DEFAULTS: Mapping[str, Any] = {
                 "name": TRY_CONTAINER,
                 "command": ["evenflow"],
                 "resources": {"requests": {"cpu": CPU_REQUEST, "memory": MEMORY_REQUEST}},
-                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                "securityContext": _NO_RIGHTS,
             }
         ],
     }
@@ -71,8 +72,11 @@ class PodMaker:
         return f"{OWN_PREFIX}{'-'.join([*parts, ours])}"
 
     def pod(self, launch: Launch, ask: PodAsk | None) -> Object:
-        name = self.name_of(launch)
-        pod = merged(self.template, (ask and ask.override) or {})
+        """Raises :class:`BadValue` saying what the task says of its pod that it may not."""
+        name, override = self.name_of(launch), (ask and ask.override) or {}
+        if flaw := trespass(self.template, override):
+            raise BadValue(f"The pod_override of the task {flaw}: ask who runs the cluster.")
+        pod = merged(self.template, override)
         of_dag = {"dag-id": launch.dag_id, "run-id": launch.run_id, "task-id": launch.task_id, "try-number": str(launch.try_number)}
         if launch.map_index >= 0:
             of_dag["map-index"] = str(launch.map_index)
@@ -97,6 +101,10 @@ class PodMaker:
         }
         spec = dict(pod["spec"])
         spec["restartPolicy"] = "Never"
+        for kind in ("containers", "initContainers"):
+            known = {each["name"] for each in self.template["spec"].get(kind) or ()}
+            if spec.get(kind):
+                spec[kind] = [each if each["name"] in known else {**each, "securityContext": _NO_RIGHTS} for each in spec[kind]]
         containers = [dict(each) for each in spec["containers"]]
         for container in containers:
             if container["name"] == TRY_CONTAINER:
