@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -111,13 +112,58 @@ def test_a_role_that_can_read_more_is_refused_and_gets_nothing(db: psycopg.Conne
     db.execute(sql.SQL("create role {}").format(name))
     try:
         db.execute(sql.SQL("grant select (kind) on sealed_value to {}").format(name))
-        with pytest.raises(BadValue, match=r"can read more than the reporting views, such as sealed_value\."):
+        with pytest.raises(BadValue, match=r"as it has rights to sealed_value, by itself"):
             grant_reading(db, role, by="test")
         assert db.execute("select has_schema_privilege(%s, %s, 'usage')", [role, SCHEMA]).fetchone() == (False,)
     finally:
         drop(db, role)
-    with pytest.raises(BadValue, match="can read more"):
+    with pytest.raises(BadValue, match="can do more"):
         grant_reading(db, db.info.user, by="test")
+
+
+@pytest.mark.parametrize(
+    "rights",
+    [
+        "grant select on sealed_value to {other}; grant {other} to {role} with inherit false, set true",
+        "grant select on sealed_value to {other}; grant {other} to {role} with inherit false, set false, admin true",
+        "grant insert on wake to {role}",
+        "grant update (name) on pool to {role}",
+        "grant update on sequence epoch_seq to {role}",
+        "grant insert on {schema}.run_events to {role}",
+    ],
+)
+def test_neither_is_a_role_that_may_become_another_nor_one_that_writes(db: psycopg.Connection, rights: str) -> None:
+    """R-SE1: who may SET ROLE to the owner of the tables can read them, whatever it has by itself."""
+    role, other = (f"reader_{uuid.uuid4().hex[:12]}" for _ in range(2))
+    db.execute(f"create role {role}; create role {other}")
+    try:
+        db.execute(rights.format(role=role, other=other, schema=SCHEMA))
+        with pytest.raises(BadValue, match="can do more than read the reporting views"):
+            grant_reading(db, role, by="test")
+    finally:
+        drop(db, role, other)
+
+
+def test_the_password_is_in_no_statement(database_url: str) -> None:
+    """R-SE1: a server that logs statements learns a verifier, which lets nobody in."""
+    said: list[str] = []
+
+    class Listening(psycopg.Connection):
+        def execute(self, query: Any, *args: Any, **options: Any) -> psycopg.Cursor[Any]:
+            said.append(query.as_string(self) if isinstance(query, sql.Composable) else str(query))
+            return super().execute(query, *args, **options)
+
+    role = f"reader_{uuid.uuid4().hex[:12]}"
+    with Listening.connect(database_url, autocommit=True) as conn:
+        password = grant_reading(conn, role, by="test").password
+        try:
+            assert any(f'create role "{role}"' in each for each in said)
+            assert password
+            assert not [each for each in said if password in each]
+            with connect(conninfo.make_conninfo(database_url, user=role, password=password), name="reader") as reading:
+                reading.execute(f"select from {SCHEMA}.runs")
+        finally:
+            drop(conn, role)
 
 
 def test_who_may_make_no_role_is_told_what_to_ask_for(db: psycopg.Connection, database_url: str) -> None:

@@ -24,7 +24,7 @@ class Granted(NamedTuple):
 
 
 def grant_reading(conn: psycopg.Connection[Any], role: str, *, by: str) -> Granted:
-    """Lets a role read the views, and makes it when it is not there. Raises :class:`BadValue` when it cannot be made, or could read
+    """Lets a role read the views, and makes it when it is not there. Raises :class:`BadValue` when it cannot be made, or could do
     more: then nothing has changed. No superuser is needed, only who owns the schema, and to make a role CREATEROLE.
     """
     with conn.transaction():
@@ -36,8 +36,8 @@ def grant_reading(conn: psycopg.Connection[Any], role: str, *, by: str) -> Grant
         more = [found for (found,) in execute(conn, "reporting/find_more", {"role": role, "schema": SCHEMA}).fetchall()]
         if more:
             raise BadValue(
-                f"The role {role} can read more than the reporting views, such as {', '.join(more)}. Name one that can read "
-                "nothing, or one that is not there."
+                f"The role {role} can do more than read the reporting views, as it has rights to {', '.join(more)}, by itself or as "
+                "a member of another role. Name one that has none, or one that is not there."
             )
         views = execute(conn, "reporting/count_views", {"schema": SCHEMA}).fetchone()
         assert views is not None
@@ -46,8 +46,10 @@ def grant_reading(conn: psycopg.Connection[Any], role: str, *, by: str) -> Grant
 
 
 def _create(conn: psycopg.Connection[Any], role: str) -> str:
+    """Its password. What is sent of it cannot log in, as servers may log statements."""
     password = secrets.token_urlsafe(PASSWORD_BYTES)
-    statement = sql.SQL("create role {} login password {}").format(sql.Identifier(role), sql.Literal(password))
+    verifier = conn.pgconn.encrypt_password(password.encode(), role.encode()).decode()
+    statement = sql.SQL("create role {} login password {}").format(sql.Identifier(role), sql.Literal(verifier))
     try:
         conn.execute(statement)
     except InsufficientPrivilege as error:
