@@ -36,8 +36,8 @@ def grant_reading(conn: psycopg.Connection[Any], role: str, *, by: str) -> Grant
         more = [found for (found,) in execute(conn, "reporting/find_more", {"role": role, "schema": SCHEMA}).fetchall()]
         if more:
             raise BadValue(
-                f"The role {role} can do more than read the reporting views, as it has rights to {', '.join(more)}, by itself or as "
-                "a member of another role. Name one that has none, or one that is not there."
+                f"The role {role} can do more than read the reporting views, as it has rights to {', '.join(more)}, by itself or "
+                "as a member of another role. Name one that has none, or one that is not there."
             )
         views = execute(conn, "reporting/count_views", {"schema": SCHEMA}).fetchone()
         assert views is not None
