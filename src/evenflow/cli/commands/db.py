@@ -196,8 +196,8 @@ def reporting(
 ) -> Reply:
     """Let a role read the reporting views and nothing else, for BI tools and notebooks. To be done again after a restore.
 
-    A role that can read or change anything beside them is refused. One that is made gets a password, which is shown once. Where the server
-    lets you make no roles, have one made (create role NAME login) and name it.
+    A role that can read or change anything beside them is refused. One that is made gets a password, which is shown once. Where the
+    server lets you make no roles, have one made (create role NAME login) and name it.
     """
     from evenflow.store.serving.reporting import grant_reading
 
