@@ -269,7 +269,7 @@ def test_it_takes_no_turn_while_the_holder_keeps_up(world: World, database_url: 
 
 
 def test_it_is_patient_for_two_turns_and_longer_after_help_in_vain() -> None:
-    outcome = TurnOutcome(False, False, False, 0, 0, 0, None, 0, 0, [], 0, None)  # type: ignore[arg-type]
+    outcome = TurnOutcome(False, False, False, 0, 0, 0, None, 0, 0, [], 0, {}, None)  # type: ignore[arg-type]
     led, helped = replace(outcome, led=True), replace(outcome, reports=7)
     standby = Standby()
     assert (standby.stands_by, standby.patience_s) == (False, STAND_BY_S)
