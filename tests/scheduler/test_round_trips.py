@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.core.flow.state import Flow
 from evenflow.core.limits import MOST_USUAL_LIMITS
-from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.errors import LostRace
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
@@ -95,14 +95,19 @@ def test_so_does_a_chain_without_the_lock(world: Any, distant: Distant, database
     assert "selection/read_run_limits" not in distant.conn.statements
 
 
-def test_others_that_wait_are_foreseen(world: Any, distant: Distant, database_url: str) -> None:
-    """R-ST3: a successor does not take the room of its upstream while a task waits for that."""
+def one_waits(world: Any, distant: Distant) -> None:
+    """For the pool that a task has which runs."""
     begin(world, distant, CHAIN, runs=1)
     slots = {"capacity": 1}
     world.conn.execute("update concurrency_limit set capacity = %(capacity)s where kind = 'pool' and name = 'default_pool'", slots)
     world.trigger("chain")
     distant.settle()
     assert world.one("select count(*) from lane where ready > 0") == 1
+
+
+def test_others_that_wait_are_foreseen(world: Any, distant: Distant, database_url: str) -> None:
+    """R-ST3: a successor does not take the room of its upstream while a task waits for that."""
+    one_waits(world, distant)
     with the_lock(database_url):
         distant.turn()
         assert not distant.catalog.leads
@@ -111,6 +116,43 @@ def test_others_that_wait_are_foreseen(world: Any, distant: Distant, database_ur
     assert "selection/find_waiting" in distant.conn.statements
     distant.settle()
     world.audit()
+
+
+@pytest.mark.parametrize("has_led", [True, False])
+def test_others_are_asked_for_when_they_were_not_foreseen(world: Any, distant: Distant, database_url: str, has_led: bool) -> None:
+    """R-ST3: by who led the last time and asked for none, and by who knew nothing of this pool."""
+    one_waits(world, distant)
+    with the_lock(database_url):
+        if not has_led:
+            distant.turn()
+            distant.catalog.usual_limits = frozenset()
+        assert distant.catalog.leads is has_led
+        turn = end_all(world, distant)
+    assert (turn.led, turn.reports, turn.starts) == (False, 1, 0)
+
+
+def test_who_waits_in_the_same_run_is_foreseen(world: Any, distant: Distant, database_url: str) -> None:
+    """R-ST3: a successor does not take the room of its run while another task of the run waits for it."""
+    tasks = (of_python("a"), of_python("b"), of_python("after_a", 0), of_python("after_b", 1))
+    begin(world, distant, DagSpec(dag_id="two", tasks=tasks, max_active_tasks=1), runs=1)
+    with the_lock(database_url):
+        distant.turn()
+        turn = end_all(world, distant)
+    assert (turn.led, turn.reports, turn.starts) == (False, 1, 0)
+
+
+def test_a_limit_of_a_task_in_its_run_holds_beside_what_is_foreseen(world: Any, distant: Distant) -> None:
+    """R-ST2: foreseen is max_active_tasks. A run that has others is asked for all of them."""
+    mapped = replace(of_python("m", 0), mapping=Mapping(inputs=(MapInput(name="x", length=3),)), max_active_tis_per_dagrun=1)
+    begin(world, distant, DagSpec(dag_id="narrow", tasks=(of_python("a"), mapped)), runs=1)
+    assert end_all(world, distant).starts == 1
+
+
+def test_a_new_run_has_no_more_room_than_its_max_active_tasks(world: Any, distant: Distant) -> None:
+    """R-ST2: the turn that begins it knows its limit without asking for it."""
+    begin(world, distant, DagSpec(dag_id="wide", tasks=tuple(map(of_python, "abcd")), max_active_tasks=3), runs=0)
+    world.trigger("wide")
+    assert distant.turn().starts == 3
 
 
 def test_a_helper_that_foresees_nobody_passes_who_waits(
