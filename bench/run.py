@@ -42,6 +42,7 @@ import resumes
 import sawtooth
 import scaling_decision
 import spark_chaos
+import spark_start
 import sustain
 import turn_dags
 from shapes import SHAPES
@@ -64,6 +65,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return dump_midnight.run(size=given.size, schedulers=given.schedulers, dsn=given.dsn)
     if case == spark_chaos.CASE:
         return spark_chaos.run(runs=given.runs)
+    if case in spark_start.TASKS:
+        return spark_start.run(case)
     if case == pods.CASE:
         return pods.run(runs=given.runs, dsn=given.dsn)
     if case == report_storm.CASE:
@@ -115,7 +118,8 @@ def _fault(given: argparse.Namespace) -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, *curve.CASES]
-    names += [many_dags.CASE, pods.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE, *FLEETS]
+    names += [many_dags.CASE, pods.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE]
+    names += [*spark_start.TASKS, *FLEETS]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)

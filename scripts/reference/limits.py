@@ -19,6 +19,7 @@ MODULES = {
     "evenflow.fleet.limits": "In every service of a fleet",
     "evenflow.worker.limits": "In a worker",
     "evenflow.autoscaler.limits": "In an autoscaler",
+    "evenflow.connect_server.limits": "In a Spark Connect server's owner",
     "evenflow.launcher.limits": "In a launcher",
     "evenflow.kubernetes.limits": "With Kubernetes",
     "evenflow.triggerer.limits": "In a triggerer",

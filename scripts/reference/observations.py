@@ -24,6 +24,7 @@ OBSERVERS = {
     "triggerer": ("Triggerers", "observations"),
     "control": ("Autoscalers and launchers", "service"),
     "launcher": ("Launchers", "observations"),
+    "connect_server": ("Spark Connect servers", "observations"),
     "autoscaler": ("Autoscalers", "observations"),
     "processor": ("Processors", "observations"),
 }

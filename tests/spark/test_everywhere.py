@@ -12,6 +12,7 @@ import pytest
 from evenflow.errors import SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark.session import session_for
+from evenflow.spark.stages import find_application
 from tests.spark.servers import connect_server, standalone_cluster
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
                 yield server
 
 
-def test_the_same_function_on_every_target(uri: str) -> None:
+def test_the_same_function_on_every_target(uri: str, capsys: pytest.CaptureFixture[str]) -> None:
     """R-SP1, R-SP3."""
     told = Told()
     before = dict(os.environ)
@@ -70,11 +71,17 @@ def test_the_same_function_on_every_target(uri: str) -> None:
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
         assert count_kinds(spark) == {0: 100, 1: 100, 2: 100}
     assert dict(os.environ) == before
+    told_stages = find_application(capsys.readouterr().out)
     assert told.seen
     assert all(label.startswith("stage ") and 0 <= done <= total for label, done, total in told.seen)
     if uri.startswith("sc:"):
         assert spark.is_stopped
+        assert told_stages is None
     else:
+        assert told_stages is not None
+        assert told_stages.application_id
+        assert next(stage.keys for stage in told_stages.stages if stage.shuffle_read_bytes) == ("kind",)
+        assert max(stage.longest_task_s for stage in told_stages.stages) >= PACE_S
         assert spark.sparkContext._jsc is None
 
 

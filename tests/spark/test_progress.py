@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evenflow.spark.limits import PROGRESS_STAGES
-from evenflow.spark.progress import Stage, StageTeller, _short
+from evenflow.spark.progress import Stage, StageTeller, short_name
 
 
 class Told:
@@ -43,6 +43,6 @@ def test_a_message_stays_small() -> None:
 
 
 def test_names_of_stages_are_for_people() -> None:
-    assert _short("parquet at NativeMethodAccessorImpl.java:0") == "parquet"
-    assert _short("$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768") == ""
-    assert _short("count at /dags/etl.py:12") == "count at etl.py:12"
+    assert short_name("parquet at NativeMethodAccessorImpl.java:0") == "parquet"
+    assert short_name("$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768") == ""
+    assert short_name("count at /dags/etl.py:12") == "count at etl.py:12"

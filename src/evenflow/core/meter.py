@@ -33,6 +33,7 @@ class Teller(StrEnum):
     TRIGGERER = "triggerer"
     AUTOSCALER = "autoscaler"
     LAUNCHER = "launcher"
+    CONNECT_SERVER = "connect-server"
     API = "api"
 
 

@@ -59,6 +59,18 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
             known = LauncherSettings(celery_broker=settings.celery_broker, kubernetes=_kubernetes(settings))
             make = partial(make_executor, settings=known)
             return LauncherService(settings.database_url, name=settings.name, make=make, vitals=vitals)
+        case Kind.CONNECT_SERVER:
+            from evenflow.connect_server.keeper import ServerLimits
+            from evenflow.connect_server.service import ConnectServerService
+
+            return ConnectServerService(
+                name=settings.name,
+                port=settings.spark_connect_port,
+                token=settings.spark_connect_token,
+                limits=ServerLimits(memory=settings.spark_connect_memory, idle=settings.spark_connect_idle),
+                log=settings.home / "logs" / "services" / "spark-connect.log",
+                vitals=vitals,
+            )
         case _:
             return _of_user_code(kind, settings, vitals)
 

@@ -31,6 +31,7 @@ from evenflow.runtime.local import choose_port
 from evenflow.runtime.service_settings import RUNS_AS_ROOT, SECRETS_FILE
 from evenflow.runtime.settings import Settings, unknown_variables
 from evenflow.runtime.tokens import vault_of
+from evenflow.spark.java import find_java
 from evenflow.store.db.connect import connect, redacted
 from evenflow.store.db.migrate import check
 from evenflow.store.db.notify import CHANNELS
@@ -416,8 +417,6 @@ def _dag_folder(settings: Settings) -> Diagnosis:
 def _spark() -> Diagnosis:
     if find_spec("pyspark") is None:
         return Diagnosis("Spark", Severity.OK, "pyspark is not installed; only Spark tasks need it (pip install 'evenflow[spark]')")
-    from evenflow.spark.java import find_java
-
     try:
         java = find_java()
     except JavaNotFound as error:

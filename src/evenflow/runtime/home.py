@@ -14,7 +14,8 @@ from evenflow.runtime.trust import VARIABLE, is_trusted
 from evenflow.telemetry.observing import observe
 
 PRIVATE = ("logs", "code", "trigger-code", "bundles", "xcom", "run")  # of what tasks do and are; the database's say their own
-SECRET = (SECRETS_FILE, "operator.token", "postgres.password")  # files
+SPARK_CONNECT_TOKEN = "spark-connect.token"
+SECRET = (SECRETS_FILE, "operator.token", "postgres.password", SPARK_CONNECT_TOKEN)  # files
 
 
 def prepare_home(home: Path) -> None:

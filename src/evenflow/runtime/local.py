@@ -22,6 +22,7 @@ from evenflow.runtime.native import NativeFleet
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.service_template import ServiceTemplate
 from evenflow.runtime.settings import Settings
+from evenflow.runtime.spark_connect import SparkConnect, make_spark_connect
 from evenflow.runtime.tokens import vault_of
 
 REVOKE_S = 5.0  # one statement; a database that is gone must not hold up the end
@@ -41,6 +42,7 @@ class LocalEvenflow:
         self._keeping: asyncio.Task[None] | None = None
         self._template: ServiceTemplate | None = None
         self._fleet: NativeFleet | None = None
+        self._spark: SparkConnect | None = None
         self._maker = f"evenflow up on {socket.gethostname()}: {settings.home}"
 
     async def start(self) -> None:
@@ -55,6 +57,10 @@ class LocalEvenflow:
         bounds = settings.fleet_bounds
         self._template = ServiceTemplate(settings.home, [kind for kind in Kind if self._names(kind) or kind is Kind.WORKER])
         port = choose_port(settings.api_host, settings.api_port)
+        if settings.spark_connect:
+            self._spark = make_spark_connect(settings)
+            connections = self._spark.connections(settings, os.environ)
+            self._settings = settings = settings.model_copy(update={"connections": connections})
         database_url = await self._open_database()
         given = await tokens.create_tokens(
             database_url, vault_of(settings), name=f"operator@{socket.gethostname()}", by=self._maker, scopes=scopes(settings)
@@ -93,7 +99,7 @@ class LocalEvenflow:
         first = [child for kind in (Kind.AUTOSCALER, Kind.LAUNCHER) for child in self._children.get(kind, ())]
         await asyncio.gather(*(child.end(at_most_s=longest) for child in first))
         fleet = asyncio.ensure_future(self._fleet.stop()) if self._fleet is not None else None
-        for kinds in ((Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER), (Kind.SCHEDULER,), (Kind.API,)):
+        for kinds in ((Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER), (Kind.SCHEDULER, Kind.CONNECT_SERVER), (Kind.API,)):
             children = [child for kind in kinds for child in self._children.get(kind, ())]
             await asyncio.gather(*(child.end(at_most_s=longest) for child in children), *([fleet] if fleet is not None else []))
         if self._template is not None:
@@ -134,6 +140,8 @@ class LocalEvenflow:
         scales = settings.fleet_bounds is not None
         workers = 0 if scales and "workers" not in settings.model_fields_set else settings.workers
         counts = {Kind.WORKER: workers, Kind.TRIGGERER: settings.triggerers, Kind.LAUNCHER: settings.launchers_here}
+        if kind is Kind.CONNECT_SERVER and not settings.spark_connect:
+            return []
         if kind not in counts:
             return [] if kind is Kind.AUTOSCALER and not scales else [str(kind)]
         return [f"{kind}-{number}" for number in range(1, counts[kind] + 1)]
@@ -150,7 +158,10 @@ class LocalEvenflow:
         )
 
     def _child(self, kind: Kind, name: str, port: int, database_url: str, shown: Mapping[str, str]) -> Child:
-        given = {"api_url": self.api_url, "api_port": port, "database_url": database_url, "token": shown.get(kind, "")}
+        given: dict[str, Any] = {"api_url": self.api_url, "api_port": port, "database_url": database_url}
+        given["token"] = shown.get(kind, "")
+        if kind is Kind.CONNECT_SERVER and self._spark is not None:
+            given |= self._spark.given
         needs = self._children[Kind.API] if kind in RUNS_USER_CODE else []
         assert self._template is not None
         return service_child(kind, self._template, self._settings, self._screen, needs, name=name, **given)

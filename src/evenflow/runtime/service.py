@@ -24,7 +24,7 @@ from evenflow.runtime.lifecycle import host
 from evenflow.runtime.logging import configure_logging
 from evenflow.runtime.observing import observed
 from evenflow.runtime.readiness import Notifier
-from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings
+from evenflow.runtime.service_settings import KNOWS_NO_DATABASE, RUNS_USER_CODE, Kind, ServiceSettings
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.vitals import Vitals
 
@@ -43,7 +43,7 @@ def main() -> int:
         prepare_home(settings.home)
         if kind in RUNS_USER_CODE and os.geteuid() == 0:
             observe(seen.runs_as_root())
-        return _run(kind, settings) if kind in RUNS_USER_CODE else _run_on_database(kind, settings)
+        return _run(kind, settings) if kind in KNOWS_NO_DATABASE else _run_on_database(kind, settings)
     except EvenflowError as error:
         observe(seen.not_run(str(error)))
         return exit_code(error)

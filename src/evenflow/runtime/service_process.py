@@ -14,15 +14,15 @@ import time
 from evenflow.forking import prctl
 from evenflow.forking.frames import Header, Link
 from evenflow.forking.template import serve_template
-from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, command_of
+from evenflow.runtime.service_settings import KNOWS_NO_DATABASE, Kind, command_of
 
 
 def prepare(config: Header) -> None:
     """Loads what services of these ``kinds`` need."""
     sys.dont_write_bytecode = False  # these modules are ours
     kinds = [Kind(kind) for kind in config["kinds"]]
-    needed = ["evenflow.runtime.service", *(f"evenflow.{kind}.service" for kind in kinds)]
-    needed += ["evenflow.runtime.database"] * (not RUNS_USER_CODE.issuperset(kinds)) + ["uvloop"] * (Kind.API in kinds)
+    needed = ["evenflow.runtime.service", *(f"evenflow.{kind.replace('-', '_')}.service" for kind in kinds)]
+    needed += ["evenflow.runtime.database"] * (not KNOWS_NO_DATABASE.issuperset(kinds)) + ["uvloop"] * (Kind.API in kinds)
     for name in needed:
         importlib.import_module(name)
 

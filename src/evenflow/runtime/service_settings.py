@@ -34,6 +34,7 @@ class Kind(StrEnum):
     TRIGGERER = "triggerer"
     AUTOSCALER = "autoscaler"
     LAUNCHER = "launcher"
+    CONNECT_SERVER = "connect-server"
 
 
 def command_of(kind: Kind) -> list[str]:
@@ -43,6 +44,7 @@ def command_of(kind: Kind) -> list[str]:
 
 SECRETS_FILE = "secrets.key"  # in the home of an API
 RUNS_USER_CODE = frozenset({Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER})  # these never learn the database's URL
+KNOWS_NO_DATABASE = RUNS_USER_CODE | {Kind.CONNECT_SERVER}
 RUNS_AS_ROOT = (
     "User code runs as root here: whoever may write a DAG has this host. Start it as a user of its own (User= in systemd)."
 )
@@ -87,6 +89,10 @@ class ServiceSettings:
     handed_by: int = -1  # a descriptor of that process, which is readable once it has ended; -1: none
     kubernetes: str = ""  # of a launcher or an autoscaler: where the cluster is; empty: this process is in it
     kubernetes_template: str = ""  # of a launcher: the file with the template of pods
+    spark_connect_port: int = 0  # of a Spark Connect server, as the following
+    spark_connect_memory: int = 0  # MiB
+    spark_connect_idle: float = 0.0
+    spark_connect_token: str = ""
     only_try: int = 0  # of a worker: the epoch of the one try that it is for
     log_level: LevelName
     log_format: Format
@@ -105,10 +111,12 @@ class ServiceSettings:
         One that runs user code gets no database, the others no token. The keys of what is sealed are for the API, and
         for a launcher, which makes tokens of pods.
         """
-        withheld = {"database_url"} if kind in RUNS_USER_CODE else {"token"}
+        withheld = {"database_url"} if kind in KNOWS_NO_DATABASE else set()
+        withheld |= set() if kind in RUNS_USER_CODE else {"token"}
         withheld |= set() if kind in (Kind.API, Kind.LAUNCHER) else {"secret_keys"}
         withheld |= set() if kind is Kind.LAUNCHER else {"celery_broker", "kubernetes_template"}
         withheld |= set() if kind in (Kind.LAUNCHER, Kind.AUTOSCALER) else {"kubernetes"}
+        withheld |= set() if kind is Kind.CONNECT_SERVER else {"spark_connect_token"}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in withheld}
         values["sources"] = sources_to_json(self.sources)
         ours = {
@@ -161,6 +169,10 @@ class ServiceSettings:
             celery_broker=environ.get(PREFIX + "CELERY_BROKER", ""),
             kubernetes=environ.get(PREFIX + "KUBERNETES", ""),
             kubernetes_template=environ.get(PREFIX + "KUBERNETES_TEMPLATE", ""),
+            spark_connect_port=int(value("SPARK_CONNECT_PORT")),
+            spark_connect_memory=int(value("SPARK_CONNECT_MEMORY")),
+            spark_connect_idle=float(value("SPARK_CONNECT_IDLE")),
+            spark_connect_token=environ.get(PREFIX + "SPARK_CONNECT_TOKEN", ""),
             only_try=int(environ.get(PREFIX + "ONLY_TRY", "0")),
             log_level=cast(LevelName, value("LOG_LEVEL")),
             log_format=cast(Format, value("LOG_FORMAT")),
@@ -182,7 +194,14 @@ class ServiceSettings:
         """That this process knows of itself."""
         urls = (self.database_url, *self.celery_broker.split(";"))
         passwords = [password for url in urls if (password := urlsplit(url).password)]
-        return [self.token, self.metrics_token, *self.secret_keys.split(","), *passwords, *map(unquote, passwords)]
+        return [
+            self.token,
+            self.metrics_token,
+            self.spark_connect_token,
+            *self.secret_keys.split(","),
+            *passwords,
+            *map(unquote, passwords),
+        ]
 
     @property
     def secrets_file(self) -> Path:

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+from evenflow.connect_server.limits import IDLE, LEAST_MEMORY, MEMORY
 from evenflow.core.bundle import OWN_BUNDLE, BundleSource
 from evenflow.core.likeness import closest
 from evenflow.core.limits import MAX_INLINE_XCOM
@@ -32,6 +33,7 @@ from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.secrets.connections import env_name
 from evenflow.sdk.secrets.masking import CONNECTION
+from evenflow.spark.target import CONNECT_PORT
 from evenflow.telemetry.statsd import parse_address
 from evenflow.triggerer.limits import CAPACITY
 from evenflow.wire.tls import Tls, is_loopback
@@ -130,6 +132,17 @@ class Settings(BaseSettings):
     )
     launchers: int | None = Field(
         None, ge=0, le=64, description="Launchers of `evenflow up`; else one where a broker is named, and none where not"
+    )
+
+    spark_connect: bool = Field(False, description="Have `evenflow up` run a Spark Connect server for its tasks, too")
+    spark_connect_port: int = Field(
+        CONNECT_PORT, ge=0, le=65535, description="Port that a Spark Connect server listens on; 0 takes a free one"
+    )
+    spark_connect_memory: int = Field(
+        MEMORY, ge=LEAST_MEMORY, le=1_048_576, description="MiB that it and its Python workers may have; with more it is killed"
+    )
+    spark_connect_idle: float = Field(
+        IDLE, ge=0, le=604_800, description="Seconds without a session after which it is stopped until the next one; 0: never"
     )
 
     default_timezone: str = Field(
@@ -345,6 +358,9 @@ class Settings(BaseSettings):
             "reuse_memory",
             "resources",
             "capacity",
+            "spark_connect_port",
+            "spark_connect_memory",
+            "spark_connect_idle",
             "log_level",
             "log_format",
             "drain_timeout",

@@ -4,13 +4,12 @@ The server has the driver, and its queries go on whatever becomes of who asked. 
 task, which is kept before the session is made: whoever comes next finds the session by it, interrupts what runs in it and releases
 it. That is the next try, or ``on_kill`` of the one that has it.
 
-A server that is gone is asked again for ten minutes by pyspark, and once more at the end. So a thread looks at whether it listens,
-and closes the channel when it has not for some seconds.
+A server that is gone is asked again for ten minutes by pyspark, and once more at the end. So a thread looks at whether it answers,
+and closes the channel when it has not for some seconds. One that is frozen still listens, so that is not enough.
 """
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 import uuid
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from evenflow.errors import SettingsError, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
+from evenflow.spark.greeting import answers
 from evenflow.spark.limits import (
     CONNECT_ENDS,
     CONNECT_GONE,
@@ -87,8 +87,8 @@ def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: st
     except Exception as error:
         if watch.gone:
             raise SparkUnavailable(
-                f"The Spark Connect server at {watch.where} does not listen any more, for {CONNECT_GONE:g} s; what ran there ended "
-                "with it. Look at its log; the task may be tried again when it is back."
+                f"The Spark Connect server at {watch.where} does not answer any more, for {CONNECT_GONE:g} s; what ran there has "
+                "ended, or stands still. Look at its log; the task may be tried again when it is back."
             ) from error
         raise
     finally:
@@ -117,11 +117,11 @@ def _configure(spark: SparkSession, conf: Mapping[str, Any]) -> None:
 
 
 class _Watch:
-    """Whether the server listens."""
+    """Whether the server answers."""
 
     def __init__(self, target: SparkTarget, spark: SparkSession) -> None:
         assert target.address is not None
-        self._address, self._spark = target.address, spark
+        self._address, self._spark, self._tls = target.address, spark, "use_ssl=true" in target.url.lower()
         self._over = threading.Event()
         self.gone = False
 
@@ -141,12 +141,11 @@ class _Watch:
     def _look(self) -> None:
         silent_since: float | None = None
         while not self._over.wait(CONNECT_LISTENS):
-            try:
-                socket.create_connection(self._address, timeout=CONNECT_LISTENS).close()
+            asked = time.monotonic()
+            if answers(self._address, CONNECT_LISTENS, tls=self._tls):
                 silent_since = None
                 continue
-            except OSError:
-                silent_since = time.monotonic() if silent_since is None else silent_since
+            silent_since = asked if silent_since is None else silent_since
             if time.monotonic() - silent_since > CONNECT_GONE and not self._over.is_set():
                 self.gone = True
                 self._spark.client._channel.close()  # ends what waits for an answer, and all retries

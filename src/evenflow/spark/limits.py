@@ -18,7 +18,8 @@ LISTENS = 10.0  # a master or server that takes longer to accept a TCP connectio
 
 # -- a session on a Spark Connect server ---------------------------------------------------------------------------------
 
-CONNECT_LISTENS = 3.0  # between two looks at whether the server listens, and for one
+CONNECT_BEGINS = 120.0  # until a server says something: one of this host's own may have to be started first
+CONNECT_LISTENS = 3.0  # between two looks at whether the server answers, and for one
 CONNECT_GONE = 15.0  # so long it may not: with the looks noticed within 30 s; a restart within it ends the session by itself
 CONNECT_LOOK = 0.2  # between two looks at what was interrupted
 CONNECT_ENDS = 20.0  # after an interrupt: the tasks of a stage are killed in 2 to 4 s
@@ -27,6 +28,12 @@ CONNECT_ENDS = 20.0  # after an interrupt: the tasks of a stage are killed in 2 
 
 PROGRESS_POLL = 0.5  # a person sees no difference below; one poll costs the driver 1 ms a stage
 PROGRESS_STAGES = 20  # told at once: a screenful, and well under the 8 KiB that the API takes
+
+# -- what stages cost --------------------------------------------------------------------------------------------------
+
+MOST_STAGES = 50  # that a try keeps, those that took longest: some KiB of its log
+MOST_KEYS = 5  # columns by which a query spreads rows
+FIGURES_WAIT = 5.0  # until all is told that has happened: it takes milliseconds
 
 # -- an application that is submitted ----------------------------------------------------------------------------------
 

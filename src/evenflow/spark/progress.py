@@ -100,11 +100,11 @@ def _running_stages(spark: SparkSession) -> list[Stage]:
     stages = {stage_id for job in jobs if job for stage_id in job.stageIds}
     told = [tracker.getStageInfo(stage_id) for stage_id in sorted(stages)]
     return [
-        Stage(s.stageId, _short(s.name), s.numCompletedTasks, s.numTasks, s.numActiveTasks, s.numFailedTasks) for s in told if s
+        Stage(s.stageId, short_name(s.name), s.numCompletedTasks, s.numTasks, s.numActiveTasks, s.numFailedTasks) for s in told if s
     ]
 
 
-def _short(name: str) -> str:
+def short_name(name: str) -> str:
     """Spark names a stage after the call and its place. A place inside Spark, ``parquet at NativeMethodAccessorImpl.java:0``, says
     nothing, nor does a call that is a lambda of Spark's; of a place in the author's code the file and line are enough.
     """

@@ -6,7 +6,7 @@ import os
 import socket
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,12 @@ from evenflow.sdk.secrets.connections import Connection, env_name
 from evenflow.spark.classic import classic_session, environment
 from evenflow.spark.connect import connect_session, session_id_of
 from evenflow.spark.driver import quiet_pyspark
-from evenflow.spark.limits import LISTENS
+from evenflow.spark.greeting import begins_to_answer
+from evenflow.spark.limits import CONNECT_BEGINS, LISTENS
 from evenflow.spark.progress import Progress, classic_progress, connect_progress
 from evenflow.spark.reasons import explained
 from evenflow.spark.shipping import ship_local_modules
+from evenflow.spark.stages import stages_told
 from evenflow.spark.target import SparkTarget, target_of
 
 if TYPE_CHECKING:
@@ -51,8 +53,12 @@ def session_for(
         tell = connect_progress
     else:
         session, tell = classic_session(target, app_name), classic_progress
-    with explained(), environment(target.environ), session as spark, tell(spark, progress):
+    with explained(), environment(target.environ), session as spark, _told(target, spark), tell(spark, progress):
         yield spark
+
+
+def _told(target: SparkTarget, spark: SparkSession) -> AbstractContextManager[None]:
+    return nullcontext() if target.connect else stages_told(spark)
 
 
 def _require_pyspark(target: SparkTarget) -> None:
@@ -72,6 +78,8 @@ def _require_listener(target: SparkTarget, conn_id: str) -> None:
     host, port = target.address
     try:
         socket.create_connection((host, port), timeout=LISTENS).close()
+        if target.connect and not begins_to_answer((host, port), CONNECT_BEGINS, tls="use_ssl=true" in target.url.lower()):
+            raise OSError(f"it takes connections, and says nothing within {CONNECT_BEGINS:g} s")
     except OSError as error:
         what = "Spark Connect server" if target.connect else "Spark master"
         raise SparkUnavailable(

@@ -25,7 +25,7 @@ class Service(ABC):
     What a service opens is pushed on ``_opened`` with how it is closed: also when it does not start, and last of all.
     """
 
-    kind: ClassVar[Literal["scheduler", "api", "processor", "worker", "triggerer", "autoscaler", "launcher"]]
+    kind: ClassVar[Literal["scheduler", "api", "processor", "worker", "triggerer", "autoscaler", "launcher", "connect-server"]]
 
     def __init__(self, name: str, vitals: Vitals | None = None) -> None:
         self.name = name

@@ -17,6 +17,7 @@ COMMANDS = (
     ("runs", "runs:app", "Trigger, list, show, watch and cancel runs.", _LOOK),
     ("backfill", "backfill:app", "Make the runs of past dates, watch, pause and end that.", _LOOK),
     ("tasks", "tasks:app", "List the tasks of a run, read their logs, clear and mark them.", _LOOK),
+    ("spark", "spark:app", "Say what a task on Spark did, stage by stage, and which setting to change.", _LOOK),
     ("why", "why:why", "Say why a task does not run, who is in its way, and what to do.", _LOOK),
     ("plan", "plan:plan", "Say what would start next, and what blocks the rest.", _LOOK),
     ("drain", "service_states:drain", "Take nothing new on, wait for what is in flight, then pause.", _LOOK),
@@ -47,5 +48,6 @@ COMMANDS = (
     ("worker", "services:worker", "Run tasks.", _SERVICES),
     ("triggerer", "services:triggerer", "Run the triggers that deferred tasks wait for.", _SERVICES),
     ("launcher", "services:launcher", "Send tries to executors that do not ask for them.", _SERVICES),
+    ("connect-server", "services:connect_server", "Keep a Spark Connect server for tasks of this host.", _SERVICES),
     ("autoscaler", "autoscaler:app", "Make fleets of workers larger and smaller, and say what it does.", _SERVICES),
 )

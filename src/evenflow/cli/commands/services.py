@@ -12,8 +12,10 @@ from typing import Annotated, Any, NoReturn
 
 from cyclopts import Parameter
 
+from evenflow.runtime.home import prepare_home
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, command_of
 from evenflow.runtime.settings import load_settings
+from evenflow.runtime.spark_connect import how_to_connect, make_spark_connect
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 Name = Annotated[str | None, Parameter(help="Name in `evenflow status`.")]
@@ -87,6 +89,25 @@ def launcher(*, name: Name = None) -> None:
     Needs the database, and what lets it in at brokers and clusters (EVENFLOW_CELERY_BROKER, EVENFLOW_KUBERNETES).
     """
     become(Kind.LAUNCHER, name=name)
+
+
+def connect_server(
+    *,
+    name: Name = None,
+    port: Annotated[int | None, Parameter(help="Port to listen on, of this host alone; 0 takes a free one.")] = None,
+    memory: Annotated[int | None, Parameter(help="MiB that it and its Python workers may have.")] = None,
+    idle: Annotated[float | None, Parameter(help="Seconds without a session after which it is stopped until the next one.")] = None,
+) -> None:
+    """Keep a Spark Connect server for tasks of this host: warm, started again when it has died, ended with this process.
+
+    Needs pyspark and Java, and nothing else of Evenflow.
+    """
+    given = {"spark_connect_port": port, "spark_connect_memory": memory, "spark_connect_idle": idle}
+    settings = load_settings(name=name, **given)
+    prepare_home(settings.home)
+    spark = make_spark_connect(settings)
+    print(f"Tasks find it by: {how_to_connect(settings, spark.port)}", flush=True)
+    become(Kind.CONNECT_SERVER, spark.given, name=name, **given)
 
 
 def become(kind: Kind, told: Mapping[str, Any] = NOTHING, /, **given: Any) -> NoReturn:

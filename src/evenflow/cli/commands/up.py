@@ -33,6 +33,7 @@ def up(
     autoscale: Annotated[str | None, Parameter(help="So many workers as are needed instead, such as 0..8.")] = None,
     slots: Annotated[int | None, Parameter(help="Tasks that each worker runs at once.")] = None,
     port: Annotated[int | None, Parameter(help=f"Port of the API, {DEFAULT_PORT} by default; 0 takes a free one.")] = None,
+    spark_connect: Annotated[bool | None, Parameter(negative=(), help="A Spark Connect server for the tasks, too.")] = None,
     quiet: Annotated[bool, Parameter(negative=(), help="Show warnings and errors of the services only.")] = False,
 ) -> int:
     """Start everything on this machine, in this terminal, until Ctrl-C.
@@ -42,7 +43,9 @@ def up(
     not wait.
     """
     began = time.monotonic()
-    settings = load_settings(dags=dags, workers=workers, autoscale=autoscale, slots=slots, api_port=port)
+    settings = load_settings(
+        dags=dags, workers=workers, autoscale=autoscale, slots=slots, api_port=port, spark_connect=spark_connect
+    )
     if not settings.dags.exists() and "dags" not in settings.model_fields_set and not settings.bundles:
         settings.dags.mkdir()
     with UpScreen(settings, quiet=quiet) as screen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -10,11 +11,12 @@ from typing import Any, ClassVar
 from evenflow.errors import ConnectionNotFound
 from evenflow.sdk.context import Context
 from evenflow.sdk.operator import BaseOperator, PythonOperator
-from evenflow.sdk.secrets.connections import Connection, get_connection
+from evenflow.sdk.secrets.connections import Connection, env_name, get_connection
 from evenflow.sdk.secrets.masking import mask_secret
 
 DEFAULT_CONNECTION = "spark_default"
 LOCAL = "local[*]"
+_OF_CONNECT = ("pyspark.sql.connect.session", "pyspark.sql.connect.functions.builtin")
 _SESSION = "spark connect session"  # kept under this name
 
 
@@ -35,6 +37,12 @@ class SparkSessionOperator(BaseOperator):
         super().__init__(**arguments)
         self.conn_id, self.app_name, self.conf = conn_id, app_name, {} if conf is None else conf
         self._session: tuple[Connection, str] | None = None  # on a Spark Connect server
+
+    @classmethod
+    def modules_of_tries(cls, deferrable: bool) -> tuple[str, ...]:
+        """Of pyspark, half of what a warm session takes; where no server is named its client is not needed."""
+        servers = any(name.startswith(env_name("")) and uri.startswith("sc:") for name, uri in os.environ.items())
+        return (*super().modules_of_tries(deferrable), "evenflow.spark.session", "pyspark.sql", *(_OF_CONNECT if servers else ()))
 
     @contextmanager
     def session(self, context: Context) -> Iterator[Any]:

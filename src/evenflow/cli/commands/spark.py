@@ -1,0 +1,87 @@
+"""``evenflow spark``: what an application of Spark did in a try, and what to change."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from rich.table import Table
+from rich.text import Text
+
+from evenflow.cli.commands.tasks import MapIndex, only_instance
+from evenflow.cli.input.run_names import Dag, Run, named_run
+from evenflow.cli.output.replies import Reply, verb
+from evenflow.cli.output.terminal import output
+from evenflow.cli.remote import remote
+from evenflow.errors import BadArgument
+from evenflow.spark.advice import Advice, advise, called, compare, seconds, size, slowest
+from evenflow.spark.stages import ApplicationFigures, find_application
+
+app = App(name="spark", help="Say what a task on Spark did, stage by stage, and which setting to change.")
+
+
+@verb(app)
+async def explain(
+    dag: Dag,
+    task_id: str,
+    /,
+    *,
+    run: Run = None,
+    map_index: MapIndex = None,
+    try_number: Annotated[int | None, Parameter(name="--try", help="Which try; the newest if left out.")] = None,
+    against: Annotated[int | None, Parameter(help="Number of another try, which was before: what has changed since.")] = None,
+) -> Reply:
+    """The stages of a try of `@task.spark`: the slowest, skew and its key, spill, and the setting to change, with its value."""
+    async with remote() as client:
+        dag_id, run_id = await named_run(client, dag, run)
+        index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
+
+        async def told(number: int | None) -> ApplicationFigures:
+            text, offset = [], 0
+            while True:
+                part = await client.read_log(dag_id, run_id, task_id, map_index=index, try_number=number, offset=offset, wait_s=0.0)
+                text.append(part.text)
+                if part.offset == offset:
+                    break
+                offset = part.offset
+            found = find_application("".join(text))
+            if found is None:
+                which = "The newest try" if number is None else f"Try {number}"
+                raise BadArgument(
+                    f"{which} of {task_id} has told no stages in its log. They are told when a try of @task.spark ends, on a local "
+                    "Spark or a standalone cluster; a Spark Connect server keeps them to itself."
+                )
+            return found
+
+        application = await told(try_number)
+        advice = advise(application)
+        changes = compare(await told(against), application) if against is not None else []
+    data = {"application": application, "advice": advice, "changes": changes}
+    return Reply(data, lambda: _print(application, advice, changes))
+
+
+def _print(application: ApplicationFigures, advice: list[Advice], changes: list[str]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("stage", "what", "tasks", "time", "longest task", "GC", "read", "shuffled", "spilled", "memory a task"):
+        table.add_column(title, justify="left" if title == "what" else "right")
+    longest = slowest(application)
+    for stage in application.stages:
+        table.add_row(
+            *(str(stage.stage_id), called(stage), str(stage.tasks), seconds(stage.wall_s)),
+            *(seconds(stage.longest_task_s), seconds(stage.gc_s), size(stage.input_bytes)),
+            *(size(stage.shuffle_read_bytes), size(stage.spilled_disk_bytes)),
+            size(stage.peak_memory_bytes / max(stage.tasks, 1)),
+            style="bold" if stage is longest else None,
+        )
+    output.print(Text(f"{application.application_id}, {application.cores} cores"))
+    output.print(table)
+    if application.left_out:
+        output.print(Text(f"{application.left_out} more stages took less time than these."))
+    for each in advice:
+        output.print(Text(f"Stage {each.stage_id}. {each.text}"), soft_wrap=True)
+        if each.setting is not None:
+            output.print(Text(f"  conf={{{each.setting[0]!r}: {each.setting[1]!r}}}", style="bold"), soft_wrap=True)
+    if not advice:
+        output.print("Nothing stands out.")
+    for sentence in changes:
+        output.print(Text(sentence), soft_wrap=True)

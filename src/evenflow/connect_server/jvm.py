@@ -1,0 +1,162 @@
+"""One life of the server's JVM, from its start to its end. It dies with this process, however that dies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from contextlib import ExitStack, suppress
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+import psutil
+
+from evenflow.connect_server.limits import ANSWERS, ENDS, LOOK, WARM
+from evenflow.forking import prctl
+from evenflow.forking.sandbox import own_environment
+from evenflow.spark.greeting import answers
+from evenflow.spark.local_server import TOKEN, launch_of
+from evenflow.spark.scratch import scratch_directory
+
+LOG_BYTES, LOG_FILES, LAST_WORDS = 10 * 2**20, 2, 5  # of a file, files, lines
+
+
+class ServerProcess:
+    """Made by :meth:`start`; ``port`` is where it listens, for this host alone."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, token: str, log: Path, opened: ExitStack) -> None:
+        self.port, self._token = port, token
+        self._process, self._opened = process, opened
+        self._last: deque[str] = deque(maxlen=LAST_WORDS)
+        self._reading = asyncio.create_task(asyncio.to_thread(self._read, log), name="log of the server")
+
+    @classmethod
+    def start(cls, *, token: str, heap_mib: int, log: Path) -> ServerProcess:
+        """Raises :class:`JavaNotFound`, and :class:`OSError` where there is no room."""
+        with ExitStack() as opened:
+            scratch = opened.enter_context(scratch_directory())
+            port = _free_port()
+            launch = launch_of(scratch, port=port, token=token, heap_mib=heap_mib, inherited=own_environment(os.environ))
+            process = subprocess.Popen(
+                launch.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=launch.environ,
+                cwd=scratch,
+                start_new_session=True,
+                preexec_fn=lambda: prctl.die_with_parent(signal.SIGKILL),
+            )
+            return cls(process, port, token, log, opened.pop_all())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._process.poll()
+
+    @property
+    def last_words(self) -> str:
+        return " / ".join(self._last) or "it said nothing"
+
+    async def answers(self) -> bool:
+        return await asyncio.to_thread(answers, ("127.0.0.1", self.port), ANSWERS)
+
+    async def begins(self, within_s: float) -> bool:
+        """Whether it answers, before it ended or ``within_s`` were over."""
+        deadline = time.monotonic() + within_s
+        while self.exit_code is None and time.monotonic() < deadline:
+            if await self.answers():
+                return True
+            await asyncio.sleep(LOOK / 4)
+        return False
+
+    async def warm_up(self) -> str | None:
+        """Why it is not warm."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "evenflow.spark.warm_up", str(self.port)),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**own_environment(os.environ), TOKEN: self._token},
+        )
+        try:
+            said, _ = await asyncio.wait_for(process.communicate(), WARM)
+        except TimeoutError:
+            return f"its first queries took longer than {WARM:g} s"
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        return None if process.returncode == 0 else said.decode(errors="replace").strip().rpartition("\n")[2][:500]
+
+    def memory(self) -> int:
+        """MiB of the JVM and of the Python workers that it has started; what forks share is counted once."""
+        return sum(map(_private_share, self._family())) // 2**20
+
+    def resident(self) -> int:
+        """MiB, quick to read, and at least as much as :meth:`memory`."""
+        return sum(map(_resident, self._family())) // 2**20
+
+    async def end(self, *, at_once: bool = False) -> None:
+        """It, and what it has started, are gone. Nothing of its files is left."""
+        family = self._family()
+        if not at_once and self.exit_code is None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                await asyncio.to_thread(self._process.wait, ENDS)
+        for process in family:
+            with suppress(psutil.Error):
+                process.kill()
+        await asyncio.to_thread(self._process.wait)
+        await self._reading
+        await asyncio.to_thread(self._opened.close)
+
+    def _family(self) -> list[psutil.Process]:
+        try:
+            jvm = psutil.Process(self.pid)
+            return [jvm, *jvm.children(recursive=True)]
+        except psutil.Error:
+            return []
+
+    def _read(self, log: Path) -> None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        handler = RotatingFileHandler(log, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for raw in iter(lambda: lines.readline(65_536), b""):
+                text = raw.decode(errors="replace").rstrip()
+                handler.emit(logging.LogRecord("", logging.INFO, "", 0, text, None, None))
+                if text:
+                    self._last.append(text[:500])
+        handler.close()
+
+
+def _private_share(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.Error:
+        return 0
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

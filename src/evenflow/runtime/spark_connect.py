@@ -1,0 +1,69 @@
+"""Where a Spark Connect server of this host listens, what it is shown, and by which connections tasks find it."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evenflow.errors import AlreadyRunning, SettingsError
+from evenflow.runtime.home import SPARK_CONNECT_TOKEN, write_secret
+from evenflow.runtime.settings import Settings
+from evenflow.sdk.secrets.connections import env_name
+from evenflow.spark.local_server import uri_of
+
+HOST = "127.0.0.1"
+ALWAYS, DEFAULT = "spark_connect", "spark_default"  # connections: one by its own name, one where nobody has defined it
+
+
+@dataclass(frozen=True, slots=True)
+class SparkConnect:
+    port: int
+    token: str
+
+    @property
+    def given(self) -> dict[str, object]:
+        """What its service has to know."""
+        return {"spark_connect_port": self.port, "spark_connect_token": self.token}
+
+    def connections(self, settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+        """Those of ``settings`` and those that name the server."""
+        uri = uri_of(self.port, self.token)
+        taken = DEFAULT in settings.connections or env_name(DEFAULT) in environ
+        return {**({} if taken else {DEFAULT: uri}), **settings.connections, ALWAYS: uri}
+
+
+def make_spark_connect(settings: Settings) -> SparkConnect:
+    """The token is the same for all servers of a home. Raises :class:`AlreadyRunning` when another program has the port."""
+    if settings.sandbox != "none":
+        raise SettingsError(
+            "A Spark Connect server runs queries of tasks, and EVENFLOW_SANDBOX=landlock does not keep it out of the home. "
+            "Use a server on another host, or set EVENFLOW_SANDBOX=none."
+        )
+    file = settings.home / SPARK_CONNECT_TOKEN
+    try:
+        token = file.read_text().strip()
+    except FileNotFoundError:
+        token = secrets.token_urlsafe(32)
+        write_secret(file, token)
+    return SparkConnect(_port(settings.spark_connect_port), token)
+
+
+def how_to_connect(settings: Settings, port: int) -> str:
+    """What people type; the token is not shown."""
+    file = settings.home / SPARK_CONNECT_TOKEN
+    return f'export {env_name(DEFAULT)}="{uri_of(port, f"$(cat {file})")}"'
+
+
+def _port(wanted: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, wanted))
+        except OSError as error:
+            raise AlreadyRunning(
+                f"The Spark Connect server cannot listen on {HOST}:{wanted}: {error.strerror}. Stop the program that has the "
+                f"port, or choose another: EVENFLOW_SPARK_CONNECT_PORT={wanted + 1} (0 takes a free one)."
+            ) from None
+        return int(probe.getsockname()[1])

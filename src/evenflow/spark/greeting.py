@@ -1,0 +1,47 @@
+"""Whether a Spark Connect server answers, asked without Spark: by the greeting of HTTP/2, or of TLS.
+
+A process that is stopped still listens, for that is done by the kernel; only what it says itself shows that it lives. The greeting
+is answered by a thread of the network, however busy Spark is.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+
+PAUSE_S = 0.25  # until one that hung up is asked again
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # and settings, all as they are by default
+
+
+def answers(address: tuple[str, int], within_s: float, *, tls: bool = False) -> bool:
+    """Whether something came back within ``within_s``, and as long again for the connection."""
+    try:
+        with socket.create_connection(address, timeout=within_s) as plain:
+            if tls:
+                return _shakes_hands(plain, address[0])
+            plain.sendall(_PREFACE)
+            return bool(plain.recv(1))
+    except OSError:
+        return False
+
+
+def begins_to_answer(address: tuple[str, int], within_s: float, *, tls: bool = False) -> bool:
+    """As :func:`answers`, of one that may just be starting, or ending and be started again: it hangs up for a while."""
+    deadline = time.monotonic() + within_s
+    while (left := deadline - time.monotonic()) > 0:
+        if answers(address, left, tls=tls):
+            return True
+        time.sleep(PAUSE_S)
+    return False
+
+
+def _shakes_hands(plain: socket.socket, host: str) -> bool:
+    """A certificate that is not trusted is an answer, too: whether it is right is checked by who sends something."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["h2"])
+    try:
+        context.wrap_socket(plain, server_hostname=host).close()
+    except ssl.SSLError as error:
+        return not isinstance(error, ssl.SSLEOFError)
+    return True

@@ -1,0 +1,80 @@
+"""How the JVM of a Spark Connect server on this machine is started: its command, its settings in a file, its environment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from evenflow.errors import SparkNotInstalled
+from evenflow.spark.class_data import use_archive
+from evenflow.spark.classic import CHOOSES_FOR_US
+from evenflow.spark.java import find_java
+from evenflow.spark.properties import write_properties
+
+TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # the variable, which keeps it out of arguments and files
+HOST = "localhost"  # pyspark shows a token without TLS to no other name
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLaunch:
+    command: list[str]
+    environ: dict[str, str]
+
+
+def check_installed() -> None:
+    """Raises :class:`SparkNotInstalled` and :class:`JavaNotFound`."""
+    if find_spec("pyspark") is None:
+        raise SparkNotInstalled(
+            "A Spark Connect server needs pyspark, which is not installed here. Type: pip install 'evenflow[spark]'"
+        )
+    find_java()
+
+
+def launch_of(scratch: Path, *, port: int, token: str, heap_mib: int, inherited: Mapping[str, str]) -> ServerLaunch:
+    """A server on all cores of this machine that listens at ``port`` of loopback and knows who shows ``token``. Its files are in
+    ``scratch``.
+    """
+    import pyspark
+
+    java, home = find_java(), Path(pyspark.__file__).parent
+    file = scratch / "evenflow.conf"
+    write_properties(
+        file,
+        {
+            "spark.master": "local[*]",
+            "spark.app.name": "evenflow connect-server",
+            "spark.driver.memory": f"{heap_mib}m",
+            # One that is out of memory would live on and answer wrongly.
+            "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+            **use_archive(java),
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(port),
+            "spark.port.maxRetries": "0",  # a port that somebody else has is an error, and not another port
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.ui.enabled": "false",
+            "spark.log.level": "WARN",
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            "spark.connect.progress.reportInterval": "500ms",
+            "spark.sql.shuffle.partitions": "4",
+        },
+    )
+    environ = {name: value for name, value in inherited.items() if name not in CHOOSES_FOR_US}
+    environ |= {
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(scratch),
+        "PYSPARK_PYTHON": sys.executable,
+        TOKEN: token,
+    }
+    submit = [str(home / "bin" / "spark-submit"), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    return ServerLaunch([*submit, "--properties-file", str(file), "--load-spark-defaults", "spark-internal"], environ)
+
+
+def uri_of(port: int, token: str) -> str:
+    """As a connection says it."""
+    return f"sc://{HOST}:{port}/?token={token}"

@@ -1,0 +1,202 @@
+"""What the stages of an application cost, in figures that are kept with its try: as the last line of its log.
+
+The driver has them for as long as it lives, whether it has a web page or not. So they are read there when the task is done, and
+before the session ends.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from evenflow.spark.limits import FIGURES_WAIT, MOST_KEYS, MOST_STAGES
+from evenflow.spark.progress import short_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MARK = "stages of Spark: "  # what the line begins with
+_HASHED = re.compile(r"hashpartitioning\(((?:[^()]|\([^()]*\))*), \d+\)")
+_COLUMN = re.compile(r"([A-Za-z_][\w.]*)#\d+L?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageFigures:
+    """Seconds and bytes; ``run_s`` is the sum over its tasks. ``keys`` are columns by which its query spreads rows over tasks."""
+
+    stage_id: int
+    name: str
+    tasks: int
+    failed_tasks: int = 0
+    wall_s: float = 0.0
+    run_s: float = 0.0
+    gc_s: float = 0.0
+    input_bytes: int = 0
+    output_bytes: int = 0
+    shuffle_read_bytes: int = 0
+    shuffle_write_bytes: int = 0
+    spilled_bytes: int = 0  # as they were in memory
+    spilled_disk_bytes: int = 0
+    peak_memory_bytes: int = 0  # the sum over its tasks
+    median_task_s: float = 0.0
+    longest_task_s: float = 0.0
+    median_read_bytes: int = 0
+    most_read_bytes: int = 0
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationFigures:
+    """``memory_mib`` is that of an executor's heap; of the stages those that took longest, in their order."""
+
+    application_id: str
+    is_local: bool
+    cores: int
+    memory_mib: int
+    stages: tuple[StageFigures, ...] = ()
+    left_out: int = field(default=0)
+
+
+@contextmanager
+def stages_told(spark: SparkSession) -> Iterator[None]:
+    """Prints the line at the end of a classic session, however that is."""
+    try:
+        yield
+    finally:
+        told = None
+        with suppress(Exception):  # the JVM is gone, or the task has ended its session: that is no failure of the task
+            told = read_application(spark)
+        if told is not None and told.stages:
+            sys.stdout.write(f"{line_of(told)}\n")
+            sys.stdout.flush()
+
+
+def line_of(application: ApplicationFigures) -> str:
+    """Without what is nought."""
+    told = asdict(application)
+    told["stages"] = [{name: value for name, value in stage.items() if value} for stage in told["stages"]]
+    return MARK + json.dumps(told, separators=(",", ":"))
+
+
+def find_application(log: str) -> ApplicationFigures | None:
+    """What the last such line of a log says. Whoever wrote the log may have written anything, so what is no such thing is none."""
+    line = next((line for line in reversed(log.splitlines()) if line.startswith(MARK)), None)
+    if line is None:
+        return None
+    try:
+        told = json.loads(line.removeprefix(MARK))
+        stages = tuple(_stage(each) for each in told.pop("stages"))
+        return ApplicationFigures(**told, stages=stages)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return None
+
+
+def _stage(told: Mapping[str, Any]) -> StageFigures:
+    return StageFigures(**{"stage_id": 0, "name": "", "tasks": 0, **told, "keys": tuple(told.get("keys", ()))})
+
+
+def read_application(spark: SparkSession) -> ApplicationFigures:
+    """Raises what py4j does."""
+    context = spark.sparkContext
+    gateway, scala = context._gateway, context._jsc.sc()
+    assert gateway is not None
+    with suppress(Exception):  # some of what has just happened is not told yet
+        scala.listenerBus().waitUntilEmpty(int(FIGURES_WAIT * 1000))
+    quantiles = gateway.new_array(gateway.jvm.double, 2)
+    quantiles[0], quantiles[1] = 0.5, 1.0
+    nothing = gateway.jvm.java.util.ArrayList()
+    found = scala.statusStore().stageList(nothing, False, True, quantiles, nothing)
+    mapper = gateway.jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
+    keys = _keys_by_stage(spark, mapper)
+    stages = [figures_of(each, keys) for each in json.loads(mapper.writeValueAsString(found)) if each["status"] != "SKIPPED"]
+    longest = sorted(stages, key=lambda stage: stage.wall_s, reverse=True)[:MOST_STAGES]
+    conf, is_local = context.getConf(), scala.isLocal()
+    return ApplicationFigures(
+        application_id=str(context.applicationId),
+        is_local=bool(is_local),
+        cores=context.defaultParallelism,
+        memory_mib=_mebibytes(conf.get("spark.driver.memory" if is_local else "spark.executor.memory") or "1g"),
+        stages=tuple(sorted(longest, key=lambda stage: stage.stage_id)),
+        left_out=len(stages) - len(longest),
+    )
+
+
+def figures_of(told: Mapping[str, Any], keys: Mapping[int, tuple[str, ...]]) -> StageFigures:
+    """Of a stage as Spark's REST API tells it, with the median and the most of its tasks."""
+    spread = told.get("taskMetricsDistributions") or {}
+    read = [
+        shuffled + given
+        for shuffled, given in zip(
+            (spread.get("shuffleReadMetrics") or {}).get("readBytes") or (0, 0),
+            (spread.get("inputMetrics") or {}).get("bytesRead") or (0, 0),
+            strict=True,
+        )
+    ]
+    times = spread.get("executorRunTime") or (0, 0)
+    return StageFigures(
+        stage_id=told["stageId"],
+        name=short_name(told.get("name", "")),
+        tasks=told["numTasks"],
+        failed_tasks=told.get("numFailedTasks", 0),
+        wall_s=_between(told.get("submissionTime"), told.get("completionTime")),
+        run_s=told.get("executorRunTime", 0) / 1e3,
+        gc_s=told.get("jvmGcTime", 0) / 1e3,
+        input_bytes=told.get("inputBytes", 0),
+        output_bytes=told.get("outputBytes", 0),
+        shuffle_read_bytes=told.get("shuffleReadBytes", 0),
+        shuffle_write_bytes=told.get("shuffleWriteBytes", 0),
+        spilled_bytes=told.get("memoryBytesSpilled", 0),
+        spilled_disk_bytes=told.get("diskBytesSpilled", 0),
+        peak_memory_bytes=told.get("peakExecutionMemory", 0),
+        median_task_s=times[0] / 1e3,
+        longest_task_s=times[1] / 1e3,
+        median_read_bytes=int(read[0]),
+        most_read_bytes=int(read[1]),
+        keys=keys.get(told["stageId"], ()),
+    )
+
+
+def keys_of_plan(plan: str) -> tuple[str, ...]:
+    """The columns by which a plan spreads rows over tasks, each once, without Spark's numbers of them."""
+    names = (name for found in _HASHED.finditer(plan) for name in _COLUMN.findall(found[1]))
+    return tuple(dict.fromkeys(names))[:MOST_KEYS]
+
+
+def _keys_by_stage(spark: SparkSession, mapper: Any) -> dict[int, tuple[str, ...]]:
+    executions = spark._jsparkSession.sharedState().statusStore().executionsList()
+    found: dict[int, tuple[str, ...]] = {}
+    for place in range(executions.size()):
+        execution = executions.apply(place)
+        keys = keys_of_plan(execution.physicalPlanDescription())
+        if keys:
+            found |= dict.fromkeys(json.loads(mapper.writeValueAsString(execution.stages())), keys)
+    return found
+
+
+def _between(begun: str | None, ended: str | None) -> float:
+    if begun is None:
+        return 0.0
+    until = datetime.now(UTC) if ended is None else _time(ended)
+    return round((until - _time(begun)).total_seconds(), 3)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("GMT", "+00:00"))
+
+
+def _mebibytes(text: str) -> int:
+    """Of a size as Spark writes it; without a unit these are MiB."""
+    found = re.fullmatch(r"(\d+)\s*([bkmgt]?)b?", text.strip().lower())
+    if found is None:
+        return 0
+    return int(int(found[1]) * {"b": 1 / 2**20, "k": 1 / 2**10, "": 1, "m": 1, "g": 2**10, "t": 2**20}[found[2]])
+
+
+def total(stages: Iterable[StageFigures], name: str) -> float:
+    return float(sum(getattr(stage, name) for stage in stages))

@@ -1,0 +1,141 @@
+"""What figures of stages mean, as tables: which sentence, which setting with which value (R-SP3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evenflow.spark.advice import advise, compare, slowest
+from evenflow.spark.stages import ApplicationFigures, StageFigures, figures_of, find_application, keys_of_plan, line_of
+
+MIB = 2**20
+PLAIN = StageFigures(
+    stage_id=3, name="count", tasks=8, wall_s=10.0, run_s=40.0, median_task_s=5.0, longest_task_s=6.0, median_read_bytes=MIB
+)
+APPLICATION = ApplicationFigures(application_id="app-1", is_local=False, cores=4, memory_mib=1024, stages=(PLAIN,))
+
+
+def of(**figures: object) -> ApplicationFigures:
+    return replace(APPLICATION, stages=(replace(PLAIN, **figures),))  # type: ignore[arg-type]
+
+
+SKEW = {"longest_task_s": 40.0, "most_read_bytes": 800 * MIB, "median_read_bytes": 20 * MIB, "keys": ("customer",)}
+THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+SPILL = {"spilled_bytes": 300 * MIB, "spilled_disk_bytes": 90 * MIB, "peak_memory_bytes": 100 * MIB}
+
+
+@pytest.mark.parametrize(
+    ("application", "says", "setting"),
+    [
+        (of(**SKEW), ["task took 40.0 s, the median one 5.0 s", "800.0 MiB instead of 20", "by customer"], (THRESHOLD, "41943040")),
+        (of(longest_task_s=40.0, most_read_bytes=MIB), ["Some rows cost more", "No setting helps"], None),
+        (of(**SPILL, shuffle_read_bytes=MIB), ["300.0 MiB did not fit", "90.0 MiB were"], ("spark.sql.shuffle.partitions", "32")),
+        (of(**SPILL, input_bytes=MIB), ["Spill"], ("spark.sql.files.maxPartitionBytes", "32m")),
+        (of(gc_s=10.0), ["garbage for 10.0 s, 25 %"], ("spark.executor.memory", "2048m")),
+        (replace(of(gc_s=10.0), is_local=True), ["garbage"], ("spark.driver.memory", "2048m")),
+        (of(tasks=1, shuffle_read_bytes=MIB), ["1 of 4 cores at work for 10.0 s"], ("spark.sql.shuffle.partitions", "8")),
+        (of(tasks=1, input_bytes=MIB), ["Split its input, or call repartition(8)"], None),
+        (
+            of(tasks=400, median_task_s=0.01, longest_task_s=0.05, shuffle_read_bytes=640 * MIB),
+            ["400 tasks of 10 ms"],
+            ("spark.sql.shuffle.partitions", "10"),
+        ),
+        (of(failed_tasks=2), ["2 of its tasks failed"], None),
+    ],
+)  # fmt: skip
+def test_each_figure_has_its_sentence_and_its_setting(
+    application: ApplicationFigures, says: list[str], setting: tuple[str, str] | None
+) -> None:
+    (advice,) = advise(application)
+    assert advice.stage_id == 3
+    assert advice.setting == setting
+    for words in says:
+        assert words in advice.text
+
+
+@pytest.mark.parametrize(
+    "application",
+    [
+        APPLICATION,
+        of(longest_task_s=1.9, median_task_s=0.1),  # too short
+        of(tasks=1, longest_task_s=5.0, wall_s=1.0),
+        of(gc_s=3.9),
+        of(spilled_bytes=MIB),  # in memory alone
+        replace(APPLICATION, stages=()),
+    ],
+)
+def test_what_is_well_gets_no_advice(application: ApplicationFigures) -> None:
+    assert advise(application) == []
+
+
+def test_the_slowest_stage_comes_first() -> None:
+    quick = replace(PLAIN, stage_id=1, wall_s=1.0, failed_tasks=1)
+    slow = replace(PLAIN, stage_id=2, wall_s=99.0, failed_tasks=1)
+    both = replace(APPLICATION, stages=(quick, slow))
+    assert slowest(both) == slow
+    assert [each.stage_id for each in advise(both)] == [2, 1]
+
+
+def test_two_tries_are_compared_by_what_has_changed_much() -> None:
+    before = replace(APPLICATION, stages=(PLAIN, replace(PLAIN, stage_id=4, spilled_disk_bytes=MIB)))
+    after = replace(APPLICATION, stages=(replace(PLAIN, wall_s=30.0), replace(PLAIN, stage_id=9)))
+    assert compare(before, after) == [
+        "All stages: 20.0 s, then 40.0 s.",
+        "What was spilled to disk: 1.0 MiB, then 0 B.",
+        "Stage 3 (count): 10.0 s, then 30.0 s.",
+    ]
+    assert compare(before, before) == ["Both tries cost the same, as far as their stages tell."]
+
+
+def test_the_line_in_the_log_is_read_as_it_was_written() -> None:
+    told = of(**SKEW)
+    assert find_application(f"before\n{line_of(of())}\n{line_of(told)}\nafter\n") == told
+
+
+@pytest.mark.parametrize("log", ["", "nothing", "stages of Spark: {", "stages of Spark: []", 'stages of Spark: {"stages": [3]}'])
+def test_what_is_no_such_line_is_none(log: str) -> None:
+    """Authors may print anything."""
+    assert find_application(log) is None
+
+
+def test_a_stage_is_read_as_sparks_rest_api_tells_it() -> None:
+    told = {
+        "status": "COMPLETE",
+        "stageId": 7,
+        "name": "count at /dags/etl.py:12",
+        "numTasks": 2,
+        "submissionTime": "2026-11-24T08:00:00.500GMT",
+        "completionTime": "2026-11-24T08:00:03.000GMT",
+        "executorRunTime": 4000,
+        "jvmGcTime": 250,
+        "shuffleReadBytes": 30,
+        "taskMetricsDistributions": {
+            "executorRunTime": [1000.0, 3000.0],
+            "shuffleReadMetrics": {"readBytes": [10.0, 20.0]},
+            "inputMetrics": {"bytesRead": [1.0, 2.0]},
+        },
+    }
+    assert figures_of(told, {7: ("k",)}) == StageFigures(
+        stage_id=7,
+        name="count at etl.py:12",
+        tasks=2,
+        wall_s=2.5,
+        run_s=4.0,
+        gc_s=0.25,
+        shuffle_read_bytes=30,
+        median_task_s=1.0,
+        longest_task_s=3.0,
+        median_read_bytes=11,
+        most_read_bytes=22,
+        keys=("k",),
+    )
+
+
+def test_keys_are_the_columns_that_a_plan_spreads_rows_by() -> None:
+    plan = """
+    +- Exchange hashpartitioning(customer#12L, coalesce(day#3, 0), 200), ENSURE_REQUIREMENTS
+    +- Exchange hashpartitioning(customer#12L, 200)
+    +- Exchange SinglePartition
+    """
+    assert keys_of_plan(plan) == ("customer", "day")

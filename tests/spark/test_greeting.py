@@ -1,0 +1,62 @@
+"""Who listens and says nothing is told from who answers (R-SP6)."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from evenflow.spark.greeting import answers, begins_to_answer
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+def test_a_frozen_server_still_listens_and_does_not_answer(listener: socket.socket) -> None:
+    address = listener.getsockname()
+    socket.create_connection(address).close()
+    assert not answers(address, 0.2)
+    assert not answers(address, 0.2, tls=True)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_whatever_is_said_is_an_answer(listener: socket.socket, tls: bool) -> None:
+    """With TLS also what is no TLS: something lives there."""
+
+    def serve() -> None:
+        peer, _ = listener.accept()
+        with peer:
+            peer.recv(1024)
+            peer.sendall(bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    assert answers(listener.getsockname(), 10.0, tls=tls)
+    thread.join()
+
+
+def test_nobody_who_listens_is_no_answer(listener: socket.socket) -> None:
+    address = listener.getsockname()
+    listener.close()
+    assert not answers(address, 1.0)
+
+
+def test_who_hangs_up_is_asked_again(listener: socket.socket) -> None:
+    """As one does that was killed a moment ago."""
+
+    def serve() -> None:
+        listener.accept()[0].close()
+        peer, _ = listener.accept()
+        with peer:
+            peer.recv(1024)
+            peer.sendall(b"x")
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    assert begins_to_answer(listener.getsockname(), 30.0)
+    thread.join()
