@@ -153,6 +153,24 @@ def test_a_crowd_is_more_runs_than_one_turn_takes(world: World, monkeypatch: pyt
     assert inbox.read_wait(world.conn, inbox.EVERYTHING)[0].crowded
 
 
+def test_a_crowd_is_helped_at_once(world: World, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-HA1: whatever the patience of who stands by, and however short the wait of the first."""
+    monkeypatch.setattr(inbox, "RUNS_PER_TURN", AT_ONCE)
+    first, *others = running(world, AT_ONCE + 1)
+    stop, standby, catalog = threading.Event(), Standby(), Catalog()
+    stop.set()
+    monkeypatch.setattr(standby, "keeps_up", lambda: None)
+    standby.patience_s = SWEEP_S
+    world.report(others)
+    assert turns._look(world.conn, world.conn, catalog, standby, stop, SWEEP_S) is None
+    world.report([first])
+    helps_after_s = turns._look(world.conn, world.conn, catalog, standby, stop, SWEEP_S)
+    assert helps_after_s is not None
+    with the_lock(database_url):
+        assert advance(world.conn, catalog, helps_after_s=SWEEP_S).reports == 0
+        assert advance(world.conn, catalog, helps_after_s=helps_after_s).reports > 0
+
+
 def test_turns_at_the_same_time_share_the_work_evenly(world: World, database_url: str) -> None:
     """R-HA1, R-ST7: three schedulers, each with the runs of a whole turn in its hands, apply and start a third each."""
     world.report(running(world, SCHEDULERS * AT_ONCE))

@@ -50,9 +50,9 @@ def _write_files(frame: DataFrame, path: str, partition_by: Sequence[str]) -> No
 def _write_table(frame: DataFrame, table: str, partition_by: Sequence[str]) -> None:
     spark = frame.sparkSession
     if not spark.catalog.tableExists(table):
-        writer = frame.write.mode("error")
+        # Empty, and filled then: files of a write that was killed, of no table, would stand in the way of the next one.
+        writer = spark.createDataFrame([], frame.schema).write.mode("ignore")
         (writer.partitionBy(*partition_by) if partition_by else writer).saveAsTable(table)
-        return
     columns = spark.catalog.listColumns(table)
     names = [column.name for column in columns]
     if {name.lower() for name in names} != {name.lower() for name in frame.columns}:
@@ -65,7 +65,7 @@ def _write_table(frame: DataFrame, table: str, partition_by: Sequence[str]) -> N
         by, given = ", ".join(partitions) or "nothing", ", ".join(partition_by) or "nothing"
         raise SparkFailedForGood(f"The table {table} is partitioned by {by}, not by {given}. Write partition_by={partitions}.")
     with _setting(spark, "spark.sql.sources.partitionOverwriteMode", "dynamic"):  # insertInto takes no option of the writer
-        frame.select(*(f"`{name}`" for name in names)).write.mode("overwrite").insertInto(table)
+        frame.select(*(f"`{name.replace('`', '``')}`" for name in names)).write.mode("overwrite").insertInto(table)
 
 
 @contextmanager

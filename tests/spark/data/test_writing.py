@@ -50,6 +50,23 @@ def test_a_table_is_replaced_in_the_partitions_that_the_rows_have(spark: SparkSe
     assert spark.conf.get("spark.sql.sources.partitionOverwriteMode").lower() == "static"
 
 
+def test_a_table_whose_first_write_dies_is_filled_by_the_next(spark: SparkSession, table: str) -> None:
+    """R-SP1: the table is there before its rows, so that files of no table are in nobody's way."""
+    broken = days(spark, 1).selectExpr("id", "if(id = 1, raise_error('died'), day) as day")
+    with pytest.raises(Exception, match="died"):
+        overwrite(broken, table=table, partition_by=["day"])
+    assert counts(spark.table(table)) == {}
+    assert overwrite(days(spark, 1), table=table, partition_by=["day"]) == 2
+    assert counts(spark.table(table)) == {1: 2}
+
+
+def test_no_rows_are_written_as_none(spark: SparkSession, table: str, tmp_path: Path) -> None:
+    for place in ({"table": table}, {"path": str(tmp_path / "orders")}):
+        for rows in (2, 0):
+            assert overwrite(days(spark, 1, rows=rows).withColumnRenamed("id", "a`b"), **place) == rows
+    assert counts(spark.table(table)) == {}
+
+
 def test_what_does_not_fit_the_table_changes_nothing(spark: SparkSession, table: str) -> None:
     overwrite(days(spark, 1), table=table, partition_by=["day"])
     with pytest.raises(SparkFailedForGood, match=r"partitioned by day, not by nothing. Write partition_by=\['day'\]"):
