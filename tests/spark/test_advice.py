@@ -93,7 +93,22 @@ def test_the_line_in_the_log_is_read_as_it_was_written() -> None:
     assert find_application(f"before\n{line_of(of())}\n{line_of(told)}\nafter\n") == told
 
 
-@pytest.mark.parametrize("log", ["", "nothing", "stages of Spark: {", "stages of Spark: []", 'stages of Spark: {"stages": [3]}'])
+WHOLE = '"application_id": "a", "is_local": true, "cores": 2, "memory_mib": 1'
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "",
+        "nothing",
+        "stages of Spark: {",
+        "stages of Spark: []",
+        'stages of Spark: {"stages": [3]}',
+        f'stages of Spark: {{{WHOLE}, "stages": [{{"wall_s": "long"}}]}}',
+        f'stages of Spark: {{{WHOLE}, "stages": [{{"spilled_bytes": NaN, "spilled_disk_bytes": 1}}]}}',
+        f'stages of Spark: {{{WHOLE.replace("2", "[2]")}, "stages": [{{}}]}}',
+    ],
+)
 def test_what_is_no_such_line_is_none(log: str) -> None:
     """Authors may print anything."""
     assert find_application(log) is None

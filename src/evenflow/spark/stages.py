@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from evenflow.spark.limits import FIGURES_WAIT, MOST_KEYS, MOST_STAGES
 from evenflow.spark.progress import short_name
 
@@ -90,15 +92,11 @@ def find_application(log: str) -> ApplicationFigures | None:
     if line is None:
         return None
     try:
-        told = json.loads(line.removeprefix(MARK))
-        stages = tuple(_stage(each) for each in told.pop("stages"))
-        return ApplicationFigures(**told, stages=stages)
-    except (TypeError, ValueError, KeyError, AttributeError):
+        told = msgspec.json.decode(line.removeprefix(MARK), type=dict[str, Any])  # which knows no NaN
+        stages = [{"stage_id": 0, "name": "", "tasks": 0, **each} for each in told["stages"]]
+        return msgspec.convert({**told, "stages": stages}, ApplicationFigures)
+    except (msgspec.MsgspecError, TypeError, KeyError):
         return None
-
-
-def _stage(told: Mapping[str, Any]) -> StageFigures:
-    return StageFigures(**{"stage_id": 0, "name": "", "tasks": 0, **told, "keys": tuple(told.get("keys", ()))})
 
 
 def read_application(spark: SparkSession) -> ApplicationFigures:
