@@ -13,14 +13,16 @@ import pytest
 
 from evenflow.autoscaler.limits import FENCE_S
 from evenflow.autoscaler.target import NativeTarget, Sight, UnfitTarget
+from evenflow.core.executors import KINDS
 from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.scaling.fleet_options import serves
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.errors import NotActing
 from evenflow.killpoints import KillPoint, watch
 from evenflow.store.db.sql import sql
-from evenflow.store.serving import dispatch, scaling, states
+from evenflow.store.serving import dispatch, executors, scaling, states
 from tests.autoscaler.world import EAGER, Fleets
 from tests.observed import observations
 from tests.waiting import until
@@ -59,6 +61,31 @@ async def test_what_is_frozen_is_no_demand_and_what_many_wait_for_is_counted_to_
     assert waiting == {"default": 1}
     at_once(states.set_state(fleets.awaited, ServiceKind.SYSTEM, "all", ServiceState.FROZEN, actor="x"))
     assert [row.waiting for row in at_once(scaling.count_waiting(fleets.awaited, ["default"], most=MOST_TRIES_COUNTED))] == [0]
+
+
+async def test_queues_of_other_executors_are_no_demand(fleets: Fleets) -> None:
+    """R-AS1, R-AS2: by their executors, whatever the fleet says that it serves; a queue that comes back counts at once."""
+    fleets.fleet(queues=("default", "heavy"))
+    steering, conn = await fleets.autoscaler()
+    told: dict[str, Any] = {"queues": ["heavy"], "slots": 10, "options": {}, "by": "test"}
+    for kind in ("kubernetes", "celery"):
+        at_once(executors.set_executor(fleets.awaited, name="far", kind=kind, **told))
+        fleets.tries(2, queue="heavy", dag=kind)
+        await steering.loop(conn)
+        assert fleets.native() == []
+        at_once(executors.delete_executor(fleets.awaited, "far"))
+    await steering.loop(conn)
+    assert len(fleets.native()) == 3
+    await conn.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "served"),
+    [("native", {"native"}), ("celery", {"celery"}), ("kubernetes", {"native", "celery"})],
+)
+def test_whose_tries_workers_of_a_target_get(target: str, served: set[str]) -> None:
+    """R-AS2: a pod that is made for one try is no fleet's."""
+    assert {kind for kind in KINDS if serves(target, kind)} == served
 
 
 async def test_what_is_tried_again_or_resumes_soon_counts_when_a_fleet_looks_ahead(fleets: Fleets) -> None:

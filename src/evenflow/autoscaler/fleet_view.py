@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from evenflow.autoscaler.target import Replica
 from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.scaling.choosing import Candidate
+from evenflow.core.scaling.fleet_options import serves
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look
 from evenflow.explaining.fleet_costs import worker_costs
@@ -53,28 +54,28 @@ class Demand:
 
 def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Collection[str], counted: Collection[str]) -> FleetView:
     """``chosen``: names that plans under way are about to end. What runs there needs no other slot. Those of them that are
-    ``counted`` the target has not been told of yet.
+    ``counted`` the target has not been told of yet. Queues whose executor sends its tries elsewhere are no demand of the fleet.
     """
     policy = fleet.rule
     going = frozenset(chosen) | {replica.name for replica in replicas if replica.leaving}
     own = {replica.name for replica in replicas}
+    there = [row for queue in fleet.queues if (row := demand.waiting.get(queue)) and serves(fleet.target, row.kind)]
+    queues = {row.queue for row in there}
     workers = {worker.name: worker for worker in demand.workers if worker.name in own}
     others = [
         worker
         for worker in demand.workers
-        if worker.name not in own and worker.takes_tries and not set(worker.queues).isdisjoint(fleet.queues)
+        if worker.name not in own and worker.takes_tries and not queues.isdisjoint(worker.queues)
     ]  # fmt: skip
     staying = [worker for name, worker in workers.items() if name not in going]
     ready = [worker for worker in staying if worker.takes_tries]
     held = [worker for worker in (*staying, *others) if not worker.cordoned]
-    queues = set(fleet.queues)
     running = sum(number for worker in held for queue, number in (worker.by_queue or {}).items() if queue in queues)
-    there = [row for queue in fleet.queues if (row := demand.waiting.get(queue))]
     look = Look(
         at=demand.at,
         running=running,
         waiting=sum(row.waiting for row in there),
-        expected=sum(demand.expected.get(policy.forecast, {}).get(queue, 0) for queue in fleet.queues),
+        expected=sum(demand.expected.get(policy.forecast, {}).get(queue, 0) for queue in queues),
         oldest_wait=max((row.oldest_wait for row in there), default=0.0),
         duration=_duration(held),
         replicas=fleet.replicas - len({replica.name for replica in replicas if not replica.leaving}.intersection(counted)),

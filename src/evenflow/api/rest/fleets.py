@@ -13,12 +13,13 @@ from evenflow.contracts.rest.fleets import FleetChange, FleetDetail, FleetLook, 
 from evenflow.contracts.rest.queries import PageQuery
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.core.limits import MOST_TRIES_COUNTED
-from evenflow.core.scaling.fleet_options import check_target
+from evenflow.core.scaling.fleet_options import check_target, serves
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look, load_of, slots_needed
 from evenflow.explaining.fleet_costs import fleet_workers
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import events, scaling
+from evenflow.store.serving.executors import list_executors
 from evenflow.store.serving.scaling import FleetRow
 
 routes = APIRouter(tags=["Fleets"])
@@ -50,6 +51,14 @@ async def set_fleet(conn: Connection, operator: Operator, name: Annotated[Name, 
             f"Fleet {rival[0]!r} serves {', '.join(rival[1])}, and a queue is of one fleet. To see it, type: "
             f"evenflow autoscaler show {rival[0]}",
         )
+    for executor in await list_executors(conn):
+        if (others := sorted(set(change.queues).intersection(executor.queues))) and not serves(change.target, executor.kind):
+            raise Refused(
+                409,
+                "other_executor",
+                f"The queue {others[0]} is of executor {executor.name!r}, of kind {executor.kind}: no worker of a fleet with "
+                f"target {change.target!r} gets its tries. To see it, type: evenflow executors show {executor.name}",
+            )
     async with events.recorded(conn, operator, "fleet.set", name, **change.model_dump(exclude_none=True)):
         told: dict[str, Any] = {"target": change.target, "queues": change.queues, "options": change.options}
         if not await scaling.set_fleet(conn, name=name, policy=policy, by=operator, **told):

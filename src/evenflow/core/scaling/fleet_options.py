@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from evenflow.core.executors import CELERY, NATIVE
 from evenflow.core.likeness import did_you_mean
 from evenflow.errors import BadValue
 
@@ -21,6 +22,16 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "worker": f"the names of workers, {POD} in it stands for that of the pod: {POD} if nothing is said",
     },
 }
+
+
+SERVED: Mapping[str, frozenset[str]] = {"native": frozenset({NATIVE}), "celery": frozenset({CELERY})}  # by workers of a target
+
+
+def serves(target: str, kind: str) -> bool:
+    """R-AS2: whether workers of such a fleet get the tries of a queue whose executor is of this ``kind``. Where a pod is made for
+    each try no fleet does; a Deployment may be of native workers or of Celery's.
+    """
+    return kind in SERVED.get(target, (NATIVE, CELERY))
 
 
 def check_target(target: str, options: Mapping[str, Any]) -> None:

@@ -1,10 +1,11 @@
--- Tries that wait for a worker, by queue: how many, but no more than so many are counted, and since when the first of those. A limit holds none of
+-- Tries that wait for a worker, by queue, with the kind of its executor: how many, but no more than so many are counted, and since when the first of those. A limit holds none of
 -- them back: that is decided before. What is frozen does not wait for a worker; but what was
 -- sent to an executor counts.
 with frozen as materialized (
     select kind, name from service_state where state = 'frozen' and kind <> 'worker'
 )
-select q.queue, sum(c.waiting)::int as waiting, coalesce(extract(epoch from now() - min(c.oldest)), 0)::float8 as oldest_wait
+select q.queue, sum(c.waiting)::int as waiting, coalesce(extract(epoch from now() - min(c.oldest)), 0)::float8 as oldest_wait,
+       coalesce((select kind from queue_executor e where e.queue = q.queue), 'native') as kind
 from unnest(%(queues)s::text[]) as q (queue)
 cross join (values (0), (1)) as k (class)
 cross join lateral (

@@ -1,9 +1,9 @@
--- Workers that live, or those of these names: what they serve, whether they take tries, and the tries that each has, by queue.
+-- Workers that live, or those of these names: what they serve, whether they take tries, and the tries that each has, by queue. JSON is answered as text.
 select s.service_id, s.name, s.state = 'active' and s.beat_at > now() - make_interval(secs => %(lease_s)s) as is_ready,
-       coalesce((s.detail ->> 'slots')::int, 0) as slots, coalesce(s.detail -> 'queues', '[]') as queues,
+       coalesce((s.detail ->> 'slots')::int, 0) as slots, coalesce(s.detail -> 'queues', '[]')::text as queues,
        extract(epoch from s.started_at)::float8 as began_at, case when s.fence_until > now() then s.fence end as fence,
        exists (select from service_state c where c.kind = 'worker' and c.name = s.name) as cordoned,
-       coalesce(d.running, 0)::int as running, d.by_queue, d.age_s
+       coalesce(d.running, 0)::int as running, d.by_queue::text, d.age_s
 from service s
 left join lateral (
     select sum(number)::int as running, jsonb_object_agg(queue, number) as by_queue, (sum(age_s) / sum(number))::float8 as age_s
