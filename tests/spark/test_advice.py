@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evenflow.spark.advice import advise, compare, slowest
-from evenflow.spark.stages import ApplicationFigures, StageFigures, figures_of, find_application, keys_of_plan, line_of
+from evenflow.spark.stages import ApplicationFigures, Query, StageFigures, figures_of, find_application, keys_of_plan, line_of
 
 MIB = 2**20
 PLAIN = StageFigures(
@@ -131,7 +131,7 @@ def test_a_stage_is_read_as_sparks_rest_api_tells_it() -> None:
             "inputMetrics": {"bytesRead": [1.0, 2.0]},
         },
     }
-    assert figures_of(told, {7: ("k",)}) == StageFigures(
+    assert figures_of(told, {7: Query("sum", ("k",))}) == StageFigures(
         stage_id=7,
         name="count at etl.py:12",
         tasks=2,
@@ -145,6 +145,8 @@ def test_a_stage_is_read_as_sparks_rest_api_tells_it() -> None:
         most_read_bytes=22,
         keys=("k",),
     )
+    inner = figures_of({**told, "name": "$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768"}, {7: Query("sum", ())})
+    assert inner.name == "sum"
 
 
 def test_keys_are_the_columns_that_a_plan_spreads_rows_by() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -65,6 +65,13 @@ class ApplicationFigures:
     left_out: int = field(default=0)
 
 
+class Query(NamedTuple):
+    """Of which a stage is a part. ``name`` is for stages that Spark has named after itself."""
+
+    name: str = ""
+    keys: tuple[str, ...] = ()
+
+
 @contextmanager
 def stages_told(spark: SparkSession) -> Iterator[None]:
     """Prints the line at the end of a classic session, however that is."""
@@ -111,8 +118,8 @@ def read_application(spark: SparkSession) -> ApplicationFigures:
     nothing = gateway.jvm.java.util.ArrayList()
     found = scala.statusStore().stageList(nothing, False, True, quantiles, nothing)
     mapper = gateway.jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
-    keys = _keys_by_stage(spark, mapper)
-    stages = [figures_of(each, keys) for each in json.loads(mapper.writeValueAsString(found)) if each["status"] != "SKIPPED"]
+    queries = _queries_by_stage(spark, mapper)
+    stages = [figures_of(each, queries) for each in json.loads(mapper.writeValueAsString(found)) if each["status"] != "SKIPPED"]
     longest = sorted(stages, key=lambda stage: stage.wall_s, reverse=True)[:MOST_STAGES]
     conf, is_local = context.getConf(), scala.isLocal()
     return ApplicationFigures(
@@ -125,8 +132,9 @@ def read_application(spark: SparkSession) -> ApplicationFigures:
     )
 
 
-def figures_of(told: Mapping[str, Any], keys: Mapping[int, tuple[str, ...]]) -> StageFigures:
+def figures_of(told: Mapping[str, Any], queries: Mapping[int, Query]) -> StageFigures:
     """Of a stage as Spark's REST API tells it, with the median and the most of its tasks."""
+    query = queries.get(told["stageId"], Query())
     spread = told.get("taskMetricsDistributions") or {}
     read = [
         shuffled + given
@@ -139,7 +147,7 @@ def figures_of(told: Mapping[str, Any], keys: Mapping[int, tuple[str, ...]]) -> 
     times = spread.get("executorRunTime") or (0, 0)
     return StageFigures(
         stage_id=told["stageId"],
-        name=short_name(told.get("name", "")),
+        name=short_name(told.get("name", "")) or query.name,
         tasks=told["numTasks"],
         failed_tasks=told.get("numFailedTasks", 0),
         wall_s=_between(told.get("submissionTime"), told.get("completionTime")),
@@ -156,7 +164,7 @@ def figures_of(told: Mapping[str, Any], keys: Mapping[int, tuple[str, ...]]) -> 
         longest_task_s=times[1] / 1e3,
         median_read_bytes=int(read[0]),
         most_read_bytes=int(read[1]),
-        keys=keys.get(told["stageId"], ()),
+        keys=query.keys,
     )
 
 
@@ -166,14 +174,13 @@ def keys_of_plan(plan: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))[:MOST_KEYS]
 
 
-def _keys_by_stage(spark: SparkSession, mapper: Any) -> dict[int, tuple[str, ...]]:
+def _queries_by_stage(spark: SparkSession, mapper: Any) -> dict[int, Query]:
     executions = spark._jsparkSession.sharedState().statusStore().executionsList()
-    found: dict[int, tuple[str, ...]] = {}
+    found: dict[int, Query] = {}
     for place in range(executions.size()):
         execution = executions.apply(place)
-        keys = keys_of_plan(execution.physicalPlanDescription())
-        if keys:
-            found |= dict.fromkeys(json.loads(mapper.writeValueAsString(execution.stages())), keys)
+        query = Query(short_name(execution.description()), keys_of_plan(execution.physicalPlanDescription()))
+        found |= dict.fromkeys(json.loads(mapper.writeValueAsString(execution.stages())), query)
     return found
 
 
