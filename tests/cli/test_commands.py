@@ -14,7 +14,7 @@ import pytest
 
 from evenflow.cli.app import build_app, run
 from evenflow.cli.commands import COMMANDS
-from evenflow.cli.commands.status import _doing, _show
+from evenflow.cli.commands.status import _doing, _health, _show
 from evenflow.cli.input.params import parse_params
 from evenflow.contracts.rest.system import DatabaseStatus, OutrunTry, ServiceStatus, Status
 from evenflow.core.quantities import duration
@@ -170,6 +170,17 @@ def test_what_a_lost_worker_did_is_not_told(healthy: bool, doing: str) -> None:
     names = {"kind": "worker", "name": "w", "host": "h", "pid": 1, "version": "1", "started_at": datetime.now(UTC)}
     state = "active" if healthy else "lost"
     assert _doing(ServiceStatus(**names, state=state, beat_age_s=1.0, healthy=healthy, detail=detail)) == doing
+
+
+@pytest.mark.parametrize(
+    ("says", "closed", "shown"),
+    [("active", "paused", "paused"), ("active", None, "active"), ("draining", "paused", "draining")],
+)
+def test_a_worker_that_takes_nothing_is_not_called_active(says: str, closed: str | None, shown: str) -> None:
+    """R-DQ7: it is what somebody has said of it, unless it says itself that it leaves."""
+    names = {"kind": "worker", "name": "w", "host": "h", "pid": 1, "version": "1", "started_at": datetime.now(UTC)}
+    service = ServiceStatus(**names, state=says, beat_age_s=1.0, healthy=True, detail={})
+    assert _health(service, closed).plain == shown
 
 
 def test_status_names_what_a_worker_cannot_end(capsys: pytest.CaptureFixture[str]) -> None:
@@ -329,6 +340,8 @@ def test_the_port_of_up_is_told(evenflow: Evenflow) -> None:
         ("connections add db", 'Did you mean "set"?'),
         ("dags list-import-errors", 'Did you mean "list"?'),
         ("why weather", "TASK_ID is missing."),
+        ("autoscaler set etl --max 3", "--queue is missing."),
+        ("autoscaler set etl --max 3 --queue", "--queue needs a value."),
         ("pools set small many", "SLOTS is a whole number, not 'many'."),
         ("up --port http", "--port is a whole number, not 'http'."),
         (

@@ -87,6 +87,42 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
         ("It waits for a worker: 2 workers serve the queue gpu, and 8 of 8 slots are busy.", "3 tasks come before it"),
     ),
     (
+        x.AwaitsWorker(
+            queue="gpu", since=NOW, resumes=False, ahead=0, counted=True, workers=0, slots=0, busy=0, closed=1, closed_worker="w1"
+        ),
+        (
+            "No worker takes tasks of the queue gpu: who serves it is out of service.",
+            "out of service  w1",
+            "evenflow activate --worker w1",
+        ),
+    ),
+    (
+        x.AwaitsWorker(
+            queue="gpu", since=NOW, resumes=False, ahead=0, counted=True, workers=1, slots=4, busy=4, closed=3, closed_worker="w1"
+        ),
+        (
+            "1 worker serves the queue gpu, and 4 of 4 slots are busy.",
+            "out of service  w1, and 2 more",
+            "evenflow worker --queues gpu",
+        ),
+    ),
+    (
+        x.AwaitsWorker(
+            queue="gpu",
+            since=NOW,
+            resumes=False,
+            ahead=0,
+            counted=True,
+            workers=0,
+            slots=0,
+            busy=0,
+            executor="batch",
+            executor_kind="celery",
+            launchers=1,
+        ),
+        ("It goes to batch, the executor of the queue gpu", "celery -A evenflow.celery_app worker -Q gpu"),
+    ),
+    (
         x.AwaitsWorker(queue="gpu", since=NOW, resumes=True, ahead=0, counted=True, workers=1, slots=9, busy=9),
         ("It is back from waiting, and waits for a worker", "9 of 9 slots are busy, those for resumes included."),
     ),

@@ -51,6 +51,7 @@ def test_details_are_told_in_words() -> None:
         "reason": "no [good] token",
         "at_once": False,
         "dags": None,
+        "load": {"ready": 8, "running": 0},
     }
-    told = "kind=worker, scope=all, token=3, tokens=1 2, reason=no [good] token, at_once=false, dags=none"
+    told = "kind=worker, scope=all, token=3, tokens=1 2, reason=no [good] token, at_once=false, dags=none, load=ready 8 running 0"
     assert (terminal.detail_text(detail), terminal.detail_text(None)) == (told, "")

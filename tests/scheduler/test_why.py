@@ -368,6 +368,28 @@ async def test_a_dispatch_without_a_worker(asking: Asking) -> None:
     assert unending.outrun, "its worker says that it cannot"
 
 
+@pytest.mark.parametrize(("state", "keeps_resumes"), [("paused", False), ("draining", False), ("frozen", True)])
+async def test_a_worker_out_of_service_is_named_and_has_no_free_slots(asking: Asking, state: str, keeps_resumes: bool) -> None:
+    """R-ST10, R-DQ7: what resumes is kept from it only when it is frozen."""
+    world = asking.world
+    world.conn.execute(
+        """update service set detail = '{"queues": ["default"], "slots": 1, "resume_slots": 1}' where kind = 'worker'"""
+    )
+    world.add_dag(dag(*five()))
+    run = world.trigger("d")
+    world.advance()
+    world.defer(world.claim(1))
+    world.advance()
+    world.fire(run, 4)
+    world.advance()
+    set_state(world, "worker", "w", state)
+    back, new = await asking.reason(run, "t5"), await asking.reason(run, "t3")
+    assert isinstance(back, AwaitsWorker)
+    assert isinstance(new, AwaitsWorker)
+    assert (new.workers, new.slots, new.closed, new.closed_worker) == (0, 0, 1, "w")
+    assert (back.workers, back.closed) == ((0, 1) if keeps_resumes else (1, 0))
+
+
 async def test_a_resume_may_have_slots_that_first_starts_may_not(asking: Asking) -> None:
     """R-ST10, R-DQ3: a worker with all of its ordinary slots busy and one for resumes free is no reason for these to wait."""
     world = asking.world

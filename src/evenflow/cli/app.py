@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _EPILOGUE = """\
-Exit codes: 0 fine, 1 the run failed or the audit found something, 2 wrong usage or bad input,
-3 something that is needed cannot be reached.
+Exit codes: 0 fine, 1 the run failed or the audit found something, 2 wrong
+usage or bad input, 3 something that is needed cannot be reached.
 Data commands take `--json`. `EVENFLOW_DEBUG=1` shows tracebacks."""
 
 _KINDS = {int: "a whole number", float: "a number", datetime: "a date, such as 2026-01-31 or 2026-01-31T06:00"}
@@ -84,7 +84,9 @@ def _what_is_wrong(error: CycloptsError) -> str | Text:
     name = "" if error.argument is None else error.argument.name
     if isinstance(error, CoercionError) and error.token is not None and error.target_type in _KINDS:
         return f"{error.token.keyword or name} is {_KINDS[error.target_type]}, not {error.token.value!r}."
-    if type(error) is MissingArgumentError and not name.startswith("-"):
+    if type(error) is MissingArgumentError and error.keyword is not None:
+        return f"{error.keyword} needs a value."
+    if type(error) is MissingArgumentError and not (name.startswith("-") and error.unused_tokens):  # there it knows what was meant
         return f"{name} is missing."
     return error.__rich__()
 

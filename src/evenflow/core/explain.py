@@ -160,6 +160,11 @@ class Explainer:
         if not reason.workers and reason.fleet is not None:
             sentence = f"No worker serves the queue {reason.queue} yet; its fleet {reason.fleet} is to have one."
             return Told(sentence=sentence, facts=facts, cure=_typed("autoscaler", "show", reason.fleet))
+        if reason.closed_worker is not None:
+            facts.append(_out_of_service(reason))
+        if not reason.workers and reason.closed_worker is not None:
+            sentence = f"No worker takes tasks of the queue {reason.queue}: who serves it is out of service."
+            return Told(sentence=sentence, facts=facts, cure=way_to_activate("worker", reason.closed_worker))
         if not reason.workers:
             return Told(sentence=f"No worker that serves the queue {reason.queue} is alive.", facts=facts, cure=cure)
         workers = "1 worker serves" if reason.workers == 1 else f"{reason.workers} workers serve"
@@ -182,9 +187,11 @@ class Explainer:
         if not reason.launchers:
             sentence = f"No launcher is alive, so nothing is sent to {executor}, the executor of the queue {reason.queue}."
             return Told(sentence=sentence, facts=facts, cure=_typed("launcher"))
-        cure = _typed("executors", "show", executor)
         sentence = f"It goes to {executor}, the executor of the queue {reason.queue}, and nobody there has claimed it yet."
-        return Told(sentence=sentence, facts=facts, cure=cure)
+        if reason.executor_kind == "celery":
+            cure = shlex.join(["celery", "-A", "evenflow.celery_app", "worker", "-Q", reason.queue])
+            return Told(sentence=sentence, facts=facts, cure=cure, aim="if none runs")
+        return Told(sentence=sentence, facts=facts, cure=_typed("executors", "show", executor))
 
     def _event(self, reason: x.AwaitsEvent) -> Told:
         sentence = (
@@ -276,6 +283,11 @@ def _place(ahead: int, is_exact: bool, what: str) -> Fact:
         return _fact("place in line", "it is the first")
     before = f"1 {what.removesuffix('s')} comes before it" if ahead == 1 else f"{ahead:,} {what} come before it"
     return _fact("place in line", before)
+
+
+def _out_of_service(reason: x.AwaitsWorker) -> Fact:
+    more = f", and {reason.closed - 1:,} more" if reason.closed > 1 else ""
+    return _fact("out of service", f"{reason.closed_worker}{more}")
 
 
 def _fact(name: str, line: str) -> Fact:

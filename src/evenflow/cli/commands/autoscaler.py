@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.commands.services import Name, become
 from evenflow.cli.output.replies import Reply, listed, print_records, verb
-from evenflow.cli.output.terminal import say
+from evenflow.cli.output.terminal import detail_text, say
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE_DEFAULT
@@ -106,4 +106,11 @@ async def steps(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
     """What was done with a fleet: who was chosen and why, who got work meanwhile and stayed, who has gone."""
     async with remote() as client:
         page = await client.list_fleet_steps(fleet, limit=limit)
-    return listed("steps", page, rest.fleets.FleetStep, empty="Nothing was done with it yet.", limit=limit)
+    cells = {"detail": _what_was_done}
+    return listed("steps", page, rest.fleets.FleetStep, cells=cells, empty="Nothing was done with it yet.", limit=limit)
+
+
+def _what_was_done(step: rest.fleets.FleetStep) -> str:
+    """Why before what; nobody and nothing is left out."""
+    told = {name: value for name, value in step.detail.items() if value not in (None, [], {})}
+    return detail_text({**({"reason": told["reason"]} if "reason" in told else {}), **told})

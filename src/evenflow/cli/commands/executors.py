@@ -8,13 +8,13 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.output.replies import Reply, listed, print_records, verb
 from evenflow.cli.remote import remote
-from evenflow.contracts import rest
 from evenflow.contracts.rest.executors import Executor
 from evenflow.core.quantities import counted
 
 app = App(name="executors")
 
 _QUEUE = "That belongs to it, once for each: what has not begun there goes with it. All that it is to have."
+_CELLS = {"slots": lambda executor: f"{executor.slots:,}"}
 _OPTION = "Of its kind, such as --option.send_again 2m. All that are not as by default."
 
 
@@ -23,7 +23,7 @@ async def list_() -> Reply:
     """All executors, the queues of each, and how full it is."""
     async with remote() as client:
         page = await client.list_executors()
-    return listed("executors", page, Executor, empty="No executors.")
+    return listed("executors", page, Executor, empty="No executors.", cells=_CELLS)
 
 
 @verb(app)
@@ -31,7 +31,7 @@ async def show(name: str, /) -> Reply:
     """An executor."""
     async with remote() as client:
         found = await client.get_executor(name)
-    return Reply(found, lambda: print_records([found], rest.executors.Executor, empty=""))
+    return Reply(found, lambda: print_records([found], Executor, empty="", cells=_CELLS))
 
 
 @verb(app, "set", meant=("add", "create"))

@@ -16,6 +16,7 @@ from evenflow.core.model import instance_name
 from evenflow.core.object_names import in_words, title, way_to_activate
 from evenflow.core.quantities import counted, duration
 from evenflow.core.service import missing_kinds
+from evenflow.core.service_states import ServiceKind
 from evenflow.core.why import OUTRUN_CURE
 from evenflow.runtime.exits import ExitCode
 
@@ -50,11 +51,12 @@ async def audit() -> Reply:
 
 def _show(found: rest.system.Status, missing: list[str]) -> None:
     now = datetime.now(UTC)
+    closed = {standing.name: standing.state for standing in found.not_active if standing.kind == ServiceKind.WORKER}
     rows = (
         (
             s.kind,
             s.name,
-            _health(s),
+            _health(s, closed.get(s.name) if s.kind == ServiceKind.WORKER else None),
             duration(s.beat_age_s),
             duration((now - s.started_at).total_seconds()),
             _doing(s),
@@ -119,7 +121,10 @@ def _tell_standing(standing: rest.steering.StandingObject) -> None:
     say(f"{what} is {words}{since}{by}. To end that: {way_to_activate(standing.kind, standing.name)}", "yellow")
 
 
-def _health(service: rest.system.ServiceStatus) -> Text:
+def _health(service: rest.system.ServiceStatus, closed: str | None) -> Text:
+    """What it says of itself, or what somebody has said of it: ``closed``."""
+    if service.healthy and service.state == "active" and closed is not None:
+        return Text(closed, style="yellow")
     if service.healthy:
         return Text(service.state, style="green" if service.state == "active" else "yellow")
     return Text(

@@ -132,6 +132,8 @@ def _cell(name: str, item: BaseModel) -> Any:
             return local_time(value)
         case RunState() | TaskState():
             return state_text(value)
+        case bool():
+            return "yes" if value else "no"
         case float() if name.endswith("_s"):
             return duration(value)
         case list():

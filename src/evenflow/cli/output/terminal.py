@@ -146,6 +146,8 @@ def _detail(name: str, value: Any) -> str:
             return value
         case None:
             return "none"
+        case dict():
+            return " ".join(f"{each} {_detail(each, of_it)}" for each, of_it in value.items()) or "none"
         case _:
             return dumps(value, ensure_ascii=False)
 

@@ -1,6 +1,6 @@
--- How many dispatches of a queue are claimed before this one, as far as their order decides, and which workers serve the queue; the
--- executor of the queue, if it is sent what waits there. Those that resume take the slots for
--- resumes, too, when all others are busy.
+-- How many dispatches of a queue are claimed before this one, as far as their order decides, and which workers serve the queue or
+-- would, were they not out of service; the executor of the queue, if it is sent what waits there. Those that resume take the slots for
+-- resumes, too, when all others are busy, and are kept from a worker by nothing but that it is frozen.
 select (select count(*)::int
         from (
             select from (
@@ -12,11 +12,20 @@ select (select count(*)::int
             limit %(counted)s
         ) as before) as ahead,
        (select executor from queue_executor where queue = %(queue)s and push) as executor,
+       (select kind from queue_executor where queue = %(queue)s and push) as executor_kind,
        (select min(name) from fleet where %(queue)s = any (queues)) as fleet,
        (select count(*)::int from service l
         where l.kind = 'launcher' and l.state = 'active' and l.beat_at > now() - make_interval(secs => %(lease_s)s)) as launchers,
-       count(*)::int as workers, coalesce(sum(r.slots), 0)::int as slots, coalesce(sum(least(b.busy, r.slots)), 0)::int as busy
+       (count(*) filter (where not o.closed))::int as workers,
+       coalesce(sum(r.slots) filter (where not o.closed), 0)::int as slots,
+       coalesce(sum(least(b.busy, r.slots)) filter (where not o.closed), 0)::int as busy,
+       (count(*) filter (where o.closed))::int as closed, min(s.name) filter (where o.closed) as closed_worker
 from service s
+cross join lateral (
+    select exists (
+        select from service_state c where c.kind = 'worker' and c.name = s.name and (c.state = 'frozen' or not %(resumes)s)
+    ) as closed
+) as o
 cross join lateral (
     select (s.detail ->> 'slots')::int + case when %(resumes)s then coalesce((s.detail ->> 'resume_slots')::int, 0) else 0 end as slots
 ) as r
