@@ -1,9 +1,10 @@
 """An autoscaler dies by SIGKILL after every single step of a plan, and another one that stands by finishes or undoes it (R-AS3).
 
-Each death has a database of its own, in which workers are rows, or pods of a cluster on this machine that have rows. ``restore_s``
-is from the death until no worker is fenced, no cost is told, no plan is open and the fleet has the size that it is to have.
+Each death has a database of its own, in which workers are rows, or pods of a cluster on this machine that have rows. Those of
+Celery are processes, with a Redis and an API, and one fleet for all deaths, one after the other. ``restore_s`` is from the death
+until no worker is fenced, no cost is told, no plan is open and the fleet has the size that it is to have.
 
-As a program of its own it is the autoscaler that dies: ``autoscaler_steps.py URL FATAL CLUSTER``.
+As a program of its own it is the autoscaler that dies: ``autoscaler_steps.py URL FATAL TARGET CLUSTER``.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import measure
 import psycopg
+from celery_fleets import CeleryFleets, celery_fleets
 from server import Server, fresh_database, open_connection, serve
 
 from evenflow.autoscaler.limits import LOOP_S
 from evenflow.autoscaler.steering import Steering
-from evenflow.autoscaler.target import FleetTarget, NativeTarget
+from evenflow.autoscaler.target import FleetTarget, HostTarget
 from evenflow.core.limits import LEASE_S
 from evenflow.core.meter import Meter, Teller
 from evenflow.core.metrics import METRICS
@@ -41,7 +43,7 @@ from tests.autoscaler.world import EAGER, Fleets
 from tests.kubernetes.cluster import Cluster, kubernetes
 
 CASE = "autoscaler_steps"
-TARGETS = ("native", "kubernetes")
+TARGETS = ("native", "celery", "kubernetes")
 SCENES = {"grow": 3, "shrink": 1}  # workers that there are to be; there are two
 AT_ONCE = 6  # deaths
 BAR_S = LEASE_S + LOOP_S
@@ -58,7 +60,7 @@ class Death:
 
 
 def targets(uri: str) -> dict[str, FleetTarget]:
-    return {"native": NativeTarget(), **(targets_of(uri) if uri else {})}
+    return {"native": HostTarget(), "celery": HostTarget(), **(targets_of(uri) if uri else {})}
 
 
 async def _steer(fleets: Fleets, name: str, uri: str, until: float, is_done: Any) -> bool:
@@ -86,6 +88,8 @@ def _is_at_rest(fleets: Fleets, size: int) -> bool:
         there = fleets.asked == size and len(fleets.pods()) == size and not fleets.costs()
     else:
         there = [leaving for _, leaving in fleets.native()] == [False] * size
+        if isinstance(fleets, CeleryFleets):
+            there = there and fleets.running() == size
     return there and fleets.replicas == size and not fleets.fenced() and not fleets.open_plans()
 
 
@@ -99,35 +103,40 @@ def _prepare(fleets: Fleets, uri: str) -> None:
     fleets.lapse()
 
 
-def _die(conn: psycopg.Connection[Any], fleets: Fleets, scene: str, fatal: int, uri: str) -> Death:
-    with conn:
-        _prepare(fleets, uri)
-        size = SCENES[scene]
-        fleets.fleet(replace(EAGER, min=size))
-        victim = subprocess.run([sys.executable, __file__, fleets.url, str(fatal), uri], check=False, timeout=4 * GIVEN_UP_S)
-        died_at = time.monotonic()
-        if victim.returncode == 0:
-            return Death(scene, fatal, False)
-        if victim.returncode != -signal.SIGKILL:
-            raise RuntimeError(f"the autoscaler that was to die ended with {victim.returncode}")
-        restored = asyncio.run(_steer(fleets, "after", uri, died_at + GIVEN_UP_S, lambda: _is_at_rest(fleets, size)))
-        return Death(scene, fatal, True, time.monotonic() - died_at if restored else None)
+def _die(fleets: Fleets, scene: str, fatal: int, uri: str = "") -> Death:
+    _prepare(fleets, uri)
+    size = SCENES[scene]
+    fleets.fleet(replace(EAGER, min=size))
+    target = "celery" if isinstance(fleets, CeleryFleets) else "kubernetes" if uri else "native"
+    victim = subprocess.run([sys.executable, __file__, fleets.url, str(fatal), target, uri], check=False, timeout=4 * GIVEN_UP_S)
+    died_at = time.monotonic()
+    if victim.returncode == 0:
+        return Death(scene, fatal, False)
+    if victim.returncode != -signal.SIGKILL:
+        raise RuntimeError(f"the autoscaler that was to die ended with {victim.returncode}")
+    restored = asyncio.run(_steer(fleets, "after", uri, died_at + GIVEN_UP_S, lambda: _is_at_rest(fleets, size)))
+    took_s = time.monotonic() - died_at
+    fleets.lapse()
+    return Death(scene, fatal, True, took_s if restored else None)
 
 
-def deaths(server: Server, cluster: Cluster | None, scene: str, every: int) -> list[Death]:
+def deaths(server: Server, cluster: Cluster | None, celery: CeleryFleets | None, scene: str, every: int) -> list[Death]:
     """One after each ``every``-th step, until one has none any more."""
     found: list[Death] = []
 
     def one(fatal: int) -> Death:
+        if celery is not None:
+            return _die(celery, scene, fatal)
         url = fresh_database(server, f"{CASE}_{scene}_{fatal}")
-        conn = open_connection(url, "bench")
-        if cluster is None:
-            return _die(conn, Fleets(conn, url), scene, fatal, "")
-        return _die(conn, PodFleets(conn, url, cluster=cluster, deployed=f"{scene}-{fatal}"), scene, fatal, cluster.uri)
+        with open_connection(url, "bench") as conn:
+            if cluster is None:
+                return _die(Fleets(conn, url), scene, fatal)
+            return _die(PodFleets(conn, url, cluster=cluster, deployed=f"{scene}-{fatal}"), scene, fatal, cluster.uri)
 
-    with ThreadPoolExecutor(AT_ONCE) as threads:
-        for first in range(1, MOST_STEPS, AT_ONCE * every):
-            found += threads.map(one, range(first, first + AT_ONCE * every, every))
+    at_once = AT_ONCE if celery is None else 1
+    with ThreadPoolExecutor(at_once) as threads:
+        for first in range(1, MOST_STEPS, at_once * every):
+            found += threads.map(one, range(first, first + at_once * every, every))
             if not all(death.happened for death in found):
                 break
     return [death for death in found if death.happened]
@@ -137,7 +146,8 @@ def run(*, target: str, every: int = 1, dsn: str | None = None) -> Iterator[dict
     with ExitStack() as stack:
         server = stack.enter_context(serve(dsn))
         cluster = stack.enter_context(kubernetes()) if target == "kubernetes" else None
-        found = [death for scene in SCENES for death in deaths(server, cluster, scene, every)]
+        celery = stack.enter_context(celery_fleets(fresh_database(server, CASE))) if target == "celery" else None
+        found = [death for scene in SCENES for death in deaths(server, cluster, celery, scene, every)]
     restored = [death.restored_s for death in found if death.restored_s is not None]
     not_restored = [f"{death.scene} {death.fatal}" for death in found if death.restored_s is None]
     yield {
@@ -151,7 +161,7 @@ def run(*, target: str, every: int = 1, dsn: str | None = None) -> Iterator[dict
     }
 
 
-def victim(url: str, fatal: int, uri: str) -> int:
+def victim(url: str, fatal: int, target: str, uri: str) -> int:
     """The autoscaler that dies; 0 when there are not so many points."""
     passed = 0
 
@@ -163,11 +173,11 @@ def victim(url: str, fatal: int, uri: str) -> int:
 
     with psycopg.connect(url, autocommit=True) as conn:
         fleets = PodFleets(conn, url, cluster=None, deployed="") if uri else Fleets(conn, url)  # type: ignore[arg-type]
-        fleets.obey = (lambda: None) if uri else fleets.obey  # type: ignore[method-assign]
+        fleets.obey = fleets.obey if target == "native" else (lambda: None)  # type: ignore[method-assign]
         watch(die)
         asyncio.run(_steer(fleets, "victim", uri, time.monotonic() + GIVEN_UP_S, lambda: not fleets.open_plans() and passed))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(victim(sys.argv[1], int(sys.argv[2]), sys.argv[3]))
+    sys.exit(victim(sys.argv[1], int(sys.argv[2]), *sys.argv[3:]))

@@ -1,13 +1,15 @@
-"""A broker and a worker of Celery beside an ``evenflow up``, for shapes that run there."""
+"""A broker and a worker of Celery beside an ``evenflow up``, for what runs there."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -29,14 +31,12 @@ class CeleryBeside:
 
     def __init__(self, home: Path, pool: str = "prefork") -> None:
         self._home, self._pool = home, pool
-        port = free_port()
-        self.broker = f"redis://127.0.0.1:{port}/0"
-        command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(home)]
-        self.processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL)]
+        process, self.broker = _start_redis(home)
+        self.processes = [process]
 
     def begin(self, api_url: str, operator: str, state: Path, slots: int) -> None:
         """Returns when the worker takes messages of the queue of all shapes."""
-        asyncio.run(_set_executor(api_url, operator))
+        asyncio.run(set_executor(api_url, operator))
         command = [sys.executable, "-m", "evenflow", "tokens", "create", "worker", "--name", "bench"]
         environment = {**os.environ, "EVENFLOW_HOME": str(state)}
         token = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()[-1]
@@ -70,6 +70,24 @@ class CeleryBeside:
             process.wait(60)
 
 
-async def _set_executor(api_url: str, token: str) -> None:
+@contextlib.contextmanager
+def redis(home: Path) -> Iterator[str]:
+    """A broker with its files in ``home``; its URL."""
+    process, url = _start_redis(home)
+    try:
+        yield url
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+async def set_executor(api_url: str, token: str, **given: int) -> None:
+    """The queue of all shapes is Celery's."""
     async with RestClient(api_url, token) as api:
-        await api.set_executor("bench", kind="celery", queues=["default"])
+        await api.set_executor("bench", kind="celery", queues=["default"], **given)
+
+
+def _start_redis(home: Path) -> tuple[subprocess.Popen[bytes], str]:
+    port = free_port()
+    command = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(home)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL), f"redis://127.0.0.1:{port}/0"

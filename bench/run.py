@@ -3,7 +3,8 @@
 a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [--missed N];
 clear_*, cancel_*, change_*, delete_dag and dump_midnight have one: [--size N];
 report_storm and shapes whose server is an embedded one of this program: [--commit-ms MS];
-sawtooth and autoscaler_steps have [--target native|kubernetes] [--size N], from_zero, scaling_decision and fleet_week [--size N];
+sawtooth and autoscaler_steps have [--target native|celery|kubernetes] [--size N];
+from_zero, scaling_decision and fleet_week [--size N];
 turn_dags takes the number of DAGs as -n; b shapes have three: [--execution-free] [--reuse] [--executor celery|celery-threads];
 d_full has one: [--busy-s S];
 a, c and f shapes and curves have one: [--rtt-ms MS], the time of a round trip to PostgreSQL;

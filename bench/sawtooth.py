@@ -1,8 +1,8 @@
 """Many short tasks while their fleet is cut from many workers to few and made large again, over and over (R-AS6).
 
-``native``: ``evenflow up --autoscale``, whose workers are processes of this machine. ``kubernetes``: a Deployment of a cluster on
-this machine, whose pods are such processes, and an autoscaler beside it. All is real but for the cluster. A try that was lost, or
-needed another one, would be one that the autoscaler has ended.
+``native``: ``evenflow up --autoscale``, whose workers are processes of this machine. ``celery``: the same, with workers of Celery
+and a Redis. ``kubernetes``: a Deployment of a cluster on this machine, whose pods are such processes, and an autoscaler beside it.
+All is real but for the cluster. A try that was lost, or needed another one, would be one that the autoscaler has ended.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 import psutil
 import specs
+from on_celery import redis, set_executor
 from real import Evenflow, times_of, until
 from server import fresh_database, open_connection, serve
 from services import service, token
@@ -30,7 +31,7 @@ from tests.kubernetes.cluster import Cluster, kubernetes
 from tests.kubernetes.store import DEPLOYMENT
 
 CASE = "sawtooth"
-TARGETS = ("native", "kubernetes")
+TARGETS = ("native", "celery", "kubernetes")
 TASKS, SLEEP_S, MANY, FEW, SLOTS = 10_000, 0.05, 20, 2, 2
 TURN_S = 8.0  # from one end to the other; then it waits until the fleet is there
 AS_IT_COMES = {"up_after": 0, "down_after": 0, "up_rate": 1000, "down_rate": 1000, "target_load": 0.9, "down_load": 0.89}
@@ -140,17 +141,23 @@ def run(*, target: str, tasks: int = TASKS, dsn: str | None = None) -> Iterator[
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evenflow-bench-")))
         home.chmod(0o755)
         environment = {**os.environ, "EVENFLOW_DATABASE_URL": url, "EVENFLOW_HOME": str(home / "state")}
-        options = ("--workers", "0", *(("--autoscale", f"0..{MANY}") if target == "native" else ()))
+        told = () if target == "kubernetes" else ("--autoscale", f"0..{MANY}", "--autoscale-target", target)
+        options = ("--workers", "0", *told)
+        here = {"EVENFLOW_DATABASE_URL": url}
+        if target == "celery":
+            here["EVENFLOW_CELERY_BROKER"] = stack.enter_context(redis(home))
         dag_file = specs.dag_file(shape, specs.writes_times(str(times_of(home))))
-        evenflow = Evenflow(home, dag_file, options=options, slots=SLOTS, environ={"EVENFLOW_DATABASE_URL": url})
+        evenflow = Evenflow(home, dag_file, options=options, slots=SLOTS, environ=here)
         stack.callback(evenflow.stop)
         conn = stack.enter_context(open_connection(url, "bench"))
-        fleet, told = "saw", {"target": "native"}
         if target == "kubernetes":
-            told = _on_kubernetes(stack, evenflow, environment, home)
+            fleet, of_fleet = "saw", _on_kubernetes(stack, evenflow, environment, home)
         else:
             [(fleet,)] = conn.execute("select name from fleet").fetchall()
+            of_fleet = {"target": target}
+        if target == "celery":
+            asyncio.run(set_executor(evenflow.api_url, evenflow.token, slots=MANY * SLOTS))
         dag_id = specs.plan(shape)[0].spec.dag_id
-        result = asyncio.run(_play(evenflow, conn, dag_id, fleet, told))
+        result = asyncio.run(_play(evenflow, conn, dag_id, fleet, of_fleet))
     ok = result["done"] == tasks and not result["evicted"] and not result["retried"] and result["cuts"] > 0
     yield {"ok": ok, "target": target, "tasks": tasks, "load": round(psutil.getloadavg()[0], 1), **result}

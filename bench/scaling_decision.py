@@ -15,7 +15,7 @@ import measure
 from server import fresh_database, open_connection, serve
 
 from evenflow.autoscaler.steering import Steering
-from evenflow.autoscaler.target import NativeTarget
+from evenflow.autoscaler.target import HostTarget
 from evenflow.core.meter import Meter, Teller
 from evenflow.core.metrics import METRICS
 from evenflow.core.model import DagSpec, TaskSpec
@@ -55,7 +55,7 @@ def fill(fleets: Fleets, *, workers: int, waiting: int) -> None:
 async def loops(fleets: Fleets, number: int) -> list[float]:
     """Seconds that each took."""
     holder = fleets.service("autoscaler", "bench")
-    steering = Steering(holder, {"native": NativeTarget()}, Meter(Teller.AUTOSCALER, "bench", METRICS))
+    steering = Steering(holder, {"native": HostTarget()}, Meter(Teller.AUTOSCALER, "bench", METRICS))
     fleets.lapse()
     took = []
     async with await connect_async(fleets.url, name="bench") as conn:

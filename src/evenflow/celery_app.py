@@ -19,16 +19,17 @@ from typing import Any
 
 from celery import Celery
 from celery.exceptions import Reject
-from celery.signals import worker_init, worker_shutdown
+from celery.signals import worker_init, worker_ready, worker_shutdown
 from celery.utils.log import get_logger
 from kombu.transport import redis
 
 from evenflow.core.executors import CELERY_TASK
 from evenflow.errors import SettingsError
+from evenflow.runtime.readiness import READY, Notifier
 from evenflow.runtime.service_settings import Kind, command_of
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.worker.handed import Handed
-from evenflow.worker.handing import hand
+from evenflow.worker.handing import follow_intake, hand
 
 AGAIN_S = 2.0  # until a worker that has died is started again
 ANEW_S = 60.0  # for which a message waits for it, until another worker of Celery is to have the message
@@ -134,13 +135,34 @@ class Companion:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def _heed(consumer: Any, queues: list[str]) -> None:
+    """For ever: no messages are taken while the worker beside it may claim nothing, which would lose time here."""
+    was_open = True
+    while True:
+        try:
+            for is_open in follow_intake(os.environ[_ADDRESS]):
+                for queue in queues if is_open != was_open else ():
+                    consumer.call_soon(consumer.add_task_queue if is_open else consumer.cancel_task_queue, queue)
+                was_open = is_open
+        except OSError:  # it is being started again
+            pass
+        time.sleep(_LOOK_S)
+
+
 def _begin(sender: Any, **_: Any) -> None:
     """Before the pool is there, whose processes have to know where to hand tries over."""
+    notifier = Notifier(os.environ)
     queues = list(sender.app.amqp.queues.consume_from)
     companion = Companion(load_settings(), name=sender.hostname, slots=max(sender.concurrency, 1), queues=queues)
     os.environ[_ADDRESS] = companion.address
     companion.keep()
     worker_shutdown.connect(lambda **_: companion.end(), weak=False)
+
+    def ready(sender: Any, **_: Any) -> None:
+        notifier.send(READY)
+        threading.Thread(target=_heed, args=(sender, queues), name="intake", daemon=True).start()
+
+    worker_ready.connect(ready, weak=False)
 
 
 worker_init.connect(_begin, weak=False)

@@ -244,7 +244,7 @@ async def test_what_cannot_be_a_fleet_is_refused_with_the_reason(pod_fleets: Pod
     ):
         with pytest.raises(BadValue, match=why):
             check_target("kubernetes", options)
-    with pytest.raises(BadValue, match="is one of native, kubernetes"):
+    with pytest.raises(BadValue, match="is one of native, celery, kubernetes"):
         check_target("kubernets", {})
     pod_fleets.fleet()
     async with acting(pod_fleets) as (steering, conn):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evenflow.autoscaler.limits import FENCE_S
-from evenflow.autoscaler.target import NativeTarget, Sight, UnfitTarget
+from evenflow.autoscaler.target import HostTarget, Sight, UnfitTarget
 from evenflow.core.executors import KINDS
 from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.model import DagSpec, TaskSpec
@@ -379,7 +379,7 @@ async def test_one_fleet_that_fails_or_is_refused_keeps_no_other_waiting(fleets:
 
         async def close(self) -> None: ...
 
-    steering, conn = await fleets.autoscaler(targets={"native": NativeTarget(), "broken": Broken()})
+    steering, conn = await fleets.autoscaler(targets={"native": HostTarget(), "broken": Broken()})
     fleets.fleet(name="a", queues=("a",), target="broken")
     fleets.fleet(name="b", queues=("b",), target="broken")
     fleets.fleet(name="c", queues=("c",), target="unknown")

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 
 from evenflow.autoscaler.steering import Steering
-from evenflow.autoscaler.target import FleetTarget, NativeTarget
+from evenflow.autoscaler.target import FleetTarget, HostTarget
 from evenflow.core.limits import LEASE_S
 from evenflow.core.meter import Meter, Teller
 from evenflow.core.metrics import METRICS
@@ -38,7 +38,7 @@ class Fleets(Unscheduled):
         """One that has just started."""
         holder = self.service("autoscaler", name)
         meter = Meter(Teller.AUTOSCALER, name, METRICS)
-        steering = Steering(holder, targets or {"native": NativeTarget()}, meter)
+        steering = Steering(holder, targets or {"native": HostTarget()}, meter)
         return steering, await connect_async(self.url, name=name)
 
     def lapse(self) -> None:

@@ -46,6 +46,11 @@ class System(ABC):
         query = "select pid from dispatch join service on service_id = worker_id where epoch = %s"
         return psutil.Process(self.db.execute(query, [epoch]).fetchone()[0])  # type: ignore[index]
 
+    def name(self, epoch: int) -> str:
+        """Of the worker that has this try."""
+        query = "select name from dispatch join service on service_id = worker_id where epoch = %s"
+        return str(self.db.execute(query, [epoch]).fetchone()[0])  # type: ignore[index]
+
     @abstractmethod
     def end_worker(self, epoch: int) -> None:
         """That has this try, as who takes its host out of service: it finishes what it has. There is another one."""
@@ -186,6 +191,22 @@ class Celery(System):
                 process.wait()
 
 
+class CeleryFleet(System):
+    """Workers of Celery that an autoscaler starts and ends."""
+
+    def __init__(self, running: RunningEvenflow, db: psycopg.Connection[Any], marks: Path, broker: Broker) -> None:
+        super().__init__(running, db, marks)
+        self.broker = broker
+
+    def sends(self, run_id: str) -> int:
+        """How often a message of its try was sent."""
+        query = "select coalesce(max(sends), 0) from dispatch join dag_run using (run_key) where run_id = %s"
+        return int(self.db.execute(query, [run_id]).fetchone()[0])  # type: ignore[index]
+
+    def end_worker(self, epoch: int) -> None:
+        self.running.evenflow("pause", "--worker", self.name(epoch))
+
+
 class Kubernetes(System):
     """A pod for each try, on a cluster of this machine."""
 
@@ -236,6 +257,19 @@ def celery(broker: Broker) -> Iterator[Celery]:
                 yield system
             finally:
                 system.end()
+    finally:
+        broker.end()
+
+
+@contextlib.contextmanager
+def celery_fleet(broker: Broker, *, most: int) -> Iterator[CeleryFleet]:
+    broker.start()
+    try:
+        options = ("--autoscale", f"0..{most}", "--autoscale-target", "celery")
+        with _running(*options, EVENFLOW_CELERY_BROKER=broker.url, EVENFLOW_QUEUES=QUEUE) as (running, db, marks):
+            made = running.evenflow("executors", "set", "elsewhere", "--kind", "celery", "--queue", QUEUE, "--slots", "8")
+            assert made.returncode == 0, made.stderr
+            yield CeleryFleet(running, db, marks, broker)
     finally:
         broker.end()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.store.db.connect import connect_async
-from evenflow.store.serving import launches
+from evenflow.store.serving import launches, services, states
 from tests.launcher.world import QUEUE, Pushed
 from tests.world import at_once
 
@@ -111,3 +112,22 @@ async def test_a_try_that_cannot_become_anything_is_lost_with_its_reason(pushed:
         assert await launches.report_ends(conn, {one: "no image", two: "no image", 99: "x"}, claimed=False) == {one}
         assert await launches.report_ends(conn, {one: "again", two: "out of memory"}, claimed=True) == {two}
     assert pushed.all("select payload ->> 'reason' from report where kind = 'lost' order by epoch") == ["no image", "out of memory"]
+
+
+def test_a_worker_hears_with_its_beat_that_it_gets_nothing(pushed: Pushed) -> None:
+    """R-AS4: while it is fenced or frozen. One that is to finish what it has still gets what resumes."""
+
+    def closed(worker: int) -> bool:
+        beaten = at_once(services.beat(pushed.awaited, service_id=worker, kind="worker"))
+        assert beaten is not None
+        return beaten.closed
+
+    worker = pushed.service(name="one")
+    assert not closed(worker)
+    pushed.conn.execute("update service set fence = 1, fence_until = now() + interval '1 minute' where service_id = %s", [worker])
+    assert closed(worker)
+    pushed.conn.execute("update service set fence_until = now() - interval '1 second' where service_id = %s", [worker])
+    assert not closed(worker)
+    for state, is_closed in ((ServiceState.RESUME_ONLY, False), (ServiceState.FROZEN, True)):
+        at_once(states.set_state(pushed.awaited, ServiceKind.WORKER, "one", state, actor="x"))
+        assert closed(worker) == is_closed

@@ -10,7 +10,7 @@ from evenflow.autoscaler import observations as seen
 from evenflow.autoscaler.kubernetes import KubernetesTarget
 from evenflow.autoscaler.limits import CLUSTER_S, HURRY_S, LOOP_S
 from evenflow.autoscaler.steering import Steering
-from evenflow.autoscaler.target import FleetTarget, NativeTarget
+from evenflow.autoscaler.target import FleetTarget, HostTarget
 from evenflow.control.service import DatabaseService
 from evenflow.core import metrics
 from evenflow.errors import NotActing
@@ -30,7 +30,7 @@ def fleet_targets(kubernetes: str, environ: Mapping[str, str]) -> dict[str, Flee
     async def connect() -> KubernetesClient:
         return KubernetesClient(await find_cluster(kubernetes, environ), patience_s=CLUSTER_S)
 
-    return {"native": NativeTarget(), "kubernetes": KubernetesTarget(connect)}
+    return {"native": HostTarget(), "celery": HostTarget(), "kubernetes": KubernetesTarget(connect)}
 
 
 class AutoscalerService(DatabaseService):

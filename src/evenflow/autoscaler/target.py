@@ -1,6 +1,6 @@
 """What runs the workers of a fleet: the little that an autoscaler has to know of it.
 
-A target may be told whom to end, as a host of native workers, or choose itself, as a Deployment of Kubernetes does by costs that
+A target may be told whom to end, as a host of workers, or choose itself, as a Deployment of Kubernetes does by costs that
 it is told. So :meth:`FleetTarget.resize` names those that are meant to go, and afterwards it is looked who went. All that a target
 does it may be told twice: who comes after a crash does the step again.
 """
@@ -71,9 +71,9 @@ class UnfitTarget(Exception):
     reason: str
 
 
-class NativeTarget:
-    """Processes on a host that runs them: rows say which there are to be, and the host (``runtime.native``) makes it so. It ends
-    just those that it is told to, so it needs no costs.
+class HostTarget:
+    """Processes on a host that runs them, native workers or those of Celery: rows say which there are to be, and the host
+    (``runtime.local_fleet``) makes it so. It ends just those that it is told to, so it needs no costs.
     """
 
     async def sight(self, conn: Conn, fleet: FleetRow) -> Sight:

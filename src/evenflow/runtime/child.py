@@ -12,11 +12,10 @@ from typing import Protocol
 from evenflow.errors import ServiceFailed
 from evenflow.forking.exits import Exit
 from evenflow.forking.frames import Header
-from evenflow.forking.owned_child import OwnedChild
+from evenflow.forking.owned_child import ChildEvents
 from evenflow.runtime.lifecycle import STOP_TIMEOUT_S
 from evenflow.runtime.readiness import ReadinessSocket
 from evenflow.runtime.service_log import Line, ServiceLog
-from evenflow.runtime.service_template import ServiceTemplate
 
 START_TIMEOUT_S = 60.0  # imports on a busy machine take a few seconds; beyond a minute something hangs
 FIRST_DELAY_S, MAX_DELAY_S = 0.5, 30.0  # between restarts: at once for an accident, rarely for what dies again and again
@@ -36,13 +35,25 @@ class LogScreen(Protocol):
         """A line that a service logged."""
 
 
+class ChildProcess(Protocol):
+    def send_signal(self, signum: signal.Signals) -> None:
+        """SIGKILL is for all that it has started. After its end nothing happens."""
+
+
+class Beginner(Protocol):
+    """What processes of services begin from."""
+
+    async def begin(self, job: Header, events: ChildEvents) -> ChildProcess:
+        """``events`` always hears of its end. Raises :class:`ServiceFailed`."""
+
+
 class _Life:
     """Of a service, from its fork to its end. Implements :class:`evenflow.forking.owned_child.ChildEvents`."""
 
     def __init__(self, name: str, log: ServiceLog, screen: LogScreen) -> None:
         self._name, self._log, self._screen = name, log, screen
         self.end: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
-        self.process: OwnedChild | None = None
+        self.process: ChildProcess | None = None
 
     def started(self, pid: int) -> None: ...
 
@@ -78,14 +89,14 @@ class Silence:
 
 
 class Child:
-    """Forked from ``template``, to which it is ``job``. ``needs`` are children without which this one cannot get ready:
+    """Begun from ``origin``, to which it is ``job``. ``needs`` are children without which this one cannot get ready:
     begun before they are, its end is no failure.
     """
 
     def __init__(
         self,
         name: str,
-        template: ServiceTemplate,
+        origin: Beginner,
         job: Header,
         log_file: Path,
         screen: LogScreen,
@@ -93,7 +104,7 @@ class Child:
     ) -> None:
         self.name = name
         self._needs = needs
-        self._template, self._job = template, job
+        self._origin, self._job = origin, job
         self._screen = screen
         self._log = ServiceLog(log_file)
         self._life: _Life | None = None
@@ -169,7 +180,7 @@ class Child:
         life = self._life = _Life(self.name, self._log, self._screen)
         try:
             environment = {**self._job["environment"], **readiness.environment}
-            life.process = await self._template.begin({**self._job, "environment": environment}, life)
+            life.process = await self._origin.begin({**self._job, "environment": environment}, life)
             if self._ending.is_set():
                 life.send_signal(signal.SIGTERM)
             return (await life.end).status

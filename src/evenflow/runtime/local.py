@@ -15,10 +15,11 @@ from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.errors import AlreadyRunning, ApiNotTrusted, ApiUnavailable, SettingsError
 from evenflow.forking import prctl
 from evenflow.runtime import presence, tokens
+from evenflow.runtime.celery_worker import CeleryWorkers, celery_job
 from evenflow.runtime.child import Child, LogScreen, longest_end
 from evenflow.runtime.database import open_database, reach_database
 from evenflow.runtime.home import prepare_home, write_secret
-from evenflow.runtime.native import NativeFleet
+from evenflow.runtime.local_fleet import LocalFleet
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.service_template import ServiceTemplate
 from evenflow.runtime.settings import Settings
@@ -41,7 +42,7 @@ class LocalEvenflow:
         self._database_url = ""  # as soon as tokens were given out there
         self._keeping: asyncio.Task[None] | None = None
         self._template: ServiceTemplate | None = None
-        self._fleet: NativeFleet | None = None
+        self._fleet: LocalFleet | None = None
         self._spark: SparkConnect | None = None
         self._maker = f"evenflow up on {socket.gethostname()}: {settings.home}"
 
@@ -75,7 +76,7 @@ class LocalEvenflow:
             self._children[kind] = [self._child(kind, name, port, database_url, given) for name in self._names(kind)]
         needing = [child for kind, children in self._children.items() if kind is not Kind.API for child in children]
         if bounds is not None:
-            self._fleet = self._native_fleet(bounds, port, given)
+            self._fleet = self._local_fleet(bounds, port, given)
             await self._fleet.start()
         await asyncio.gather(self._start_api(), *(child.start() for child in needing))
         publish(presence.UpPresence(pid=os.getpid(), api_url=self.api_url, dags=str(settings.dags), bundle=settings.bundle))
@@ -146,13 +147,19 @@ class LocalEvenflow:
             return [] if kind is Kind.AUTOSCALER and not scales else [str(kind)]
         return [f"{kind}-{number}" for number in range(1, counts[kind] + 1)]
 
-    def _native_fleet(self, bounds: tuple[int, int], port: int, given: Mapping[str, str]) -> NativeFleet:
+    def _local_fleet(self, bounds: tuple[int, int], port: int, given: Mapping[str, str]) -> LocalFleet:
         least, most = bounds
-        return NativeFleet(
+        celery = self._settings.autoscale_target == "celery"
+        return LocalFleet(
             self._database_url,
+            target=self._settings.autoscale_target,
             policy=ScalingPolicy(min=least, max=most, slots=self._settings.slots),
             queues=self._settings.queues,
-            make_child=lambda name: self._child(Kind.WORKER, name, port, self._database_url, given),
+            make_child=lambda name: (
+                celery_child(self._settings, self._screen, name=name, api_url=self.api_url, token=given["worker"])
+                if celery
+                else self._child(Kind.WORKER, name, port, self._database_url, given)
+            ),
             screen=self._screen,
             at_most_s=longest_end(self._settings.drain_timeout),
         )
@@ -198,6 +205,26 @@ def service_child(
     port = 0 if settings.metrics_port >= 0 else -1  # one port is not enough for all of them
     environment = settings.for_service(name=name, log_format="json", metrics_port=port, **given).environment(kind, environ)
     return Child(name, template, {"kind": kind, "environment": environment}, log_file(settings.home, name), screen, needs)
+
+
+def celery_child(settings: Settings, screen: LogScreen, *, name: str, api_url: str, token: str) -> Child:
+    """A worker of Celery, with these settings."""
+    assert settings.celery_broker is not None, "which the bounds of its fleet have seen to"
+    job = celery_job(
+        name,
+        settings.queues,
+        settings.slots,
+        {**os.environ, **settings.connection_environment()},
+        HOME=str(settings.home),
+        API_URL=api_url,
+        TOKEN=token,
+        CELERY_BROKER=settings.celery_broker.get_secret_value(),
+        DRAIN_TIMEOUT=str(settings.drain_timeout),
+        METRICS_PORT="0" if settings.metrics_port >= 0 else "-1",
+        LOG_FORMAT="json",
+        DAGS=str(settings.dags),
+    )
+    return Child(name, CeleryWorkers(), job, log_file(settings.home, name), screen)
 
 
 @contextlib.asynccontextmanager

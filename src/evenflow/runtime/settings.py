@@ -95,6 +95,9 @@ class Settings(BaseSettings):
         pattern=r"^(\d{1,2}\.\.\d{1,2})?$",
         description="In their place so many workers as are needed, as 0..8; empty: always as many",
     )
+    autoscale_target: Literal["native", "celery"] = Field(
+        "native", description="What these are: workers of Evenflow, or workers of Celery, which take the tries of its executor"
+    )
     slots: int = Field(default_factory=lambda: default_slots(), ge=1, le=1000, description="Tries that a worker runs at once")
     resume_slots: int | None = Field(
         None, ge=1, le=1000, description="Tries on top that may only resume from waiting; else a tenth of its slots, rounded up"
@@ -316,6 +319,8 @@ class Settings(BaseSettings):
                 f"autoscale is {self.autoscale!r}: it says how many workers there are at least and at most, such as 0..8, and up "
                 f"to {MOST_LOCAL_WORKERS}."
             )
+        if self.autoscale_target == "celery" and self.celery_broker is None:
+            raise SettingsError("Workers of Celery need a broker. Set EVENFLOW_CELERY_BROKER, such as redis://localhost:6379/0.")
         return int(least), int(most)
 
     @property

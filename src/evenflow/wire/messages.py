@@ -81,6 +81,7 @@ class BeatAnswer(Message):
     token: str | None = None  # to be used from now on: the one that was shown is half over, or its key is to go
     surplus: int = 0  # to a triggerer: so many triggers it is to give back, as others have fewer
     at: float | None = None  # to a triggerer: when its beat was stored, in seconds since 1970 by the database's clock
+    closed: bool = False  # to a worker: it gets nothing at all for now, as it is fenced or frozen
 
 
 # -- tries -------------------------------------------------------------------------------------------------------------

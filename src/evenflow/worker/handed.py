@@ -6,7 +6,7 @@ The hint may be late, or one of two: the claim decides, and what is refused is n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from enum import StrEnum
 
 from evenflow.fleet.claiming import Polls
@@ -23,12 +23,34 @@ class Handed(StrEnum):
     LATER = "later"  # this worker may not have it, or not now; it is sent again
 
 
+class Intake:
+    """Whether it is of use to hand tries to this worker, for whoever follows that. A hint like a try itself: the claim decides."""
+
+    def __init__(self) -> None:
+        self._is_open = True
+        self._changed = asyncio.Event()
+
+    def set(self, *, is_open: bool) -> None:
+        if is_open != self._is_open:
+            self._is_open = is_open
+            self._changed.set()
+            self._changed = asyncio.Event()
+
+    async def follow(self) -> AsyncIterator[bool]:
+        """Whether it is open now, and whenever that has changed."""
+        while True:
+            changed = self._changed
+            yield self._is_open
+            await changed.wait()
+
+
 class HandedTries:
     """``answered`` hears every answer; the assignments in it are this worker's from then on."""
 
     def __init__(self, api: ClaimApi, queues: Sequence[str], tries: Tries, answered: Callable[[ClaimAnswer], None]) -> None:
         self._queues, self._tries, self._answered = list(queues), tries, answered
         self.polls = Polls(api.claim)
+        self.intake = Intake()
         self._service_id: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def run(self, service_id: int) -> None:

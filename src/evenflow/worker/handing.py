@@ -1,5 +1,6 @@
 """How another process of this host hands a try to a worker: over a Unix socket, one line with the epoch, and one with what became
-of it when that is known. The try has the logs and limits of the worker; who hands it over only waits.
+of it when that is known. The try has the logs and limits of the worker; who hands it over only waits. Whoever says ``intake``
+instead hears from then on whether anything is to be handed over.
 """
 
 from __future__ import annotations
@@ -7,15 +8,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 from evenflow.errors import ApiRefused
 from evenflow.telemetry.observing import observe
 from evenflow.worker import limits
 from evenflow.worker import observations as seen
-from evenflow.worker.handed import Handed
+from evenflow.worker.handed import Handed, Intake
 
 _LINE = 32  # bytes: an epoch has 19 digits at most
+_INTAKE, _OPEN, _CLOSED = b"intake\n", b"open\n", b"closed\n"
 
 
 def hand(path: str, epoch: int) -> Handed:
@@ -30,11 +32,21 @@ def hand(path: str, epoch: int) -> Handed:
     return Handed(answer.decode().strip())
 
 
+def follow_intake(path: str) -> Iterator[bool]:
+    """Whether tries are to be handed to that worker, now and whenever it changes, until it ends. Raises :class:`OSError`."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        connection.sendall(_INTAKE)
+        with connection.makefile("rb") as told:
+            for line in told:
+                yield line == _OPEN
+
+
 class Handing:
     """Listens at ``path``, which only this user may reach, and has ``run_try`` run what it is handed."""
 
-    def __init__(self, path: str, run_try: Callable[[int], Awaitable[Handed]]) -> None:
-        self._path, self._run_try = path, run_try
+    def __init__(self, path: str, run_try: Callable[[int], Awaitable[Handed]], intake: Intake) -> None:
+        self._path, self._run_try, self._intake = path, run_try, intake
 
     async def run(self) -> None:
         """For ever."""
@@ -49,8 +61,12 @@ class Handing:
             await server.serve_forever()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.closing(writer), contextlib.suppress(OSError):
+        with contextlib.closing(writer), contextlib.suppress(OSError, asyncio.CancelledError):  # at its end: asyncio would log it
             line = await reader.readline()
+            if line == _INTAKE:
+                async for is_open in self._intake.follow():
+                    writer.write(_OPEN if is_open else _CLOSED)
+                    await writer.drain()
             became = await self._became(int(line)) if line.strip().isdigit() else Handed.GONE
             writer.write(f"{became}\n".encode())
             await writer.drain()

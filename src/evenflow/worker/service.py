@@ -97,7 +97,10 @@ class WorkerService(ClaimingService):
         return self._reporter, self._claims
 
     def _work(self) -> Loops:
-        handing = {"handing": Handing(self._handed_at, self.run_try).run()} if self._handed_at else {}
+        handing = {}
+        if self._handed_at:
+            assert isinstance(self._claims, HandedTries)
+            handing["handing"] = Handing(self._handed_at, self.run_try, self._claims.intake).run()
         return {**super()._work(), **handing}
 
     async def _hand_over(self) -> None:
@@ -157,6 +160,8 @@ class WorkerService(ClaimingService):
             reported = set(self._reporter.unacknowledged)
             self._resume([assignment for assignment in answer.resend if assignment.epoch not in reported])
         self._tries.end(set(answer.kill) - set(answer.revoked), _KILLED)
+        if isinstance(self._claims, HandedTries):
+            self._claims.intake.set(is_open=answer.state == "active" and not answer.closed)
 
     def _resume(self, resent: list[Assignment]) -> None:
         """R-HA18: what was in hand and is over has been reported, and the control plane does not know it: the report was refused,

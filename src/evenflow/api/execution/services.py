@@ -69,7 +69,7 @@ class ServiceRoutes:
                 return BeatAnswer(known=False)
             reached(KillPoint.BEAT_STORED)
             state: Literal["active", "draining"] = "active" if beaten.state == "active" else "draining"
-            answer = BeatAnswer(state=state, token=self._tokens.renewed(call.bearer))
+            answer = BeatAnswer(state=state, token=self._tokens.renewed(call.bearer), closed=beaten.closed)
             if kind == "triggerer":
                 answer.at = beaten.at_s
                 answer.kill = await triggers.compare_listed(

@@ -7,7 +7,7 @@ import logging
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from cyclopts import Parameter
 from rich.table import Table
@@ -31,6 +31,7 @@ def up(
     dags: Annotated[Path | None, Parameter(help="Folder of DAG files; made if it is the default one and does not exist.")] = None,
     workers: Annotated[int | None, Parameter(help="Worker processes.")] = None,
     autoscale: Annotated[str | None, Parameter(help="So many workers as are needed instead, such as 0..8.")] = None,
+    autoscale_target: Annotated[Literal["native", "celery"] | None, Parameter(help="What these workers are.")] = None,
     slots: Annotated[int | None, Parameter(help="Tasks that each worker runs at once.")] = None,
     port: Annotated[int | None, Parameter(help=f"Port of the API, {DEFAULT_PORT} by default; 0 takes a free one.")] = None,
     spark_connect: Annotated[bool | None, Parameter(negative=(), help="A Spark Connect server for the tasks, too.")] = None,
@@ -44,7 +45,13 @@ def up(
     """
     began = time.monotonic()
     settings = load_settings(
-        dags=dags, workers=workers, autoscale=autoscale, slots=slots, api_port=port, spark_connect=spark_connect
+        dags=dags,
+        workers=workers,
+        autoscale=autoscale,
+        autoscale_target=autoscale_target,
+        slots=slots,
+        api_port=port,
+        spark_connect=spark_connect,
     )
     if not settings.dags.exists() and "dags" not in settings.model_fields_set and not settings.bundles:
         settings.dags.mkdir()

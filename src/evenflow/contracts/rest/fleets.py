@@ -12,7 +12,7 @@ from evenflow.contracts.rest.record import Name, Record, Request
 
 class FleetSummary(Record):
     name: str = Field(title="fleet")
-    target: str = Field(title="target", description="What runs its workers: `native` or `kubernetes`.")
+    target: str = Field(title="target", description="What runs its workers: `native`, `celery` or `kubernetes`.")
     queues: list[str] = Field(title="queues")
     replicas: int = Field(title="workers", description="That there are to be.")
     load: float | None = Field(title="load", description="Slots that are needed over slots that are there, as they were seen last.")

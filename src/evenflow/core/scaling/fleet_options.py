@@ -16,6 +16,7 @@ NO_STATEFUL_SETS = (
 )
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "native": {},
+    "celery": {},
     "kubernetes": {
         "deployment": "the Deployment whose pods are the workers",
         "namespace": "its namespace; that of the autoscaler if none is said",

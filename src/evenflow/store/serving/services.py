@@ -11,10 +11,11 @@ from evenflow.store.db.sql import sql
 
 
 class Beaten(NamedTuple):
-    """A service after its beat. ``at_s``: when that was stored, in seconds since 1970."""
+    """A service after its beat. ``at_s``: when that was stored, in seconds since 1970. ``closed``: it may claim nothing."""
 
     state: str
     at_s: float
+    closed: bool
 
 
 async def register(conn: Conn, *, kind: str, name: str, host: str, pid: int, version: str, detail: dict[str, Any]) -> int:

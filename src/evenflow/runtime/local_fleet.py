@@ -1,4 +1,6 @@
-"""A fleet of workers on this machine: an autoscaler says which there are to be, and here they are started and ended."""
+"""A fleet of workers on this machine, native or of Celery: an autoscaler says which there are to be, and here they are started and
+ended.
+"""
 
 from __future__ import annotations
 
@@ -17,30 +19,32 @@ from evenflow.store.serving import scaling
 
 LOOK_S = 1.0  # between two looks, should a notification be lost
 FAILED_S = 5.0  # until one that could not start is tried again
-NATIVE = "native"
 
 
-def fleet_here() -> str:
+def fleet_here(target: str) -> str:
     """The name of the fleet of ``evenflow up`` on this host; its workers are numbered."""
-    return f"local@{socket.gethostname()}"
+    return f"{'local' if target == 'native' else target}@{socket.gethostname()}"
 
 
-class NativeFleet:
-    """``make_child`` makes a worker of this name; one that is to end is killed ``at_most_s`` later, with what it runs."""
+class LocalFleet:
+    """Of the kind ``target``. ``make_child`` makes a worker of this name; one that is to end is killed ``at_most_s`` later, with
+    what it runs.
+    """
 
     def __init__(
         self,
         database_url: str,
         *,
+        target: str,
         policy: ScalingPolicy,
         queues: Sequence[str],
         make_child: Callable[[str], Child],
         screen: LogScreen,
         at_most_s: float,
     ) -> None:
-        self._url, self._policy, self._queues = database_url, policy, queues
+        self._url, self._target, self._policy, self._queues = database_url, target, policy, queues
         self._make_child, self._screen, self._at_most_s = make_child, screen, at_most_s
-        self.name = fleet_here()
+        self.name = fleet_here(target)
         self._children: dict[str, Child] = {}
         self._ending: dict[str, asyncio.Task[None]] = {}
         self._starting: set[asyncio.Task[None]] = set()
@@ -60,7 +64,7 @@ class NativeFleet:
                 )
             by = f"evenflow up on {socket.gethostname()}"
             queues, policy = self._queues, self._policy
-            await scaling.set_fleet(conn, name=self.name, target=NATIVE, queues=queues, policy=policy, options={}, by=by)
+            await scaling.set_fleet(conn, name=self.name, target=self._target, queues=queues, policy=policy, options={}, by=by)
             await scaling.reset_native(conn, self.name)
         self._listener = AsyncListener(
             self._url,
