@@ -113,7 +113,7 @@ def test_a_server_that_dies_is_noticed_within_30_s(tmp_path: Path, monkeypatch: 
         thread = threading.Thread(target=kill)
         thread.start()
         told = session_for(conn, app_name="x", conf={}, progress=lambda *_: begun.set())
-        with pytest.raises(SparkUnavailable, match="does not listen any more"), told as spark:
+        with pytest.raises(SparkUnavailable, match="does not answer any more"), told as spark:
             spark.sql(ENDLESS).collect()
         thread.join()
 
