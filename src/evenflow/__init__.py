@@ -49,6 +49,7 @@ from evenflow.sdk.operators.other_runs import ExternalTaskSensor, TriggerDagRunO
 from evenflow.sdk.operators.remote_sensors import HttpSensor, SqlSensor
 from evenflow.sdk.operators.roles import setup, teardown
 from evenflow.sdk.operators.sensors import BaseSensorOperator, PokeReturnValue, PythonSensor
+from evenflow.sdk.operators.spark_frame import SparkFrame
 from evenflow.sdk.operators.spark_sql import SparkSQL
 from evenflow.sdk.operators.spark_submit import SparkSubmit
 from evenflow.sdk.operators.system_sensors import BashSensor, FileSensor
@@ -145,6 +146,7 @@ __all__ = [
     "SensorTimeout",
     "ShortCircuitOperator",
     "SkipMixin",
+    "SparkFrame",
     "SparkSQL",
     "SparkSubmit",
     "SqlSensor",

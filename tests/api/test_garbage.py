@@ -9,9 +9,11 @@ import psycopg
 import pytest
 
 from evenflow.api.garbage import delete_some
+from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.store.db.connect import AsyncPool, open_pool
 from evenflow.store.serving import xcom
 from evenflow.wire.objects import ObjectStorage
+from tests.world import Unscheduled
 
 
 @pytest.fixture
@@ -60,3 +62,48 @@ async def test_what_cannot_be_deleted_is_tried_again(
         await delete_some(pool, storage)
     assert db.execute("select object from xcom_garbage").fetchall() == [("2-a.json",)]
     assert storage.list_all() == ["2-a.json"]
+
+
+FRAME = """{"__type__": "frame", "value": {"name": "%s", "rows": 1}}"""
+MINE, OTHERS = "7-0123456789abcdef.parquet", "8-0123456789abcdef.parquet"
+
+
+async def test_folders_of_dataframes_go_with_their_values(pool: AsyncPool, storage: ObjectStorage, db: psycopg.Connection) -> None:
+    """R-HA20: with the run, or when another try has taken its place; what names the folder of another try does not own it."""
+    for name in (MINE, OTHERS):
+        storage.begin_folder(name)
+    insert = "insert into xcom (run_key, task_index, map_index, key, value, epoch) values (1, 0, %s, 'return_value', %s, 7)"
+    db.execute(insert, [0, FRAME % MINE])
+    db.execute(insert, [1, FRAME % OTHERS])
+    db.execute(insert, [2, FRAME % "7-0123456789abcdef.parquet/../.."])
+    assert db.execute("select folder from xcom order by map_index").fetchall() == [(MINE,), (None,), (None,)]
+    db.execute("delete from xcom where map_index > 0")
+    assert db.execute("select object from xcom_garbage").fetchall() == []
+    db.execute("update xcom set value = '1'")
+    await delete_some(pool, storage)
+    assert storage.list_all() == [OTHERS]
+
+
+async def test_what_a_try_has_begun_is_looked_for_when_it_has_ended(
+    pool: AsyncPool, storage: ObjectStorage, db: psycopg.Connection
+) -> None:
+    """R-HA20: while it runs it is its own; afterwards what its result names stays."""
+    world = Unscheduled(db)
+    dag = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="python"),))
+    epoch = world.dispatch(world.run(world.add_dag(dag)))
+    async with pool.connection() as conn:
+        for _ in range(2):
+            await xcom.begin_folder(conn, epoch=epoch)
+    kept, left = (f"{epoch}-{digit * 16}.parquet" for digit in "ab")
+    for name in (kept, left):
+        storage.begin_folder(name)
+    assert db.execute("select object, at > now() from xcom_garbage").fetchall() == [(f"{epoch}-*", True)]
+    db.execute("update xcom_garbage set at = now()")
+    await delete_some(pool, storage)
+    assert sorted(storage.list_all()) == [kept, left]
+    insert = "insert into xcom (run_key, task_index, key, value, epoch) values (1, 0, 'return_value', %s, %s)"
+    db.execute(insert, [FRAME % kept, epoch])
+    db.execute("delete from dispatch")
+    await delete_some(pool, storage)
+    assert storage.list_all() == [kept]
+    assert db.execute("select object from xcom_garbage").fetchall() == []

@@ -126,7 +126,19 @@ async def test_every_execution_route_limits_its_body(api_url: str, world: World)
         for route in execution_routes(
             None,
             **dict.fromkeys(
-                ("reports", "beats", "tokens", "versions", "claims", "trigger_claims", "logs", "vault", "stores", "judge")
+                (
+                    "reports",
+                    "beats",
+                    "tokens",
+                    "versions",
+                    "claims",
+                    "trigger_claims",
+                    "logs",
+                    "vault",
+                    "stores",
+                    "judge",
+                    "storage",
+                )
             ),
         ).routes:
             path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)

@@ -228,7 +228,7 @@ def every_route() -> list[tuple[str, str, frozenset[str]]]:
     """(method, path, kinds of token that it takes), read from the applications themselves."""
     routes = []
     parts = dict.fromkeys(
-        ("reports", "beats", "tokens", "versions", "claims", "trigger_claims", "logs", "vault", "stores", "judge")
+        ("reports", "beats", "tokens", "versions", "claims", "trigger_claims", "logs", "vault", "stores", "judge", "storage")
     )
     for route in execution_routes(None, **parts).routes:
         assert isinstance(route, Route)

@@ -20,6 +20,7 @@ from evenflow.api.versions import Versions
 from evenflow.store.db.connect import AsyncPool
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import SCHEMA
+from evenflow.wire.objects import ObjectStorage
 
 
 def application(
@@ -35,6 +36,7 @@ def application(
     vault: Vault,
     stores: SecretStores,
     judge: Judge,
+    storage: ObjectStorage,
     vitals: Vitals,
     probes: Probes,
     trail: Trail,
@@ -53,6 +55,7 @@ def application(
         vault=vault,
         stores=stores,
         judge=judge,
+        storage=storage,
     )
     rest = rest_application(
         pool,

@@ -129,6 +129,7 @@ class ApiService(Service):
             vault=self._vault,
             stores=self._stores,
             judge=self._judge,
+            storage=self._storage,
             vitals=self.vitals,
             probes=self._probes,
             trail=trail,

@@ -27,6 +27,7 @@ from uuid import UUID
 from evenflow.core.limits import MAX_XCOM_BYTES
 from evenflow.errors import XComError, XComTooLarge
 from evenflow.sdk.operators.isolated_child import DECODERS
+from evenflow.sdk.operators.spark_frame import SparkFrame
 
 TYPE, VALUE = "__type__", "value"
 _INT64 = 2**63
@@ -193,10 +194,16 @@ _ENCODERS: dict[type, Callable[[Any, str], Any]] = {
     timedelta: lambda value, what: _tagged("timedelta", [value.days, value.seconds, value.microseconds]),
     Decimal: lambda value, what: _tagged("Decimal", str(value)),
     UUID: lambda value, what: _tagged("UUID", str(value)),
+    SparkFrame: lambda value, what: _tagged("frame", value.told()),
     PurePath: lambda value, what: _tagged("Path", _encode_str(str(value), what)),
 }
 
-_DECODERS: dict[str, Callable[[Any], Any]] = {**DECODERS, "datetime": _decode_datetime}  # zones by name, too
+# Zones by name, too, and what the standard library has not.
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    **DECODERS,
+    "datetime": _decode_datetime,
+    "frame": lambda value: SparkFrame(**value),
+}
 
 
 def _class_name(cls: type, what: str) -> str:

@@ -314,23 +314,30 @@ create table xcom (
     secret      boolean not null default false,              -- it holds a secret that its try was given: not shown to people
     object      text,                                        -- its name in object storage; value is then JSON's null
     size        int,                                         -- bytes of that object
+    -- The folder there of a DataFrame, which the value describes; only one that its own try has made.
+    folder      text generated always as (
+        case when value ->> '__type__' = 'frame' and value -> 'value' ->> 'name' ~ ('^' || epoch::text || '-[0-9a-f]{16}\.parquet$')
+             then value -> 'value' ->> 'name' end) stored,
     primary key (run_key, task_index, map_index, key)
 );
 
+create index xcom_of_folder on xcom (folder) where folder is not null;                                       -- xcom/find_used
 create index xcom_of_object on xcom (object) where object is not null;                                       -- xcom/find_used
 
--- Objects that no row refers to any more, and EPOCH-* for what a lost try may have left; the API deletes them. Whoever deletes or replaces a value does nothing for it.
+-- Objects and folders that no row refers to any more, and EPOCH-* for what a try that was lost, or has begun a folder, may have left; the API
+-- deletes them. Whoever deletes or replaces a value does nothing for it.
 create table xcom_garbage (
     object  text primary key,
     at      timestamptz not null default now()               -- from when on an API server may take it: one that has is given time
 );
 create index xcom_garbage_oldest on xcom_garbage (at);                                                       -- xcom/take_garbage
 create function note_xcom_garbage() returns trigger language plpgsql as
-$$ begin insert into xcom_garbage (object) values (old.object) on conflict do nothing; return null; end $$;
+$$ begin insert into xcom_garbage (object) values (coalesce(old.object, old.folder)) on conflict do nothing; return null; end $$;
 create trigger object_deleted after delete on xcom
-    for each row when (old.object is not null) execute function note_xcom_garbage();
+    for each row when (old.object is not null or old.folder is not null) execute function note_xcom_garbage();
 create trigger object_replaced after update on xcom
-    for each row when (old.object is not null and new.object is distinct from old.object) execute function note_xcom_garbage();
+    for each row when (old.object is not null and new.object is distinct from old.object
+                       or old.folder is not null and new.folder is distinct from old.folder) execute function note_xcom_garbage();
 
 -- Template fields of the newest try of a task instance, as people may see them.
 create table rendered (

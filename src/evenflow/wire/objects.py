@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from evenflow.errors import SettingsError
 
+FOLDER = ".parquet"  # how names of folders end: the files of a DataFrame
 _EXTRAS = {"s3": "evenflow[s3]", "s3a": "evenflow[s3]", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}  # to install
 
 
@@ -55,11 +56,21 @@ class ObjectStorage:
         except FileNotFoundError:
             return []
 
+    def begin_folder(self, name: str) -> None:
+        """Makes it where folders are made: who is to write there sees by it that this is the same place to both."""
+        system, root = self._open()
+        if "file" in system.protocol:
+            os.makedirs(root, mode=0o700, exist_ok=True)
+            os.mkdir(f"{root}/{name}")
+
     def delete(self, name: str) -> None:
         """What is gone already is deleted."""
         system, root = self._open()
         try:
-            system.rm_file(f"{root}/{name}")
+            if name.endswith(FOLDER):
+                system.rm(f"{root}/{name}", recursive=True)
+            else:
+                system.rm_file(f"{root}/{name}")
         except FileNotFoundError:
             return
 
@@ -69,6 +80,6 @@ class ObjectStorage:
         return self._opened
 
 
-def new_name(epoch: int) -> str:
+def new_name(epoch: int, ending: str = ".json") -> str:
     """Never used again, so that an object is deleted or replaced without a look at who else may use it."""
-    return f"{epoch}-{secrets.token_hex(8)}.json"
+    return f"{epoch}-{secrets.token_hex(8)}{ending}"

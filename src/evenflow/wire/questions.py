@@ -171,6 +171,17 @@ class ForgetOnce(Message):
     name: str
 
 
+class AskFolder(Message):
+    """Where may this try put a DataFrame that is to be its result?"""
+
+
+class Folder(Message):
+    """It is the try's own, and lasts if its result says so."""
+
+    url: str  # of object storage
+    name: str  # of a folder there
+
+
 class Rendered(Message):
     """The template fields of this try as people may see them; the worker has masked them."""
 
@@ -194,6 +205,7 @@ QUESTIONS: dict[str, tuple[type[Message], type[Message]]] = {
     "previous_run": (AskPreviousRun, PreviousRun),
     "element": (AskElement, Element),
     "prior_run": (AskPriorRun, PriorRun),
+    "folder": (AskFolder, Folder),
     "rendered": (Rendered, Done),
     "once": (AskOnce, Once),
     "set_once": (SetOnce, Once),

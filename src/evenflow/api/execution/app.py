@@ -8,6 +8,7 @@ from evenflow.api import limits
 from evenflow.api.claims import Claims
 from evenflow.api.execution.endpoint import Call, Endpoint, Handler
 from evenflow.api.execution.files import FileRoutes
+from evenflow.api.execution.folders import FolderRoutes
 from evenflow.api.execution.once import OnceRoutes
 from evenflow.api.execution.services import ServiceRoutes
 from evenflow.api.execution.tries import TryRoutes
@@ -26,6 +27,7 @@ from evenflow.core.limits import MAX_MESSAGE_BYTES
 from evenflow.store.db.connect import AsyncPool
 from evenflow.wire import messages, questions
 from evenflow.wire.messages import SCHEMA, Message
+from evenflow.wire.objects import ObjectStorage
 from evenflow.wire.triggers import TRIGGER_QUESTIONS, ClaimTriggers, TriggerReports
 
 
@@ -42,6 +44,7 @@ def execution_routes(
     vault: Vault,
     stores: SecretStores,
     judge: Judge,
+    storage: ObjectStorage,
 ) -> Router:
     """``reports`` and ``beats`` are the pools for these."""
     services = ServiceRoutes(pool, beats, claims, tokens)
@@ -69,7 +72,7 @@ def execution_routes(
         ("GET", "/code/{code_hash}", files.get_code, ("worker", "processor", "triggerer"), None, 0),
         *(
             ("POST", f"/ask/{name}", answer, _askers(name), questions.QUESTIONS[name][0], MAX_MESSAGE_BYTES)
-            for name, answer in _answers(pool, tries, versions, vault, stores, judge).items()
+            for name, answer in _answers(pool, tries, versions, vault, stores, judge, storage).items()
         ),
     ]
     return Router(
@@ -82,7 +85,13 @@ def execution_routes(
 
 
 def _answers(
-    pool: AsyncPool, tries: TryRoutes, versions: Versions, vault: Vault, stores: SecretStores, judge: Judge
+    pool: AsyncPool,
+    tries: TryRoutes,
+    versions: Versions,
+    vault: Vault,
+    stores: SecretStores,
+    judge: Judge,
+    storage: ObjectStorage,
 ) -> dict[str, Handler]:
     """To each question of :data:`evenflow.wire.questions.QUESTIONS`."""
     values = ValueRoutes(pool, versions, vault, stores)
@@ -107,6 +116,7 @@ def _answers(
         "set_variable": values.set_variable,
         "delete_variable": values.delete_variable,
         "previous_run": held(values.previous_run),
+        "folder": held(FolderRoutes(pool, storage).begin),
         "rendered": values.rendered,
         "once": once.ask,
         "set_once": once.set,

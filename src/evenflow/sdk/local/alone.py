@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
+
+
+@functools.cache
+def _results() -> Path:
+    """For files that are results, as long as this process lives."""
+    folder = Path(tempfile.mkdtemp(prefix="evenflow-test-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def answer_alone(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -28,6 +42,10 @@ def answer_alone(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
                 ],
                 "missing": [],
             }
+        case "folder":
+            name = f"0-{secrets.token_hex(8)}.parquet"
+            (_results() / name).mkdir()
+            return {"url": _results().as_uri(), "name": name}
         case "set_variable" | "delete_variable":
             print(f"dag.test() has no database: the variable {arguments['name']} is left as it is")
             return {}

@@ -34,6 +34,7 @@ DECODERS: Dict[str, Callable[[Any], Any]] = {  # noqa: UP006
     "Decimal": decimal.Decimal,
     "UUID": uuid.UUID,
     "Path": pathlib.Path,
+    "frame": dict,  # of a DataFrame: where it is, and what
 }
 ENCODERS: List[Tuple[type, str, Callable[[Any], Any]]] = [  # noqa: UP006  # a datetime is a date
     (datetime.datetime, "datetime", lambda value: value.isoformat()),

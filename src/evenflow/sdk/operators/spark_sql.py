@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 from evenflow.errors import BadArgument
 from evenflow.sdk.context import Context
@@ -23,12 +23,12 @@ class SparkSQL(SparkSessionOperator):
 
     ``parameters`` are bound by Spark: ``:day`` in the text takes ``{"day": ...}``, and ``?`` the next of a list. The result is a
     list of dicts, of ``max_rows`` at most; more fail the task. With ``path`` (Parquet) or ``table`` the rows replace what is there,
-    with ``partition_by`` only in the partitions that the rows have, and the result is their number. A statement without rows has
-    no result.
+    with ``partition_by`` only in the partitions that the rows have, and the result is their number. With ``result="frame"`` they
+    are kept as a DataFrame. A statement without rows has no result. ``views`` names results that are DataFrames, for the text.
     """
 
     operator_name = "spark_sql"
-    template_fields: ClassVar[Sequence[str]] = ("sql", "parameters", "path", "table", "conf")
+    template_fields: ClassVar[Sequence[str]] = ("sql", "parameters", "views", "path", "table", "conf")
     template_ext: ClassVar[Sequence[str]] = (".sql",)
 
     def __init__(
@@ -37,6 +37,8 @@ class SparkSQL(SparkSessionOperator):
         task_id: str,
         sql: str,
         parameters: Mapping[str, Any] | Sequence[Any] | None = None,
+        views: Mapping[str, Any] | None = None,
+        result: Literal["rows", "frame"] = "rows",
         path: str | None = None,
         table: str | None = None,
         partition_by: Sequence[str] = (),
@@ -55,6 +57,10 @@ class SparkSQL(SparkSessionOperator):
             raise BadArgument(f"Task {task_id!r}: parameters must be a dict or a list, not {parameters!r:.80}.")
         if path is not None and table is not None:
             raise BadArgument(f"Task {task_id!r}: the rows go to one place. Say path= or table=, not both.")
+        if result not in ("rows", "frame"):
+            raise BadArgument(f"Task {task_id!r}: result must be 'rows' or 'frame', not {result!r:.80}.")
+        if result == "frame" and (path is not None or table is not None):
+            raise BadArgument(f"Task {task_id!r}: with path= or table= the result is the number of rows. Leave result='frame' out.")
         if isinstance(partition_by, str):
             raise BadArgument(f"Task {task_id!r}: partition_by must be a list. Write partition_by=[{partition_by!r:.80}].")
         if partition_by and path is None and table is None:
@@ -64,13 +70,17 @@ class SparkSQL(SparkSessionOperator):
                 f"Task {task_id!r}: max_rows must be a number from 1 to {MOST_ROWS:,}, not {max_rows!r:.80}. "
                 "Write more to path= or table=."
             )
-        self.sql, self.parameters = sql, parameters
+        self.sql, self.parameters, self.views, self.result = sql, parameters, {} if views is None else views, result
         self.path, self.table, self.partition_by, self.max_rows = path, table, tuple(partition_by), max_rows
 
     def execute(self, context: Context) -> Any:
         queries = importlib.import_module("evenflow.spark.queries")
         with self.session(context) as spark:
+            for name, view in self.views.items():
+                importlib.import_module("evenflow.spark.frames").make_view(spark, name, view)
             frame = queries.query(spark, self.sql, self.parameters)
+            if self.result == "frame":
+                return self.kept(context, frame)
             if self.path is None and self.table is None:
                 return queries.rows_of(frame, self.max_rows)
             writing = importlib.import_module("evenflow.spark.writing")

@@ -63,6 +63,13 @@ class SparkSessionOperator(BaseOperator):
         ) as spark:
             yield spark
 
+    def kept(self, context: Context, result: Any) -> Any:
+        """``result``, or what stands for it if it is a DataFrame, whose files are then written."""
+        if not self.task_settings.do_xcom_push:
+            return None
+        control = context["ti"].control
+        return importlib.import_module("evenflow.spark.frames").kept(result, lambda: control.ask("folder", {}))
+
     def _begin_session(self, context: Context, conn: Connection) -> str:
         """The id of the try's own, kept before it is there; what an earlier try has left on the server is ended first."""
         connect = importlib.import_module("evenflow.spark.connect")
@@ -83,15 +90,19 @@ class SparkSessionOperator(BaseOperator):
 
 
 class SparkOperator(SparkSessionOperator, PythonOperator):
-    """Calls the function with a SparkSession as keyword argument ``spark``."""
+    """Calls the function with a SparkSession as keyword argument ``spark``. A DataFrame that it returns is kept as files, and is a
+    DataFrame again to functions that get it.
+    """
 
     operator_name = "spark"
     injected = frozenset({"spark"})
     template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs", "conf")
 
     def execute(self, context: Context) -> Any:
+        frames = importlib.import_module("evenflow.spark.frames")
         with self.session(context) as spark:
-            return self.call(context, spark=spark)
+            self.op_args, self.op_kwargs = frames.read_all(spark, (self.op_args, self.op_kwargs))
+            return self.kept(context, self.call(context, spark=spark))
 
 
 def connection_of(conn_id: str) -> Connection:

@@ -58,6 +58,11 @@ async def pull_mapped(
     return (row[0], row[1], row[3]) if row[2] else None
 
 
+async def begin_folder(conn: Conn, *, epoch: int) -> None:
+    """The try is about to write a folder: what no value refers to when it has ended is garbage."""
+    await conn.execute(sql("xcom/begin_folder"), {"epoch": epoch})
+
+
 async def take_garbage(conn: Conn, *, limit: int) -> list[str]:
     """Names of objects that no value refers to any more. Nobody else is told them for a while."""
     return [name for (name,) in await (await conn.execute(sql("xcom/take_garbage"), {"limit": limit})).fetchall()]

@@ -19,7 +19,8 @@ with gone as materialized (
     cross join lateral (select run_key, epoch from dispatch where worker_id = s.service_id offset 0) as d
     where not exists (select from report r where r.run_key = d.run_key and r.epoch = d.epoch)
 ), stored as (
-    insert into xcom_garbage (object, at) select epoch || '-*', now() + interval '1 hour' from lost on conflict do nothing
+    insert into xcom_garbage (object, at) select epoch || '-*', now() + interval '1 hour' from lost
+    on conflict (object) do update set at = excluded.at
 )
 insert into report (run_key, kind, epoch, payload)
 select run_key, 'lost', epoch, jsonb_build_object('reason', reason)

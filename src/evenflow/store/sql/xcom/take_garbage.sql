@@ -1,5 +1,8 @@
 -- Objects to be deleted, the oldest first, for who takes them now: others take them when that has not deleted them after a while. SKIP
--- LOCKED: another API server is just taking those.
+-- LOCKED: another API server is just taking those. What a try may leave is not looked for while it runs.
 update xcom_garbage set at = now() + interval '10 minutes'
-where object in (select object from xcom_garbage where at <= now() order by at limit %(limit)s for update skip locked)
+where object in (select object from xcom_garbage 
+                 where at <= now()
+                   and not (object like '%%-*' and exists (select from dispatch where epoch = split_part(object, '-', 1)::bigint))
+                 order by at limit %(limit)s for update skip locked)
 returning object
