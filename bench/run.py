@@ -44,6 +44,7 @@ import sawtooth
 import scaling_decision
 import spark_chaos
 import spark_start
+import startup
 import sustain
 import turn_dags
 from shapes import SHAPES
@@ -58,6 +59,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     options = {"runs": given.runs, "schedulers": given.schedulers}
     if case == turn_dags.CASE:
         return turn_dags.run(dags=given.runs, dsn=given.dsn)
+    if case == startup.CASE:
+        return startup.run(runs=given.runs)
     if case in curve.CASES:
         return curve.run(case, runs=given.runs, rtt_ms=given.rtt_ms, dsn=given.dsn)
     if case == many_dags.CASE:
@@ -120,7 +123,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, *curve.CASES]
     names += [many_dags.CASE, pods.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE]
-    names += [*spark_start.TASKS, *FLEETS]
+    names += [startup.CASE, *spark_start.TASKS, *FLEETS]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)
