@@ -6,7 +6,7 @@ report_storm and shapes whose server is an embedded one of this program: [--comm
 sawtooth and autoscaler_steps have [--target native|celery|kubernetes] [--size N];
 from_zero, scaling_decision and fleet_week [--size N];
 turn_dags takes the number of DAGs as -n; b shapes have three: [--execution-free] [--reuse] [--executor celery|celery-threads];
-d_full has one: [--busy-s S];
+d_full has one: [--busy-s S]; insights has two: [--events N] or [--day TRIES];
 a, c and f shapes and curves have one: [--rtt-ms MS], the time of a round trip to PostgreSQL;
 e has one: [--kill scheduler|worker|host|postgres|primary] or [--stop scheduler].
 """
@@ -34,6 +34,7 @@ import execution_free
 import failover
 import fleet_week
 import from_zero
+import insights
 import large_runs
 import many_dags
 import pods
@@ -71,6 +72,10 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return spark_chaos.run(runs=given.runs)
     if case in spark_start.TASKS:
         return spark_start.run(case)
+    if case == insights.CASE:
+        return insights.run(events=given.events, day=given.day)
+    if case == insights.PROOFS:
+        return insights.run_proofs()
     if case == pods.CASE:
         return pods.run(runs=given.runs, dsn=given.dsn)
     if case == report_storm.CASE:
@@ -123,7 +128,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, *curve.CASES]
     names += [many_dags.CASE, pods.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE]
-    names += [startup.CASE, *spark_start.TASKS, *FLEETS]
+    names += [startup.CASE, *spark_start.TASKS, *FLEETS, insights.CASE, insights.PROOFS]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)
@@ -139,6 +144,8 @@ def main() -> int:
     parser.add_argument("--target", choices=sawtooth.TARGETS, help="sawtooth, autoscaler_steps: what runs the workers")
     parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")
     parser.add_argument("--missed", type=int, default=17_280, help="catch_up: how many runs; a day of every 5 s")
+    parser.add_argument("--events", type=int, help="insights: how many events; 1,000,000 when absent")
+    parser.add_argument("--day", type=int, help="insights: the tries of a day instead")
     parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")
     parser.add_argument("--reuse", action="store_true", help="b shapes: tries follow each other in one process")
     parser.add_argument("--executor", default="native", help="b shapes: celery, with a Redis; a pool may follow, as celery-threads")

@@ -36,6 +36,7 @@ COMMANDS = (
     ("settings", "settings:app", "List and change the settings that all schedulers share.", _LOOK),
     ("status", "status:status", "What runs, what waits, and whether all services are well.", _LOOK),
     ("events", "events:app", "Who changed what; keep it outside the database, and compare.", _LOOK),
+    ("insights", "insights:app", "Export history to Parquet, prove that limits held, and report on it.", _LOOK),
     ("doctor", "doctor:doctor", "Check everything that Evenflow needs, and say how to cure what is wrong.", _OPERATE),
     ("audit", "status:audit", "Recompute every counter of the scheduler and compare.", _OPERATE),
     ("db", "db:app", "Migrate, check, start, stop and open the database.", _OPERATE),

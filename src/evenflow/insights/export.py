@@ -1,0 +1,171 @@
+"""History from the reporting views to Parquet, a folder a day, each event exactly once.
+
+An export goes by transactions, not by clocks. A batch is what the transactions of a range of numbers wrote. Below the oldest that
+is still under way nothing comes any more, so what a batch has never changes, late events included. The plan of a batch is written
+before its files, and its end after them. Whoever comes after a kill makes the planned batch again, under the same names, and goes
+on. Nothing of it is kept in the database, and a role that reads the reporting views is enough.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from importlib.resources import files
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from evenflow.errors import BadValue
+from evenflow.insights.tables import BRONZE, DAY_OF, FORMAT, schema_of
+
+if TYPE_CHECKING:
+    import psycopg
+
+XACTS_AT_ONCE = 100_000  # transactions of a batch: some minutes of a busy system, some hundred thousand events
+ROWS_AT_ONCE = 50_000  # in memory
+
+Rows = list[tuple[Any, ...]]
+
+
+class ExportedHistory(NamedTuple):
+    batches: int
+    events: int
+    until: datetime  # when this was asked: what transactions wrote that had all ended by then is in the lake
+
+
+class Batch(NamedTuple):
+    """The transactions from ``first`` to before ``past``, as they were planned at a moment."""
+
+    number: int
+    first: int
+    past: int
+    at: datetime
+
+
+def export(conn: psycopg.Connection[Any], lake: Path, *, xacts: int = XACTS_AT_ONCE) -> ExportedHistory:
+    """All that has been settled. Raises :class:`BadValue` when another export writes there, or the lake is of another database."""
+    with _alone(lake):
+        last, count, events = _redo_last(conn, lake), 0, 0
+        horizon, now = _one(conn, "find_horizon")
+        past = last.past if last else _one(conn, "find_first")[0] or horizon
+        if past > horizon:
+            raise BadValue(
+                f"{lake} has transactions that this database has not had yet: it was set back, or is another one. "
+                "Export to a new folder."
+            )
+        while past < horizon:
+            batch = Batch((last.number if last else 0) + 1, past, min(past + xacts, horizon), now)
+            _plan(lake, batch)
+            events += _write_batch(conn, lake, batch)
+            last, past, count = batch, batch.past, count + 1
+    return ExportedHistory(count, events, now)
+
+
+def _redo_last(conn: psycopg.Connection[Any], lake: Path) -> Batch | None:
+    """The last batch that was planned; one that did not come to its end is made again."""
+    plans = sorted((lake / "batches").glob("*.json"))
+    if not plans:
+        return None
+    said = json.loads(plans[-1].read_text())
+    if said["format"] != FORMAT:
+        raise BadValue(f"{lake} has the format {said['format']}, and this Evenflow writes {FORMAT}. Export to a new folder.")
+    batch = Batch(int(plans[-1].stem), said["first"], said["past"], datetime.fromisoformat(said["at"]))
+    if not _end_of(lake, batch).exists():
+        _write_batch(conn, lake, batch)
+    return batch
+
+
+def _plan(lake: Path, batch: Batch) -> None:
+    text = json.dumps({"format": FORMAT, "first": batch.first, "past": batch.past, "at": batch.at.isoformat()})
+    _put(lake / "batches" / f"{batch.number:08}.json", text.encode())
+
+
+def _end_of(lake: Path, batch: Batch) -> Path:
+    return lake / "batches" / f"{batch.number:08}.done"
+
+
+def _write_batch(conn: psycopg.Connection[Any], lake: Path, batch: Batch) -> int:
+    """Answers how many events. The tables that are small are read whole, as they are now: the marts take each row once."""
+    names = {"first": batch.first, "past": batch.past, "until": batch.at}
+    events, name = 0, f"batch-{batch.number:08}.parquet"
+    for table in ("task_events", "run_events"):
+        events += _write_days(lake, table, name, _pages(conn, table, names))
+    runs = [row for page in _pages(conn, "runs", names) for row in page]
+    _write_days(lake, "runs", name, [runs])
+    versions = sorted({row[3] for row in runs})
+    tasks = conn.execute(_sql("tasks"), {"versions": versions}).fetchall()
+    write_file(lake / "bronze" / "tasks" / name, "tasks", [[row[:-1] for row in tasks]])
+    write_file(lake / "bronze" / "edges" / name, "edges", [[(row[0], row[2], upstream) for row in tasks for upstream in row[-1]]])
+    for table in ("limits", "pauses"):
+        write_file(lake / "bronze" / table / "newest.parquet", table, [conn.execute(_sql(table), names).fetchall()])
+    _put(_end_of(lake, batch), b"")
+    return events
+
+
+def _write_days(lake: Path, table: str, name: str, pages: Iterable[Rows]) -> int:
+    """One file for each day that has rows, each written as a whole."""
+    place, by_day, count = list(BRONZE[table]).index(DAY_OF[table]), dict[str, list[Rows]](), 0
+    for page in pages:
+        count += len(page)
+        for day, rows in groupby(sorted(page, key=lambda row: row[place].date()), key=lambda row: row[place].date()):
+            by_day.setdefault(day.isoformat(), []).append(list(rows))
+    for day, parts in by_day.items():
+        write_file(lake / "bronze" / table / f"day={day}" / name, table, parts)
+    if not by_day:
+        write_file(lake / "bronze" / table / "day=1970-01-01" / "none.parquet", table, [])
+    return count
+
+
+def write_file(target: Path, table: str, parts: Iterable[Rows]) -> None:
+    """The same rows make the same file; it is there whole or not at all."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    schema, unfinished = schema_of(table), target.with_suffix(".unfinished")
+    with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
+        for rows in parts:
+            columns = zip(*rows, strict=True) if rows else [[] for _ in schema]
+            arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+    unfinished.replace(target)
+
+
+def _pages(conn: psycopg.Connection[Any], table: str, names: dict[str, Any]) -> Iterator[Rows]:
+    with conn.transaction(), conn.cursor(name=f"export_{table}") as cursor:
+        cursor.execute(_sql(table), names)
+        while rows := cursor.fetchmany(ROWS_AT_ONCE):
+            yield rows
+
+
+def _one(conn: psycopg.Connection[Any], name: str) -> tuple[Any, ...]:
+    row = conn.execute(_sql(name)).fetchone()
+    assert row is not None
+    return tuple(row)
+
+
+def _sql(name: str) -> bytes:
+    return (files("evenflow.insights") / "sql" / "export" / f"{name}.sql").read_bytes()
+
+
+def _put(target: Path, content: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_suffix(".unfinished")
+    unfinished.write_bytes(content)
+    unfinished.replace(target)
+
+
+@contextmanager
+def _alone(lake: Path) -> Iterator[None]:
+    """One export writes to a lake at a time."""
+    lake.mkdir(parents=True, exist_ok=True)
+    with open(os.open(lake / "export.lock", os.O_RDWR | os.O_CREAT, 0o600), "rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BadValue(f"Another export writes to {lake}. Wait for it.") from None
+        yield

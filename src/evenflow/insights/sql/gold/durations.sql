@@ -1,0 +1,20 @@
+-- By task: how long its tries run, and how that has changed: the median of its last day against that of the days before. It drifts when the last
+-- day has ten tries at least and its median is a quarter more, or less, than before.
+with attempt as (
+    select dag_id, task_id, run_key, task_index, map_index, try_number, min(day) as day, sum(us) as us
+    from segments
+    where cause = 'running'
+    group by dag_id, task_id, run_key, task_index, map_index, try_number
+), dated as (
+    select t.*, max(day) over (partition by dag_id, task_id) as last_day from attempt t
+), quantile as (
+    select dag_id, task_id, count(*) as tries, percentile(us, 0.5) as p50_us, percentile(us, 0.9) as p90_us, percentile(us, 0.99) as p99_us,
+           percentile(case when day = last_day then us end, 0.5) as last_p50_us,
+           percentile(case when day < last_day then us end, 0.5) as before_p50_us,
+           count(case when day = last_day then 1 end) as last_tries, max(last_day) as last_day
+    from dated
+    group by dag_id, task_id
+)
+select q.*, last_p50_us / before_p50_us as drift,
+       case when last_tries >= 10 and (last_p50_us > before_p50_us * 1.25 or last_p50_us < before_p50_us * 0.75) then 1 else 0 end as drifts
+from quantile q

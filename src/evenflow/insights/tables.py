@@ -1,0 +1,132 @@
+"""What there is in a history lake: the tables of bronze with their columns, and the marts in the order in which they are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from evenflow.core.states import RUN_MOVES, TASK_MOVES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 1  # of bronze; a column that is added later is null in files from before, and the number stays
+
+# Column by column, with the names that Arrow has for types.
+BRONZE: dict[str, dict[str, str]] = {
+    "task_events": {
+        "run_key": "int64",
+        "task_index": "int32",
+        "map_index": "int32",
+        "at": "timestamp",
+        "xact": "int64",
+        "epoch": "int64",
+        "try_number": "int32",
+        "event": "string",
+        "state": "string",
+        "detail": "string",
+    },
+    "run_events": {
+        "run_key": "int64",
+        "at": "timestamp",
+        "xact": "int64",
+        "event": "string",
+        "state": "string",
+        "actor": "string",
+        "detail": "string",
+    },
+    "runs": {
+        "run_key": "int64",
+        "dag_id": "string",
+        "run_id": "string",
+        "version_key": "int64",
+        "run_type": "string",
+        "run_after": "timestamp",
+        "created_at": "timestamp",
+    },
+    "tasks": {
+        "version_key": "int64",
+        "dag_id": "string",
+        "task_index": "int32",
+        "task_id": "string",
+        "operator": "string",
+        "owner": "string",
+        "pool": "string",
+        "pool_slots": "int32",
+        "executor": "string",
+        "max_active_tis_per_dag": "int32",
+        "max_active_tis_per_dagrun": "int32",
+        "max_active_tasks": "int32",
+        "max_active_runs": "int32",
+    },
+    "edges": {"version_key": "int64", "task_index": "int32", "upstream": "int32"},
+    "limits": {"kind": "string", "name": "string", "at": "timestamp", "capacity": "int32", "is_change": "bool"},
+    "pauses": {"dag_id": "string", "at": "timestamp", "is_paused": "bool"},
+}
+DAY_OF = {"task_events": "at", "run_events": "at", "runs": "created_at"}  # tables that are partitioned by the day (UTC) of a column
+
+
+@dataclass(frozen=True, slots=True)
+class Mart:
+    """A table that is made from others, by one statement."""
+
+    layer: str
+    name: str
+
+    @property
+    def sql(self) -> str:
+        return (files("evenflow.insights") / "sql" / self.layer / f"{self.name}.sql").read_text(encoding="utf-8")
+
+
+SILVER = (
+    "moves",
+    "instances",
+    "terms",
+    "capacities",
+    "ledger",
+    "usage",
+    "toggles",
+    "waits",
+    "blocked",
+    "segments",
+    "blockers",
+    "jumps",
+    "path_ends",
+)
+GOLD = (
+    "lags",
+    "wait_by_cause",
+    "slot_use",
+    "durations",
+    "anomalies",
+    "critical_paths",
+    "critical_members",
+    "costs",
+    "advice",
+)
+MARTS = (
+    *(Mart("silver", name) for name in SILVER),
+    *(Mart("gold", name) for name in GOLD),
+    Mart("proof", "violations"),
+)
+
+
+@cache
+def schema_of(table: str) -> pa.Schema:
+    """Of a table of bronze, for Arrow."""
+    import pyarrow as pa
+
+    types: dict[str, Any] = {"timestamp": pa.timestamp("us", tz="UTC"), "bool": pa.bool_()}
+    return pa.schema([(name, types.get(kind) or getattr(pa, kind)()) for name, kind in BRONZE[table].items()])
+
+
+def legal_moves() -> list[tuple[str, str, str]]:
+    """(state before, event, state after) of task instances. A mapped task that is cleared has one row again, which had none."""
+    legal = {(str(before), str(event), str(after)) for before, moves in TASK_MOVES.items() for event, after in moves.items()}
+    return sorted(legal | {("none", "clear", "none")})
+
+
+def legal_run_moves() -> list[tuple[str, str, str]]:
+    return sorted((str(before), str(event), str(after)) for before, moves in RUN_MOVES.items() for event, after in moves.items())

@@ -1,0 +1,68 @@
+"""The marts say what follows from a history."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from evenflow.errors import BadValue
+from evenflow.insights.engines import DuckDb
+from tests.insights import tiny
+from tests.insights.tiny import S
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the tiny history, with its marts by DuckDB."""
+    lake = tmp_path_factory.mktemp("tiny")
+    tiny.write(lake)
+    DuckDb().make(lake)
+    return lake
+
+
+def test_waits_are_split_by_their_cause(lake: Path) -> None:
+    """R-SP4: by hand: each second of each try has one cause, and none is missing."""
+    found: dict[tuple[str, str, str], float] = defaultdict(float)
+    for row in DuckDb().rows(lake, "wait_by_cause"):
+        found[row["dag_id"], row["cause"], row["limit_name"]] += row["us"] / S
+    assert found == tiny.WAITS
+
+
+def test_slot_use_is_what_was_held(lake: Path) -> None:
+    """R-SP4."""
+    (row,) = [row for row in DuckDb().rows(lake, "slot_use") if row["name"] == "narrow"]
+    assert (row["capacity"], row["most"], row["slot_us"], row["full_us"]) == (1, 1, 15 * S, 15 * S)
+
+
+def test_the_critical_path_goes_back_through_what_ended_last(lake: Path) -> None:
+    """R-SP4."""
+    path = [(row["task_id"], row["back"], row["us"]) for row in DuckDb().rows(lake, "critical_paths") if row["dag_id"] == "d"]
+    assert sorted(path, key=lambda step: step[1]) == [("c", 0, 11 * S), ("b", 1, 6 * S)]
+
+
+def test_lags_costs_and_durations(lake: Path) -> None:
+    """R-SP4."""
+    (lag,) = [row for row in DuckDb().rows(lake, "lags") if row["dag_id"] == "d"]
+    assert (lag["runs"], lag["tries"], lag["run_p50_us"], lag["wait_p50_us"]) == (1, 4, 1 * S, 1 * S)  # waits: 0, 0, 2, 10
+    (cost,) = [row for row in DuckDb().rows(lake, "costs") if row["dag_id"] == "d"]
+    assert (cost["owner"], cost["tries"], cost["slot_us"], cost["wait_us"]) == ("ann", 4, 18 * S, 17 * S)
+    durations = {row["task_id"]: (row["tries"], row["p50_us"]) for row in DuckDb().rows(lake, "durations")}
+    assert durations == {"a": (1, 7 * S), "b": (1, 5 * S), "c": (2, 3 * S), "x": (1, 1 * S)}
+
+
+def test_advice_has_its_worth(lake: Path) -> None:
+    """R-SP4: one more slot of the pool, and its 9 s would not have been waited."""
+    worth = {row["more"]: (row["limit_name"], row["saved_us"]) for row in DuckDb().rows(lake, "advice")}
+    assert worth == dict.fromkeys((1, 2, 4, 8, 16), ("narrow", 9 * S))
+
+
+def test_a_history_that_is_right_has_no_violation(lake: Path) -> None:
+    """R-ST1."""
+    assert DuckDb().rows(lake, "violations") == []
+
+
+def test_a_folder_without_history_says_what_to_type(tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match="evenflow insights export"):
+        DuckDb().make(tmp_path)

@@ -1,0 +1,38 @@
+"""The report is one page with its charts in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from evenflow.insights.engines import DuckDb
+from evenflow.insights.plots import CHARTS
+from evenflow.insights.report import write_report
+from evenflow.insights.sample import write_sample
+from tests.insights import tiny
+
+
+@pytest.mark.system
+def test_the_report_says_what_the_marts_say(tmp_path: Path) -> None:
+    """R-SP4: charts for light and dark screens, the proof, what more of a limit is worth; nothing is loaded from elsewhere."""
+    tiny.write(tmp_path)
+    engine = DuckDb()
+    engine.make(tmp_path)
+    page = write_report(engine, tmp_path, tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("data:image/png;base64,") == 2 * len(CHARTS)
+    assert "Nothing is wrong." in page
+    assert "pool <b>narrow</b> + 1" in page
+    assert not re.search(r"(src|href)='(?!data:)", page)
+
+
+@pytest.mark.system
+def test_the_same_numbers_make_the_same_sample(tmp_path: Path) -> None:
+    counts = [write_sample(tmp_path / name, 3_000, seed=2) for name in ("one", "other")]
+    assert counts[0] == counts[1] >= 3_000
+    one, other = (
+        {path.relative_to(tmp_path / name): path.read_bytes() for path in sorted((tmp_path / name).rglob("*.parquet"))}
+        for name in ("one", "other")
+    )
+    assert one == other
