@@ -98,7 +98,7 @@ class Companion:
         given = {"slots": slots, "queues": tuple(queues), "handed_at": self.address, "handed_by": self._own}
         service = settings.for_service(name=name, **given)
         self._environment = service.environment(Kind.WORKER, {**os.environ, **settings.connection_environment()})
-        self._ending = threading.Event()
+        self._ending, self._changing = threading.Event(), threading.Lock()
         self._process = self._start()
 
     def keep(self) -> None:
@@ -112,7 +112,8 @@ class Companion:
 
     def end(self) -> None:
         """It finishes what it has, for its drain timeout at most."""
-        self._ending.set()
+        with self._changing:  # none is started again from now on
+            self._ending.set()
         self._process.send_signal(signal.SIGTERM)
         self._process.wait()
         self._clean()
@@ -127,8 +128,11 @@ class Companion:
             code = self._process.wait()
             if self._ending.wait(AGAIN_S):
                 return
-            logger.error("Evenflow's worker ended with %s; its tries begin anew elsewhere, and it is started again", code)
-            self._process = self._start()
+            with self._changing:
+                if self._ending.is_set():
+                    return
+                logger.error("Evenflow's worker ended with %s; its tries begin anew elsewhere, and it is started again", code)
+                self._process = self._start()
 
     def _clean(self) -> None:
         os.close(self._own)
