@@ -413,6 +413,10 @@ class SparkFailedForGood(SparkFailed, TaskFailedForGood):
     """It would fail in the same way however often it is tried: an analysis error, another version of Python on the executors."""
 
 
+class ExpectationFailed(EvenflowError):
+    """Data are not as a task expects them. Another try may find that they have come."""
+
+
 class SparkEndUnknown(SparkFailed):
     """A Spark application is over, and nothing proves that it succeeded."""
 
