@@ -38,6 +38,7 @@ ENTRY_POINTS = {
     "evenflow.celery_app",  # celery -A
     "evenflow.exceptions",
     "evenflow.spark.archive",
+    "evenflow.spark.quality",  # authors import it
     "evenflow.spark.warm_up",
     "evenflow.testing.plugin",
 } | {
