@@ -98,7 +98,7 @@ def slots(ax: Axes, rows: list[Row], palette: Palette) -> None:
         shares = [100 * row["slot_us"] / HOUR_US / row["capacity"] for row in points]
         ax.plot(times, shares, color=palette.hues[place % len(palette.hues)], label=name, linewidth=1.4)
     if busiest:
-        ax.legend(frameon=False, labelcolor=palette.ink, fontsize=8, loc="upper right")
+        ax.legend(frameon=False, labelcolor=palette.ink, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     ax.set_ylim(0, 105)
     ax.tick_params(axis="x", rotation=30)
     _plain(ax, palette, "How full limits were", "slots in use, in percent of the capacity, by hour")

@@ -138,7 +138,7 @@ def _drifts(rows: list[Row]) -> str:
 
 def _anomalies(rows: list[Row]) -> str:
     found = sorted(rows, key=lambda row: -row["us"] / max(row["p50_us"], 1))[:MOST_ROWS]
-    cells = [(_code(f"{r['dag_id']}/{r['task_id']}"), r["run_key"], _seconds(r["us"]), _seconds(r["p50_us"])) for r in found]
+    cells = [(_code(f"{r['dag_id']}/{r['task_id']}"), _text(r["run_id"]), _seconds(r["us"]), _seconds(r["p50_us"])) for r in found]
     return _table("Far longer than usual", ("task", "run", "ran", "usually"), cells)
 
 
@@ -178,7 +178,7 @@ def _section(title: str, text: str, *cards: str) -> str:
 def _table(title: str, columns: Iterable[str], rows: Cells) -> str:
     """Cells are HTML already; all but the first column stand to the right."""
     head = "".join(f"<th>{_text(name)}</th>" for name in columns)
-    lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows) or "<tr><td>None.</td></tr>"
     return f"<div class='card'><h3>{_text(title)}</h3><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
 
 

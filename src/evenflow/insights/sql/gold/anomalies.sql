@@ -12,7 +12,8 @@ with attempt as (
 ), spread as (
     select dag_id, task_id, percentile(away_us, 0.5) as mad_us from distance group by dag_id, task_id
 )
-select d.dag_id, d.task_id, d.run_key, d.task_index, d.map_index, d.try_number, d.began_us, d.us, d.p50_us, s.mad_us
+select d.dag_id, d.task_id, d.run_key, r.run_id, d.task_index, d.map_index, d.try_number, d.began_us, d.us, d.p50_us, s.mad_us
 from distance d
 join spread s on s.dag_id = d.dag_id and s.task_id = d.task_id
+join (select run_key, min(run_id) as run_id from runs group by run_key) r on r.run_key = d.run_key
 where d.us > d.p50_us and d.away_us > 1000000 and d.away_us > 10 * s.mad_us
