@@ -15,6 +15,7 @@ import pytest
 from evenflow.errors import BadValue
 from evenflow.insights.export import export
 from evenflow.store.db.connect import connect
+from tests.waiting import wait_until
 
 EVENT = (
     "insert into task_event (run_key, task_index, map_index, at, epoch, try_number, event, state)"
@@ -45,6 +46,12 @@ def write(conn: psycopg.Connection, run: int, day: str = "2026-11-20", rows: int
     conn.execute(EVENT, [KEY + run, f"{day} 12:00+00", rows])
 
 
+def settle(conn: psycopg.Connection) -> None:
+    """All that was written so far can be exported: transactions under way on the server, of other tests too, are later ones."""
+    (last,) = conn.execute("select pg_current_xact_id()::text").fetchone() or ("",)
+    wait_until(lambda: conn.execute("select pg_snapshot_xmin(pg_current_snapshot()) > %s::xid8", [last]).fetchone() == (True,))
+
+
 def exported(lake: Path, table: str = "task_events") -> list[Any]:
     rows = ds.dataset(lake / "bronze" / table, format="parquet").to_table().to_pylist()
     return sorted((row["run_key"] - KEY, row["task_index"]) for row in rows)
@@ -54,6 +61,7 @@ def test_events_lie_by_the_day_on_which_they_happened(db: psycopg.Connection, tm
     """R-SP4."""
     write(db, 1, "2026-11-20")
     write(db, 2, "2026-11-21")
+    settle(db)
     assert export(db, tmp_path).events == 4
     days = sorted(path.name for path in (tmp_path / "bronze" / "task_events").iterdir())
     assert days == ["day=2026-11-20", "day=2026-11-21"]
@@ -63,6 +71,7 @@ def test_events_lie_by_the_day_on_which_they_happened(db: psycopg.Connection, tm
 def test_what_commits_late_comes_once_and_nothing_twice(db: psycopg.Connection, database_url: str, tmp_path: Path) -> None:
     """R-SP4: a transaction that is still under way when others that began later have ended, with events of an older day."""
     write(db, 1)
+    settle(db)
     with connect(database_url, name="slow") as slow:
         with slow.transaction():
             write(slow, 2, "2026-11-19")
@@ -71,6 +80,7 @@ def test_what_commits_late_comes_once_and_nothing_twice(db: psycopg.Connection, 
             assert exported(tmp_path) == [(1, 1), (1, 2)], "what comes after the open one waits for it"
             export(db, tmp_path)
         write(db, 4)
+    settle(db)
     export(db, tmp_path)
     assert exported(tmp_path) == [(run, n) for run in (1, 2, 3, 4) for n in (1, 2)]
     assert export(db, tmp_path).events == 0
@@ -85,12 +95,14 @@ def test_an_export_that_is_killed_is_ended_by_the_next(
     """R-SP4: at any of its files."""
     for run in range(1, 9):
         write(db, run, f"2026-11-{10 + run}")
+    settle(db)
     whole = tmp_path / "whole"
     export(db, whole, xacts=3)
     lake = tmp_path / "killed"
     done = subprocess.run([sys.executable, "-c", DIES, database_url, str(lake), str(file)], check=False)
     assert done.returncode == -signal.SIGKILL
     write(db, 9)
+    settle(db)
     export(db, lake, xacts=3)
     export(db, whole, xacts=3)
     assert exported(lake) == exported(whole) == [(run, n) for run in range(1, 10) for n in (1, 2)]
@@ -108,6 +120,7 @@ def test_one_export_writes_at_a_time(db: psycopg.Connection, tmp_path: Path) -> 
 def test_a_database_that_was_set_back_is_refused(db: psycopg.Connection, tmp_path: Path) -> None:
     """Its transactions have numbers again that the lake has already."""
     write(db, 1)
+    settle(db)
     export(db, tmp_path)
     plan = next((tmp_path / "batches").glob("*.json"))
     plan.write_text(plan.read_text().replace('"past": ', '"past": 9'))
@@ -127,6 +140,7 @@ def test_a_role_that_reads_reports_can_export(db: psycopg.Connection, database_u
     granted = grant_reading(db, role, by="test")
     try:
         write(db, 1)
+        settle(db)
         with connect(conninfo.make_conninfo(database_url, user=role, password=granted.password), name="reader") as conn:
             assert export(conn, tmp_path).events == 2
     finally:

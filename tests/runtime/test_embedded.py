@@ -18,6 +18,7 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
+from psycopg.errors import InsufficientPrivilege
 
 from evenflow.errors import DatabaseUnavailable
 from evenflow.runtime.embedded import EmbeddedPostgres, account, programs
@@ -167,11 +168,12 @@ def test_only_its_owner_reads_the_password_and_reaches_the_socket(server: Embedd
 
 
 def test_the_role_of_services_is_no_superuser(server: EmbeddedPostgres) -> None:
+    """It may make roles, those that read reports, and give none of them, nor itself, what it has not."""
     with connect(server.start(), name="test") as conn:
-        assert conn.execute("select rolsuper, rolcreaterole from pg_roles where rolname = current_user").fetchone() == (
-            False,
-            False,
-        )
+        assert conn.execute("select rolsuper, rolcreaterole from pg_roles where rolname = current_user").fetchone() == (False, True)
+        for wish in ("grant pg_execute_server_program to current_user", "create role more superuser", "alter role current_user superuser"):
+            with pytest.raises(InsufficientPrivilege):
+                conn.execute(wish)
 
 
 def test_commits_are_durable_by_default(home: Path) -> None:

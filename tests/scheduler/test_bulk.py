@@ -224,12 +224,15 @@ def test_two_that_leave_something_and_end_failed_runs_do_not_wait_for_each_other
         TaskSpec(task_id="b", operator="python", upstream=(0,), trigger_rule=TriggerRule.ALL_DONE),
     )
     world.add_dag(DagSpec(dag_id="d", tasks=tasks, max_consecutive_failed_dag_runs=1))
+    world.add_dag(DagSpec(dag_id="older", tasks=tasks))
+    older = [world.trigger("older"), world.trigger("older")]
     ending, going = world.trigger("d"), world.trigger("d")
     world.advance()
     first_tries = {t.run_key: t for t in world.claim()}
     world.report([first_tries[ending]])
     world.advance()
     (last,) = world.claim()
+    world.report([first_tries[run] for run in older])  # a helper takes the newer half of what waits
     world.report([last], "failed")
     world.report([first_tries[going]])
     world.conn.execute("insert into setting (name, value, changed_by) values ('fast_follow', 'false', 'ann')")

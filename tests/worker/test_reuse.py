@@ -389,8 +389,8 @@ async def test_a_job_is_not_given_to_one_that_has_just_died(start_template: Star
     """Its template does not know yet; the job has not begun anywhere, so it must not end as killed."""
     template = await start_template()
     told = await _done(template, "")
-    os.kill(told.pid, 9)
     its_end = os.pidfd_open(told.pid)
+    os.kill(told.pid, 9)
     select.select([its_end], [], [])
     os.close(its_end)
     after = await _done(template, "")
