@@ -171,7 +171,11 @@ def test_the_role_of_services_is_no_superuser(server: EmbeddedPostgres) -> None:
     """It may make roles, those that read reports, and give none of them, nor itself, what it has not."""
     with connect(server.start(), name="test") as conn:
         assert conn.execute("select rolsuper, rolcreaterole from pg_roles where rolname = current_user").fetchone() == (False, True)
-        for wish in ("grant pg_execute_server_program to current_user", "create role more superuser", "alter role current_user superuser"):
+        for wish in (
+            "grant pg_execute_server_program to current_user",
+            "create role more superuser",
+            "alter role current_user superuser",
+        ):
             with pytest.raises(InsufficientPrivilege):
                 conn.execute(wish)
 
