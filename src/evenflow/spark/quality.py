@@ -23,7 +23,7 @@ Otherwise = Literal["fail", "warn", "quarantine"]
 VIOLATED = "violated"  # the column that says of a row put aside what it does not fulfil
 
 
-class Finding(NamedTuple):
+class ExpectationResult(NamedTuple):
     """Of an expectation. ``what`` is for people."""
 
     holds: bool
@@ -38,10 +38,10 @@ class Expectation:
 
     name: str
     otherwise: Otherwise
-    judge: Callable[[Any, int], Finding]
+    judge: Callable[[Any, int], ExpectationResult]
     measure: Callable[[], Column] | None = None
     bad: Callable[[], Column] | None = None
-    drift: Callable[[DataFrame], Finding] | None = None  # of what is known without a look at rows
+    drift: Callable[[DataFrame], ExpectationResult] | None = None  # of what is known without a look at rows
 
     def __post_init__(self) -> None:
         wanted = ("fail", "warn", "quarantine") if self.bad is not None else ("fail", "warn")
@@ -54,10 +54,10 @@ class Findings:
     """What :func:`check` saw of ``rows`` rows."""
 
     rows: int = 0
-    seen: list[tuple[Expectation, Finding]] = field(default_factory=list)
+    seen: list[tuple[Expectation, ExpectationResult]] = field(default_factory=list)
     quarantined: int = 0
 
-    def violated(self, otherwise: Otherwise) -> list[tuple[Expectation, Finding]]:
+    def violated(self, otherwise: Otherwise) -> list[tuple[Expectation, ExpectationResult]]:
         return [(each, seen) for each, seen in self.seen if not seen.holds and each.otherwise == otherwise]
 
     def told(self) -> dict[str, Any]:
@@ -72,8 +72,8 @@ class Findings:
 def rows(*, at_least: int = 1, at_most: int | None = None, otherwise: Otherwise = "fail") -> Expectation:
     """How many rows there are."""
 
-    def judge(measured: Any, count: int) -> Finding:
-        return Finding(count >= at_least and (at_most is None or count <= at_most), f"{count:,} rows")
+    def judge(measured: Any, count: int) -> ExpectationResult:
+        return ExpectationResult(count >= at_least and (at_most is None or count <= at_most), f"{count:,} rows")
 
     return Expectation(name=f"rows {_range(at_least, at_most)}", otherwise=otherwise, judge=judge)
 
@@ -118,8 +118,8 @@ def unique(*columns: str, otherwise: Otherwise = "fail") -> Expectation:
         whole = F.when(~F.greatest(*(key.isNull() for key in keys), F.lit(False)), F.struct(*keys))
         return F.count(whole) - F.count_distinct(whole)
 
-    def judge(measured: Any, count: int) -> Finding:
-        return Finding(measured == 0, f"{measured:,} rows too many")
+    def judge(measured: Any, count: int) -> ExpectationResult:
+        return ExpectationResult(measured == 0, f"{measured:,} rows too many")
 
     return Expectation(name=f"{', '.join(columns)} unique", otherwise=otherwise, judge=judge, measure=measure)
 
@@ -128,11 +128,11 @@ def fresh(column: str, within: timedelta, *, now: datetime | None = None, otherw
     """The newest of a column of times is not older; ``now`` has a time zone."""
     from pyspark.sql import functions as F
 
-    def judge(measured: Any, count: int) -> Finding:
+    def judge(measured: Any, count: int) -> ExpectationResult:
         if measured is None:
-            return Finding(False, "no time")
+            return ExpectationResult(False, "no time")
         age = (now or datetime.now(UTC)) - datetime.fromtimestamp(measured, UTC)
-        return Finding(age <= within, f"{timedelta(seconds=round(age.total_seconds()))} old")
+        return ExpectationResult(age <= within, f"{timedelta(seconds=round(age.total_seconds()))} old")
 
     name = f"{column} not older than {within}"
     measure = lambda: F.max(F.unix_seconds(F.col(_quoted(column)).cast("timestamp")))  # noqa: E731
@@ -142,22 +142,22 @@ def fresh(column: str, within: timedelta, *, now: datetime | None = None, otherw
 def has_schema(schema: str | StructType, *, more: bool = False, otherwise: Otherwise = "fail") -> Expectation:
     """The columns, as ``"id bigint, day date"``, in any order; ``more`` allows others beside them."""
 
-    def drift(frame: DataFrame) -> Finding:
+    def drift(frame: DataFrame) -> ExpectationResult:
         from pyspark.sql.types import StructType
 
         wanted = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
         assert isinstance(wanted, StructType)
         return drift_of({f.name: f.dataType.simpleString() for f in wanted.fields}, dict(frame.dtypes), more=more)
 
-    return Expectation(name="schema", otherwise=otherwise, judge=lambda measured, count: Finding(True, ""), drift=drift)
+    return Expectation(name="schema", otherwise=otherwise, judge=lambda measured, count: ExpectationResult(True, ""), drift=drift)
 
 
-def drift_of(wanted: Mapping[str, str], found: Mapping[str, str], *, more: bool) -> Finding:
+def drift_of(wanted: Mapping[str, str], found: Mapping[str, str], *, more: bool) -> ExpectationResult:
     """Of columns, name to type."""
     missing = [f"{name} is missing" for name in wanted if name not in found]
     changed = [f"{name} is {found[name]} and not {kind}" for name, kind in wanted.items() if name in found and found[name] != kind]
     added = [] if more else [f"{name} is new" for name in found if name not in wanted]
-    return Finding(not (missing or changed or added), "; ".join([*missing, *changed, *added]) or "as expected")
+    return ExpectationResult(not (missing or changed or added), "; ".join([*missing, *changed, *added]) or "as expected")
 
 
 def check(frame: DataFrame, *expectations: Expectation, name: str = "data", quarantine: str | None = None) -> DataFrame:
@@ -186,7 +186,9 @@ def check(frame: DataFrame, *expectations: Expectation, name: str = "data", quar
     return good
 
 
-def measured(frame: DataFrame, expectations: Sequence[Expectation], drifts: Sequence[tuple[Expectation, Finding]]) -> Findings:
+def measured(
+    frame: DataFrame, expectations: Sequence[Expectation], drifts: Sequence[tuple[Expectation, ExpectationResult]]
+) -> Findings:
     """In one pass over ``frame``."""
     from pyspark.sql import functions as F
 
@@ -230,8 +232,8 @@ def _is_bad(expectation: Expectation) -> Column:
 def _of_rows(name: str, bad: Callable[[], Column], otherwise: Otherwise) -> Expectation:
     from pyspark.sql import functions as F
 
-    def judge(measured: Any, count: int) -> Finding:
-        return Finding(measured == 0, f"{measured:,} of {count:,} rows do not")
+    def judge(measured: Any, count: int) -> ExpectationResult:
+        return ExpectationResult(measured == 0, f"{measured:,} of {count:,} rows do not")
 
     measure = lambda: F.count_if(F.coalesce(bad(), F.lit(False)))  # noqa: E731
     return Expectation(name=name, otherwise=otherwise, judge=judge, measure=measure, bad=bad)
