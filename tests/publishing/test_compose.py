@@ -16,10 +16,10 @@ import yaml
 
 from evenflow.api.vault import Vault
 from evenflow.runtime.secret_files import SUFFIX, secret_fields
-from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import PREFIX, Settings
 from tests.house.project import ROOT
 from tests.publishing.bare import clean
+from tests.publishing.kinds import OF_HOSTS
 from tests.waiting import wait_until
 
 COMPOSE = ROOT / "deploy" / "compose"
@@ -77,7 +77,7 @@ def test_what_is_named_is_there() -> None:
     assert {secret for service in SERVICES.values() for secret in service.get("secrets", ())} == FILE["secrets"].keys()
     assert {needed for service in SERVICES.values() for needed in service.get("depends_on", ())} <= SERVICES.keys()
     commands = {SERVICES[name]["command"][0] for name in OURS if name != "tokens"}
-    assert commands == {"db", *Kind}
+    assert commands == {"db", *OF_HOSTS}
 
 
 def test_volumes_are_mounted_where_the_image_has_a_folder_of_its_user() -> None:

@@ -12,6 +12,7 @@ import pytest
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.settings import PREFIX, Settings
 from tests.house.project import ROOT
+from tests.publishing.kinds import OF_HOSTS
 
 UNITS = {path.name.removeprefix("evenflow-").removesuffix("@.service"): path for path in (ROOT / "deploy/systemd").iterdir()}
 MOST_EXPOSED = 40  # of 100, by the measure of `systemd-analyze security`; a service without fences has 96
@@ -34,7 +35,7 @@ def environment(kind: str) -> dict[str, str]:
 
 
 def test_there_is_one_for_each_service() -> None:
-    assert set(UNITS) == set(Kind)
+    assert set(UNITS) == OF_HOSTS
     for kind in UNITS:
         assert ("ExecStart", f"/opt/evenflow/bin/evenflow {kind}") in settings_of(kind)
 
@@ -73,7 +74,7 @@ def test_all_have_the_same_fences() -> None:
     }
     control = {("ProtectControlGroups", "yes"), ("ProtectProc", "invisible")}
     assert all(fences[kind] - control == fences["worker"] for kind in UNITS)
-    assert {kind for kind in UNITS if control <= fences[kind]} == set(Kind) - RUNS_USER_CODE
+    assert {kind for kind in UNITS if control <= fences[kind]} == OF_HOSTS - RUNS_USER_CODE
 
 
 @analyze
