@@ -20,13 +20,16 @@ pytestmark = pytest.mark.spark
 SMALL = {"spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.cores.max": "1", "spark.task.maxFailures": "1"}
 SECRET = "hunter2-hunter2"
 APPLICATION = """
-import glob, json, os, signal, sys
+import contextlib, glob, json, os, signal, sys
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
 how, ledger = sys.argv[1:]
 app = spark.sparkContext.applicationId
-arguments = b"".join(open(path, "rb").read() for path in glob.glob("/proc/[0-9]*/cmdline"))
+arguments = b""
+for path in glob.glob("/proc/[0-9]*/cmdline"):
+    with contextlib.suppress(OSError):  # a process that has ended since it was listed
+        arguments += open(path, "rb").read()
 with open(ledger, "a") as file:
     seen = {"app": app, "in_arguments": b"hunter2" in arguments, "known": spark.conf.get("spark.my.password") == "hunter2-hunter2"}
     print(json.dumps(seen), file=file)
