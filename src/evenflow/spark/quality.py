@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evenflow.errors import BadArgument, ExpectationFailed
 from evenflow.sdk.context import get_current_context
+from evenflow.spark.queries import quoted
 from evenflow.spark.writing import overwrite
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def rows(*, at_least: int = 1, at_most: int | None = None, otherwise: Otherwise 
 def not_null(column: str, *, otherwise: Otherwise = "fail") -> Expectation:
     from pyspark.sql import functions as F
 
-    return _of_rows(f"{column} is not null", lambda: F.col(_quoted(column)).isNull(), otherwise)
+    return _of_rows(f"{column} is not null", lambda: F.col(quoted(column)).isNull(), otherwise)
 
 
 def between(column: str, least: Any = None, most: Any = None, *, otherwise: Otherwise = "fail") -> Expectation:
@@ -92,7 +93,7 @@ def between(column: str, least: Any = None, most: Any = None, *, otherwise: Othe
         raise BadArgument(f"between({column!r}): say the least value, the most, or both.")
 
     def bad() -> Column:
-        value, never = F.col(_quoted(column)), F.lit(False)
+        value, never = F.col(quoted(column)), F.lit(False)
         below = never if least is None else value < F.lit(least)
         return below | (never if most is None else value > F.lit(most))
 
@@ -114,7 +115,7 @@ def unique(*columns: str, otherwise: Otherwise = "fail") -> Expectation:
         raise BadArgument("unique() needs a column.")
 
     def measure() -> Column:
-        keys = [F.col(_quoted(column)) for column in columns]
+        keys = [F.col(quoted(column)) for column in columns]
         whole = F.when(~F.greatest(*(key.isNull() for key in keys), F.lit(False)), F.struct(*keys))
         return F.count(whole) - F.count_distinct(whole)
 
@@ -135,7 +136,7 @@ def fresh(column: str, within: timedelta, *, now: datetime | None = None, otherw
         return ExpectationResult(age <= within, f"{timedelta(seconds=round(age.total_seconds()))} old")
 
     name = f"{column} not older than {within}"
-    measure = lambda: F.max(F.unix_seconds(F.col(_quoted(column)).cast("timestamp")))  # noqa: E731
+    measure = lambda: F.max(F.unix_seconds(F.col(quoted(column)).cast("timestamp")))  # noqa: E731
     return Expectation(name=name, otherwise=otherwise, judge=judge, measure=measure)
 
 
@@ -243,7 +244,3 @@ def _range(least: Any, most: Any) -> str:
     if most is None:
         return f"at least {least}"
     return f"at most {most}" if least is None else f"between {least} and {most}"
-
-
-def _quoted(column: str) -> str:
-    return "`" + column.replace("`", "``") + "`"

@@ -55,3 +55,8 @@ def require_distinct(columns: Sequence[str]) -> None:
     twice = sorted(name for name, count in Counter(map(str.lower, columns)).items() if count > 1)
     if twice:
         raise SparkFailedForGood(f"The result has several columns named {', '.join(twice)}. Name each another way: ... AS name.")
+
+
+def quoted(column: str) -> str:
+    """A name as a part of SQL or of a path to a column, whatever characters it has."""
+    return "`" + column.replace("`", "``") + "`"

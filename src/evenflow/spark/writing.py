@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evenflow.errors import SparkFailedForGood
-from evenflow.spark.queries import require_distinct
+from evenflow.spark.queries import quoted, require_distinct
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,7 +65,7 @@ def _write_table(frame: DataFrame, table: str, partition_by: Sequence[str]) -> N
         by, given = ", ".join(partitions) or "nothing", ", ".join(partition_by) or "nothing"
         raise SparkFailedForGood(f"The table {table} is partitioned by {by}, not by {given}. Write partition_by={partitions}.")
     with _setting(spark, "spark.sql.sources.partitionOverwriteMode", "dynamic"):  # insertInto takes no option of the writer
-        frame.select(*(f"`{name.replace('`', '``')}`" for name in names)).write.mode("overwrite").insertInto(table)
+        frame.select(*map(quoted, names)).write.mode("overwrite").insertInto(table)
 
 
 @contextmanager
