@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import AlreadyRunning, StartingOrStopping
-from evenflow.runtime.local import choose_port
+from evenflow.runtime.ports import choose_port
 from evenflow.runtime.presence import UpPresence, claim, find, guest, withdraw
 
 HERE = UpPresence(pid=os.getpid(), api_url="http://127.0.0.1:1234", dags="/flows", bundle="flows-1")

@@ -27,7 +27,7 @@ from evenflow.errors import AlreadyRunning, DatabaseNotMigrated, EvenflowError, 
 from evenflow.runtime import presence
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.home import open_paths
-from evenflow.runtime.local import choose_port
+from evenflow.runtime.ports import choose_port
 from evenflow.runtime.service_settings import RUNS_AS_ROOT, SECRETS_FILE
 from evenflow.runtime.settings import Settings, unknown_variables
 from evenflow.runtime.tokens import vault_of

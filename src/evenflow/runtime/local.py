@@ -12,7 +12,7 @@ from typing import Any
 
 from evenflow.client.rest import RestClient
 from evenflow.core.scaling.policy import ScalingPolicy
-from evenflow.errors import AlreadyRunning, ApiNotTrusted, ApiUnavailable, SettingsError
+from evenflow.errors import ApiNotTrusted, ApiUnavailable, SettingsError
 from evenflow.forking import prctl
 from evenflow.runtime import presence, tokens
 from evenflow.runtime.celery_worker import CeleryWorkers, celery_job
@@ -20,6 +20,7 @@ from evenflow.runtime.child import Child, LogScreen, longest_end
 from evenflow.runtime.database import open_database, reach_database
 from evenflow.runtime.home import prepare_home, write_secret
 from evenflow.runtime.local_fleet import LocalFleet
+from evenflow.runtime.ports import choose_port
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.service_template import ServiceTemplate
 from evenflow.runtime.settings import Settings
@@ -258,18 +259,3 @@ async def lent_processor(settings: Settings, api_url: str, screen: LogScreen) ->
 
 def log_file(home: Path, service: str) -> Path:
     return home / "logs" / "services" / f"{service}.log"
-
-
-def choose_port(host: str, port: int) -> int:
-    """``port`` if it is free, a free one if it is 0. Raises :class:`AlreadyRunning` when another program has it."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise AlreadyRunning(
-                f"The API cannot listen on {host}:{port}: {error.strerror}. Stop the program that has the port, or choose another: "
-                f"evenflow up --port {port + 1} (0 takes a free one)."
-            ) from None
-        return int(probe.getsockname()[1])

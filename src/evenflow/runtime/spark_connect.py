@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from evenflow.errors import AlreadyRunning, SettingsError
+from evenflow.errors import SettingsError
 from evenflow.runtime.home import SPARK_CONNECT_TOKEN, write_secret
+from evenflow.runtime.ports import choose_port
 from evenflow.runtime.settings import Settings
 from evenflow.sdk.secrets.connections import env_name
 from evenflow.spark.local_server import uri_of
@@ -47,23 +47,11 @@ def make_spark_connect(settings: Settings) -> SparkConnect:
     except FileNotFoundError:
         token = secrets.token_urlsafe(32)
         write_secret(file, token)
-    return SparkConnect(_port(settings.spark_connect_port), token)
+    who, way = "The Spark Connect server", "EVENFLOW_SPARK_CONNECT_PORT="
+    return SparkConnect(choose_port(HOST, settings.spark_connect_port, who=who, way=way), token)
 
 
 def how_to_connect(settings: Settings, port: int) -> str:
     """What people type; the token is not shown."""
     file = settings.home / SPARK_CONNECT_TOKEN
     return f'export {env_name(DEFAULT)}="{uri_of(port, f"$(cat {file})")}"'
-
-
-def _port(wanted: int) -> int:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, wanted))
-        except OSError as error:
-            raise AlreadyRunning(
-                f"The Spark Connect server cannot listen on {HOST}:{wanted}: {error.strerror}. Stop the program that has the "
-                f"port, or choose another: EVENFLOW_SPARK_CONNECT_PORT={wanted + 1} (0 takes a free one)."
-            ) from None
-        return int(probe.getsockname()[1])
