@@ -23,6 +23,7 @@ from evenflow.wire import questions as q
 from evenflow.wire.triggers import ClaimTriggers, TriggerReport, TriggerReports, TriggersAnswer
 from tests.tokens import fleet_token, operator_token
 from tests.triggerer.world import World
+from tests.waiting import until
 
 PATH = "evenflow.sdk.triggers.DateTimeTrigger"
 
@@ -74,11 +75,13 @@ async def new_triggerer(api_url: str, waiting: World) -> AsyncIterator[NewTrigge
         await client.close()
 
 
-async def test_a_claim_that_waits_is_answered_as_soon_as_a_task_is_deferred(waiting: World, new_triggerer: NewTriggerer) -> None:
+async def test_a_claim_that_waits_is_answered_as_soon_as_a_task_is_deferred(
+    waiting: World, new_triggerer: NewTriggerer, api: ApiService
+) -> None:
     triggerer = await new_triggerer()
     claiming = asyncio.create_task(triggerer.claim("a", wait_s=20))
     other = asyncio.create_task((await new_triggerer()).claim("a", wait_s=20, queues=("other",)))
-    await asyncio.sleep(0.2)
+    await until(lambda: api._triggers.waiting == 2, "two claims that wait")
     epoch = waiting.waits(PATH, moment=1)
     (given,) = (await asyncio.wait_for(claiming, 10)).assignments
     assert (given.epoch, given.claim, given.path, given.kwargs) == (epoch, 1, PATH, {"moment": 1})

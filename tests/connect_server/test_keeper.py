@@ -114,12 +114,13 @@ async def test_one_without_sessions_is_stopped_after_a_while_and_not_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand_in(monkeypatch, ANSWERS)
-    async with kept(tmp_path, idle=0.1) as found:
+    async with kept(tmp_path, idle=60.0) as found:
         with found.session():
             await found.port()
-            await asyncio.sleep(0.2)
+            found._used_at -= 61.0
             await found.look()
             assert process_of(found).is_running()
+        found._used_at -= 61.0
         await looked(found, lambda: found._server is None)
 
 

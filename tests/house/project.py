@@ -53,10 +53,8 @@ def trees_with(word: str) -> list[tuple[str, ast.Module]]:
 
 
 def classes() -> list[tuple[str, ast.ClassDef]]:
-    """Of each module, the ones that others can import."""
-    return [
-        (module, node) for module, path in source_modules().items() for node in tree(path).body if isinstance(node, ast.ClassDef)
-    ]
+    """Of each module, those inside of functions and classes, too."""
+    return [(module, node) for module, path in source_modules().items() for node in nodes(path) if isinstance(node, ast.ClassDef)]
 
 
 @cache

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from scripts.reference.pages import PAGES, make_page
-from tests.house.project import DOCS, ROOT, name_of, project_files
+from tests.house.project import DOCS, ROOT, SOURCE, name_of, project_files
 
 TEXTS = [path for path in project_files() if path.suffix == ".md"]
+MAPS = [ROOT / "ARCHITECTURE.md", DOCS / "explanations" / "where-is-what.md", ROOT / "tests" / "README.md"]
+OF_EACH = {"observations.py", "limits.py", "service.py", "world.py"}  # of each package, or each area of the tests
 FENCE = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -37,6 +39,25 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not found.exists() or (anchor and found.suffix == ".md" and anchor not in anchors(found)):
             broken.append(target)
     assert broken == []
+
+
+@pytest.mark.parametrize("page", MAPS, ids=name_of)
+def test_every_place_that_a_map_names_exists(page: Path) -> None:
+    """Also without a link: ``scheduler/past.py``, or ``files.py`` of what the row names before."""
+    missing = []
+    for line in prose(page).splitlines():
+        around = [(page.parent / target.partition("#")[0]).parent for target in re.findall(r"\]\(([^)\s]+)\)", line)]
+        for name in re.findall(r"`([\w./-]+(?:/|\.(?:py|sql|md|txt)))`", line):
+            places = [ROOT, SOURCE, SOURCE / "store", SOURCE / "store" / "sql", ROOT / "requirements", page.parent, *around]
+            if not any((place / name).exists() for place in places) and name not in OF_EACH:
+                missing.append(name)
+    assert missing == []
+
+
+def test_the_map_names_every_table() -> None:
+    tables = re.findall(r"^create table (\w+)", (SOURCE / "store" / "schema.sql").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    named = re.findall(r"`(\w+)`", prose(ROOT / "ARCHITECTURE.md").partition("## Tables")[2].partition("\n## ")[0])
+    assert set(tables) - set(named) - {"task_event_default"} == set()
 
 
 def test_every_test_that_a_page_names_exists() -> None:

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from typing import Any
 
 import grimp
 import pytest
@@ -19,6 +21,40 @@ def test_no_contract_has_exceptions() -> None:
     linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     assert "exclude_type_checking_imports" not in linter
     assert [contract["name"] for contract in linter["contracts"] if "ignore_imports" in contract] == []
+
+
+def test_whoever_may_know_what_others_may_not_is_named() -> None:
+    """So a new package, or one that was forgotten, is kept out of it."""
+    packages = {name.split(".")[1] for name in source_modules() if "." in name} - {"__main__"}
+    free = {
+        contract["name"]: packages - {name.removeprefix("evenflow.") for name in contract["source_modules"]}
+        for contract in contracts()
+        if contract["type"] == "forbidden"
+    }
+    assert free == {
+        "The core and what authors import are pure Python, without third parties": packages - {"core", "sdk", "errors"},
+        "What runs user code has no way to the database": {
+            *("api", "autoscaler", "control", "explaining", "launcher", "scheduler", "store"),
+            *("celery_app", "cli", "insights", "runtime"),  # whoever starts them has it, or they read it for people
+        },
+        "Only spark/ knows pyspark": {"spark"},
+        "Only insights/ knows DuckDB": {"insights"},
+        "Only the HTTP edge knows the web framework": {"api"},
+    }
+
+
+def test_the_map_shows_the_layers_that_are_enforced() -> None:
+    (layers,) = (contract["layers"] for contract in contracts() if contract["name"] == "Layers")
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```text\n(.*?)```", text, flags=re.DOTALL)
+    assert [set(re.split(r" \| ", re.split(r"  +", line)[0])) for line in shown.splitlines()] == [
+        set(layer.split(" | ")) for layer in layers
+    ]
+
+
+def contracts() -> list[dict[str, Any]]:
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    return list(linter["contracts"])
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

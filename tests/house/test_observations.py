@@ -26,6 +26,8 @@ LOGGING = {
     "evenflow.worker.task_process": "leads what authors log to the log of their task",
     "evenflow.triggerer.host_process": "leads what authors log to the log of their trigger",
 }
+SPEAKING = {"cli", "sdk", "spark", "triggers"}
+PAST_THE_LOG = {"print", "sys.stdout.write", "sys.stderr.write", "warnings.warn"}
 TYPES = {"str", "int", "float", "bool"}
 SECRETS = {"token", "password", "secret", "credential", "header", "environment", "body"}
 OTHER_KEYS = {"event", "fact", "level", "logger", "timestamp", "exception"}
@@ -44,6 +46,18 @@ def test_nobody_writes_to_the_log_but_the_interpreter() -> None:
     """And who is named for another reason has one."""
     users = {name for name, path in source_modules().items() if imported_names(path) & {"logging", "structlog"}}
     assert users == set(LOGGING)
+
+
+def test_services_say_nothing_past_their_log() -> None:
+    """Output is for commands, and for what runs with authors' code: it is the log of a task or trigger."""
+    said = [
+        (module, name)
+        for module, path in source_modules().items()
+        if module.removeprefix("evenflow.").partition(".")[0] not in SPEAKING
+        for node in nodes(path)
+        if isinstance(node, ast.Call) and (name := ast.unparse(node.func)) in PAST_THE_LOG
+    ]
+    assert said == []
 
 
 def test_all_that_is_declared_is_listed() -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.house.project import SOURCE, STATEMENTS, name_of, source_modules, strings
+from tests.house.project import SOURCE, STATEMENTS, name_of, nodes, source_modules, strings
 
 FILES = {path.relative_to(STATEMENTS).with_suffix("").as_posix(): path for path in sorted(STATEMENTS.rglob("*.sql"))}
 AREAS = "|".join(sorted({name.partition("/")[0] for name in FILES}))
 NAME = re.compile(rf"({AREAS})/[a-z_]+")
+
+
+MOVES_TO_ONE = {  # statements for moves that all lead to one state, and why they need not be told
+    "tasks/insert_dispatches": "whatever has a dispatch is queued",
+}
 
 
 def without_comments(text: str) -> str:
@@ -54,6 +60,43 @@ def test_statement(name: str) -> None:
     assert not lock or re.search(r"lock|share", " ".join(re.findall(r"--.*", text)), flags=re.IGNORECASE), (
         "the lock clause is explained"
     )
+
+
+def test_no_statement_moves_a_task_by_a_state_of_its_own() -> None:
+    """``core/states.py`` says what a move leads to, also of virtual instances; a statement is told."""
+    told = re.compile(r"%\(states?\)s|c\.state|excluded\.virtual_state")
+    own = {}
+    for name, path in FILES.items():
+        text = re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8"))
+        for table, change in re.findall(
+            r"\b(task_instance|mapped_task)\b(?:(?!\bupdate\b).)*?\bset\s+((?:virtual_)?state\s*=[^,\n]*)", text, re.DOTALL
+        ):
+            if not told.search(change):
+                own[name] = f"{table}: {change}"
+    assert own.keys() == MOVES_TO_ONE.keys(), own
+
+
+def test_virtual_instances_are_moved_in_one_place() -> None:
+    """By the table of moves, as others are."""
+    changed = {
+        module
+        for module, path in source_modules().items()
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute) and node.attr == "virtual_state" and isinstance(node.ctx, ast.Store)
+    }
+    assert changed == {"evenflow.core.flow.state"}
+
+
+def test_lanes_are_sorted_by_their_key_alone() -> None:
+    """``core/selection/order.py`` is the order: a statement that reads lanes names none of what keys are made of."""
+    parts = re.compile(r"order by[^()]*\b(run_priority|priority|run_after|lane_id)\b")
+    lanes = [
+        name
+        for name, path in FILES.items()
+        if re.search(r"\b(from|join) lane\b", without_comments(path.read_text(encoding="utf-8")))
+    ]
+    assert lanes
+    assert [name for name in lanes if parts.search(without_comments(FILES[name].read_text(encoding="utf-8")))] == []
 
 
 def test_statements_fit_the_schema(db: psycopg.Connection) -> None:

@@ -126,7 +126,7 @@ def test_a_driver_of_another_host_is_lost_when_its_beat_stands_still(folder: Pat
 
 def test_a_driver_that_cannot_write_its_beat_kills_its_application(start: Start, folder: Path, tmp_path: Path) -> None:
     """R-SP6: before somebody takes it for dead. The host stands still; the limit is made short by a driver of its own."""
-    text = Path(driver.__file__).read_text().replace("LEASE_S = 15.0", "LEASE_S = 1.0")
+    text = Path(driver.__file__).read_text().replace("BEAT_WITHIN_S = 15.0", "BEAT_WITHIN_S = 1.0")
     short = tmp_path / "short.py"
     short.write_text(text)
     order = {"key": "k", "remote": False, "spark": False, "arguments": [sys.executable, "-uc", f"{APPENDS}; time.sleep(60)"]}

@@ -49,7 +49,7 @@ TRY_TTL_S = 400 * DAY_S  # above the longest `execution_timeout`: nothing renews
 TRIGGER_TTL_S = 400 * DAY_S  # above the longest that a task may wait; each claim has a new one, and is void with it
 OPERATOR_TTL_S = 90 * DAY_S  # it lies in a file of its owner's
 LEASED_TTL_S = 365 * DAY_S  # of what an `evenflow up` makes and renews: above the longest that one should run
-LEASE_S = 3600.0  # of that, unless it is renewed: so long is it good when an `evenflow up` is killed
+LEASED_S = 3600.0  # of that, unless it is renewed: so long is it good when an `evenflow up` is killed
 RENEW_S = 600.0  # how often it is: six times, so that a database that is away for a while voids nothing
 
 CACHED_TOKENS = 16_384  # tries in flight on the workers of one API process, with room; about 10 MB when full

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-REQUESTS_PER_S = 100.0  # requests a second: what an API server answers with a tenth of its default capacity
 BURST = 200.0  # requests at once after a rest: those of a hundred pods
 IN_FLIGHT = 64  # requests; beyond it they wait here and not in the queues of the API server
 CONNECT_S = 5.0  # an API server is near, or it is not there

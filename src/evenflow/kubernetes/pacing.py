@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 from types import TracebackType
 
+from evenflow.core.pods.options import REQUESTS_PER_S
 from evenflow.kubernetes import limits
 
 
 class RequestPace:
     """``async with`` it around each request. Requests have their turn in the order in which they come."""
 
-    def __init__(
-        self, per_s: float = limits.REQUESTS_PER_S, burst: float = limits.BURST, in_flight: int = limits.IN_FLIGHT
-    ) -> None:
+    def __init__(self, per_s: float = REQUESTS_PER_S, burst: float = limits.BURST, in_flight: int = limits.IN_FLIGHT) -> None:
         self._per_s, self._burst = per_s, burst
         self._room = asyncio.Semaphore(in_flight)
         self._free_at = 0.0  # by the loop's clock: when all that was asked for has been paid; a burst is paid afterwards

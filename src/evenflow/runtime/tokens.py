@@ -15,7 +15,7 @@ from evenflow.api.keys import check_keys
 from evenflow.api.token_watch import read_keys
 from evenflow.api.tokens import (
     FLEET_TTL_S,
-    LEASE_S,
+    LEASED_S,
     LEASED_TTL_S,
     OPERATOR_TTL_S,
     RENEW_S,
@@ -102,11 +102,11 @@ async def keep_tokens(database_url: str, *, by: str, say: Callable[[str], None])
             async with await connect_async(database_url, name="tokens") as conn:
                 while True:
                     await asyncio.sleep(LOOK_S)
-                    await stored.renew_made_by(conn, by, lease=LEASE_S, every=RENEW_S)
+                    await stored.renew_made_by(conn, by, lease=LEASED_S, every=RENEW_S)
                     looked, failed = boot_time(), False
         except (EvenflowError, psycopg.Error, OSError) as error:
             if not failed and boot_time() - looked >= RENEW_S:
-                say(f"tokens are not renewed, and will be good for nothing {LEASE_S / 60:g} minutes after they were: {error}")
+                say(f"tokens are not renewed, and will be good for nothing {LEASED_S / 60:g} minutes after they were: {error}")
                 failed = True
         await asyncio.sleep(LOOK_S)
 
@@ -126,7 +126,7 @@ async def _keys(conn: Conn, vault: Vault) -> KeyState:
 async def _create(
     conn: Conn, keys: KeyState, kind: Kind, name: str, scope: Sequence[str], by: str, ttl: float, *, leased: bool
 ) -> NewToken:
-    names, lease, jti = sorted(set(scope)), LEASE_S if leased else None, new_jti()
+    names, lease, jti = sorted(set(scope)), LEASED_S if leased else None, new_jti()
     digest = stored.digest_of(jti)
     token_id, expires_at = await stored.insert_token(
         conn, kind=kind, name=name, scope=names, by=by, ttl=ttl, lease=lease, key_id=max(keys.keys), digest=digest

@@ -15,7 +15,7 @@ import psycopg
 
 import evenflow
 from evenflow.core.operations import cancel_reason
-from evenflow.core.states import HOLDING, TaskEvent, sources
+from evenflow.core.states import HOLDING, TaskEvent, move, sources
 from evenflow.errors import EvenflowError
 from evenflow.scheduler import observations as seen
 from evenflow.store.db.failures import is_outage
@@ -26,8 +26,10 @@ from evenflow.telemetry.observing import observe
 
 PACKAGE = Path(evenflow.__file__).parent
 
-_SKIPPED = sources(TaskEvent.WITHDRAW) - HOLDING  # of a try that is queued nobody can say whether it began
-_FAILED = sources(TaskEvent.CANCEL) - _SKIPPED
+_WITHDRAWN = sources(TaskEvent.WITHDRAW) - HOLDING  # of a try that is queued nobody can say whether it began
+_ENDS = [(state, TaskEvent.WITHDRAW, move(state, TaskEvent.WITHDRAW)) for state in _WITHDRAWN] + [
+    (state, TaskEvent.CANCEL, move(state, TaskEvent.CANCEL)) for state in sources(TaskEvent.CANCEL) - _WITHDRAWN
+]
 
 
 def may_be_poison(error: Exception) -> bool:
@@ -99,7 +101,7 @@ def _end(conn: Conn, run_key: int, actor: str, reason: str) -> None:
     if limits := [row[0] for row in selection.delete_run_lanes(conn, run_key).all()]:
         selection.insert_wakes(conn, dict.fromkeys(limits, 0), {}, inbox.begin_turn(conn).all()[0].now_s)
     left = quarantine.end_tries(conn, run_key)
-    quarantine.end_instances(conn, run_key, skipped=_SKIPPED, failed=_FAILED, reason=of_instances, actor=actor)
+    quarantine.end_instances(conn, run_key, _ENDS, reason=of_instances, actor=actor)
     tasks.skip_virtual(conn, run_key, reason=of_instances)
     if left:
         runs.mark_cancelled(conn, run_key, actor)

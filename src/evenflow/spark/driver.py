@@ -10,9 +10,9 @@ The try and its driver share a folder. The files in it are the whole protocol, e
     application.json, told.json   what a Python application says of itself from inside: its id, and what it raised
     result.json   the seal: the application is dead, and this is how it ended
 
-A driver that cannot write its beat for :data:`LEASE_S` kills its application, by its own clock. So whoever has seen no beat for a
-little longer knows that nothing runs any more, though there is no seal: the host may have lost power. What a driver starts dies
-with it, and a driver that a cluster started ends with the process that did.
+A driver that cannot write its beat for :data:`BEAT_WITHIN_S` kills its application, by its own clock. So whoever has seen no beat
+for a little longer knows that nothing runs any more, though there is no seal: the host may have lost power. What a driver starts
+dies with it, and a driver that a cluster started ends with the process that did.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ORDER, CLAIM, BEAT, STOP, TOLD, RESULT = "order.json", "claim.json", "beat", "st
 APPLICATION, OUTPUT = "application.json", "output.log"
 
 BEAT_EVERY_S = 1.0  # a write of a few bytes
-LEASE_S = 15.0  # so long the folder may be out of reach: a file server that fails over takes some seconds
+BEAT_WITHIN_S = 15.0  # so long the folder may be out of reach: a file server that fails over takes some seconds
 LOOK_EVERY_S = 0.2  # at the process and at `stop`: what a person takes for at once
 GRACE_S = 8.0  # from SIGTERM to SIGKILL: Spark's own shutdown hooks take one or two seconds
 CANCEL_S = 60.0  # for the command that ends an application elsewhere: a JVM and some requests
@@ -183,8 +183,8 @@ class ApplicationRun:
     def _beat(self) -> None:
         """Where it cannot be written for too long the application is killed at once: somebody may take it for dead soon."""
         now = time.monotonic()
-        if now - self._beat_at > LEASE_S:
-            self._stopped, self._late = f"its folder could not be written for {LEASE_S:g} s, or its host stood still", True
+        if now - self._beat_at > BEAT_WITHIN_S:
+            self._stopped, self._late = f"its folder could not be written for {BEAT_WITHIN_S:g} s, or its host stood still", True
         elif self._beats and now - self._beat_at < BEAT_EVERY_S:
             return
         try:

@@ -17,6 +17,7 @@ from evenflow.cli.output.terminal import errors
 from evenflow.cli.remote import find_api, find_token
 from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
+from evenflow.core.limits import PAGE
 from evenflow.errors import ApiRefused, ApiUnavailable, SettingsError, StartingOrStopping
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.exits import ExitCode
@@ -27,7 +28,6 @@ from evenflow.runtime.service_log import Line
 from evenflow.runtime.settings import Settings, bundle_of
 from evenflow.store.db.connect import Conn, connect_async
 
-PAGE = 1000
 POLL_S = 0.2
 BUSY_HOME_S = 60.0  # another command's Evenflow starts or stops in less
 _ONLY_BY_ID = (

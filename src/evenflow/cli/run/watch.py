@@ -14,6 +14,7 @@ from evenflow.cli.run.live import LiveView
 from evenflow.cli.run.rows import RunSnapshot
 from evenflow.cli.run.summary import find_failures, find_last_words, print_summary
 from evenflow.client.rest import RestClient
+from evenflow.core.limits import PAGE
 from evenflow.core.states import TaskState
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.runtime.exits import ExitCode
@@ -21,7 +22,6 @@ from evenflow.runtime.exits import ExitCode
 POLL_S = 0.3  # quick enough to look alive
 POLL_BIG_S = 1.0  # of a run with so many instances that asking costs
 BIG = 200
-PAGE = 1000  # instances that are looked at; beyond, only what runs is shown by name
 AWAY_S = 30.0  # how long an API that restarts may be away
 
 Progress = Literal["auto", "none", "json"]
@@ -84,7 +84,7 @@ async def _look(client: RestClient, dag_id: str, run_id: str, view: View) -> Run
         try:
             run = await client.get_run(dag_id, run_id)
             tasks = await client.list_tasks(dag_id, run_id, limit=PAGE)
-            if tasks.more:
+            if tasks.more:  # only what runs is shown by name
                 tasks = await client.list_tasks(dag_id, run_id, state=TaskState.RUNNING, limit=PAGE)
                 return RunSnapshot(run, tasks.items, all_tasks=False)
             return RunSnapshot(run, tasks.items, all_tasks=True)

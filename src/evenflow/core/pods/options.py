@@ -16,7 +16,7 @@ from evenflow.core.pods.ends import RULES, Cause, CauseRule, Policy
 from evenflow.core.selection.pool_policy import parse_time
 from evenflow.errors import BadValue
 
-REQUESTS_PER_S = 100.0  # of one launcher to a cluster: a tenth of what its API server can do by default
+REQUESTS_PER_S = 100.0  # of one client to a cluster: a tenth of what its API server can do by default
 KEPT_S = 86_400.0  # the longest that a failed pod is kept for people: it counts in quotas of objects
 MOST_REQUESTS_PER_S = 2_000  # an API server answers no more of them, and others want some
 _POLICY = re.compile(r"(?P<policy>fail|elsewhere|wait)(?: after (?P<time>\S+))?")

@@ -53,9 +53,10 @@ def end_tries(conn: Conn, run_key: int) -> int:
     return int(row[0])
 
 
-def end_instances(conn: Conn, run_key: int, *, skipped: Collection[str], failed: Collection[str], reason: str, actor: str) -> None:
-    """Ends what has no process; ``skipped`` and ``failed`` are the states from which it ends so."""
-    params = {"run_key": run_key, "skipped": words(skipped), "failed": words(failed), "reason": reason[:MAX_REASON], "actor": actor}
+def end_instances(conn: Conn, run_key: int, ends: Collection[tuple[str, str, str]], *, reason: str, actor: str) -> None:
+    """Ends what has no process. ``ends``: the state in which something is, the event that ends it, and the state that leads to."""
+    was, events, states = (words(column) for column in zip(*ends, strict=True))
+    params = {"run_key": run_key, "was": was, "events": events, "states": states, "reason": reason[:MAX_REASON], "actor": actor}
     execute(conn, "quarantine/end_instances", params)
 
 
