@@ -22,6 +22,7 @@ HANG_S = 3.5  # a transaction whose process shows no life for so long is ended, 
 LONGEST_TURN_S = 120.0  # however much life it shows: an old snapshot keeps dead rows; to cancel a run of 100,000 tasks takes 10 s
 SWEEP_S = 1.0  # the longest that a lost notification can delay anything
 STAND_BY_S = 0.025  # a scheduler that another one leaves nothing to do looks no sooner again: 40 small statements a second
+LONGEST_REST_S = 0.2  # while anything waits, who stands by looks so often: a burst is over in seconds
 STALL_S = 2.0  # a startable task that nothing starts for so long is a defect, and repaired; two sweeps
 OUTRUN_NAMED = 20  # tries that their workers cannot end: enough to begin with
 LIMIT_CLASSES_WATCHED = 1_000  # limit classes that the watchdog looks at: about 10 ms each half second; there are tens to hundreds

@@ -8,29 +8,38 @@ if it is free. How long a turn takes schedulers know by their own.
 
 from __future__ import annotations
 
-from evenflow.core.limits import STAND_BY_S, SWEEP_S
+from evenflow.core.limits import LONGEST_REST_S, STAND_BY_S, SWEEP_S
 from evenflow.scheduler.advance import TurnOutcome
 
 _NEWS = 0.2  # how much the last turn counts in the mean of all
 
 
 class Standby:
-    """Of one scheduler. ``patience_s``: what waits for longer is more than the holder keeps up with."""
+    """Of one scheduler. ``patience_s``: what waits for longer is more than the holder keeps up with. ``rest_s``: how long it rests
+    before the next look. ``is_needed``: its last turn had more than it could take, so it looks for nothing before the next one.
+    """
 
     def __init__(self) -> None:
         self.stands_by = False
+        self.is_needed = False
         self.patience_s = STAND_BY_S
+        self.rest_s = 0.0
         self._turn_s = 0.0  # a mean of its turns that applied something
 
-    def turned(self, outcome: TurnOutcome, took_s: float) -> None:
-        """Help that found nothing is offered half as soon: what waits is of runs that others have in their hands."""
+    def turned(self, outcome: TurnOutcome, took_s: float, *, helping: bool) -> None:
+        """After help that found nothing it rests, twice as long each time: what waits is of runs that others have in their hands. A
+        turn that was no help, because nobody had waited for long, says nothing about that.
+        """
         self.stands_by = not outcome.led
+        self.is_needed = bool(outcome.reports) and outcome.again
         if outcome.reports:
             self._turn_s += _NEWS * (took_s - self._turn_s)
-            self.keeps_up()
-        elif not outcome.led:
-            self.patience_s = min(2 * self.patience_s, SWEEP_S)
+            self.patience_s = min(max(2 * self._turn_s, STAND_BY_S), SWEEP_S)
+        if outcome.reports or outcome.led:
+            self.rest_s = 0.0
+        elif helping:
+            self.rest_s = min(max(2 * self.rest_s, STAND_BY_S), LONGEST_REST_S)
 
     def keeps_up(self) -> None:
-        """The holder does, or help was of use."""
-        self.patience_s = min(max(2 * self._turn_s, STAND_BY_S), SWEEP_S)
+        """The holder does."""
+        self.rest_s = 0.0

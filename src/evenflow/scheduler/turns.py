@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from evenflow.core.limits import STAND_BY_S, SWEEP_S
+from evenflow.core.limits import LONGEST_REST_S, STAND_BY_S, SWEEP_S
 from evenflow.scheduler import observations as seen
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
@@ -36,25 +36,27 @@ def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, 
     while not stop.is_set():
         began = time.monotonic()
         sweep = began - swept >= SWEEP_S
-        helps_after_s = standby.patience_s
-        if standby.stands_by and not sweep:
+        helping = standby.is_needed
+        helps_after_s = 0.0 if helping else standby.patience_s
+        if standby.stands_by and not (sweep or helping):
             needed_after_s = _look(conn, listener, catalog, standby, stop, swept + SWEEP_S - began)
             if needed_after_s is None:
                 continue
-            helps_after_s = needed_after_s
+            helps_after_s, helping = needed_after_s, True
         progress = take_turn(conn, catalog, tally, stop, connect, sweep=sweep, helps_after_s=helps_after_s)
         if progress is None:
             catalog = Catalog()
+            standby.is_needed = False
             continue
         if sweep:
             swept = began
         took_s = time.monotonic() - began
         tally.add(progress, took_s)
-        standby.turned(progress, took_s)
+        standby.turned(progress, took_s, helping=helping)
         if progress.led and not (progress.again and (progress.selected or progress.reports)):
             _wait(listener, stop, SWEEP_S if progress.due_s is None else progress.due_s)
-        elif not (progress.led or progress.reports):
-            stop.wait(standby.patience_s)
+        elif standby.rest_s:
+            stop.wait(standby.rest_s)
 
 
 def take_turn(
@@ -98,7 +100,7 @@ def _look(conn: Conn, listener: Conn, catalog: Catalog, standby: Standby, stop: 
     standby.keeps_up()
     if wait.first_s is None:
         _wait(listener, stop, within_s)
-    stop.wait(min(max(standby.patience_s - (wait.first_s or 0.0), STAND_BY_S), within_s))
+    stop.wait(min(max(standby.patience_s - (wait.first_s or 0.0), STAND_BY_S), LONGEST_REST_S, within_s))
     return None
 
 
