@@ -8,6 +8,7 @@ import sys
 import typing
 from dataclasses import MISSING, fields
 from datetime import UTC, datetime
+from types import NoneType
 from typing import Any
 
 import pytest
@@ -30,10 +31,9 @@ from evenflow.core.why import NextRound, Reason
 
 NOW = "2026-01-01T00:00:00Z"
 RUN: dict[str, Any] = {
+    **dict.fromkeys(name for name, each in RunDetail.model_fields.items() if NoneType in typing.get_args(each.annotation)),
     "dag_id": "d", "run_id": "r", "state": "running", "run_type": "manual", "version_number": 1, "params": {}, "priority": 0,
-    "run_after": NOW, "logical_date": None, "data_interval_start": None, "data_interval_end": None, "created_at": NOW,
-    "started_at": None, "ended_at": None, "elapsed_s": None, "reason": None, "cancelled_by": None, "note": None,
-    "backfill_id": None, "is_being_changed": False, "quarantine": None, "tasks_by_state": {"running": 1}, "progress": [],
+    "run_after": NOW, "created_at": NOW, "is_being_changed": False, "tasks_by_state": {"running": 1}, "progress": [],
     "callbacks": [], "missed_deadlines": [],
 }  # fmt: skip
 WHY = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": -1, "state": "none", "run_state": "running"}

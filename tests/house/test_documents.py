@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.core.trigger_rules import TriggerRule
 from scripts.reference.pages import PAGES, make_page
 from tests.house.project import DOCS, ROOT, SOURCE, name_of, project_files
 
@@ -82,6 +83,11 @@ def test_every_page_of_the_documentation_is_linked() -> None:
     }
     pages = {page for page in TEXTS if page.is_relative_to(DOCS)} - {DOCS / "README.md"}
     assert [name_of(page) for page in sorted(pages - linked)] == []
+
+
+def test_every_trigger_rule_is_explained() -> None:
+    table = prose(DOCS / "how-to" / "branching.md").partition("## Trigger rules")[2].partition("\n## ")[0]
+    assert sorted(re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)) == sorted(TriggerRule)
 
 
 def test_decisions_are_numbered_without_gaps() -> None:
