@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evenflow.autoscaler.limits import FENCE_S
+from evenflow.autoscaler.steering import Steering
 from evenflow.autoscaler.target import HostTarget, Sight, UnfitTarget
 from evenflow.core.executors import KINDS
 from evenflow.core.limits import MOST_TRIES_COUNTED
@@ -21,6 +22,7 @@ from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.errors import NotActing
 from evenflow.killpoints import KillPoint, watch
+from evenflow.store.db.connect import Conn
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import dispatch, executors, scaling, states
 from tests.autoscaler.world import EAGER, Fleets
@@ -259,9 +261,8 @@ async def test_a_drain_is_bounded(fleets: Fleets) -> None:
     await conn.close()
 
 
-async def test_what_is_protected_while_its_worker_drains_calls_the_drain_off(fleets: Fleets) -> None:
-    """R-AS8: at once, and it is chosen again when people say otherwise; then its time begins anew."""
-    policy = replace(EAGER, drain=100.0, max=0)
+async def draining(fleets: Fleets, policy: ScalingPolicy) -> tuple[Steering, Conn]:
+    """An autoscaler that drains the only worker, which has a try of a DAG with the tag ``keep``."""
     steering, conn = await fleets.autoscaler()
     fleets.fleet(EAGER)
     fleets.tries(1, tags=("keep",))
@@ -270,6 +271,13 @@ async def test_what_is_protected_while_its_worker_drains_calls_the_drain_off(fle
     fleets.busy("f-1")
     fleets.fleet(policy)
     await steering.loop(conn)
+    return steering, conn
+
+
+async def test_what_is_protected_while_its_worker_drains_calls_the_drain_off(fleets: Fleets) -> None:
+    """R-AS8: at once, and it is chosen again when people say otherwise; then its time begins anew."""
+    policy = replace(EAGER, drain=100.0, max=0)
+    steering, conn = await draining(fleets, policy)
     assert fleets.fenced() == ["f-1"]
     fleets.fleet(replace(policy, protect=("tag:keep",)))
     with observations() as seen:
@@ -289,14 +297,7 @@ async def test_what_is_protected_while_its_worker_drains_calls_the_drain_off(fle
 async def test_what_is_protected_when_its_drain_is_over_is_not_ended(fleets: Fleets) -> None:
     """R-AS8: however long its target needed since then to say whom it would end."""
     policy = replace(EAGER, drain=100.0, max=0)
-    steering, conn = await fleets.autoscaler()
-    fleets.fleet(EAGER)
-    fleets.tries(1, tags=("keep",))
-    await steering.loop(conn)
-    fleets.obey()
-    fleets.busy("f-1")
-    fleets.fleet(policy)
-    await steering.loop(conn)
+    steering, conn = await draining(fleets, policy)
     fleets.conn.execute("update scaling_step set at = at - interval '101 seconds'")
     fleets.fleet(replace(policy, protect=("tag:keep",)))
     fleets.conn.execute("update fleet set changed_at = changed_at - interval '1 hour'")
