@@ -7,6 +7,7 @@ from types import FunctionType
 from pydantic.fields import FieldInfo
 
 from evenflow.runtime import settings
+from evenflow.runtime.project import CONFIG_FILE
 from evenflow.runtime.secret_files import SUFFIX, secret_fields
 from evenflow.sdk.secrets.lookup import CONNECTION, ENV_PREFIXES
 from scripts.reference.markdown import prose, table
@@ -28,10 +29,10 @@ def page() -> str:
         [
             "# Settings",
             prose(settings.__doc__ or ""),
-            table(("in the environment", f"in `{settings.CONFIG_FILE}`", "default", "meaning"), rows),
+            table(("in the environment", f"in `{CONFIG_FILE}`", "default", "meaning"), rows),
             f"Those of {', '.join(f'`{name}`' for name in secret_fields(settings.Settings))} are secret. Each may be the text of a "
             f"file: `{settings.PREFIX}TOKEN{SUFFIX}` names that of the token.",
-            f"A connection is a line of `[connections]` in `{settings.CONFIG_FILE}`, or `{ENV_PREFIXES[CONNECTION]}<ID>` in the "
+            f"A connection is a line of `[connections]` in `{CONFIG_FILE}`, or `{ENV_PREFIXES[CONNECTION]}<ID>` in the "
             "environment.",
         ]
     )

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import SettingsError
-from evenflow.runtime.settings import Settings, bundle_of, load_settings, unknown_variables
+from evenflow.runtime.project import bundle_of
+from evenflow.runtime.settings import Settings, load_settings, unknown_variables
 
 
 @pytest.fixture(autouse=True)

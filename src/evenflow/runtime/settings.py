@@ -5,31 +5,31 @@ one may be in a file, which the environment names: ``EVENFLOW_TOKEN_FILE``.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import tomllib
 from collections.abc import Mapping
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.connect_server.limits import IDLE, LEAST_MEMORY, MEMORY
 from evenflow.core.bundle import OWN_BUNDLE, BundleSource
-from evenflow.core.likeness import closest
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.core.model import Enforcement
 from evenflow.errors import SettingsError
 from evenflow.fleet.limits import TEMPLATE_MEMORY
+from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime import trust
 from evenflow.runtime.bundle_settings import NAME, BundleSettings
+from evenflow.runtime.project import PATHS, ConfigFile, bundle_of, config_file, default_home, project_dir
 from evenflow.runtime.secret_files import SUFFIX, SecretFiles, secret_fields
 from evenflow.runtime.service_settings import ServiceSettings
+from evenflow.runtime.wrong_settings import did_you_mean, explain
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.secrets.connections import env_name
 from evenflow.sdk.secrets.masking import CONNECTION
@@ -39,11 +39,8 @@ from evenflow.triggerer.limits import CAPACITY
 from evenflow.wire.tls import Tls, is_loopback
 from evenflow.worker.limits import REUSE_AGE, REUSE_MEMORY, REUSE_TRIES
 
-PREFIX = "EVENFLOW_"
-CONFIG_FILE = "evenflow.toml"
 DEFAULT_PORT = 8974
 MOST_LOCAL_WORKERS = 64  # of one machine
-_PROJECT_MARKS = (".evenflow", CONFIG_FILE, "pyproject.toml", ".git")
 CONNECTION_PREFIX = lookup.ENV_PREFIXES[CONNECTION]
 _VALUES = tuple(lookup.ENV_PREFIXES.values())
 _NOT_SETTINGS = ("EVENFLOW_DEBUG", trust.VARIABLE)  # read where errors are shown and files trusted, before there are settings
@@ -180,7 +177,7 @@ class Settings(BaseSettings):
 
     connections: dict[str, str] = Field(default_factory=dict, description="Connection ids and their URIs")
 
-    @field_validator("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca", "kubernetes_template")
+    @field_validator(*PATHS)
     @classmethod
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()
@@ -284,7 +281,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, SecretFiles(settings_cls), _ConfigFile(settings_cls, toml_file=config_file())
+        return init_settings, env_settings, SecretFiles(settings_cls), ConfigFile(settings_cls, toml_file=config_file())
 
     @property
     def operator_token_file(self) -> Path:
@@ -379,21 +376,6 @@ class Settings(BaseSettings):
         return ServiceSettings(name=name, **{**values, **given})
 
 
-class _ConfigFile(TomlConfigSettingsSource):
-    """Paths in the file are relative to it."""
-
-    def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
-        values = super()._read_file(file_path)
-        for name in ("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca", "kubernetes_template"):
-            if isinstance(values.get(name), str):
-                values[name] = str(config_file().parent / Path(values[name]).expanduser())
-        bundles = values.get("bundles")
-        for bundle in bundles.values() if isinstance(bundles, dict) else ():
-            if isinstance(bundle, dict) and isinstance(bundle.get("folder"), str):
-                bundle["folder"] = str(config_file().parent / Path(bundle["folder"]).expanduser())
-        return values
-
-
 def load_settings(**given: Any) -> Settings:
     """The settings of this process; ``given`` (from the command line) wins, unless it is None.
 
@@ -404,7 +386,9 @@ def load_settings(**given: Any) -> Settings:
     try:
         settings = Settings(**given)
     except ValidationError as error:
-        raise SettingsError(" ".join(_explain(problem, given) for problem in error.errors(include_url=False))) from None
+        raise SettingsError(
+            " ".join(explain(problem, given, Settings.model_fields) for problem in error.errors(include_url=False))
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{config_file()} is not valid TOML: {error}.") from None
     except ValueError as error:  # a table in the environment that is not JSON
@@ -418,34 +402,7 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     in_files = {PREFIX + name.upper() + SUFFIX for name in secret_fields(Settings)}
     known = {PREFIX + name.upper() for name in Settings.model_fields} | in_files | set(_NOT_SETTINGS)
     unknown = [name for name in sorted(environ) if name.startswith(PREFIX) and name not in known and not name.startswith(_VALUES)]
-    return [f"{name} is no setting.{_did_you_mean(name, known)}" for name in unknown]
-
-
-def project_dir(start: Path | None = None) -> Path:
-    """The nearest directory from ``start`` (the current one) upwards that looks like a project, else ``start``."""
-    start = (start or Path.cwd()).absolute()
-    for directory in (start, *start.parents):
-        if directory != Path.home() and any((directory / mark).exists() for mark in _PROJECT_MARKS):
-            return directory
-    return start
-
-
-def default_home() -> Path:
-    """``.evenflow`` of the project around the current directory, or the user's own when there is no project."""
-    project = project_dir()
-    if any((project / mark).exists() for mark in _PROJECT_MARKS):
-        return project / ".evenflow"
-    return Path.home() / ".evenflow"
-
-
-def bundle_of(folder: Path) -> str:
-    """The same folder has the same name, whoever starts a processor on it."""
-    path = folder.expanduser().absolute()
-    return f"{path.name[:80] or 'root'}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
-
-
-def config_file() -> Path:
-    return project_dir() / CONFIG_FILE
+    return [f"{name} is no setting.{did_you_mean(name, known)}" for name in unknown]
 
 
 def default_slots() -> int:
@@ -456,40 +413,3 @@ def default_slots() -> int:
 def default_resume_slots(slots: int) -> int:
     """A tenth, at least one: what resumes has waited long, and mostly ends soon."""
     return -(-slots // 10)
-
-
-_NOT_SHOWN = (
-    "database_url",
-    "token",
-    "metrics_token",
-    "secret_keys",
-    "celery_broker",
-    "xcom_url",
-    "log_url",
-    "kubernetes",
-    "connections",
-    "bundles",
-)  # secrets, and tables that would hide the message
-
-
-def _explain(problem: Any, given: Mapping[str, Any]) -> str:
-    name = str(problem["loc"][0]) if problem["loc"] else ""
-    variable = PREFIX + name.upper()
-    if problem["type"] == "extra_forbidden":
-        return f"{config_file()}: {name} is no setting.{_did_you_mean(name, set(Settings.model_fields))}"
-    if name in given:
-        where = f"--{name.replace('_', '-')}"
-    elif variable in os.environ:
-        where = variable
-    elif variable + SUFFIX in os.environ:
-        where = variable + SUFFIX
-    else:
-        where = f"{config_file()}: {name}"
-    message = problem["msg"].removeprefix("Value error, ")
-    shown = "" if name in _NOT_SHOWN else f" (it is {problem['input']!r})"
-    return f"{where}: {message[:1].lower()}{message[1:]}{shown}."
-
-
-def _did_you_mean(name: str, known: set[str]) -> str:
-    close = closest(name, sorted(known))
-    return f" Did you mean {close}?" if close else ""

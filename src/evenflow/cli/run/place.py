@@ -24,8 +24,9 @@ from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.fresh_file import folder_parsed, parse_anew
 from evenflow.runtime.local import LocalEvenflow, lent_processor
 from evenflow.runtime.presence import guest, withdraw
+from evenflow.runtime.project import bundle_of
 from evenflow.runtime.service_log import Line
-from evenflow.runtime.settings import Settings, bundle_of
+from evenflow.runtime.settings import Settings
 from evenflow.store.db.connect import Conn, connect_async
 
 POLL_S = 0.2

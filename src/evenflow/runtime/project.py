@@ -1,0 +1,57 @@
+"""A project: the directory that a command is for, what its file of settings says, and the names that follow from it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from pydantic_settings import TomlConfigSettingsSource
+
+CONFIG_FILE = "evenflow.toml"
+PATHS = ("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca", "kubernetes_template")  # settings
+_MARKS = (".evenflow", CONFIG_FILE, "pyproject.toml", ".git")
+
+
+class ConfigFile(TomlConfigSettingsSource):
+    """Paths in the file are relative to it."""
+
+    def _read_file(self, file_path: Path | Traversable) -> dict[str, Any]:
+        values = super()._read_file(file_path)
+        for name in PATHS:
+            if isinstance(values.get(name), str):
+                values[name] = str(config_file().parent / Path(values[name]).expanduser())
+        bundles = values.get("bundles")
+        for bundle in bundles.values() if isinstance(bundles, dict) else ():
+            if isinstance(bundle, dict) and isinstance(bundle.get("folder"), str):
+                bundle["folder"] = str(config_file().parent / Path(bundle["folder"]).expanduser())
+        return values
+
+
+def project_dir(start: Path | None = None) -> Path:
+    """The nearest directory from ``start`` (the current one) upwards that looks like a project, else ``start``."""
+    start = (start or Path.cwd()).absolute()
+    for directory in (start, *start.parents):
+        if directory != Path.home() and any((directory / mark).exists() for mark in _MARKS):
+            return directory
+    return start
+
+
+def default_home() -> Path:
+    """``.evenflow`` of the project around the current directory, or the user's own when there is no project."""
+    project = project_dir()
+    if any((project / mark).exists() for mark in _MARKS):
+        return project / ".evenflow"
+    return Path.home() / ".evenflow"
+
+
+def bundle_of(folder: Path) -> str:
+    """The same folder has the same name, whoever starts a processor on it."""
+    path = folder.expanduser().absolute()
+    return f"{path.name[:80] or 'root'}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
+
+
+def config_file() -> Path:
+    return project_dir() / CONFIG_FILE

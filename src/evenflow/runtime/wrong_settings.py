@@ -1,0 +1,49 @@
+"""What people are told of a setting that is wrong or that there is not: where it stands, and what was probably meant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from evenflow.core.likeness import closest
+from evenflow.forking.sandbox import OURS as PREFIX
+from evenflow.runtime.project import config_file
+from evenflow.runtime.secret_files import SUFFIX
+
+_NOT_SHOWN = (
+    "database_url",
+    "token",
+    "metrics_token",
+    "secret_keys",
+    "celery_broker",
+    "xcom_url",
+    "log_url",
+    "kubernetes",
+    "connections",
+    "bundles",
+)  # secrets, and tables that would hide the message
+
+
+def explain(problem: Any, given: Mapping[str, Any], known: Collection[str]) -> str:
+    """One of pydantic's problems, by the argument, variable or line of the file; ``given`` are values of the command line."""
+    name = str(problem["loc"][0]) if problem["loc"] else ""
+    variable = PREFIX + name.upper()
+    if problem["type"] == "extra_forbidden":
+        return f"{config_file()}: {name} is no setting.{did_you_mean(name, known)}"
+    if name in given:
+        where = f"--{name.replace('_', '-')}"
+    elif variable in os.environ:
+        where = variable
+    elif variable + SUFFIX in os.environ:
+        where = variable + SUFFIX
+    else:
+        where = f"{config_file()}: {name}"
+    message = problem["msg"].removeprefix("Value error, ")
+    shown = "" if name in _NOT_SHOWN else f" (it is {problem['input']!r})"
+    return f"{where}: {message[:1].lower()}{message[1:]}{shown}."
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    close = closest(name, sorted(known))
+    return f" Did you mean {close}?" if close else ""
