@@ -128,7 +128,7 @@ class PodApi:
             self._put("MODIFIED", {**pod, "status": {**pod["status"], "phase": "Running"}})
             epoch = int(pod["metadata"]["labels"]["evenflow/epoch"])
             claim: dict[str, Any] = {"service_id": service_id, "claim_key": name, "queues": [QUEUE], "lease_s": 3600.0}
-            answer = await dispatch.claim_one(conn, epoch, known=known, **claim)
+            answer = await dispatch.claim_handed(conn, [epoch], known=known, **claim)
             self.claimed += len(answer.tries)
             await _report(conn, [each.epoch for each in answer.tries])
             ended = {"terminated": {"exitCode": 0, "reason": "Completed"}}

@@ -90,7 +90,7 @@ async def test_a_worker_whose_queue_has_gone_gets_nothing_more_of_it(
     sent, other = world.dispatch(world.run(version), queue="etl"), world.dispatch(world.run(version, "r2"))
     claim = m.Claim(service_id=asking, request_key="a", slots=5, resume_slots=0, queues=["default", "etl"])
     assert [each.epoch for each in (await client.claim(claim)).assignments] == [other]
-    one = m.Claim(service_id=handed, request_key="b", slots=1, resume_slots=0, queues=["etl"], epoch=sent)
+    one = m.Claim(service_id=handed, request_key="b", slots=1, resume_slots=0, queues=["etl"], epochs=[sent])
     assert [each.epoch for each in (await client.claim(one)).assignments] == [sent]
 
 

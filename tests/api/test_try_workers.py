@@ -41,8 +41,8 @@ async def join(api_url: str, world: World) -> AsyncIterator[Join]:
         yield joined
 
 
-def claim(service_id: int, epoch: int | None, queue: str = QUEUE) -> m.Claim:
-    return m.Claim(service_id=service_id, request_key="k", slots=1, resume_slots=0, queues=[queue], epoch=epoch)
+def claim(service_id: int, *epochs: int, queue: str = QUEUE) -> m.Claim:
+    return m.Claim(service_id=service_id, request_key="k", slots=1, resume_slots=0, queues=[queue], epochs=list(epochs))
 
 
 async def test_it_claims_its_try_and_no_other(join: Join, world: World) -> None:
@@ -50,12 +50,12 @@ async def test_it_claims_its_try_and_no_other(join: Join, world: World) -> None:
     run = world.run(world.add_dag())
     mine, other = world.dispatch(run, 1, queue=QUEUE), world.dispatch(run, 2, 2, queue=QUEUE)
     client, me = await join(mine)
-    for wanted in (other, None):
+    for wanted in ([other], [], [mine, other]):
         with pytest.raises(ApiRefused, match=f"is for try {mine} and cannot claim") as no:
-            await client.claim(claim(me, wanted))
+            await client.claim(claim(me, *wanted))
         assert no.value.status == 403
     with pytest.raises(ApiRefused, match="cannot serve default"):
-        await client.claim(claim(me, mine, "default"))
+        await client.claim(claim(me, mine, queue="default"))
     assert world.one("select count(*) from dispatch where worker_id is not null") == 0
     (assignment,) = (await client.claim(claim(me, mine))).assignments
     assert assignment.epoch == mine

@@ -80,10 +80,10 @@ class Pushed(World):
         """What was sent was sent so much earlier."""
         self.conn.execute("update dispatch set sent_at = sent_at - make_interval(secs => %s)", [seconds])
 
-    def claim_one(self, worker: int, epoch: int, *, key: str | None = None) -> dispatch.ClaimResult:
+    def claim(self, worker: int, *epochs: int, key: str | None = None) -> dispatch.ClaimResult:
         self.claims += 1
         named: dict[str, Any] = {"service_id": worker, "claim_key": key or f"key-{self.claims}", "lease_s": LEASE_S}
-        return at_once(dispatch.claim_one(self.awaited, epoch, queues=[QUEUE], **named))
+        return at_once(dispatch.claim_handed(self.awaited, epochs, queues=[QUEUE], **named))
 
     def unsent(self) -> list[int]:
         return self.all("select epoch from dispatch where worker_id is null and sent_at is null order by 1")

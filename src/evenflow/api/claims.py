@@ -98,11 +98,15 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
         match result.worker_state:
             case "active":
                 if not result.tries:
-                    return ClaimAnswer(kill=result.kill, limited=claim.epoch is not None and result.limited)
+                    return ClaimAnswer(kill=result.kill, limited=bool(claim.epochs) and result.limited)
                 reached(KillPoint.CLAIM_COMMITTED)
                 for waited_s in result.waited_s:
                     self._meter.observe(CLAIM_WAIT, waited_s)
-                answer = ClaimAnswer(assignments=await self.assignments(conn, result.tries), kill=result.kill)
+                answer = ClaimAnswer(
+                    assignments=await self.assignments(conn, result.tries),
+                    kill=result.kill,
+                    limited=bool(claim.epochs) and result.limited,
+                )
                 reached(KillPoint.CLAIM_ANSWERED)
                 return answer
             case "draining":
@@ -118,8 +122,8 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
             "known": self._known,
         }
         queues = dict.fromkeys(claim.queues)
-        if claim.epoch is not None:
-            return await dispatch.claim_one(conn, claim.epoch, queues=queues, **asker)
+        if claim.epochs:
+            return await dispatch.claim_handed(conn, claim.epochs, queues=queues, **asker)
         pushed = await self._pushed.queues(conn)
         return await dispatch.claim(
             conn,

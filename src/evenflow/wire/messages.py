@@ -96,7 +96,7 @@ class Claim(Message):
     queues: list[str]
     wait_s: float = 0.0
     resume_slots: int | None = None  # free on top, for resumes alone; null: it does not know what they are, and gets none
-    epoch: int | None = None  # this try and no other: it was handed to the worker. Answered at once
+    epochs: list[int] = []  # these tries and no others: they were handed to the worker. Answered at once
 
 
 class Assignment(Message):
@@ -133,7 +133,7 @@ class ClaimAnswer(Message):
     assignments: list[Assignment] = []
     kill: list[int] = []
     state: Literal["active", "draining", "lost"] = "active"
-    limited: bool = False  # of one try: this worker is to have less than it asks for; another one may have it
+    limited: bool = False  # of handed tries: this worker is to have less than it asks for; another one may have the rest
 
 
 class Report(Message):

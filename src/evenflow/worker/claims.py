@@ -50,12 +50,12 @@ class TryPolls:
         drained = asyncio.ensure_future(self.polls.draining.wait())
         try:
             while not self.polls.draining.is_set():
-                await _first(self._tries.resumes_only, drained)
+                await first(self._tries.resumes_only, drained)
                 if self._unasked > 0:
                     await self._ask(service_id, lambda: (0, max(self._unasked, 1)))
                 else:  # a poll that stands takes resumes, too
                     self._heard.clear()
-                    await _first(self._heard, drained)
+                    await first(self._heard, drained)
         finally:
             drained.cancel()
 
@@ -87,7 +87,7 @@ class TryPolls:
             self._heard.set()
 
 
-async def _first(event: asyncio.Event, other: asyncio.Future[Literal[True]]) -> None:
+async def first(event: asyncio.Event, other: asyncio.Future[Literal[True]]) -> None:
     """Returns as soon as ``event`` is set or ``other`` done."""
     if not event.is_set():
         waiting = asyncio.ensure_future(event.wait())

@@ -1,17 +1,20 @@
 """Claims of tries that others hand to this worker: a message of a broker says which, or whoever made this process.
 
-The hint may be late, or one of two: the claim decides, and what is refused is nobody's loss.
+The hint may be late, or one of two: the claim decides, and what is refused is nobody's loss. One claim is under way at a time, for
+all that was handed meanwhile: a burst costs two requests, and one try alone waits for nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from enum import StrEnum
 
+from evenflow.core.limits import CLAIM_SLOTS
+from evenflow.errors import ApiRefused
 from evenflow.fleet.claiming import Polls
 from evenflow.wire.messages import Claim, ClaimAnswer
-from evenflow.worker.claims import ClaimApi
+from evenflow.worker.claims import ClaimApi, first
 from evenflow.worker.tries import Tries
 
 
@@ -51,30 +54,70 @@ class HandedTries:
         self._queues, self._tries, self._answered = list(queues), tries, answered
         self.polls = Polls(api.claim)
         self.intake = Intake()
-        self._service_id: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._unclaimed: dict[int, asyncio.Future[Handed | None]] = {}  # by epoch; none: it is this worker's
+        self._more = asyncio.Event()  # some came since the last claim
 
     async def run(self, service_id: int) -> None:
-        """Claims are made under this registration, until drained. Cancel it when the registration ends."""
-        self._service_id.set_result(service_id)
+        """Claims under this registration, until drained. Cancel it when the registration ends: what it has not claimed is claimed
+        under the next.
+        """
+        drained = asyncio.ensure_future(self.polls.draining.wait())
         try:
-            await self.polls.draining.wait()
+            while not self.polls.draining.is_set():
+                await first(self._more, drained)
+                self._more.clear()
+                while self._unclaimed and not self.polls.draining.is_set():
+                    await self._claim(service_id, list(self._unclaimed)[:CLAIM_SLOTS])
         finally:
-            self._service_id = asyncio.get_running_loop().create_future()
+            drained.cancel()
+            self._more.set()
+        self._settle(self._unclaimed, Handed.LATER)
 
     async def take(self, epoch: int) -> Handed:
         """Claim this try; returns when it has ended, or cannot be had. Raises :class:`ApiRefused` when it may claim nothing."""
+        if epoch in self._unclaimed or epoch in self._tries.epochs:
+            return Handed.GONE  # a second message: who brought the first waits for it
         if self.polls.draining.is_set():
             return Handed.LATER
-        service_id = await asyncio.shield(self._service_id)
+        claimed = self._unclaimed[epoch] = asyncio.get_running_loop().create_future()
+        self._more.set()
+        try:
+            became = await claimed
+        finally:
+            self._unclaimed.pop(epoch, None)
+        if became is None:
+            await self._tries.ended(epoch)
+        return became or Handed.ENDED
 
+    async def _claim(self, service_id: int, epochs: Sequence[int]) -> None:
         def claim(request_key: str) -> Claim:
-            return Claim(service_id=service_id, request_key=request_key, slots=1, resume_slots=0, queues=self._queues, epoch=epoch)
+            return Claim(
+                service_id=service_id,
+                request_key=request_key,
+                slots=len(epochs),
+                resume_slots=0,
+                queues=self._queues,
+                epochs=list(epochs),
+            )
 
-        answer = await self.polls.answer(claim)
-        if answer is None:
-            return Handed.LATER
+        try:
+            answer = await self.polls.answer(claim)
+        except ApiRefused as error:
+            self._settle(epochs, error)
+            return
+        if answer is None:  # drained
+            return
         self._answered(answer)
-        if not answer.assignments:
-            return Handed.LATER if answer.limited or answer.state != "active" else Handed.GONE
-        await self._tries.ended(epoch)
-        return Handed.ENDED
+        given = {assignment.epoch for assignment in answer.assignments}
+        self._settle(given, None)
+        self._settle(set(epochs) - given, Handed.LATER if answer.limited or answer.state != "active" else Handed.GONE)
+
+    def _settle(self, epochs: Collection[int], became: Handed | ApiRefused | None) -> None:
+        for epoch in list(epochs):
+            claimed = self._unclaimed.pop(epoch, None)
+            if claimed is None or claimed.done():
+                continue
+            if isinstance(became, ApiRefused):
+                claimed.set_exception(became)
+            else:
+                claimed.set_result(became)

@@ -6,7 +6,7 @@ This is the way of every claim and report, so nothing is computed per request th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,11 +78,11 @@ class Call:
                 f"Make one that can: evenflow tokens create {service.kind} {option} {shlex.quote(foreign[0])}"
             )
 
-    def within_try(self, epoch: int | None) -> None:
+    def within_try(self, epochs: Sequence[int]) -> None:
         """Raises :class:`Forbidden` when the service that claims is there for another try."""
         own = self.of_service.epoch
-        if own and own != epoch:
-            wanted = "any try" if epoch is None else f"try {epoch}"
+        if own and list(epochs) != [own]:
+            wanted = f"try {next(epoch for epoch in epochs if epoch != own)}" if epochs else "any try"
             raise Forbidden(f"This worker's token is for try {own} and cannot claim {wanted}.")
 
     async def hung_up(self) -> None:

@@ -16,7 +16,7 @@ from evenflow.api.tokens import Tokens, TriggerToken, TryToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.core.json_values import flaw_of
-from evenflow.core.limits import MAX_INLINE_XCOM, MAX_MAP_LENGTH, MAX_NAME_CHARS
+from evenflow.core.limits import CLAIM_SLOTS, MAX_INLINE_XCOM, MAX_MAP_LENGTH, MAX_NAME_CHARS
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import NotAllowed, StaleEpoch, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
@@ -53,8 +53,10 @@ class TryRoutes:
         slots, resume_slots = message.slots, message.resume_slots or 0
         if not message.request_key or min(slots, resume_slots) < 0 or slots + resume_slots < 1 or not message.queues:
             raise Refused(422, "bad_value", "A claim needs a request_key, at least one slot, and at least one queue.")
+        if len(message.epochs) > CLAIM_SLOTS:
+            raise Refused(422, "bad_value", f"{len(message.epochs):,} tries in one claim; ask for at most {CLAIM_SLOTS:,}.")
         call.within_scope(message.queues)
-        call.within_try(message.epoch)
+        call.within_try(message.epochs)
         return await self._claims.claim(message, hung_up=call.hung_up)
 
     async def report(self, call: Call) -> ReportsAnswer:

@@ -173,9 +173,9 @@ async def claim(
     return ClaimResult(state, limited, kill, tries, [row[0] for row in taken])
 
 
-async def claim_one(
+async def claim_handed(
     conn: Conn,
-    epoch: int,
+    epochs: Collection[int],
     *,
     service_id: int,
     claim_key: str,
@@ -183,17 +183,17 @@ async def claim_one(
     lease_s: float,
     known: KnownRuns | None = None,
 ) -> ClaimResult:
-    """The try that this worker was handed, if nobody has claimed it; else none. Otherwise as :func:`claim`."""
+    """Of the tries that this worker was handed, those that nobody has claimed. Otherwise as :func:`claim`."""
     known = known or KnownRuns()
     names = {
         "service_id": service_id,
         "claim_key": claim_key,
-        "epoch": epoch,
+        "epochs": numbers(epochs),
         "queues": list(queues),
         "lease_s": lease_s,
         "newest_run": known.newest,
     }
-    rows = await (await conn.execute(sql("dispatch/claim_one"), names, prepare=True)).fetchall()
+    rows = await (await conn.execute(sql("dispatch/claim_handed"), names, prepare=True)).fetchall()
     if not rows:
         return ClaimResult(None, False, [], [], [])
     state, limited, kill = rows[0][:3]

@@ -1,7 +1,7 @@
--- Gives an active worker one try that it was handed (dispatch/claim gives what waits), with the same guards: a claim key seen before
--- takes nothing more, and of two claims of one worker the second waits at its row. Who may not have it now, though nobody has claimed it, has
--- the try sent again: the worker is not in full service, or the try is frozen. WHERE of the update: of two workers that were handed
--- the same try the second waits for the first, and finds it claimed.
+-- Gives an active worker those of the tries that it was handed that nobody has claimed (dispatch/claim gives what waits), with the same guards:
+-- a claim key seen before takes nothing more, and its first answer, if that was lost, comes with a beat. Who may not have one now, though nobody
+-- has claimed it, has it sent again: the worker is not in full service, or the try is frozen. SKIP LOCKED: whoever has one locked claims it, ends it,
+-- or has it sent again.
 with closed as materialized (
     select kind, name, state from service_state where kind = 'worker' or state = 'frozen'
 ), own as materialized (
@@ -17,8 +17,9 @@ with closed as materialized (
                  or f.kind = 'dag' and f.name = (select dag_id from dag_run where dag_run.run_key = dispatch.run_key)
                  or f.kind = 'pool' and f.name = (select name from concurrency_limit where limit_id = dispatch.holds[1])) as may
     from dispatch
-    where epoch = %(epoch)s and queue = any(%(queues)s::text[]) and worker_id is null
+    where epoch = any(%(epochs)s::bigint[]) and queue = any(%(queues)s::text[]) and worker_id is null
       and not exists (select from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s)
+    for no key update skip locked
 ), worker as (
     update service set claim_key = %(claim_key)s
     where service_id = %(service_id)s and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
@@ -28,11 +29,11 @@ with closed as materialized (
     update dispatch d
     set worker_id = worker.service_id, claim_key = %(claim_key)s, claimed_at = now()
     from worker
-    where d.epoch = %(epoch)s and d.worker_id is null
+    where d.epoch = any(array(select epoch from wanted where may))
     returning d.*
 ), called_back as (
     update dispatch d set sent_at = null
-    where d.epoch in (select epoch from wanted) and not exists (select from worker) and d.worker_id is null
+    where d.epoch = any(array(select epoch from wanted where not may or not exists (select from worker)))
 ), mine as (
     select * from taken
     union all
@@ -51,3 +52,4 @@ left join lateral (
     offset 0
 ) as m on true
 where s.service_id = %(service_id)s and s.kind = 'worker'
+order by d.class, d.priority desc, d.epoch
