@@ -36,7 +36,7 @@ test: setup  ## Run checks and, beside them, the tests that need no whole system
 	exit $$failed
 
 test-system: setup  ## Run the tests of whole systems: fleets, executors with their brokers, Spark, long explorations
-	@scripts/setup --brokers
+	@scripts/setup --brokers --browser
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "system and not slow" --keep-durations system $(ARGS)
 
 test-slow: setup  ## Run the slow tests: faults, soaks
@@ -84,5 +84,5 @@ chart: setup  ## Lint the Helm chart and pack it: dist/evenflow-VERSION.tgz
 	@$(BIN)/python -m scripts.helm package deploy/helm/evenflow dist
 
 clean:  ## Remove what the commands above made, but no data (.evenflow stays)
-	rm -rf .venv build dist .ruff_cache .mypy_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
+	rm -rf .venv build dist src/evenflow/api/built web/node_modules web/.built .ruff_cache .mypy_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from evenflow.api.rest.app import PREFIX, described_rest
 from scripts.reference.markdown import prose, table
 
 _INTRODUCTION = f"""\
-JSON in and out, times in ISO 8601 and UTC. A running API describes itself, with all fields, at `{PREFIX}/openapi.json`.
+JSON in and out, times in ISO 8601 and UTC. A running API describes itself, with all fields, at `{PREFIX}/openapi.json`, which is
+[openapi.json](openapi.json) here.
 
 A request shows an operator's token as `Authorization: Bearer ...`: the one in `operator.token` of Evenflow's home, or one that
-`evenflow tokens create operator` makes. Only the health routes are open."""
+`evenflow tokens create operator` makes. A browser shows the cookie of its session instead ([web UI](../how-to/web-ui.md)). Only the
+health routes and `POST /api/v1/session` are open."""
+
+
+def description() -> str:
+    """What the web UI's client and others are generated from."""
+    return json.dumps(described_rest().openapi(), indent=1, ensure_ascii=False) + "\n"
 
 
 def page() -> str:

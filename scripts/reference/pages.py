@@ -14,6 +14,7 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     "limits.md": ("the modules limits.py below src/evenflow", limits.page),
     "metrics.md": ("src/evenflow/core/metrics.py", metrics.page),
     "observations.md": ("the modules observations.py below src/evenflow", observations.page),
+    "openapi.json": ("src/evenflow/api and src/evenflow/contracts/rest", api.description),
     "reporting.md": ("the last part of src/evenflow/store/schema.sql", reporting.page),
     "settings.md": ("src/evenflow/runtime/settings.py", settings.page),
     "spec.md": ("src/evenflow/core/model.py", spec.page),
@@ -24,4 +25,6 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
 def make_page(name: str) -> str:
     """The text of a page, by its file name."""
     source, write = PAGES[name]
+    if name.endswith(".json"):
+        return write()
     return f"<!-- Made by `make docs` from {source}. Edit that, not this. -->\n\n{write().strip()}\n"

@@ -235,17 +235,17 @@ def every_route() -> list[tuple[str, str, frozenset[str]]]:
         path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
         routes += [(method, path, route.endpoint._kinds) for method in route.methods or () if method != "HEAD"]
     for path, methods in _rest_paths().items():
-        for method in methods:
+        for method in methods - {"post"} if path == "/api/v1/session" else methods:  # where people show a token, or a code
             operator = frozenset({"operator"})
             routes.append((method.upper(), path.replace("{", "").replace("}", ""), operator))
     return routes
 
 
-def _rest_paths() -> dict[str, dict[str, object]]:
+def _rest_paths() -> dict[str, set[str]]:
     from evenflow.api.rest.app import described_rest
 
     paths = described_rest().openapi()["paths"]
-    return {path: methods for path, methods in paths.items() if not path.startswith(("/metrics", "/health"))}
+    return {path: set(methods) for path, methods in paths.items() if not path.startswith(("/metrics", "/health"))}
 
 
 def test_there_are_routes() -> None:

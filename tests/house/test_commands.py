@@ -10,7 +10,7 @@ import pytest
 
 from tests.house.project import ROOT
 
-SCRIPTS = ("scripts/setup", "scripts/lock", "scripts/check", ".ci/run")
+SCRIPTS = ("scripts/setup", "scripts/web", "scripts/lock", "scripts/check", ".ci/run")
 
 
 def test_make_help_lists_the_commands() -> None:

@@ -1,4 +1,5 @@
-"""One ASGI application of two: the execution API, which is on the way of every task, and REST for everyone else."""
+"""One ASGI application of three: the execution API, which is on the way of every task, REST for everyone else, and the pages of the
+web UI."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.tokens import Tokens
 from evenflow.api.trail import KnownRequests, Trail
 from evenflow.api.triggers import TriggerClaims
+from evenflow.api.ui import built_ui
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.store.db.connect import AsyncPool
@@ -68,10 +70,10 @@ def application(
         probes=probes,
         metrics_token=metrics_token,
     )
-    prefix = f"{SCHEMA}/"
+    prefix, ui = f"{SCHEMA}/", built_ui()
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        chosen = execution if scope["path"].startswith(prefix) else rest
+        chosen = execution if scope["path"].startswith(prefix) else ui if ui.has(scope) else rest
         await chosen(scope, receive, send)
 
     return MeasuredRequests(KnownRequests(application, trail), vitals.meter)

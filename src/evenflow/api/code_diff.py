@@ -1,11 +1,11 @@
-"""How the code of two versions differs, file by file, as unified diffs."""
+"""The code of a version, file by file, and how that of two versions differs, as unified diffs."""
 
 from __future__ import annotations
 
 import difflib
 
 from evenflow.api import limits
-from evenflow.contracts.rest.dags import FileChange
+from evenflow.contracts.rest.dags import CodeFile, FileChange
 from evenflow.wire.code import read_archive
 
 
@@ -19,6 +19,21 @@ def diff_code(before: bytes, after: bytes) -> list[FileChange]:
     ]
 
 
+def show_code(archive: bytes, first: str) -> list[CodeFile]:
+    """The file ``first``, then the others by name."""
+    files = read_archive(archive)
+    return [CodeFile(file=file, text=_text(files[file])) for file in sorted(files, key=lambda file: (file != first, file))]
+
+
+def _text(data: bytes) -> str | None:
+    if len(data) > limits.DIFFED_FILE:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def _kind(old: dict[str, bytes], new: dict[str, bytes], file: str) -> str:
     if file not in old:
         return "added"
@@ -26,10 +41,7 @@ def _kind(old: dict[str, bytes], new: dict[str, bytes], file: str) -> str:
 
 
 def _unified(file: str, before: bytes, after: bytes) -> str | None:
-    if max(len(before), len(after)) > limits.DIFFED_FILE:
+    old, new = _text(before), _text(after)
+    if old is None or new is None:
         return None
-    try:
-        old, new = before.decode().splitlines(), after.decode().splitlines()
-    except UnicodeDecodeError:
-        return None
-    return "\n".join(difflib.unified_diff(old, new, f"a/{file}", f"b/{file}", lineterm=""))
+    return "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), f"a/{file}", f"b/{file}", lineterm=""))

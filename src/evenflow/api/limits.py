@@ -127,6 +127,13 @@ REQUEST_ID = 64  # characters of a X-Request-ID that is taken over
 TOKEN_USED = 3600.0  # how often it is told that a token is in use
 KEYS_CHECK = 3.0  # how long a revoked token is good after all when the notification of it was lost
 
+# -- the web UI --------------------------------------------------------------------------------------------------------
+
+LOGIN_CODE = 600.0  # a code of `evenflow up` or `evenflow ui` is for whoever is at the terminal; the next one is a command away
+LOGIN_FAILURES = 10  # of one address within LOGIN_WINDOW: more is no slip of the hand
+LOGIN_FAILURES_ALL = 100  # of all addresses: whoever has many of them gains nothing by it
+LOGIN_WINDOW = 60.0  # seconds
+
 # -- this service ------------------------------------------------------------------------------------------------------
 
 POOL = 6  # connections; requests above it wait, and the database does the same work with less contention

@@ -15,6 +15,9 @@ in no list, as try tokens are not: they are void with their try.
 The text of a token is stored nowhere. One is void when it expires, when its key is gone, when it (or the fleet token that it came
 from) is revoked, when who made it on a lease does not renew that, and a try token also when its try is over. Tokens of services and
 tries are void, too, when the database was set back to an earlier state: they belong to one incarnation of it.
+
+A *session token* is what a browser gets in a cookie when a person logs in. It is in the list as an operator's is, and good for no
+longer than the token that the person logged in with.
 """
 
 from __future__ import annotations
@@ -48,6 +51,7 @@ SERVICE_TTL_S = 1 * DAY_S  # a beat renews it when half of that is left, so an o
 TRY_TTL_S = 400 * DAY_S  # above the longest `execution_timeout`: nothing renews it, and it is void with its try
 TRIGGER_TTL_S = 400 * DAY_S  # above the longest that a task may wait; each claim has a new one, and is void with it
 OPERATOR_TTL_S = 90 * DAY_S  # it lies in a file of its owner's
+SESSION_TTL_S = 0.5 * DAY_S  # a working day: it lies in a browser
 LEASED_TTL_S = 365 * DAY_S  # of what an `evenflow up` makes and renews: above the longest that one should run
 LEASED_S = 3600.0  # of that, unless it is renewed: so long is it good when an `evenflow up` is killed
 RENEW_S = 600.0  # how often it is: six times, so that a database that is away for a while voids nothing
@@ -101,13 +105,27 @@ class OperatorToken:
     token_id: int = 0
 
 
-Token = FleetToken | ServiceToken | TryToken | TriggerToken | OperatorToken
+@dataclass(frozen=True, slots=True)
+class SessionToken:
+    """A person's in a browser; ``login_id`` is the token that they logged in with, 0 one that is in no list."""
+
+    name: str
+    token_id: int
+    login_id: int
+
+
+Token = FleetToken | ServiceToken | TryToken | TriggerToken | OperatorToken | SessionToken
 
 
 def listed_id(token: Token) -> int | None:
     """The number in the list of tokens of what was given out: of this one, or of that which a service came with."""
     match token:
-        case FleetToken(token_id=number) | ServiceToken(fleet_id=number) | OperatorToken(token_id=number):
+        case (
+            FleetToken(token_id=number)
+            | ServiceToken(fleet_id=number)
+            | OperatorToken(token_id=number)
+            | SessionToken(token_id=number)
+        ):
             return number or None
         case _:
             return None
@@ -151,6 +169,8 @@ def mint(state: KeyState, token: Token, *, ttl: float, jti: str | None = None) -
             }
         case OperatorToken(name, token_id):
             claims = {"k": "operator", "sub": name, "j": token_id}
+        case SessionToken(name, token_id, login_id):
+            claims = {"k": "session", "sub": name, "j": token_id, "p": login_id}
         case _:
             assert_never(token)
     made = {"iss": state.installation, "aud": _audience(token), "jti": jti or new_jti()}
@@ -158,7 +178,7 @@ def mint(state: KeyState, token: Token, *, ttl: float, jti: str | None = None) -
 
 
 def _audience(token: Token) -> Audience:
-    return "rest" if isinstance(token, OperatorToken) else "execution"
+    return "rest" if isinstance(token, OperatorToken | SessionToken) else "execution"
 
 
 def verify(state: KeyState, text: str) -> Token:
@@ -211,6 +231,15 @@ class Tokens:
         own = ServiceToken(fleet.kind, service_id, fleet.token_id, fleet.scope, fleet.jti, fleet.epoch)
         return mint(self._state, own, ttl=SERVICE_TTL_S)
 
+    @property
+    def key_id(self) -> int:
+        """The key that signs."""
+        return self._newest
+
+    def for_session(self, of: SessionToken, jti: str) -> str:
+        """``jti`` is the name under which it is listed."""
+        return mint(self._state, of, ttl=SESSION_TTL_S, jti=jti)
+
     def renewed(self, text: str) -> str | None:
         """A fresh one in place of a service's token that is half over or was signed with the key before; else none."""
         verified = self._verified(text)
@@ -254,6 +283,9 @@ _EXPIRED = f"The token has expired. {_NEW_ONE}"
 _REVOKED = f"The token was revoked. {_NEW_ONE}"
 _LAPSED = (
     f"The `evenflow up` or `evenflow run` that made the token has gone, or could not reach its database for an hour. {_NEW_ONE}"
+)
+_LOGGED_OUT = (
+    "The token that this session was begun with is not good any more. Log in again: `evenflow ui` prints an address for that."
 )
 _NOT_LISTED = (
     "The token is not in this Evenflow's list (evenflow tokens list): that was set back to before it was made, or somebody who has "
@@ -303,6 +335,12 @@ def _verified(state: KeyState, text: str) -> _Verified:
     of_one_try = isinstance(token, FleetToken | ServiceToken) and token.epoch > 0
     if (of_one_try or isinstance(token, ServiceToken | TryToken | TriggerToken)) and claims.get("i", 0) != state.incarnation:
         raise NotAllowed(_SET_BACK)
+    if (
+        isinstance(token, SessionToken)
+        and token.login_id
+        and (token.login_id not in state.listed or token.login_id in state.lapsed)
+    ):
+        raise NotAllowed(_LOGGED_OUT)
     if not of_one_try and not isinstance(token, TryToken | TriggerToken):
         listed = token.fleet_jti if isinstance(token, ServiceToken) else claims["jti"]
         if state.listed.get(claims.get("j", 0)) != digest_of(listed):
@@ -335,5 +373,7 @@ def _token(claims: dict[str, Any]) -> Token:
             return TriggerToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["c"], claims["n"])
         case "operator":
             return OperatorToken(claims["sub"], claims.get("j", 0))
+        case "session":
+            return SessionToken(claims["sub"], claims["j"], claims["p"])
         case _:
             raise NotAllowed("The token is of a kind that this Evenflow does not know. Upgrade Evenflow on this host.")

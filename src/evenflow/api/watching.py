@@ -12,7 +12,7 @@ from starlette.types import Scope
 
 from evenflow.api.bodies import bearer
 from evenflow.api.refusals import Unauthorized
-from evenflow.api.rest.context import checked_operator
+from evenflow.api.sessions import checked_token
 from evenflow.api.tokens import Tokens
 from evenflow.telemetry.listener import advertised
 from evenflow.wire.tls import is_loopback
@@ -37,7 +37,7 @@ class Watchers:
                 "EVENFLOW_METRICS_TOKEN, or an operator's. Probes need none: /health/live and /health/ready."
             )
         if not (self._secret and hmac.compare_digest(shown.encode(), self._secret.encode())):
-            await checked_operator(self._tokens, shown)
+            await checked_token(self._tokens, shown)
 
 
 def is_local(address: str) -> bool:

@@ -114,6 +114,8 @@ class RestClient:
         "GET", "/dags/{dag_id}/versions", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.dags.DagVersion]
     )
     diff_versions = route_1("GET", "/dags/{dag_id}/diff", lambda: rest.queries.DiffQuery, lambda: rest.dags.VersionDiff)
+    read_code = route_1("GET", "/dags/{dag_id}/code", lambda: rest.queries.CodeQuery, lambda: rest.dags.DagCode)
+    read_grid = route_1("GET", "/dags/{dag_id}/grid", lambda: rest.queries.GridQuery, lambda: rest.runs.Grid)
     list_parse_errors = route(
         "GET", "/parse-errors", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.dags.ParseError]
     )
@@ -235,6 +237,9 @@ class RestClient:
     list_fleet_steps = route_1(
         "GET", "/fleets/{name}/steps", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.fleets.FleetStep]
     )
+
+    # people in browsers
+    make_login_code = route("POST", "/login-codes", nothing, lambda: rest.sessions.LoginCode)
 
     # the system
     get_status = route("GET", "/status", nothing, lambda: rest.system.Status)

@@ -40,6 +40,7 @@ class LocalEvenflow:
         self._children: dict[Kind, list[Child]] = {}
         self.api_url = ""
         self.operator_token = ""
+        self.login_code = ""  # with which a browser logs in, once
         self._database_url = ""  # as soon as tokens were given out there
         self._keeping: asyncio.Task[None] | None = None
         self._template: ServiceTemplate | None = None
@@ -90,6 +91,7 @@ class LocalEvenflow:
         async with RestClient(self.api_url, self.operator_token, tls=self._settings.tls) as client:
             try:
                 await client.is_ready()
+                self.login_code = (await client.make_login_code()).code
             except ApiNotTrusted:
                 raise
             except ApiUnavailable as error:

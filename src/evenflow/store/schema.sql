@@ -50,7 +50,7 @@ create table token_key (
 -- Tokens that were given to people and to fleets of services, without their text. Those of services and tries are not listed.
 create table token (
     token_id    bigint generated always as identity primary key,
-    kind        text not null,                               -- operator, worker, processor, triggerer
+    kind        text not null,                               -- operator, session, worker, processor, triggerer
     name        text not null,
     scope       text[] not null default '{}',                -- queues, of a processor bundles, that services may serve; none: all
     created_at  timestamptz not null default now(),
@@ -62,6 +62,14 @@ create table token (
     key_id      int not null,                                -- that it is signed with
     revoked_at  timestamptz,
     revoked_by  text
+);
+
+-- Codes with which a browser begins a session, once, instead of a token; without their text.
+create table login_code (
+    digest      bytea primary key,
+    name        text not null,                               -- of the person
+    token_id    bigint not null,                             -- that the code was asked for with, and the session ends with; 0: one in no list
+    expires_at  timestamptz not null
 );
 
 -- A database that was set back to an earlier state, or may have been, begins a new incarnation: services and tries of those before are

@@ -15,7 +15,17 @@ from starlette.types import Receive, Scope, Send
 
 from evenflow.api.bodies import bearer, read_body
 from evenflow.api.refusals import UNREAD, CannotStore, Forbidden, Refused, Unauthorized, refusal
-from evenflow.api.tokens import FleetToken, OperatorToken, ServiceToken, Token, Tokens, TriggerToken, TryToken, listed_id
+from evenflow.api.tokens import (
+    FleetToken,
+    OperatorToken,
+    ServiceToken,
+    SessionToken,
+    Token,
+    Tokens,
+    TriggerToken,
+    TryToken,
+    listed_id,
+)
 from evenflow.store.serving.events import ORIGIN
 from evenflow.wire.messages import CONTENT_TYPE, Message, Refusal
 
@@ -106,6 +116,8 @@ def kind_of(token: Token) -> str:
             return "trigger"
         case OperatorToken():
             return "operator"
+        case SessionToken():
+            return "session"
 
 
 class Endpoint:

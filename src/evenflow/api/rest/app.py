@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
-from evenflow.api.bodies import bearer, header
+from evenflow.api.bodies import header
 from evenflow.api.judge import Judge
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
@@ -35,14 +35,16 @@ from evenflow.api.rest import (
     runs,
     sealed,
     service_states,
+    sessions,
     settings,
     sharing,
     system,
     versions,
     xcoms,
 )
-from evenflow.api.rest.context import ApiContext, checked_operator, operator
+from evenflow.api.rest.context import ApiContext, operator
 from evenflow.api.secret_stores.lookup import SecretStores
+from evenflow.api.sessions import LoginLimit, caller, check_same_origin
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.api.watching import WATCHED, Watchers
@@ -53,6 +55,7 @@ from evenflow.telemetry.vitals import Vitals
 
 PREFIX = "/api/v1"
 DESCRIPTION = f"{PREFIX}/openapi.json"  # of REST itself, for everyone
+DOOR = f"{PREFIX}/session"  # where a browser logs in
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 _NAMES = ("dag_id", "run_id", "task_id")  # that are held to the rule of names
@@ -64,6 +67,9 @@ _ERRORS = {
     413: "The body is too large.",
     422: "A value makes no sense.",
     503: "The database does not answer.",
+}
+_REFUSED: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorAnswer, "description": text} for status, text in _ERRORS.items()
 }
 
 
@@ -79,7 +85,7 @@ def rest_application(
     probes: Probes,
     metrics_token: str = "",
 ) -> ASGIApp:
-    context = ApiContext(pool, tokens, log_store, vault, stores, judge, vitals, probes)
+    context = ApiContext(pool, tokens, log_store, vault, stores, judge, vitals, probes, LoginLimit())
     watchers = Watchers(tokens, metrics_token)
     app = described_rest()
 
@@ -104,7 +110,7 @@ def described_rest() -> FastAPI:
     guarded = APIRouter(
         prefix=PREFIX,
         dependencies=[Depends(operator)],
-        responses={status: {"model": ErrorAnswer, "description": text} for status, text in _ERRORS.items()},
+        responses=_REFUSED,
     )
     for part in (
         dags,
@@ -123,10 +129,16 @@ def described_rest() -> FastAPI:
         settings,
         service_states,
         fleets,
+        sessions,
         system,
     ):
         guarded.include_router(part.routes)
     app.include_router(guarded)
+    app.include_router(
+        sessions.doors,
+        prefix=PREFIX,
+        responses=_REFUSED | {429: {"model": ErrorAnswer, "description": "Too many logins have failed."}},
+    )
     app.include_router(health.routes)
     app.include_router(metrics.routes)
     app.add_exception_handler(HTTPException, _http_error)
@@ -150,8 +162,10 @@ class _Refusals:
             await send(message)
 
         try:
-            if _is_guarded(scope["path"]):
-                await checked_operator(scope["state"]["context"].tokens, bearer(scope))
+            if scope["path"] == DOOR and scope["method"] == "POST":
+                check_same_origin(scope)
+            elif _is_guarded(scope["path"]):
+                await caller(scope["state"]["context"].tokens, scope)
             elif scope["path"] in WATCHED:
                 await scope["state"]["watchers"].check(scope)
             _check_length(scope)
@@ -163,6 +177,8 @@ class _Refusals:
             response = _error(answer.status, answer.code, answer.message)
             if answer.status == 401:
                 response.headers["WWW-Authenticate"] = "Bearer"
+            if answer.status == 429:
+                response.headers["Retry-After"] = f"{limits.LOGIN_WINDOW:.0f}"
             if answer.status in UNREAD:
                 response.headers["Connection"] = "close"
             await response(scope, receive, send)

@@ -12,13 +12,12 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from evenflow.api.judge import Judge
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
-from evenflow.api.refusals import Forbidden, Unauthorized
 from evenflow.api.secret_stores.lookup import SecretStores
-from evenflow.api.tokens import OperatorToken, Tokens, listed_id
+from evenflow.api.sessions import LoginLimit, caller
+from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.contracts.rest.queries import PageQuery
 from evenflow.store.db.connect import AsyncPool, Conn
-from evenflow.store.serving.events import ORIGIN
 from evenflow.telemetry.vitals import Vitals
 
 
@@ -32,6 +31,7 @@ class ApiContext:
     judge: Judge
     vitals: Vitals
     probes: Probes
+    logins: LoginLimit
 
 
 def context(request: Request) -> ApiContext:
@@ -43,21 +43,11 @@ InContext = Annotated[ApiContext, Depends(context)]
 _bearer = HTTPBearer(auto_error=False, description="An operator token, as in the file operator.token of EVENFLOW_HOME.")
 
 
-async def checked_operator(tokens: Tokens, text: str | None) -> str:
-    """The name of the person whose token ``text`` is."""
-    if not text:
-        raise Unauthorized("The request has no token (header Authorization: Bearer ...). Set EVENFLOW_TOKEN.")
-    token = await tokens.admit(text)
-    if (origin := ORIGIN.get()) is not None:
-        origin.token_id = listed_id(token)
-    if not isinstance(token, OperatorToken):
-        raise Forbidden("Only an operator token may do this. On the host of the API it is in EVENFLOW_HOME/operator.token.")
-    return token.name
-
-
-async def operator(within: InContext, credentials: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> str:
+async def operator(
+    within: InContext, request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
+) -> str:
     """The name of the person who asks. That they may was checked before their body was read; here the routes say so themselves."""
-    return await checked_operator(within.tokens, None if credentials is None else credentials.credentials)
+    return (await caller(within.tokens, request.scope)).name
 
 
 Operator = Annotated[str, Depends(operator)]

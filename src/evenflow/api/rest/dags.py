@@ -28,7 +28,9 @@ routes = APIRouter(tags=["DAGs"])
 @routes.get("/dags")
 async def list_dags(conn: Connection, query: Annotated[DagQuery, Query()]) -> Page[DagSummary]:
     """DAGs by name; with `retired` also those whose file is gone."""
-    rows = await views.list_dags(conn, retired=query.retired, limit=query.read_limit, offset=query.offset)
+    rows = await views.list_dags(
+        conn, retired=query.retired, search=query.search, recent=query.recent, limit=query.read_limit, offset=query.offset
+    )
     return query.page(Page[DagSummary], [_in_words(row) for row in rows])
 
 

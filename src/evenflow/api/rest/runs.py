@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Annotated
 
 import msgspec
@@ -13,12 +15,12 @@ from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, Operator
 from evenflow.api.rest.dags import current_version
 from evenflow.api.run_names import check_dag, check_run_id, stretch_of
-from evenflow.contracts.rest.queries import RunQuery, TaskQuery
+from evenflow.contracts.rest.queries import GridQuery, RunQuery, TaskQuery
 from evenflow.contracts.rest.record import Page
-from evenflow.contracts.rest.runs import CancelledRuns, CancelRequest, RunChange, RunDetail, RunRequest, RunSummary
+from evenflow.contracts.rest.runs import CancelledRuns, CancelRequest, Grid, RunChange, RunDetail, RunRequest, RunSummary
 from evenflow.contracts.rest.tasks import InstanceSummary
 from evenflow.core.model import DagSpec
-from evenflow.core.states import RUN_FINISHED
+from evenflow.core.states import RUN_FINISHED, TaskState
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import DagNotFound
 from evenflow.explaining import why
@@ -85,6 +87,30 @@ async def list_runs(conn: Connection, query: Annotated[RunQuery, Query()]) -> Pa
     """Runs, the newest first."""
     rows = await views.list_runs(conn, dag_id=query.dag_id, state=query.state, limit=query.read_limit, offset=query.offset)
     return query.page(Page[RunSummary], rows)
+
+
+@routes.get("/dags/{dag_id}/grid")
+async def read_grid(conn: Connection, dag_id: str, query: Annotated[GridQuery, Query()]) -> Grid:
+    """The newest runs of a DAG, and how each task of them stands."""
+    current = await current_version(conn, dag_id)
+    rows = await views.read_grid(conn, dag_id, limit=query.read_limit, offset=query.offset)
+    shown = rows[: query.limit]
+    versions = await views.list_task_names(conn, {current.version_key, *(row["version_key"] for row in shown)})
+    tasks = list(dict.fromkeys([*versions[current.version_key], *chain.from_iterable(versions.values())]))
+    place = {task_id: number for number, task_id in enumerate(tasks)}
+    places = {version_key: [place[task_id] for task_id in task_ids] for version_key, task_ids in versions.items()}
+    runs = [{**row, "states": _by_place(row["states"], places[row["version_key"]])} for row in shown]
+    return Grid.model_validate({"tasks": tasks, "runs": runs, "more": len(rows) > query.limit})
+
+
+def _by_place(states: Mapping[str, Sequence[int]], places: Sequence[int]) -> dict[str, list[int]]:
+    """``states`` has indexes of tasks in their version, ``places`` where each stands in the grid. Those without a row: none."""
+    touched = set(chain.from_iterable(states.values()))
+    untouched = [index for index in range(len(places)) if index not in touched]
+    waiting = [*states.get(TaskState.NONE, ()), *untouched]
+    return {
+        state: [places[index] for index in indexes] for state, indexes in {**states, TaskState.NONE: waiting}.items() if indexes
+    }
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}")

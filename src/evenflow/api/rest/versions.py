@@ -7,11 +7,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from evenflow.api.code_diff import diff_code
+from evenflow.api.code_diff import diff_code, show_code
 from evenflow.api.rest.context import Connection, InSlice
 from evenflow.api.rest.dags import current_version
-from evenflow.contracts.rest.dags import BundleSummary, DagVersion, FileChange, ParseWarning, VersionDiff
-from evenflow.contracts.rest.queries import DiffQuery
+from evenflow.contracts.rest.dags import BundleSummary, DagCode, DagVersion, FileChange, ParseWarning, VersionDiff
+from evenflow.contracts.rest.queries import CodeQuery, DiffQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.limits import LEASE_S
 from evenflow.core.spec_diff import diff_specs
@@ -46,6 +46,17 @@ async def diff_versions(conn: Connection, dag_id: str, query: Annotated[DiffQuer
             "files": await _diff_files(conn, old, new),
         }
     )
+
+
+@routes.get("/dags/{dag_id}/code")
+async def read_code(conn: Connection, dag_id: str, query: Annotated[CodeQuery, Query()]) -> DagCode:
+    """The files that a version was read from."""
+    await current_version(conn, dag_id)
+    version = await _version(conn, dag_id, query.version)
+    archive = await dags.read_code(conn, version.code_hash)
+    assert archive is not None  # a version refers to its code
+    files = await asyncio.to_thread(show_code, archive, version.file)
+    return DagCode(version_number=version.version_number, file=version.file, files=files)
 
 
 @routes.get("/bundles")

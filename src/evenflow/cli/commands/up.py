@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from evenflow.cli.commands.ui import login_page
 from evenflow.cli.output.terminal import output
 from evenflow.runtime.service_log import Line
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
@@ -56,7 +57,9 @@ def up(
     if not settings.dags.exists() and "dags" not in settings.model_fields_set and not settings.bundles:
         settings.dags.mkdir()
     with UpScreen(settings, quiet=quiet) as screen:
-        asyncio.run(run_up(settings, screen, lambda evenflow: screen.ready(evenflow.api_url, time.monotonic() - began)))
+        asyncio.run(
+            run_up(settings, screen, lambda evenflow: screen.ready(evenflow.api_url, evenflow.login_code, time.monotonic() - began))
+        )
     return 0
 
 
@@ -77,12 +80,14 @@ class UpScreen:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._starting.stop()
 
-    def ready(self, api_url: str, seconds: float) -> None:
+    def ready(self, api_url: str, login_code: str, seconds: float) -> None:
+        """The code, which logs in whoever has it, is for a terminal alone: what is not one is kept."""
         self._starting.stop()
         self._is_ready = True
         database = redacted(self._settings.own_database_url) if self._settings.own_database_url else "embedded PostgreSQL"
         facts = Table.grid(padding=(0, 3))
-        facts.add_row("  API", Text(api_url, style="bold cyan"))
+        page = login_page(api_url, login_code) if output.is_terminal and login_code else api_url
+        facts.add_row("  Web UI, API", Text(page, style="bold cyan", overflow="fold"))
         facts.add_row("  DAG folder", str(self._settings.dags))
         facts.add_row("  Database", database)
         facts.add_row("  Data, logs", str(self._settings.home))
@@ -136,6 +141,7 @@ def _next_steps(dags: Path) -> list[tuple[str, str]]:
         ("evenflow dags list", "what can run"),
         ("evenflow run <dag_id>", "run it and watch"),
         ("evenflow status", "is all well?"),
+        ("evenflow ui", "a fresh address to log in with, good once"),
     ]
     if not any(dags.rglob("*.py")):
         steps.insert(0, (f"put a DAG file into {dags.name}/", "it is found at once"))

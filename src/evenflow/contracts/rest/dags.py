@@ -11,6 +11,13 @@ from evenflow.contracts.rest.record import Record, Request, RunWord, ServiceWord
 from evenflow.core.spec_diff import SettingChange
 
 
+class RecentRun(Record):
+    run_id: str
+    state: RunWord
+    created_at: datetime
+    elapsed_s: float | None
+
+
 class DagSummary(Record):
     dag_id: str = Field(title="DAG")
     display_name: str = Field(description="The dag_id, unless the DAG has another name for people.")
@@ -32,6 +39,7 @@ class DagSummary(Record):
     description: str
     owner: str
     tags: list[str]
+    recent_runs: list[RecentRun] = Field(description="The newest first, as many as were asked for.")
 
 
 class DagTask(Record):
@@ -124,6 +132,17 @@ class DagVersion(Record):
     revision: str | None = Field(description="The commit that it was found in first, where the bundle has commits.")
     code_hash: str = Field(title="code")
     spec_hash: str
+
+
+class CodeFile(Record):
+    file: str
+    text: str | None = Field(description="Null where the file is too large or no text.")
+
+
+class DagCode(Record):
+    version_number: int
+    file: str = Field(description="That defines the DAG.")
+    files: list[CodeFile] = Field(description="That file first, then those that it imports.")
 
 
 class FileChange(Record):

@@ -35,6 +35,21 @@ class PageQuery(Request):
 
 class DagQuery(PageQuery):
     retired: bool = Field(default=False, description="Also DAGs whose file is gone.")
+    search: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=limits.MAX_NAME_CHARS,
+        description="Only those with this in their names, tags or owner.",
+    )
+    recent: int = Field(default=0, ge=0, le=limits.RECENT_RUNS, description="So many of the newest runs of each.")
+
+
+class GridQuery(PageQuery):
+    limit: int = Field(default=25, ge=1, le=limits.GRID_RUNS)
+
+
+class CodeQuery(Request):
+    version: int = Field(default=0, ge=0, description="The newest when absent.")
 
 
 class DeletionQuery(Request):

@@ -96,6 +96,28 @@ class RunDetail(RunSummary):
     missed_deadlines: list[MissedDeadline]
 
 
+class GridRun(Record):
+    run_id: str
+    state: RunWord
+    run_type: str
+    version_number: int
+    logical_date: datetime | None
+    created_at: datetime
+    started_at: datetime | None
+    elapsed_s: float | None
+    states: dict[TaskWord, list[int]] = Field(
+        description="Tasks by state, as places in `tasks`. A mapped one has those of all its instances."
+    )
+
+
+class Grid(Record):
+    """The newest runs of a DAG, and how each task of them stands."""
+
+    tasks: list[str] = Field(description="Of all these runs, in the order of the newest version.")
+    runs: list[GridRun] = Field(description="The newest first.")
+    more: bool
+
+
 class RunName(Record):
     dag_id: str
     run_id: str

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import psycopg
 from psycopg.rows import args_row
@@ -156,6 +156,22 @@ async def insert_token(
         token_id, expires_at = row
         detail["token"] = token_id
     return token_id, expires_at
+
+
+async def insert_login_code(conn: Conn, code: str, *, name: str, token_id: int, ttl: float) -> datetime:
+    """Until when the code is good."""
+    names = {"digest": digest_of(code), "name": name, "token_id": token_id, "ttl": ttl}
+    row = await (await conn.execute(sql("tokens/insert_login_code"), names)).fetchone()
+    assert row is not None
+    return cast(datetime, row[0])
+
+
+async def take_login_code(conn: Conn, code: str) -> tuple[str, int] | None:
+    """Whose code it is, and the number of the token that it was asked for with; from now on it is good for nothing. None: it was
+    taken before, its time is over, or there never was one.
+    """
+    row = await (await conn.execute(sql("tokens/take_login_code"), {"digest": digest_of(code)})).fetchone()
+    return (row[0], row[1]) if row is not None and row[2] else None
 
 
 async def list_tokens(conn: Conn) -> list[GivenToken]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from psycopg.rows import dict_row
@@ -41,9 +42,30 @@ async def _rows(conn: Conn, name: str, **names: Any) -> list[Row]:
     return await (await conn.cursor(row_factory=dict_row).execute(sql(name), names, prepare=False)).fetchall()
 
 
-async def list_dags(conn: Conn, *, dag_id: str | None = None, retired: bool = False, limit: int = 1, offset: int = 0) -> list[Row]:
-    """DAGs by name; ``retired`` ones, whose file is gone, too if wanted."""
-    return await _rows(conn, "views/list_dags", dag_id=dag_id, retired=retired, limit=limit, offset=offset)
+async def list_dags(
+    conn: Conn,
+    *,
+    dag_id: str | None = None,
+    retired: bool = False,
+    search: str | None = None,
+    recent: int = 0,
+    limit: int = 1,
+    offset: int = 0,
+) -> list[Row]:
+    """DAGs by name; ``retired`` ones, whose file is gone, too if wanted; each with so many of its ``recent`` runs."""
+    names = {"dag_id": dag_id, "retired": retired, "search": search, "recent": recent}
+    return await _rows(conn, "views/list_dags", **names, limit=limit, offset=offset)
+
+
+async def read_grid(conn: Conn, dag_id: str, *, limit: int, offset: int) -> list[Row]:
+    """The newest runs first, each with the indexes of its tasks by state; which tasks these are says its version."""
+    return await _rows(conn, "views/read_grid", dag_id=dag_id, limit=limit, offset=offset)
+
+
+async def list_task_names(conn: Conn, version_keys: Iterable[int]) -> dict[int, list[str]]:
+    """The tasks of each version, that of the newest first."""
+    rows = await _rows(conn, "views/list_task_names", version_keys=list(version_keys))
+    return {row["version_key"]: row["task_ids"] for row in rows}
 
 
 SIMILAR = 1000  # names that are looked at for one that was meant

@@ -1,0 +1,154 @@
+"""People in browsers: what a session's cookie is, and which requests it may speak for.
+
+A session is a token of its own, in the list of tokens: logging out revokes it, on every API server at once. A browser keeps it in a
+cookie that no script can read, and shows it by itself, also with requests that another page had it make. So a request with a cookie
+counts only when the browser says that a page of this very origin made it. One with an Authorization header needs none of this: no
+other page can add that.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+from time import monotonic
+from urllib.parse import urlsplit
+
+from starlette.types import Scope
+
+from evenflow.api import limits
+from evenflow.api.bodies import bearer, header
+from evenflow.api.refusals import Forbidden, Refused, Unauthorized
+from evenflow.api.tokens import SESSION_TTL_S, OperatorToken, SessionToken, Tokens, listed_id, new_jti
+from evenflow.store.db.connect import Conn
+from evenflow.store.serving import tokens as stored
+from evenflow.store.serving.events import ORIGIN
+
+_SECURE = "__Host-evenflow"  # browsers take a cookie of this name over TLS alone, for this host alone
+_SAFE = frozenset({"GET", "HEAD"})
+
+
+async def caller(tokens: Tokens, scope: Scope) -> OperatorToken | SessionToken:
+    """Whose request it is: by its token, or by its cookie. Raises :class:`NotAllowed`."""
+    shown = bearer(scope)
+    if shown is not None:
+        return await checked_token(tokens, shown)
+    cookie = session_cookie(scope)
+    if cookie is None:
+        raise Unauthorized("The request has no token (header Authorization: Bearer ...). Set EVENFLOW_TOKEN.")
+    check_same_origin(scope)
+    token = await tokens.admit(cookie)
+    _told(listed_id(token))
+    if not isinstance(token, SessionToken):
+        raise Forbidden("A cookie has a session, and no other token. Log in again: `evenflow ui` prints an address for that.")
+    return token
+
+
+async def checked_token(tokens: Tokens, text: str | None) -> OperatorToken:
+    """The operator's token that ``text`` is. A session counts in its cookie alone. Raises :class:`NotAllowed`."""
+    if not text:
+        raise Unauthorized("The request has no token (header Authorization: Bearer ...). Set EVENFLOW_TOKEN.")
+    token = await tokens.admit(text)
+    _told(listed_id(token))
+    if not isinstance(token, OperatorToken):
+        raise Forbidden("Only an operator token may do this. On the host of the API it is in EVENFLOW_HOME/operator.token.")
+    return token
+
+
+def _told(token_id: int | None) -> None:
+    if (origin := ORIGIN.get()) is not None:
+        origin.token_id = token_id
+
+
+def login_of(token: OperatorToken | SessionToken) -> int:
+    """The token that a session ends with which this one begins: itself, or the one that a session came from."""
+    return token.login_id if isinstance(token, SessionToken) else token.token_id
+
+
+async def begin_session(conn: Conn, tokens: Tokens, *, name: str, login_id: int) -> str:
+    """The text of its token."""
+    jti = new_jti()
+    token_id, _ = await stored.insert_token(
+        conn,
+        kind="session",
+        name=name,
+        scope=(),
+        by=name,
+        ttl=SESSION_TTL_S,
+        key_id=tokens.key_id,
+        digest=stored.digest_of(jti),
+    )
+    return tokens.for_session(SessionToken(name, token_id, login_id), jti)
+
+
+def check_same_origin(scope: Scope) -> None:
+    """Browsers say which page made a request. An old one, or one that speaks plainly to another host than its own, says only where
+    a page that changes something is from. Raises :class:`Forbidden`.
+    """
+    made_by, origin = header(scope, b"sec-fetch-site"), header(scope, b"origin")
+    if made_by is not None:
+        allowed = made_by == b"same-origin"
+    elif origin is not None:
+        allowed = _host_of(origin) == (header(scope, b"host") or b"").decode("latin-1").lower()
+    else:
+        allowed = scope["method"] in _SAFE
+    if not allowed:
+        raise Forbidden("A page of another origin made this request, and a session is for the pages of Evenflow alone.")
+
+
+def _host_of(origin: bytes) -> str:
+    try:
+        return urlsplit(origin.decode("latin-1")).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def session_cookie(scope: Scope) -> str | None:
+    """The session of this API; those of others on this host, on other ports, have other names."""
+    for key, value in scope["headers"]:
+        if key == b"cookie":
+            try:
+                cookies = SimpleCookie(value.decode("latin-1"))
+            except CookieError:
+                continue
+            for name in (_SECURE, _plain_name(scope)):
+                if name in cookies and (text := cookies[name].value):
+                    return text
+    return None
+
+
+def set_cookie(scope: Scope, text: str) -> str:
+    """The value of the header that has a browser keep a session. Empty, it is forgotten."""
+    secure = scope["scheme"] == "https" or (header(scope, b"origin") or b"").startswith(b"https://")  # before a proxy, too
+    name, ends = (_SECURE, "; Secure") if secure else (_plain_name(scope), "")
+    age = SESSION_TTL_S if text else 0
+    return f"{name}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age:.0f}{ends}"
+
+
+def _plain_name(scope: Scope) -> str:
+    server = scope.get("server")
+    return f"evenflow-{server[1] if server else 0}"
+
+
+class LoginLimit:
+    """How often it may be tried in vain to log in, from one address and from all. Successes do not count."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._failures: deque[tuple[float, str]] = deque()  # when and whence, the oldest first
+
+    def check(self, address: str) -> None:
+        """Raises :class:`Refused`."""
+        begin = self._clock() - limits.LOGIN_WINDOW
+        while self._failures and self._failures[0][0] < begin:
+            self._failures.popleft()
+        here = sum(1 for _, whence in self._failures if whence == address)
+        if here >= limits.LOGIN_FAILURES or len(self._failures) >= limits.LOGIN_FAILURES_ALL:
+            raise Refused(
+                429,
+                "too_many_logins",
+                f"Too many logins have failed: {limits.LOGIN_FAILURES} may in {limits.LOGIN_WINDOW:.0f} s. Wait, and try again.",
+            )
+
+    def failed(self, address: str) -> None:
+        self._failures.append((self._clock(), address))

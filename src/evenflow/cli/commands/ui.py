@@ -1,0 +1,25 @@
+"""``evenflow ui``: the way into the web UI."""
+
+from __future__ import annotations
+
+from evenflow.cli.output.replies import Reply, replies
+from evenflow.cli.remote import find_api, remote
+from evenflow.runtime.settings import load_settings
+
+
+@replies
+async def ui() -> Reply:
+    """Print the address of the web UI. It logs in as you whoever opens it first, within ten minutes.
+
+    The session lasts for twelve hours, and no longer than the token that this command shows the API.
+    """
+    settings = load_settings()
+    async with remote(settings) as api:
+        made = await api.make_login_code()
+    page = login_page(find_api(settings), made.code)
+    return Reply({"url": page, "expires_at": made.expires_at}, page)
+
+
+def login_page(api_url: str, code: str) -> str:
+    """What stands behind # is for the page alone: browsers tell it to no server, and so no log has it."""
+    return f"{api_url.rstrip('/')}/login#{code}"

@@ -1,0 +1,240 @@
+"""The web UI in a real browser, on an `evenflow up` with real runs: the ways from the home page to what people come for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.running import RunningEvenflow, running_evenflow
+from tests.ui.browsing import WITHIN_MS, chromium, logged_in, opened, settled, violations, watched
+from tests.ui.seed import ask, seed, trigger
+
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("ui")]
+expect.set_options(timeout=WITHIN_MS)
+
+FAILED = "/dags/orders/runs/morning%204/tasks/load"
+WAITING = "/dags/nightly_export/runs/tonight/tasks/export?map=5"
+PAGES = {
+    "home": "/",
+    "dags": "/dags",
+    "no dag": "/dags?search=nothing-is-called-so",
+    "grid": "/dags/orders",
+    "graph": "/dags/orders/graph",
+    "code": "/dags/orders/code",
+    "trigger": "/dags/orders?trigger=true",
+    "runs": "/runs",
+    "run": "/dags/orders/runs/morning%204",
+    "failed task": FAILED,
+    "waiting task": WAITING,
+    "mapped task": "/dags/orders/runs/morning%201/tasks/weigh",
+    "events": f"{FAILED}?tab=events",
+    "results": "/dags/orders/runs/morning%201/tasks/fetch?tab=results",
+    "rendered": "/dags/orders/runs/morning%201/tasks/fetch?tab=rendered",
+    "capacity": "/capacity",
+    "no such DAG": "/dags/nope",
+}
+
+
+@pytest.fixture(scope="module")
+def evenflow() -> Iterator[RunningEvenflow]:
+    with running_evenflow() as running:
+        seed(running)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture
+def page(browser: Browser, evenflow: RunningEvenflow) -> Iterator[Page]:
+    """Logged in, on the home page. It has said nothing of refused scripts and no error when the test is over."""
+    page = logged_in(browser, evenflow)
+    yield page
+    assert page.flaws == []  # type: ignore[attr-defined]
+    page.context.close()
+
+
+def see(page: Page, path: str) -> None:
+    page.goto(path)
+    settled(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(page: Page, name: str, scheme: str) -> None:
+    """Each page, in both colours, by the rules of WCAG 2.2 AA."""
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    see(page, PAGES[name])
+    assert violations(page) == []
+
+
+def test_a_stranger_sees_the_login_and_comes_back_to_the_page(browser: Browser, evenflow: RunningEvenflow) -> None:
+    """R-SE4: a wrong token is told so, a good one is in no storage of the browser, and a script cannot read the cookie."""
+    page = opened(browser, evenflow).new_page()
+    watched(page)
+    page.goto("/capacity")
+    expect(page.get_by_label("Or show an operator's token, once:")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_label("Or show an operator's token, once:").fill("guessed")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("not one of this Evenflow's")
+    page.get_by_label("Or show an operator's token, once:").fill(evenflow.token)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Capacity")).to_be_visible()
+    kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    assert evenflow.token not in kept
+    assert "evenflow-" not in page.evaluate("document.cookie")
+    assert page.flaws == []  # type: ignore[attr-defined]
+    page.context.close()
+
+
+def test_logging_out_leaves_nothing_behind(page: Page) -> None:
+    """R-SE4"""
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Evenflow")).to_be_visible()
+    page.goto("/dags")
+    expect(page).to_have_url(re.compile("/login"))
+
+
+def test_what_failed_is_two_clicks_from_the_line_that_explains_it(page: Page) -> None:
+    """The list has the error's first line; the log opens at the error, not at its top."""
+    failed = page.locator("section", has=page.get_by_role("heading", name="Failed last"))
+    failed.get_by_role("link", name=re.compile("morning 4")).click()
+    page.get_by_role("row", name=re.compile("load.*failed")).get_by_role("link", name="load").click()
+    expect(page.locator(".line.bad").first).to_be_in_viewport()
+    expect(page.get_by_role("region", name="Log").get_by_text("order 4711 has no weight").first).to_be_visible()
+
+
+def test_why_a_task_waits_is_a_sentence_with_who_is_in_the_way(page: Page) -> None:
+    """R-ST10: the words are those of `evenflow why`, holders are links, and the cure is a button."""
+    see(page, WAITING)
+    why = page.get_by_role("region", name="Why")
+    expect(why).to_contain_text("The pool warehouse is full: 2 of 2 slots are taken.")
+    expect(why).to_contain_text("place in line")
+    expect(why.get_by_role("link", name=re.compile(r"export\[\d\]")).first).to_be_visible()
+    why.get_by_role("link", name="Change the pool").click()
+    expect(page.get_by_role("heading", name="Capacity")).to_be_visible()
+
+
+def test_home_says_what_waits_and_on_what(page: Page) -> None:
+    row = page.get_by_role("row", name=re.compile("pool warehouse"))
+    expect(row).to_contain_text("2 of 2")
+    expect(row).to_contain_text("4 tasks")
+
+
+def test_a_run_is_triggered_with_values_and_watched_to_its_end(page: Page, evenflow: RunningEvenflow) -> None:
+    """What cannot be a value is told while one types; the form's command is the same request."""
+    see(page, "/dags")
+    page.get_by_role("link", name="Trigger orders").click()
+    form = page.get_by_role("dialog", name="Trigger orders")
+    form.get_by_label("limit").fill("many")
+    expect(form).to_contain_text("It is a number.")
+    expect(form.get_by_role("button", name="Trigger", exact=True)).to_be_disabled()
+    form.get_by_label("limit").fill("7")
+    form.get_by_label("region").select_option("south")
+    expect(form).to_contain_text("evenflow runs trigger orders --param break_it=false --param limit=7 --param region=south")
+    form.get_by_role("button", name="Trigger", exact=True).click()
+    expect(page).to_have_url(re.compile("/runs/manual__"))
+    expect(page.locator(".head .state")).to_have_text("success")
+    run = ask(evenflow, "GET", "runs?dag_id=orders")["items"][0]
+    assert run["params"] == {"break_it": False, "limit": 7, "region": "south"}
+
+
+def test_a_value_that_the_schema_refuses_is_told_in_the_apis_words(page: Page) -> None:
+    see(page, "/dags/orders?trigger=true")
+    form = page.get_by_role("dialog", name="Trigger orders")
+    form.get_by_label("limit").fill("0")
+    form.get_by_role("button", name="Trigger", exact=True).click()
+    expect(form.get_by_role("alert")).to_contain_text("limit")
+
+
+def test_what_would_be_cleared_is_shown_before_the_yes(page: Page, evenflow: RunningEvenflow) -> None:
+    trigger(evenflow, "orders", "to clear", {"break_it": True})
+    see(page, "/dags/orders/runs/to%20clear")
+    page.get_by_role("button", name="Run what failed again").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Clears 2 tasks of 1 run.")
+    expect(dialog.get_by_role("listitem")).to_have_count(2)
+    dialog.get_by_role("button", name="Clear 2 tasks").click()
+    expect(dialog).to_have_count(0)
+    see(page, "/dags/orders/runs/to%20clear/tasks/load")
+    expect(page.get_by_label("Try")).to_contain_text("2 of 2")
+
+
+def test_a_dag_is_paused_and_a_waiting_task_says_so_and_cures_it(page: Page, evenflow: RunningEvenflow) -> None:
+    """R-ST10"""
+    see(page, "/dags/tidy_up")
+    page.get_by_role("switch", name="tidy_up is on").click()
+    expect(page.get_by_role("switch", name="tidy_up is on")).not_to_be_checked()
+    trigger(evenflow, "tidy_up", "later")
+    see(page, "/dags/tidy_up/runs/later/tasks/sweep")
+    expect(page.get_by_role("region", name="Why")).to_contain_text("The DAG tidy_up is paused.")
+    page.get_by_role("button", name="Unpause tidy_up").click()
+    expect(page.locator(".head .state")).to_have_text("success")
+
+
+def test_a_pool_is_changed_after_what_would_follow_is_told(page: Page, evenflow: RunningEvenflow) -> None:
+    ask(evenflow, "PUT", "pools/spare", {"slots": 3})
+    see(page, "/capacity")
+    page.get_by_role("row", name=re.compile("^spare")).get_by_role("button", name="Change").click()
+    dialog = page.get_by_role("dialog", name="Slots of spare")
+    dialog.get_by_label("Slots").fill("5")
+    expect(dialog).to_contain_text("5 slots would be free")
+    dialog.get_by_role("button", name="Set 5 slots").click()
+    expect(page.get_by_role("row", name=re.compile("^spare"))).to_contain_text("0 of 5")
+
+
+def test_everything_is_reached_by_keys(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Find a page, a DAG or an action").fill("orders")
+    expect(page.get_by_role("option", name=re.compile("^orders"))).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="orders", level=1)).to_be_visible()
+    grid = page.get_by_role("application", name=re.compile("How the tasks"))
+    grid.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/tasks/check"))
+    page.keyboard.press("g")
+    page.keyboard.press("c")
+    expect(page.get_by_role("heading", name="Capacity")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_have_count(0)
+
+
+def test_a_log_is_searched(page: Page) -> None:
+    see(page, "/dags/orders/runs/morning%201/tasks/fetch")
+    page.get_by_role("searchbox", name="Search the log").fill("PAGE 1")
+    expect(page.get_by_text("4 lines", exact=True)).to_be_visible()
+    expect(page.locator("mark").first).to_be_visible()
+
+
+def test_a_lost_connection_is_told_and_heals_by_itself(page: Page) -> None:
+    """What was seen stays; nothing has to be clicked."""
+
+    def refuse(route: Route) -> None:
+        route.abort()
+
+    page.context.route("**/api/**", refuse)
+    expect(page.locator(".lost")).to_contain_text("Evenflow does not answer")
+    expect(page.get_by_role("heading", name="Failed last")).to_be_visible()
+    page.context.unroute("**/api/**", refuse)
+    expect(page.locator(".lost")).to_have_count(0)
+
+
+def test_a_phone_shows_all_of_a_page(browser: Browser, evenflow: RunningEvenflow) -> None:
+    """Nothing is wider than the screen, but what scrolls by itself."""
+    page = logged_in(browser, evenflow)
+    page.set_viewport_size({"width": 390, "height": 780})
+    for path in ("/", "/dags", "/dags/orders/runs/morning%204", FAILED):
+        see(page, path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+    page.context.close()

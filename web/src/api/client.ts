@@ -1,0 +1,100 @@
+// The one way to the API. Paths, what they take and what they answer are those of the API's description; nothing is typed by hand.
+import { lost, reached } from "./connection";
+import type { components, paths } from "./schema";
+
+export type Schemas = components["schemas"];
+type Method = "get" | "post" | "put" | "patch" | "delete";
+type Route<P extends keyof paths, M extends Method> = paths[P] extends { [K in M]?: infer R } ? NonNullable<R> : never;
+export type PathsOf<M extends Method> = {
+  [P in keyof paths]: [Exclude<Route<P, M>, undefined>] extends [never] ? never : P;
+}[keyof paths];
+type Json<T> = T extends { content: { "application/json": infer A } } ? A : never;
+type Responses<R> = R extends { responses: infer S } ? S : never;
+export type Answer<P extends keyof paths, M extends Method> = Json<
+  Responses<Route<P, M>>[keyof Responses<Route<P, M>> & (200 | 201 | 202)]
+>;
+type Query<R> = R extends { parameters: { query?: infer Q } } ? Q : never;
+type Body<R> = R extends { requestBody?: { content: { "application/json": infer B } } } ? B : never;
+
+export interface Asked<P extends keyof paths, M extends Method> {
+  names?: Record<string, string>;
+  query?: Query<Route<P, M>>;
+  body?: Body<Route<P, M>>;
+  signal?: AbortSignal;
+}
+
+/** What the API refuses, in its own words. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export async function ask<M extends Method, P extends PathsOf<M>>(
+  method: M,
+  path: P,
+  { names, query, body, signal }: Asked<P, M> = {},
+): Promise<Answer<P, M>> {
+  const answer = await send(method, path, names, query as Record<string, unknown> | undefined, body, signal);
+  return (await answer.json()) as Answer<P, M>;
+}
+
+export interface LogPart {
+  text: string;
+  offset: number;
+  complete: boolean;
+}
+
+export async function askLog(names: Record<string, string>, query: Record<string, unknown>, signal: AbortSignal): Promise<LogPart> {
+  const answer = await send("get", LOGS, names, query, undefined, signal);
+  return {
+    text: await answer.text(),
+    offset: Number(answer.headers.get("X-Log-Offset")),
+    complete: answer.headers.get("X-Log-Complete") === "true",
+  };
+}
+
+const LOGS = "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs";
+
+export function address(path: string, names: Record<string, string> = {}, query: Record<string, unknown> = {}): string {
+  const filled = path.replace(/{(\w+)}/g, (_, name: string) => encodeURIComponent(names[name] ?? ""));
+  const asked = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== "") asked.set(name, String(value));
+  }
+  return asked.size ? `${filled}?${asked}` : filled;
+}
+
+async function send(
+  method: Method,
+  path: string,
+  names: Record<string, string> | undefined,
+  query: Record<string, unknown> | undefined,
+  body: unknown,
+  signal: AbortSignal | undefined,
+): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await fetch(address(path, names, query), {
+      method: method.toUpperCase(),
+      credentials: "same-origin",
+      signal: signal ?? null,
+      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
+    });
+  } catch (error) {
+    if (!signal?.aborted) lost();
+    throw error;
+  }
+  if (answer.ok) {
+    reached();
+    return answer;
+  }
+  const said = (await answer.json().catch(() => null)) as { error?: { code: string; message: string } } | null;
+  if (answer.status >= 502) lost();
+  else reached();
+  throw new Refusal(answer.status, said?.error?.code ?? "unknown", said?.error?.message ?? `The server answered with ${answer.status}.`);
+}

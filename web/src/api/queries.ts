@@ -1,0 +1,166 @@
+// What pages read: one function a question. How often a question is asked again stands with it.
+import { keepPreviousData, queryOptions, type QueryClient } from "@tanstack/react-query";
+import { ask } from "./client";
+
+const LIVE_MS = 2_000; // what is looked at while it changes
+const CALM_MS = 5_000; // what changes as a whole
+
+export const sessionQuery = queryOptions({
+  queryKey: ["session"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/session", { signal }),
+  retry: false,
+  staleTime: 60_000,
+});
+
+export const statusQuery = queryOptions({
+  queryKey: ["status"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/status", { signal }),
+  refetchInterval: CALM_MS,
+});
+
+export const planQuery = (limit: number) =>
+  queryOptions({
+    queryKey: ["plan", limit],
+    queryFn: ({ signal }) => ask("get", "/api/v1/plan", { query: { limit }, signal }),
+    refetchInterval: CALM_MS,
+  });
+
+export const parseErrorsQuery = queryOptions({
+  queryKey: ["parse-errors"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/parse-errors", { query: { limit: 20 }, signal }),
+  refetchInterval: CALM_MS * 2,
+});
+
+export const dagsQuery = (search: string, limit: number) =>
+  queryOptions({
+    queryKey: ["dags", search, limit],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags", { query: { recent: 24, limit, ...(search ? { search } : {}) }, signal }),
+    refetchInterval: CALM_MS,
+    placeholderData: keepPreviousData,
+  });
+
+export const dagQuery = (dagId: string) =>
+  queryOptions({
+    queryKey: ["dag", dagId],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}", { names: { dag_id: dagId }, signal }),
+    refetchInterval: CALM_MS,
+  });
+
+export const gridQuery = (dagId: string, limit: number) =>
+  queryOptions({
+    queryKey: ["grid", dagId, limit],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/grid", { names: { dag_id: dagId }, query: { limit }, signal }),
+    refetchInterval: LIVE_MS,
+    placeholderData: keepPreviousData,
+  });
+
+export const codeQuery = (dagId: string, version: number) =>
+  queryOptions({
+    queryKey: ["code", dagId, version],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/code", { names: { dag_id: dagId }, query: { version }, signal }),
+  });
+
+export const versionsQuery = (dagId: string) =>
+  queryOptions({
+    queryKey: ["versions", dagId],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/versions", { names: { dag_id: dagId }, query: { limit: 100 }, signal }),
+  });
+
+type RunState = "queued" | "running" | "success" | "failed";
+
+export const runsQuery = (wanted: { dag_id?: string; state?: RunState; limit: number }) =>
+  queryOptions({
+    queryKey: ["runs", wanted],
+    queryFn: ({ signal }) => ask("get", "/api/v1/runs", { query: wanted, signal }),
+    refetchInterval: CALM_MS,
+    placeholderData: keepPreviousData,
+  });
+
+export const runQuery = (dagId: string, runId: string) =>
+  queryOptions({
+    queryKey: ["run", dagId, runId],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}", { names: { dag_id: dagId, run_id: runId }, signal }),
+    refetchInterval: LIVE_MS,
+  });
+
+export const tasksQuery = (dagId: string, runId: string, wanted: { task_id?: string; limit: number }) =>
+  queryOptions({
+    queryKey: ["tasks", dagId, runId, wanted],
+    queryFn: ({ signal }) =>
+      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks", { names: { dag_id: dagId, run_id: runId }, query: wanted, signal }),
+    refetchInterval: LIVE_MS,
+    placeholderData: keepPreviousData,
+  });
+
+/** The first task that failed in a run that has ended: what is so stays so, until the run is changed. */
+export const causeQuery = (dagId: string, runId: string, endedAt: string | null) =>
+  queryOptions({
+    queryKey: ["cause", dagId, runId, endedAt],
+    queryFn: ({ signal }) =>
+      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks", { names: { dag_id: dagId, run_id: runId }, query: { state: "failed", limit: 1 }, signal }),
+    staleTime: Infinity,
+  });
+
+export interface InstanceName {
+  dagId: string;
+  runId: string;
+  taskId: string;
+  map: number;
+}
+export const namesOf = ({ dagId, runId, taskId }: InstanceName) => ({ dag_id: dagId, run_id: runId, task_id: taskId });
+
+export const whyQuery = (of: InstanceName) =>
+  queryOptions({
+    queryKey: ["why", of],
+    queryFn: ({ signal }) =>
+      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/why", { names: namesOf(of), query: { map_index: of.map }, signal }),
+    refetchInterval: LIVE_MS,
+  });
+
+export const taskEventsQuery = (of: InstanceName) =>
+  queryOptions({
+    queryKey: ["task-events", of],
+    queryFn: ({ signal }) =>
+      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/events", {
+        names: namesOf(of),
+        query: { map_index: of.map, limit: 500 },
+        signal,
+      }),
+    refetchInterval: LIVE_MS,
+  });
+
+export const renderedQuery = (of: InstanceName) =>
+  queryOptions({
+    queryKey: ["rendered", of],
+    queryFn: ({ signal }) =>
+      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/rendered", { names: namesOf(of), query: { map_index: of.map }, signal }),
+  });
+
+export const xcomsQuery = (of: InstanceName) =>
+  queryOptions({
+    queryKey: ["xcoms", of],
+    queryFn: ({ signal }) =>
+      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/xcoms", { names: namesOf(of), query: { task_id: of.taskId, limit: 200 }, signal }),
+  });
+
+export const poolsQuery = queryOptions({
+  queryKey: ["pools"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/pools", { signal }),
+  refetchInterval: LIVE_MS,
+});
+
+export const executorsQuery = queryOptions({
+  queryKey: ["executors"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/executors", { signal }),
+  refetchInterval: LIVE_MS,
+});
+
+export const holdersQuery = (kind: "pool" | "queue", name: string) =>
+  queryOptions({
+    queryKey: ["holders", kind, name],
+    queryFn: ({ signal }) => ask("get", "/api/v1/service-states/{kind}/{name}", { names: { kind, name }, signal }),
+    refetchInterval: LIVE_MS,
+  });
+
+/** After something was changed, everything that is on the page is asked for anew. */
+export const refresh = (client: QueryClient) => client.invalidateQueries();

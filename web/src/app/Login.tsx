@@ -1,0 +1,66 @@
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useRouter, useSearch } from "@tanstack/react-router";
+import { useEffect, useRef, useState } from "react";
+import { ask } from "../api/client";
+import { sessionQuery } from "../api/queries";
+import { Command } from "../parts/parts";
+import { useTitle } from "./title";
+
+/** A code stands behind the # of the address, which a browser tells to no server. It is taken out of the address at once. */
+function takeCode(): string | null {
+  const code = location.hash.slice(1);
+  if (!code) return null;
+  history.replaceState(history.state, "", location.pathname + location.search);
+  return code;
+}
+
+export function Login() {
+  useTitle("Log in");
+  const [token, setToken] = useState("");
+  const begun = useRef(false);
+  const client = useQueryClient();
+  const router = useRouter();
+  const { next } = useSearch({ from: "/login" });
+  const login = useMutation({
+    mutationFn: (shown: { code: string } | { token: string }) => ask("post", "/api/v1/session", { body: shown }),
+    onSuccess: (session) => {
+      client.setQueryData(sessionQuery.queryKey, session);
+      router.history.replace(next?.startsWith("/") && !next.startsWith("//") ? next : "/");
+    },
+  });
+  useEffect(() => {
+    if (begun.current) return; // a code is good once, and effects run twice while one develops
+    begun.current = true;
+    const code = takeCode();
+    if (code) login.mutate({ code });
+  }, [login]);
+
+  return (
+    <main className="login">
+      <img src="/mark.svg" alt="" width="40" height="40" />
+      <h1>Evenflow</h1>
+      <p>
+        Type this where Evenflow runs, and open the address that it prints:
+        <Command text="evenflow ui" />
+      </p>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          login.mutate({ token: token.trim() });
+        }}
+      >
+        <label htmlFor="token">Or show an operator's token, once:</label>
+        <input id="token" type="password" autoComplete="off" spellCheck={false} value={token} onChange={(event) => setToken(event.target.value)} />
+        <button type="submit" className="primary" disabled={!token.trim() || login.isPending}>
+          {login.isPending ? "Logging in" : "Log in"}
+        </button>
+      </form>
+      {login.error && (
+        <p className="trouble" role="alert">
+          {login.error.message}
+        </p>
+      )}
+      <p className="quiet">The token is not kept in this browser. The session lasts for twelve hours, or until you log out.</p>
+    </main>
+  );
+}

@@ -1,0 +1,87 @@
+import * as Ariakit from "@ariakit/react";
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useDeferredValue, useEffect, useState } from "react";
+import { dagsQuery } from "../api/queries";
+import { choose } from "../parts/choices";
+import { Icon, type IconName } from "../parts/icons";
+import { PLACES } from "./Shell";
+
+const SHOWN = 12; // DAGs: who has more that fit types on
+
+interface Entry {
+  id: string;
+  name: string;
+  kind: string;
+  icon: IconName;
+  go: () => void;
+}
+
+export function Palette({ open, setOpen, logOut }: { open: boolean; setOpen: (open: boolean) => void; logOut: () => void }) {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
+        event.preventDefault();
+        setOpen(true);
+      }
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [setOpen]);
+  return (
+    <Ariakit.Dialog open={open} onClose={() => setOpen(false)} unmountOnHide aria-label="Find" className="palette" backdrop={<div className="backdrop" />}>
+      <Choice close={() => setOpen(false)} logOut={logOut} />
+    </Ariakit.Dialog>
+  );
+}
+
+function Choice({ close, logOut }: { close: () => void; logOut: () => void }) {
+  const [typed, setTyped] = useState("");
+  const search = useDeferredValue(typed.trim());
+  const dags = useQuery({ ...dagsQuery(search, SHOWN), refetchInterval: false });
+  const navigate = useNavigate();
+  const entries: Entry[] = [
+    ...PLACES.map((place) => ({ id: place.to, name: place.name, kind: "page", icon: place.icon, go: () => void navigate({ to: place.to }) })),
+    { id: "light", name: "Light colours", kind: "action", icon: "sun" as const, go: () => choose({ theme: "light" }) },
+    { id: "dark", name: "Dark colours", kind: "action", icon: "moon" as const, go: () => choose({ theme: "dark" }) },
+    { id: "utc", name: "Times in UTC", kind: "action", icon: "clock" as const, go: () => choose({ zone: "utc" }) },
+    { id: "local", name: "Times of this place", kind: "action", icon: "clock" as const, go: () => choose({ zone: "local" }) },
+    { id: "out", name: "Log out", kind: "action", icon: "out" as const, go: logOut },
+  ].filter((entry) => entry.name.toLowerCase().includes(search.toLowerCase()));
+  for (const dag of dags.data?.items ?? []) {
+    const names = { dagId: dag.dag_id };
+    entries.push({ id: `dag ${dag.dag_id}`, name: dag.display_name, kind: "DAG", icon: "dags", go: () => void navigate({ to: "/dags/$dagId", params: names }) });
+    entries.push({
+      id: `trigger ${dag.dag_id}`,
+      name: `Trigger ${dag.display_name}`,
+      kind: "action",
+      icon: "play",
+      go: () => void navigate({ to: "/dags/$dagId", params: names, search: { trigger: true } }),
+    });
+  }
+  return (
+    <Ariakit.ComboboxProvider setValue={setTyped} open>
+      <Ariakit.Combobox autoSelect="always" autoFocus placeholder="A page, a DAG, an action" aria-label="Find a page, a DAG or an action" className="palette-input" />
+      <Ariakit.ComboboxList alwaysVisible className="palette-list" aria-label="Found">
+        {entries.map((entry) => (
+          <Ariakit.ComboboxItem
+            key={entry.id}
+            value={entry.name}
+            setValueOnClick={false}
+            focusOnHover
+            className="palette-item"
+            onClick={() => {
+              close();
+              entry.go();
+            }}
+          >
+            <Icon name={entry.icon} />
+            <span>{entry.name}</span>
+            <span className="quiet">{entry.kind}</span>
+          </Ariakit.ComboboxItem>
+        ))}
+      </Ariakit.ComboboxList>
+      {entries.length === 0 && <p className="empty quiet">Nothing has that in its name.</p>}
+    </Ariakit.ComboboxProvider>
+  );
+}

@@ -1,0 +1,278 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { ask, type Schemas } from "../api/client";
+import { executorsQuery, holdersQuery, planQuery, poolsQuery, refresh, statusQuery } from "../api/queries";
+import { useTitle } from "../app/title";
+import { Command, Dialog, Empty, Found, Meter, Section, Trouble } from "../parts/parts";
+import { count, counted, duration, quoted } from "../parts/words";
+import { Blocked, limitWord } from "./Blocked";
+
+const LANES = 50; // of the line, the first ones
+
+export function Capacity() {
+  useTitle("Capacity");
+  const pools = useQuery(poolsQuery);
+  const executors = useQuery(executorsQuery);
+  const status = useQuery(statusQuery);
+  const plan = useQuery(planQuery(LANES));
+  return (
+    <div className="page">
+      <h1>Capacity</h1>
+      <div className="columns">
+        <Section title="Pools">
+          <Found of={pools}>{(page) => <Pools pools={page.items} />}</Found>
+        </Section>
+        <Section title="Executors">
+          <Found of={executors}>{(page) => <Executors executors={page.items} />}</Found>
+        </Section>
+      </div>
+      <Section title="Queues">
+        <Found of={status}>{(now) => <Queues queues={now.queues} />}</Found>
+      </Section>
+      <Section title="What blocks">
+        <Found of={plan}>{(now) => <Blocked plan={now} />}</Found>
+      </Section>
+      <Section title="What would start now" aside={plan.data ? counted(plan.data.starting, "task") : undefined}>
+        <Found of={plan}>
+          {(now) =>
+            now.starts.length ? <Lanes lanes={now.starts.map((lane) => ({ lane, waits: null }))} /> : <Empty title="Nothing that could start waits for it." />
+          }
+        </Found>
+      </Section>
+      <Section title="The line, in its true order">
+        <Found of={plan}>
+          {(now) =>
+            now.waiting.length ? (
+              <Lanes lanes={now.waiting.map((one) => ({ lane: one.lane, waits: waitsFor(one) }))} />
+            ) : (
+              <Empty title="Nobody stands in line." />
+            )
+          }
+        </Found>
+      </Section>
+    </div>
+  );
+}
+
+const waitsFor = (one: Schemas["WaitingLane"]) =>
+  one.by ? `${limitWord(one.by.limit)} ${one.by.name}` : (one.closed ?? "the next round of a scheduler");
+
+function Pools({ pools }: { pools: Schemas["Pool"][] }) {
+  const [open, setOpen] = useState<string | null>(null);
+  const [changed, setChanged] = useState<Schemas["Pool"] | null>(null);
+  return (
+    <>
+      <table className="list">
+        <thead>
+          <tr>
+            <th>Pool</th>
+            <th className="meter-cell">Taken</th>
+            <th>Policy</th>
+            <th><span className="visually-hidden">Change</span></th>
+          </tr>
+        </thead>
+        <tbody>
+          {pools.map((pool) => (
+            <tr key={pool.name}>
+              <td>
+                <button type="button" className="linklike" aria-expanded={open === pool.name} onClick={() => setOpen(open === pool.name ? null : pool.name)}>
+                  {pool.name}
+                </button>
+                {open === pool.name && <Holders kind="pool" name={pool.name} />}
+              </td>
+              <td className="meter-cell">
+                <span className="metered">
+                  <Meter used={pool.used} of={pool.slots} label={`pool ${pool.name}`} />
+                  <span className="number">
+                    {count(pool.used)} of {count(pool.slots)}
+                  </span>
+                </span>
+              </td>
+              <td>{pool.policy}</td>
+              <td className="right">
+                <button type="button" onClick={() => setChanged(pool)}>
+                  Change
+                </button>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {changed && <ChangePool pool={changed} close={() => setChanged(null)} />}
+    </>
+  );
+}
+
+function Holders({ kind, name }: { kind: "pool" | "queue"; name: string }) {
+  const holders = useQuery(holdersQuery(kind, name));
+  return (
+    <Found of={holders}>
+      {(now) =>
+        now.tasks.length ? (
+          <ul className="holders">
+            {now.tasks.map((task) => (
+              <li key={`${task.dag_id} ${task.task_id}`}>
+                <Link to="/dags/$dagId" params={{ dagId: task.dag_id }}>
+                  {task.dag_id}
+                </Link>{" "}
+                {task.task_id}: {[
+                  [task.running, "running"] as const,
+                  [task.queued, "on their way"] as const,
+                  [task.deferred, "deferred"] as const,
+                ]
+                  .filter(([n]) => n > 0)
+                  .map(([n, word]) => `${count(n)} ${word}`)
+                  .join(", ")}
+              </li>
+            ))}
+          </ul>
+        ) : (
+          <p className="quiet">Nobody holds any of it.</p>
+        )
+      }
+    </Found>
+  );
+}
+
+function ChangePool({ pool, close }: { pool: Schemas["Pool"]; close: () => void }) {
+  const [slots, setSlots] = useState(String(pool.slots));
+  const client = useQueryClient();
+  const change = useMutation({
+    mutationFn: () => ask("put", "/api/v1/pools/{name}", { names: { name: pool.name }, body: { slots: Number(slots) } }),
+    onSuccess: async () => {
+      close();
+      await refresh(client);
+    },
+  });
+  const wanted = Number(slots);
+  const isGood = slots.trim() !== "" && Number.isInteger(wanted) && wanted >= 0;
+  return (
+    <Dialog title={`Slots of ${pool.name}`} open close={close}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          change.mutate();
+        }}
+      >
+        <label htmlFor="slots">Slots</label>
+        <input id="slots" inputMode="numeric" value={slots} onChange={(event) => setSlots(event.target.value)} aria-invalid={!isGood} />
+        <p className="quiet">
+          {wanted < pool.used
+            ? `${counted(pool.used, "slot is", "slots are")} taken: what runs keeps its slots, and nothing starts until fewer than ${count(wanted)} are.`
+            : `${counted(Math.max(0, wanted - pool.used), "slot")} would be free, and taken at once by what waits.`}
+        </p>
+        <Command text={`evenflow pools set ${quoted(pool.name)} ${isGood ? wanted : "SLOTS"}`} />
+        {change.error && <Trouble error={change.error} />}
+        <footer>
+          <button type="button" onClick={close}>
+            Leave it
+          </button>
+          <button type="submit" className="primary" disabled={!isGood || change.isPending}>
+            Set {isGood ? counted(wanted, "slot") : "slots"}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function Executors({ executors }: { executors: Schemas["Executor"][] }) {
+  return (
+    <table className="list">
+      <thead>
+        <tr>
+          <th>Executor</th>
+          <th>Kind</th>
+          <th>Queues</th>
+          <th className="right">Taken</th>
+        </tr>
+      </thead>
+      <tbody>
+        {executors.map((executor) => (
+          <tr key={executor.name}>
+            <td>{executor.name}</td>
+            <td>{executor.kind}</td>
+            <td>{executor.queues.join(", ") || <span className="quiet">all others</span>}</td>
+            <td className="right number">
+              {count(executor.used)}
+              {executor.slots < 1_000_000 && ` of ${count(executor.slots)}`}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Queues({ queues }: { queues: Schemas["QueueStatus"][] }) {
+  if (!queues.length) return <Empty title="No queue has a worker or a task." />;
+  return (
+    <table className="list">
+      <thead>
+        <tr>
+          <th>Queue</th>
+          <th className="right">Running</th>
+          <th className="right">Waiting for a worker</th>
+          <th className="right">Longest</th>
+          <th className="right">Workers</th>
+        </tr>
+      </thead>
+      <tbody>
+        {queues.map((queue) => (
+          <tr key={queue.queue}>
+            <td>
+              {queue.queue}
+              {queue.executor && <span className="quiet"> of {queue.executor}</span>}
+            </td>
+            <td className="right number">{count(queue.running)}</td>
+            <td className="right number">{count(queue.waiting)}</td>
+            <td className="right number">{duration(queue.oldest_waiting_s) || "–"}</td>
+            <td className="right number">{count(queue.workers)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Lanes({ lanes }: { lanes: { lane: Schemas["PlannedLane"]; waits: string | null }[] }) {
+  return (
+    <table className="list">
+      <thead>
+        <tr>
+          <th className="right">#</th>
+          <th>Tasks</th>
+          <th>Of</th>
+          <th>Pool</th>
+          <th className="right">Priority</th>
+          {lanes.some(({ waits }) => waits) && <th>Waits for</th>}
+        </tr>
+      </thead>
+      <tbody>
+        {lanes.map(({ lane, waits }, at) => (
+          <tr key={at}>
+            <td className="right number quiet">{at + 1}</td>
+            <td>
+              <Link to="/dags/$dagId/runs/$runId/tasks/$taskId" params={{ dagId: lane.dag_id, runId: lane.run_id, taskId: lane.tasks[0]?.task_id ?? "" }}>
+                {lane.tasks.map((task) => (task.count > 1 ? `${task.task_id} × ${count(task.count)}` : task.task_id)).join(", ")}
+              </Link>
+              {lane.count > lane.tasks.reduce((sum, task) => sum + task.count, 0) && <span className="quiet"> and more, {count(lane.count)} in all</span>}
+            </td>
+            <td>
+              <Link to="/dags/$dagId/runs/$runId" params={{ dagId: lane.dag_id, runId: lane.run_id }}>
+                {lane.dag_id} <span className="quiet">{lane.run_id}</span>
+              </Link>
+            </td>
+            <td>
+              {lane.pool}
+              {lane.pool_slots > 1 && ` × ${lane.pool_slots}`}
+            </td>
+            <td className="right number">{lane.run_priority ? `${lane.run_priority} / ${lane.priority}` : lane.priority}</td>
+            {waits && <td>{waits}</td>}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

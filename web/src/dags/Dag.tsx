@@ -1,0 +1,63 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, Outlet, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { dagQuery } from "../api/queries";
+import { useTitle } from "../app/title";
+import { Icon } from "../parts/icons";
+import { Found, Switch } from "../parts/parts";
+import { Time } from "../parts/time";
+import { usePause } from "./Dags";
+import { Trigger } from "./Trigger";
+
+const TABS = [
+  { to: "/dags/$dagId", name: "Grid" },
+  { to: "/dags/$dagId/graph", name: "Graph" },
+  { to: "/dags/$dagId/code", name: "Code" },
+] as const;
+
+export function Dag() {
+  const { dagId } = useParams({ from: "/dags/$dagId" });
+  const { trigger } = useSearch({ from: "/dags/$dagId" });
+  const navigate = useNavigate();
+  const dag = useQuery(dagQuery(dagId));
+  const pause = usePause(dagId);
+  useTitle(dagId);
+  const asked = (open: boolean) => void navigate({ to: ".", search: (before) => ({ ...before, trigger: open ? true : undefined }), replace: true });
+  return (
+    <div className="page">
+      {!dag.data && <h1>{dagId}</h1>}
+      <Found of={dag}>
+        {(found) => (
+          <>
+            <div className="head">
+              <h1>{found.display_name}</h1>
+              <Switch on={!found.is_paused} busy={pause.isPending} label={`${found.display_name} is on`} change={(on) => pause.mutate(!on)} />
+              <span className="spread" />
+              <button type="button" className="primary" onClick={() => asked(true)}>
+                <Icon name="play" /> Trigger
+              </button>
+            </div>
+            <dl className="facts-line">
+              <div><dt>Schedule</dt><dd>{found.schedule ?? "when triggered"}</dd></div>
+              {found.next_run_at && !found.is_paused && <div><dt>Next run</dt><dd><Time at={found.next_run_at} /></dd></div>}
+              {found.is_paused && <div><dt>State</dt><dd>{found.service_state}{found.paused_reason && `: ${found.paused_reason}`}</dd></div>}
+              {found.owner && <div><dt>Owner</dt><dd>{found.owner}</dd></div>}
+              <div><dt>File</dt><dd>{found.file}</dd></div>
+              <div><dt>Version</dt><dd>{found.version_number}</dd></div>
+              {!found.is_active && <div><dt>Gone</dt><dd>its file does not define it any more</dd></div>}
+            </dl>
+            {found.description && <p className="quiet">{found.description}</p>}
+            <nav className="tabs" aria-label="Views of the DAG">
+              {TABS.map((tab) => (
+                <Link key={tab.to} to={tab.to} params={{ dagId }} activeOptions={{ exact: true, includeSearch: false }} activeProps={{ "aria-current": "page" }}>
+                  {tab.name}
+                </Link>
+              ))}
+            </nav>
+            <Outlet />
+            {trigger && <Trigger dag={found} close={() => asked(false)} />}
+          </>
+        )}
+      </Found>
+    </div>
+  );
+}

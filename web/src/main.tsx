@@ -1,0 +1,116 @@
+import "@fontsource-variable/inter/wght.css";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { Refusal } from "./api/client";
+import { sessionQuery } from "./api/queries";
+import { Login } from "./app/Login";
+import { Shell } from "./app/Shell";
+import { show } from "./parts/choices";
+import { Empty } from "./parts/parts";
+import "./style.css";
+
+const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      networkMode: "always", // "offline" is what the API says, not what a browser guesses
+      staleTime: 1_000,
+      retry: (failures, error) => !(error instanceof Refusal && error.status < 500) && failures < 2,
+    },
+    mutations: { networkMode: "always" },
+  },
+});
+client.getQueryCache().subscribe(({ type, query }) => {
+  const error = query.state.error;
+  const isOver = type === "updated" && error instanceof Refusal && error.status === 401;
+  if (isOver && query.queryKey[0] !== "session") void client.invalidateQueries({ queryKey: sessionQuery.queryKey });
+});
+
+const root = createRootRoute({
+  component: Shell,
+  notFoundComponent: () => <Empty title="There is nothing at this address." />,
+});
+const optional = (value: unknown) => (typeof value === "string" && value ? value : undefined);
+const login = createRoute({
+  getParentRoute: () => root,
+  path: "/login",
+  component: Login,
+  validateSearch: (search: Record<string, unknown>): { next?: string } => ({ next: optional(search.next) }),
+});
+const home = createRoute({ getParentRoute: () => root, path: "/", component: lazyRouteComponent(() => import("./home/Home"), "Home") });
+const dags = createRoute({
+  getParentRoute: () => root,
+  path: "/dags",
+  component: lazyRouteComponent(() => import("./dags/Dags"), "Dags"),
+  validateSearch: (search: Record<string, unknown>): { search?: string } => ({ search: optional(search.search) }),
+});
+const dag = createRoute({
+  getParentRoute: () => root,
+  path: "/dags/$dagId",
+  component: lazyRouteComponent(() => import("./dags/Dag"), "Dag"),
+  validateSearch: (search: Record<string, unknown>): { trigger?: true } => (search.trigger ? { trigger: true } : {}),
+});
+const grid = createRoute({ getParentRoute: () => dag, path: "/", component: lazyRouteComponent(() => import("./dags/Grid"), "GridTab") });
+const graph = createRoute({
+  getParentRoute: () => dag,
+  path: "/graph",
+  component: lazyRouteComponent(() => import("./dags/Graph"), "GraphTab"),
+  validateSearch: (search: Record<string, unknown>): { run?: string } => ({ run: optional(search.run) }),
+});
+const code = createRoute({
+  getParentRoute: () => dag,
+  path: "/code",
+  component: lazyRouteComponent(() => import("./dags/Code"), "CodeTab"),
+  validateSearch: (search: Record<string, unknown>): { version?: number } => ({ version: Number(search.version) || undefined }),
+});
+const runs = createRoute({
+  getParentRoute: () => root,
+  path: "/runs",
+  component: lazyRouteComponent(() => import("./runs/Runs"), "Runs"),
+  validateSearch: (search: Record<string, unknown>): { state?: string; dag?: string } => ({
+    state: optional(search.state),
+    dag: optional(search.dag),
+  }),
+});
+const run = createRoute({
+  getParentRoute: () => root,
+  path: "/dags/$dagId/runs/$runId",
+  component: lazyRouteComponent(() => import("./runs/Run"), "Run"),
+});
+const task = createRoute({
+  getParentRoute: () => root,
+  path: "/dags/$dagId/runs/$runId/tasks/$taskId",
+  component: lazyRouteComponent(() => import("./tasks/Task"), "Task"),
+  validateSearch: (search: Record<string, unknown>): { map?: number; try?: number; tab?: string } => ({
+    map: search.map === undefined ? undefined : Number(search.map),
+    try: Number(search.try) || undefined,
+    tab: optional(search.tab),
+  }),
+});
+const capacity = createRoute({
+  getParentRoute: () => root,
+  path: "/capacity",
+  component: lazyRouteComponent(() => import("./capacity/Capacity"), "Capacity"),
+});
+
+const router = createRouter({
+  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, code]), runs, run, task, capacity]),
+  defaultPreload: "intent",
+  scrollRestoration: true,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}
+
+show();
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <QueryClientProvider client={client}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,26 @@
+// One set of icons, drawn on 16 by 16.
+const PATHS = {
+  home: "M2.5 7.5L8 3l5.5 4.5V13h-4V9.5h-3V13h-4z",
+  dags: "M2.5 3h4v3h-4zM9.5 10h4v3h-4zM9.5 3h4v3h-4zM6.5 4.5h3M4.5 6v5.5h5",
+  runs: "M2.5 4h7M2.5 8h11M2.5 12h8",
+  capacity: "M3 13V7M8 13V3M13 13V9",
+  sun: "M8 5.2a2.8 2.8 0 1 0 0 5.6 2.8 2.8 0 0 0 0-5.6zM8 1v2M8 13v2M1 8h2M13 8h2M3 3l1.4 1.4M11.6 11.6L13 13M13 3l-1.4 1.4M4.4 11.6L3 13",
+  moon: "M13 9.5A5.5 5.5 0 0 1 6.5 3 5.5 5.5 0 1 0 13 9.5z",
+  out: "M6.5 3H3v10h3.5M7 8h6.5M11 5.5L13.5 8 11 10.5",
+  search: "M7 3a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM10 10l3.5 3.5",
+  copy: "M5.5 5.5V3H13v7.5h-2.5M3 5.5h7.5V13H3z",
+  download: "M8 2.5v7M5 7l3 3 3-3M3 13h10",
+  play: "M5 3.5v9l7-4.5z",
+  close: "M4 4l8 8M12 4l-8 8",
+  clock: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM8 5v3.2l2.2 1.5",
+};
+
+export type IconName = keyof typeof PATHS;
+
+export function Icon({ name }: { name: IconName }) {
+  return (
+    <svg className="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+      <path d={PATHS[name]} />
+    </svg>
+  );
+}

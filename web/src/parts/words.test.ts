@@ -1,0 +1,41 @@
+import { describe, expect, test } from "vitest";
+import { ago, counted, duration, firstLine, instanceName, moment, quoted } from "./words";
+
+describe("durations have one form", () => {
+  test.each([
+    [0, "0.0 s"],
+    [9.94, "9.9 s"],
+    [9.96, "10 s"],
+    [59.6, "1 min"],
+    [61, "1 min 1 s"],
+    [725, "12 min"],
+    [3600, "1 h"],
+    [3660, "1 h 1 min"],
+    [90_000, "1 d 1 h"],
+    [-3, "0.0 s"],
+    [null, ""],
+  ])("%s", (seconds, said) => expect(duration(seconds)).toBe(said));
+});
+
+test("a moment is told from now, before and after", () => {
+  const now = new Date("2026-03-01T12:00:00Z");
+  expect(ago(new Date("2026-03-01T11:56:00Z"), now)).toBe("4 min ago");
+  expect(ago(new Date("2026-03-01T12:04:00Z"), now)).toBe("in 4 min");
+  expect(moment(now, "utc")).toBe("2026-03-01 12:00:00");
+});
+
+test("numbers have their noun", () => {
+  expect([counted(1, "task"), counted(1234, "task"), counted(2, "thing needs", "things need")]).toEqual(["1 task", "1,234 tasks", "2 things need"]);
+});
+
+test("an instance has its index, and a task that is not mapped none", () => {
+  expect([instanceName("load", -1), instanceName("load", 3)]).toEqual(["load", "load[3]"]);
+});
+
+test("a word is as a shell takes it", () => {
+  expect(["plain-1.0", "two words", "it's"].map(quoted)).toEqual(["plain-1.0", "'two words'", `'it'"'"'s'`]);
+});
+
+test("the first line of nothing is empty", () => {
+  expect([firstLine(null), firstLine("a\nb")]).toEqual(["", "a"]);
+});
