@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evenflow.autoscaler.target import Replica
@@ -11,10 +11,9 @@ from evenflow.core.scaling.choosing import Candidate
 from evenflow.core.scaling.fleet_options import serves
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look
-from evenflow.explaining.fleet_costs import worker_costs
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import scaling
-from evenflow.store.serving.scaling import FleetRow, TaskCost, WaitingRow, WorkerRow
+from evenflow.store.serving.scaling import FleetRow, WaitingRow, WorkerRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,16 +90,15 @@ def _duration(workers: Sequence[WorkerRow]) -> float | None:
     return 2 * sum((worker.age_s or 0.0) * worker.running for worker in workers) / running if running else None
 
 
-def candidates(seen: FleetView, costs: Iterable[TaskCost]) -> list[Candidate]:
-    """Those of its workers that may go."""
-    known = worker_costs(costs, seen.policy)
+def candidates(seen: FleetView, costs: Mapping[int, float | None]) -> list[Candidate]:
+    """Those of its workers that may go. ``costs`` are by worker, of those that run something."""
     found = []
     for replica in seen.staying:
         worker = seen.workers.get(replica.name)
         if worker is None:
             found.append(Candidate(replica.name, False, seen.look.at))
         else:
-            cost = known.get(worker.service_id, 0.0)
+            cost = costs.get(worker.service_id, 0.0)
             is_ready = worker.is_ready and replica.is_ready
             found.append(Candidate(worker.name, is_ready, worker.began_at, worker.running, cost, worker.cordoned))
     return found

@@ -248,7 +248,7 @@ class Shrinking:
         busy = [worker for worker in workers if worker.running]
         if not busy:
             return set()
-        costs = worker_costs(await scaling.read_costs(self._conn, [worker.service_id for worker in busy]), self._fleet.rule)
+        costs = await worker_costs(self._conn, [worker.service_id for worker in busy], self._fleet.rule)
         exempt = {worker.name for worker in busy if costs.get(worker.service_id, 0.0) is None}
         if exempt:
             observe(seen.drain_called_off(self._fleet.name, ", ".join(sorted(exempt))))

@@ -18,6 +18,7 @@ from evenflow.core.meter import Meter
 from evenflow.core.scaling.choosing import choose
 from evenflow.core.scaling.sizing import GAP_S, LoadHistory, Look, Sizing, decide
 from evenflow.errors import ClusterRefused, ClusterUnavailable, NotActing
+from evenflow.explaining.fleet_costs import worker_costs
 from evenflow.store.db.connect import Conn
 from evenflow.store.db.failures import OUTAGES
 from evenflow.store.serving import scaling
@@ -203,14 +204,15 @@ class Steering:
         """How many are on their way; those that are protected stay."""
         fleet, look = sighted.fleet, sighted.look
         mine = [worker.service_id for worker in sighted.workers.values() if worker.running and worker.name not in sighted.going]
-        known = candidates(sighted, await scaling.read_costs(conn, mine) if mine else ())
+        known = candidates(sighted, await worker_costs(conn, mine, sighted.policy))
         choice = choose(known, by)
-        chosen = [worker for worker in known if worker.name in set(choice.chosen)]
+        names = set(choice.chosen)
+        chosen = [worker for worker in known if worker.name in names]
         told: dict[str, Any] = why(sighted, look.replicas, sizing.replicas, sizing.reason, choice.passed_over, choice.protected)
         begun = 0
         for group in islice(split(chosen), max(PLANS - len(plans), 0)):
-            names = ", ".join(worker.name for worker in group)
-            observe(seen.shrinks(fleet.name, "down", look.replicas, sizing.replicas, names, sizing.reason), self._meter)
+            leaving = ", ".join(worker.name for worker in group)
+            observe(seen.shrinks(fleet.name, "down", look.replicas, sizing.replicas, leaving, sizing.reason), self._meter)
             shrinking = Shrinking(conn, self._holder, fleet, target, look.at)
             await shrinking.carry_on(await shrinking.begin(group, known, told))
             [fleet] = await scaling.list_fleets(conn, fleet.name)

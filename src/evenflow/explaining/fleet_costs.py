@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from evenflow.contracts.rest.fleets import FleetWorker
 from evenflow.core.scaling.choosing import Candidate, choose, is_protected, labels_of, ranks, weight_of
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import scaling
-from evenflow.store.serving.scaling import FleetRow, TaskCost
+from evenflow.store.serving.scaling import FleetRow
 
 
-def worker_costs(tasks: Iterable[TaskCost], policy: ScalingPolicy) -> dict[int, float | None]:
-    """By worker; None for one with something that is protected. One that runs nothing is not in it."""
+async def worker_costs(conn: Conn, workers: Collection[int], policy: ScalingPolicy) -> dict[int, float | None]:
+    """By worker; None for one with something that is protected. One that runs nothing is not in it. Where people name no labels
+    nobody asks which tasks run.
+    """
+    if not workers:
+        return {}
+    if not policy.protect and not policy.weights:
+        return {cost.worker_id: cost.squares for cost in await scaling.read_costs(conn, workers, by_task=False)}
+    tasks = await scaling.read_costs(conn, workers, by_task=True)
+    weights = await _weights(conn, {(task.version_key, task.task_index) for task in tasks}, policy)
     costs: dict[int, float | None] = {}
-    for task in tasks:
-        labels = labels_of(task.dag_id, task.task_id, task.tags)
-        so_far = costs.setdefault(task.worker_id, 0.0)
-        if is_protected(labels, policy):
-            costs[task.worker_id] = None
-        elif so_far is not None:
-            costs[task.worker_id] = so_far + task.squares * weight_of(labels, policy)
+    for worker, version_key, task_index, squares in tasks:
+        so_far, weight = costs.setdefault(worker, 0.0), weights[version_key, task_index]
+        costs[worker] = None if so_far is None or weight is None else so_far + squares * weight
     return costs
+
+
+async def _weights(conn: Conn, tasks: Collection[tuple[int, int]], policy: ScalingPolicy) -> dict[tuple[int, int], float | None]:
+    """By task; None for what is protected."""
+    weights: dict[tuple[int, int], float | None] = {}
+    for task in await scaling.name_tasks(conn, tasks):
+        labels = labels_of(task.dag_id, task.task_id, task.tags)
+        weights[task.version_key, task.task_index] = None if is_protected(labels, policy) else weight_of(labels, policy)
+    return weights
 
 
 async def fleet_workers(conn: Conn, fleet: FleetRow) -> list[FleetWorker]:
     """Those that serve its queues, in the order in which they would go; what is protected last."""
     serving = [worker for worker in await scaling.read_workers(conn) if not set(worker.queues).isdisjoint(fleet.queues)]
-    costs = worker_costs(await scaling.read_costs(conn, [worker.service_id for worker in serving]), fleet.rule)
+    costs = await worker_costs(conn, [worker.service_id for worker in serving], fleet.rule)
     known = [Candidate(w.name, w.is_ready, w.began_at, w.running, costs.get(w.service_id, 0.0), w.cordoned) for w in serving]
     ranked, order = ranks(known), choose(known, len(known))
     by_name = {worker.name: worker for worker in serving}

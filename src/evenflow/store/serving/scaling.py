@@ -66,14 +66,22 @@ class WaitingRow(NamedTuple):
 
 
 class TaskCost(NamedTuple):
-    """Tries of one task that a worker runs. ``squares``: of the seconds for which they have run, summed up."""
+    """Tries of one task that a worker runs; with zeros, of all. ``squares``: of the seconds for which they have run, summed up."""
 
     worker_id: int
+    version_key: int
+    task_index: int
+    squares: float
+
+
+class TaskName(NamedTuple):
+    """Of a task, what its labels are made of."""
+
+    version_key: int
+    task_index: int
     dag_id: str
     task_id: str
     tags: list[str]
-    tries: int
-    squares: float
 
 
 @dataclass(slots=True)
@@ -157,8 +165,9 @@ async def read_workers(conn: Conn, names: Collection[str] | None = None) -> list
 
 
 def _worker(*columns: Any) -> WorkerRow:
-    row = WorkerRow(*columns)
-    return row._replace(queues=_read(columns[4]), by_queue=columns[9] and _read(columns[9]))
+    """Made at once: a copy of a row costs as much as all else of it."""
+    queues, by_queue = columns[4], columns[9]
+    return WorkerRow._make((*columns[:4], _read(queues), *columns[5:9], by_queue and _read(by_queue), columns[10]))
 
 
 @functools.lru_cache(maxsize=1_000)
@@ -180,9 +189,18 @@ async def count_expected(conn: Conn, *, ahead_s: float, most: int) -> dict[str, 
     return dict(await (await conn.execute(sql("scaling/count_expected"), params, prepare=True)).fetchall())
 
 
-async def read_costs(conn: Conn, workers: Collection[int]) -> list[TaskCost]:
-    cursor = conn.cursor(row_factory=args_row(TaskCost))
-    return await (await cursor.execute(sql("scaling/read_costs"), {"workers": numbers(workers)}, prepare=True)).fetchall()
+async def read_costs(conn: Conn, workers: Collection[int], *, by_task: bool) -> list[TaskCost]:
+    """Of a thousand workers there are many: their numbers are not turned into text."""
+    cursor = conn.cursor(binary=True, row_factory=args_row(TaskCost))
+    params = {"workers": numbers(workers), "by_task": by_task}
+    return await (await cursor.execute(sql("scaling/read_costs"), params, prepare=True)).fetchall()
+
+
+async def name_tasks(conn: Conn, tasks: Collection[tuple[int, int]]) -> list[TaskName]:
+    """Of tasks by (version_key, task_index)."""
+    params = {"version_keys": numbers(key for key, _ in tasks), "task_indexes": numbers(index for _, index in tasks)}
+    cursor = conn.cursor(row_factory=args_row(TaskName))
+    return await (await cursor.execute(sql("scaling/name_tasks"), params, prepare=True)).fetchall()
 
 
 async def record_look(conn: Conn, fleet: str, look: Look, sizing: Sizing) -> None:
