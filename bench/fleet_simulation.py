@@ -35,6 +35,9 @@ class Outcome:
     def wait(self, quantile: float) -> float:
         return sorted(self.waits)[min(int(len(self.waits) * quantile), len(self.waits) - 1)]
 
+    def size_at(self, at: float) -> int:
+        return next(size for since, size in reversed(self.sizes) if since <= at)
+
     @property
     def turns(self) -> int:
         """How often the size went the other way than before."""

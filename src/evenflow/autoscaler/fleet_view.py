@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from evenflow.autoscaler.forecasting import Forecasting
 from evenflow.autoscaler.target import Replica
 from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.scaling.choosing import Candidate
 from evenflow.core.scaling.fleet_options import serves
-from evenflow.core.scaling.policy import ScalingPolicy
+from evenflow.core.scaling.forecast import Outlook, SlotChange, most_coming
+from evenflow.core.scaling.policy import Foresees, ScalingPolicy
 from evenflow.core.scaling.sizing import Look
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import scaling
@@ -40,15 +42,18 @@ class Demand:
     workers: list[WorkerRow]
     waiting: dict[str, WaitingRow] = field(default_factory=dict)
     expected: dict[float, dict[str, int]] = field(default_factory=dict)  # by how far ahead it is looked, in seconds
+    changes: list[SlotChange] = field(default_factory=list)  # of what runs, as far as any fleet looks ahead
 
     @classmethod
-    async def read(cls, conn: Conn, at: float, fleets: Sequence[FleetRow]) -> Demand:
+    async def read(cls, conn: Conn, at: float, fleets: Sequence[FleetRow], forecasting: Forecasting) -> Demand:
         queues = sorted({queue for fleet in fleets for queue in fleet.queues})
         workers = await scaling.read_workers(conn)
         waiting = await scaling.count_waiting(conn, queues, most=MOST_TRIES_COUNTED)
         ahead = {fleet.rule.forecast for fleet in fleets} - {0.0}
+        furthest = max((rule.forecast for fleet in fleets if (rule := fleet.rule).foresees is Foresees.GRAPH), default=0.0)
         expected = {seconds: await scaling.count_expected(conn, ahead_s=seconds, most=MOST_TRIES_COUNTED) for seconds in ahead}
-        return cls(at, workers, {row.queue: row for row in waiting}, expected)
+        changes = await forecasting.read(conn, at, furthest) if furthest else []
+        return cls(at, workers, {row.queue: row for row in waiting}, expected, changes)
 
 
 def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Collection[str], counted: Collection[str]) -> FleetView:
@@ -69,12 +74,15 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
     staying = [worker for name, worker in workers.items() if name not in going]
     ready = [worker for worker in staying if worker.takes_tries]
     held = [worker for worker in (*staying, *others) if not worker.cordoned]
+    sees = policy.forecast and policy.foresees is Foresees.GRAPH
+    outlook = most_coming(demand.changes, queues, policy.forecast) if sees else Outlook()
     running = sum(number for worker in held for queue, number in (worker.by_queue or {}).items() if queue in queues)
     look = Look(
         at=demand.at,
         running=running,
         waiting=sum(row.waiting for row in there),
-        expected=sum(demand.expected.get(policy.forecast, {}).get(queue, 0) for queue in queues),
+        expected=sum(demand.expected.get(policy.forecast, {}).get(queue, 0) for queue in queues) + outlook.tries,
+        outlook=outlook.reason,
         oldest_wait=max((row.oldest_wait for row in there), default=0.0),
         duration=_duration(held),
         replicas=fleet.replicas - len({replica.name for replica in replicas if not replica.leaving}.intersection(counted)),

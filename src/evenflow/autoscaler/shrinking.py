@@ -35,6 +35,7 @@ from evenflow.autoscaler.limits import FENCE_S, LEAVING_S, VERIFY_S
 from evenflow.autoscaler.steps import StepLog
 from evenflow.autoscaler.target import FleetTarget
 from evenflow.core.scaling.choosing import Candidate, ranks
+from evenflow.core.scaling.sizing import Look
 from evenflow.explaining.fleet_costs import worker_costs
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import scaling
@@ -278,13 +279,17 @@ def names_counted(plans: Iterable[ShrinkPlan]) -> set[str]:
     return {name for plan in plans for name in plan.going if plan.is_counted}
 
 
+def told_of(look: Look) -> dict[str, int]:
+    return {"running": look.running, "waiting": look.waiting, "expected": look.expected, "ready": look.ready}
+
+
 def why(view: FleetView, before: int, after: int, reason: str, passed_over: Iterable[str], protected: Iterable[str]) -> Detail:
     """What people are told of a choice: the first of those that were passed over, and who is protected."""
     return {
         "from": before,
         "to": after,
         "reason": reason,
-        "load": {"running": view.look.running, "waiting": view.look.waiting, "ready": view.look.ready},
+        "load": told_of(view.look),
         "passed_over": list(passed_over)[:20],
         "protected": list(protected)[:20],
     }

@@ -10,8 +10,9 @@ from typing import Any
 
 from evenflow.autoscaler import observations as seen
 from evenflow.autoscaler.fleet_view import Demand, FleetView, candidates, view
+from evenflow.autoscaler.forecasting import Forecasting
 from evenflow.autoscaler.limits import AWAY_S, FORGET_S, KEPT_S, PLANS, RECORD_S
-from evenflow.autoscaler.shrinking import GROW, RESIZE, Shrinking, ShrinkPlan, names_counted, names_going, split, why
+from evenflow.autoscaler.shrinking import GROW, RESIZE, Shrinking, ShrinkPlan, names_counted, names_going, split, told_of, why
 from evenflow.autoscaler.steps import StepLog
 from evenflow.autoscaler.target import FleetTarget, Sight, UnfitTarget
 from evenflow.core.meter import Meter
@@ -46,6 +47,7 @@ class Steering:
         self.memories: dict[str, FleetMemory] = {}
         self._acts = False
         self._looked_s = 0.0
+        self._forecasting = Forecasting()
 
     async def loop(self, conn: Conn) -> bool:
         """Whether this autoscaler acts."""
@@ -63,7 +65,7 @@ class Steering:
         for gone in self.memories.keys() - {fleet.name for fleet in fleets}:
             del self.memories[gone]
         began = time.perf_counter()
-        demand = await Demand.read(conn, now, fleets)
+        demand = await Demand.read(conn, now, fleets, self._forecasting)
         self._looked_s = time.perf_counter() - began
         for fleet in fleets:
             try:
@@ -185,8 +187,7 @@ class Steering:
 
     async def _begin_growth(self, conn: Conn, sighted: FleetView, target: FleetTarget, to: int, reason: str) -> None:
         fleet = sighted.fleet
-        look = {"running": sighted.look.running, "waiting": sighted.look.waiting, "ready": sighted.look.ready}
-        detail = {"from": fleet.replicas, "to": to, "reason": reason, "load": look}
+        detail = {"from": fleet.replicas, "to": to, "reason": reason, "load": told_of(sighted.look)}
         await self._finish_growth(conn, fleet, target, await StepLog(conn, self._holder, fleet).begin(GROW, detail))
 
     async def _finish_growth(self, conn: Conn, fleet: FleetRow, target: FleetTarget, step: StepRow) -> None:

@@ -121,11 +121,11 @@ async def _found(conn: Conn, name: str) -> FleetRow:
 
 
 async def _summary(conn: Conn, fleet: FleetRow) -> dict[str, Any]:
-    told: dict[str, Any] = dict.fromkeys(("load", "running", "waiting", "oldest_wait_s", "seen_at", "reason"))
+    told: dict[str, Any] = dict.fromkeys(("load", "running", "waiting", "oldest_wait_s", "expected", "seen_at", "reason"))
     for row in await scaling.list_looks(conn, fleet.name, since=0, limit=1):
         look = Look(**{name: value for name, value in row.items() if name not in ("asked", "reason")})
         load = load_of(slots_needed(look, fleet.rule), look, fleet.rule)
-        told |= {"running": look.running, "waiting": look.waiting, "oldest_wait_s": look.oldest_wait}
+        told |= {"running": look.running, "waiting": look.waiting, "oldest_wait_s": look.oldest_wait, "expected": look.expected}
         told |= {"load": None if load == float("inf") else round(load, 3), "seen_at": _moment(look.at), "reason": row["reason"]}
     own = {name: getattr(fleet, name) for name in ("name", "target", "queues", "replicas", "policy", "options")}
     return {**own, **told}

@@ -19,6 +19,7 @@ class FleetSummary(Record):
     running: int | None = Field(title="running", description="Tries of its queues that workers have.")
     waiting: int | None = Field(title="waiting", description="Tries that wait for a worker.")
     oldest_wait_s: float | None = Field(title="for", description="For how long the first of these has waited.")
+    expected: int | None = Field(title="expected", description="Slots that a forecast says are needed soon beside those for these.")
     seen_at: datetime | None = Field(title="seen at", description="When that was.")
     reason: str | None = Field(title="why", description="Why it is as large as it is.")
     policy: dict[str, Any] = Field(description="What is not as by default.")

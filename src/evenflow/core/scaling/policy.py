@@ -25,6 +25,13 @@ class Algorithm(StrEnum):
     LATENCY = "latency"  # as many as let what waits begin within a time
 
 
+class Foresees(StrEnum):
+    """What a forecast goes by."""
+
+    TIMERS = "timers"  # what is due then: retries, reschedules, ends of waiting
+    GRAPH = "graph"  # also what follows on what runs, when that will have ended
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPolicy:
     """Times in seconds, loads as slots that are needed over slots that are there, rates in replicas a minute.
@@ -45,6 +52,7 @@ class ScalingPolicy:
     down_rate: int = 20
     wait: float = 10.0  # latency: for how long at most a task waits for a worker
     forecast: float = 0.0  # how far ahead it looks for tries to come; 0: not at all
+    foresees: Foresees = Foresees.GRAPH  # and of what
     drain: float = 3_600.0  # how long one that is to go may work on what it has
     protect: tuple[str, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -104,10 +112,14 @@ _READERS: dict[str, Any] = {
     **{one.name: float for one in fields(ScalingPolicy)},
     **dict.fromkeys(_WHOLE, int),
     "algorithm": Algorithm,
+    "foresees": Foresees,
     "protect": _names,
     "weights": _weights,
 }
-_CHOICES = {"algorithm": f" It is one of: {', '.join(Algorithm)}."}
+_CHOICES = {
+    "algorithm": f" It is one of: {', '.join(Algorithm)}.",
+    "foresees": f" It is one of: {', '.join(Foresees)}.",
+}
 _BOUNDS: tuple[tuple[str, float, float], ...] = (
     ("min", 0, MOST_REPLICAS),
     ("max", 0, MOST_REPLICAS),

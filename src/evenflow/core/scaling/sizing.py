@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evenflow.core.quantities import counted
 from evenflow.core.scaling.policy import Algorithm, ScalingPolicy
@@ -21,7 +21,8 @@ class Look:
     at: float
     running: int  # tries that workers have
     waiting: int  # tries that wait for a worker; of very many it is enough to say that there are more than ever fit
-    expected: int = 0  # tries that a forecast sees coming
+    expected: int = 0  # slots that a forecast says are needed beside those for what is here
+    outlook: str = ""  # and in words for what
     oldest_wait: float = 0.0  # seconds that the first of those that wait has waited
     duration: float | None = None  # of one try, in seconds; None: nobody knows
     replicas: int  # that the fleet is to have
@@ -99,7 +100,13 @@ class LoadHistory:
 
 
 def decide(history: LoadHistory, policy: ScalingPolicy) -> Sizing:
-    """What the newest look and those before ask for. The history has one at least."""
+    """What the newest look and those before ask for, and what is foreseen. The history has one look at least."""
+    sizing = _decide(history, policy)
+    outlook = history.looks[-1].outlook
+    return replace(sizing, reason=f"{sizing.reason}; {outlook}") if outlook else sizing
+
+
+def _decide(history: LoadHistory, policy: ScalingPolicy) -> Sizing:
     look = history.looks[-1]
     needed = slots_needed(look, policy)
     asked = replicas_for(needed, look, policy)

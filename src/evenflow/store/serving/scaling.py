@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 from psycopg.rows import args_row, dict_row
 
 from evenflow.core.limits import LEASE_S
+from evenflow.core.scaling.forecast import RunningTask, Successor, TaskHabits
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look, Sizing
+from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.errors import NotActing
 from evenflow.store.db.columns import numbers, texts
 from evenflow.store.db.connect import Conn, Row
@@ -201,6 +203,42 @@ async def name_tasks(conn: Conn, tasks: Collection[tuple[int, int]]) -> list[Tas
     params = {"version_keys": numbers(key for key, _ in tasks), "task_indexes": numbers(index for _, index in tasks)}
     cursor = conn.cursor(row_factory=args_row(TaskName))
     return await (await cursor.execute(sql("scaling/name_tasks"), params, prepare=True)).fetchall()
+
+
+async def read_running(conn: Conn, *, most: int) -> list[RunningTask]:
+    """Of ``most`` tries that workers have."""
+    cursor = conn.cursor(row_factory=args_row(RunningTask))
+    return await (await cursor.execute(sql("scaling/read_running"), {"most": most}, prepare=True)).fetchall()
+
+
+async def read_successors(conn: Conn, places: Collection[tuple[int, int]]) -> list[Successor]:
+    """Those of these tasks, by (run_key, task_index), that have not begun."""
+    params = {"run_keys": numbers(key for key, _ in places), "task_indexes": numbers(index for _, index in places)}
+    rows = await (await conn.execute(sql("scaling/read_successors"), params, prepare=True)).fetchall()
+    return [
+        Successor(run_key, task_index, None if total is None else UpstreamCounts(total, *ended), room)
+        for run_key, task_index, total, *ended, room in rows
+    ]
+
+
+async def read_habits(
+    conn: Conn, tasks: Mapping[tuple[int, int], int], *, runs: int, instances: int
+) -> dict[tuple[int, int], TaskHabits]:
+    """Of tasks by (version_key, task_index), each with the run up to which it is looked at: in so many runs, so many instances."""
+    params = {
+        "version_keys": numbers(key for key, _ in tasks),
+        "task_indexes": numbers(index for _, index in tasks),
+        "run_keys": numbers(tasks.values()),
+        "runs": runs,
+        "instances": instances,
+    }
+    rows = await (await conn.execute(sql("scaling/read_habits"), params, prepare=True)).fetchall()
+    return {(key, index): TaskHabits(tuple(took_s or ()), length) for key, index, took_s, length in rows}
+
+
+async def read_pools(conn: Conn, names: Collection[str]) -> dict[str, int]:
+    """The free slots of each."""
+    return dict(await (await conn.execute(sql("scaling/read_pools"), {"names": texts(names)}, prepare=True)).fetchall())
 
 
 async def record_look(conn: Conn, fleet: str, look: Look, sizing: Sizing) -> None:
