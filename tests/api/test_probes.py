@@ -13,7 +13,7 @@ from evenflow.api.kept import SharedReading
 from evenflow.api.service import ApiService
 from evenflow.cli.commands import status as command
 from evenflow.client.rest import RestClient
-from evenflow.contracts.rest.system import DatabaseStatus, Status
+from evenflow.contracts.rest.system import DatabaseStatus, PushExecutorStatus, Status
 from evenflow.core.service import missing_kinds
 from evenflow.runtime.exits import ExitCode
 from tests.api.world import World
@@ -140,6 +140,11 @@ def test_people_are_told_what_waits(capsys: pytest.CaptureFixture[str]) -> None:
         services=[],
         outrun=[],
         queues=[],
+        executors=[
+            PushExecutorStatus(name="k8s", kind="kubernetes", queues=["etl"], launchers=0, refusal=None),
+            PushExecutorStatus(name="batch", kind="celery", queues=["gpu"], launchers=0, refusal="no broker is set"),
+            PushExecutorStatus(name="fine", kind="celery", queues=["x"], launchers=1, refusal=None),
+        ],
         runs_queued=0,
         inbox=0,
         oldest_report_s=None,
@@ -152,9 +157,11 @@ def test_people_are_told_what_waits(capsys: pytest.CaptureFixture[str]) -> None:
     )
     command._show(found, ["triggerer"])
     shown = capsys.readouterr()
-    assert "Nothing runs the triggers of 2 deferred tasks. No triggerer is healthy. Start one: evenflow triggerer" in " ".join(
-        (shown.out + shown.err).split()
-    )
+    said = " ".join((shown.out + shown.err).split())
+    assert "Nothing runs the triggers of 2 deferred tasks. No triggerer is healthy. Start one: evenflow triggerer" in said
+    assert "No launcher serves k8s, the executor of etl: nothing is sent there. Start one: evenflow launcher" in said
+    assert "No launcher serves batch, the executor of gpu: nothing is sent there. One that lives says: no broker is set" in said
+    assert "fine" not in said
 
 
 # -- a token comes before a body ---------------------------------------------------------------------------------------

@@ -123,6 +123,22 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
         ("It goes to batch, the executor of the queue gpu", "celery -A evenflow.celery_app worker -Q gpu"),
     ),
     (
+        x.AwaitsWorker(
+            queue="gpu",
+            since=NOW,
+            resumes=False,
+            ahead=0,
+            counted=True,
+            workers=0,
+            slots=0,
+            busy=0,
+            executor="batch",
+            executor_kind="celery",
+            refusal="no broker is set",
+        ),
+        ("No launcher serves batch, the executor of the queue gpu, so nothing is sent there.", "a launcher says  no broker is set"),
+    ),
+    (
         x.AwaitsWorker(queue="gpu", since=NOW, resumes=True, ahead=0, counted=True, workers=1, slots=9, busy=9),
         ("It is back from waiting, and waits for a worker", "9 of 9 slots are busy, those for resumes included."),
     ),

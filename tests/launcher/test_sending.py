@@ -7,13 +7,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from evenflow.errors import ExecutorUnavailable
+from evenflow.core.limits import LEASE_S
+from evenflow.errors import ExecutorUnavailable, SettingsError
 from evenflow.launcher import limits
 from evenflow.launcher.executor import LaunchFailure, LaunchLedger, PushExecutor
 from evenflow.launcher.service import LauncherService
+from evenflow.store.serving import views
 from evenflow.store.serving.executors import ExecutorRow
 from tests.launcher.world import Memory, Pushed
 from tests.waiting import until
+from tests.world import at_once
 
 
 @asynccontextmanager
@@ -40,6 +43,31 @@ async def test_what_comes_is_sent_again_and_again(pushed: Pushed, database_url: 
     assert memory.epochs == sent
     assert memory.closed
     assert pushed.unsent() == []
+
+
+async def test_launchers_say_which_executors_they_serve_and_which_they_cannot(pushed: Pushed, database_url: str) -> None:
+    """R-EX1: who is asked knows at once, also of an executor for which nothing waits."""
+
+    def make(row: ExecutorRow, ledger: LaunchLedger) -> PushExecutor:
+        if row.name == "bad":
+            raise SettingsError("no broker is set")
+        return Memory()
+
+    def seen() -> dict[str, tuple[int, str | None]]:
+        rows = at_once(views.list_push_executors(pushed.awaited, lease_s=LEASE_S))
+        return {row["name"]: (row["launchers"], row["refusal"]) for row in rows}
+
+    pushed.executor("bad", queues=("bad",))
+    assert seen() == {"elsewhere": (0, None), "bad": (0, None)}
+    service = LauncherService(database_url, name="launcher", make=make)
+    await service.start()
+    try:
+        await until(lambda: seen() == {"elsewhere": (1, None), "bad": (0, "no broker is set")})
+        pushed.executor("later", queues=("later",))
+        await until(lambda: seen()["later"] == (1, None))
+    finally:
+        await service.stop()
+    assert seen() == {"elsewhere": (0, None), "bad": (0, None), "later": (0, None)}
 
 
 async def test_of_two_launchers_one_sends_each_try(pushed: Pushed, database_url: str) -> None:

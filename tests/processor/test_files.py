@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.processor import limits
 from evenflow.processor.parsing import ParseLimits
+from evenflow.store.db.connect import connect_async
+from evenflow.store.serving.pools import set_pool
 from evenflow.wire.code import read_archive
 from tests.observed import observations
 from tests.processor.bundle import Bundle, a_dag
@@ -96,6 +99,19 @@ async def test_a_dag_whose_pool_is_made_a_moment_later(bundle: Bundle, start_pro
     bundle.write("a.py", in_pool + a_dag("b", "other"))
     await until(lambda: bundle.tasks("a") == ["print"], "the DAG")
     assert (await bundle.parsed("a.py")).error is None
+
+
+async def test_a_dag_that_lacked_a_pool_is_read_again_soon_after_that_is_made(
+    bundle: Bundle, start_processor: StartProcessor, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing has changed in its folder, and no look there is due."""
+    monkeypatch.setattr(limits, "RESCAN", 3_600.0)
+    bundle.write("a.py", "from evenflow import DAG, task\nwith DAG('a'):\n    task(pool='gpus')(print)()\n")
+    await start_processor()
+    assert "there is no pool 'gpus'" in str((await bundle.parsed("a.py")).error)
+    async with await connect_async(database_url, name="test") as conn:
+        await set_pool(conn, "gpus", slots=1, description=None, policy=None, while_deferred=None)
+    await until(lambda: bundle.tasks("a") == ["print"], "the DAG")
 
 
 async def test_only_dag_files_are_loaded(bundle: Bundle, start_processor: StartProcessor) -> None:

@@ -32,12 +32,14 @@ async def _read(conn: Conn) -> list[Reading]:
     backlog = await counts.read_backlog(conn)
     tables = await counts.read_tables(conn)
     triggers = await counts.count_triggers(conn)
+    executors = await views.list_push_executors(conn, lease_s=LEASE_S)
     set_aside = {"run": 0, **await quarantine.count_quarantine(conn)}
     return [
         *_of_services(services),
         *of(metrics.LIMIT_CAPACITY, [((use.limit, use.name), use.capacity) for use in uses]),
         *of(metrics.LIMIT_USED, [((use.limit, use.name), use.used) for use in uses]),
-        *_of_queues(await views.list_queues(conn, lease_s=LEASE_S)),
+        *_of_queues(await views.list_queues(conn, lease_s=LEASE_S), executors),
+        *of(metrics.EXECUTOR_LAUNCHERS, [((row["name"],), row["launchers"]) for row in executors]),
         *of(metrics.LANES, [(("open",), lanes.open), (("parked",), lanes.parked), (("paused",), lanes.paused)]),
         *of(metrics.TASKS_READY, [((), lanes.ready)]),
         *of(metrics.RUNS_QUEUED, [((), backlog.runs_queued)]),
@@ -61,12 +63,18 @@ def _of_services(services: list[Row]) -> Iterator[Reading]:
     yield from of(metrics.SERVICE_BEAT_AGE, [(key, row["beat_age_s"]) for key, row in youngest.items()])
 
 
-def _of_queues(queues: list[Row]) -> Iterator[Reading]:
+def _of_queues(queues: list[Row], executors: list[Row]) -> Iterator[Reading]:
+    sent = {row["name"] for row in executors if row["launchers"]}
     yield from of(metrics.DISPATCH_WAITING, [((row["queue"],), row["waiting"]) for row in queues])
     yield from of(metrics.DISPATCH_RUNNING, [((row["queue"],), row["running"]) for row in queues])
-    unserved = [((row["queue"],), row["waiting"]) for row in queues if not (row["workers"] or row["fleet"] or row["executor"])]
+    unserved = [((row["queue"],), row["waiting"]) for row in queues if not _is_served(row, sent)]
     yield from of(metrics.DISPATCH_UNSERVED, unserved)
     yield from of(metrics.DISPATCH_OLDEST, [((row["queue"],), row["oldest_waiting_s"] or 0.0) for row in queues])
+
+
+def _is_served(queue: Row, sent: set[str]) -> bool:
+    """What goes to an executor is served when a launcher sends it."""
+    return queue["executor"] in sent if queue["executor"] else bool(queue["workers"] or queue["fleet"])
 
 
 def _of_database(found: counts.DatabaseState) -> Iterator[Reading]:

@@ -56,6 +56,10 @@ class DatabaseService(Service):
         """Something was announced there."""
         self._news.set()
 
+    def _detail(self) -> dict[str, Any]:
+        """What all may know of it."""
+        return dict(self.vitals.detail)
+
     async def _signing_off(self, conn: Conn) -> None:
         """The last turn is over."""
 
@@ -138,7 +142,7 @@ class DatabaseService(Service):
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "version": version("evenflow"),
-            "detail": dict(self.vitals.detail),
+            "detail": self._detail(),
         }
         self._service_id = await services.register(conn, kind=self.kind, name=self.name, **about)
         self._registered()
@@ -146,7 +150,7 @@ class DatabaseService(Service):
 
     async def _beat(self, conn: Conn) -> None:
         await migrate.check_async(conn)
-        if await services.beat(conn, service_id=self._service_id, kind=self.kind, state=self._state) is None:
+        if await services.beat(conn, service_id=self._service_id, kind=self.kind, state=self._state, detail=self._detail()) is None:
             await self._register(conn)
         self._beaten = asyncio.get_running_loop().time()
         self._lease.beat()

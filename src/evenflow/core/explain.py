@@ -185,7 +185,9 @@ class Explainer:
 
     def _executor(self, reason: x.AwaitsWorker, executor: str, facts: list[Fact]) -> Told:
         if not reason.launchers:
-            sentence = f"No launcher is alive, so nothing is sent to {executor}, the executor of the queue {reason.queue}."
+            sentence = f"No launcher serves {executor}, the executor of the queue {reason.queue}, so nothing is sent there."
+            if reason.refusal is not None:
+                return Told(sentence=sentence, facts=[*facts, _fact("a launcher says", reason.refusal)])
             return Told(sentence=sentence, facts=facts, cure=_typed("launcher"))
         sentence = f"It goes to {executor}, the executor of the queue {reason.queue}, and nobody there has claimed it yet."
         if reason.executor_kind == "celery":

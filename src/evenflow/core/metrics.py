@@ -47,8 +47,11 @@ DISPATCH_WAITING = gauge("evenflow_dispatch_waiting", SYSTEM, "Tries that wait f
 DISPATCH_UNSERVED = gauge(
     "evenflow_dispatch_unserved",
     SYSTEM,
-    "Tries that wait in a queue that no worker, fleet or executor serves.",
+    "Tries that wait in a queue that no worker, no fleet and no executor with a launcher serves.",
     "queue",
+)
+EXECUTOR_LAUNCHERS = gauge(
+    "evenflow_executor_launchers", SYSTEM, "Launchers that live and serve an executor of Celery or Kubernetes.", "executor"
 )
 DISPATCH_RUNNING = gauge("evenflow_dispatch_running", SYSTEM, "Tries that a worker has.", "queue")
 DISPATCH_OLDEST = gauge(

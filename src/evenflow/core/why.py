@@ -138,9 +138,9 @@ class AwaitsWorker(_Reason):
     """It was started, and no worker has claimed it yet. ``workers`` of its queue live and take it; they have ``slots`` for it, of
     which so many are ``busy``. ``closed`` live and are out of service; ``closed_worker`` is one of them. ``resumes``: it comes back
     from waiting, and may have the slots for resumes, too. ``ahead`` is exact when ``counted``, else at least that. ``executor``:
-    the queue's, if tries are sent to it, of ``executor_kind``; by ``launchers`` that live. ``fleet``: whose workers an autoscaler
-    starts for it. ``until``: when its queued_timeout is over, and ``then`` is what becomes of it, in the queue ``other_queue`` if
-    it goes elsewhere.
+    the queue's, if tries are sent to it, of ``executor_kind``; by ``launchers`` that live and serve it, and ``refusal`` is why one
+    that lives does not. ``fleet``: whose workers an autoscaler starts for it. ``until``: when its queued_timeout is over, and
+    ``then`` is what becomes of it, in the queue ``other_queue`` if it goes elsewhere.
     """
 
     kind: Literal["awaits_worker"] = "awaits_worker"
@@ -157,6 +157,7 @@ class AwaitsWorker(_Reason):
     executor: str | None = None
     executor_kind: str | None = None
     launchers: int = 0
+    refusal: str | None = None
     fleet: str | None = None
     until: datetime | None = None
     then: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from typing import Any
 
 from evenflow.control.service import DatabaseService
 from evenflow.errors import SettingsError
@@ -36,6 +37,7 @@ class LauncherService(DatabaseService):
         self._make = make
         self._served: dict[str, Sending] = {}
         self._refused: dict[str, str] = {}
+        self._told: dict[str, Any] = {}
 
     async def _begin(self) -> Loops:
         loops = await super()._begin()
@@ -53,6 +55,10 @@ class LauncherService(DatabaseService):
         await self._close_all()
         await super()._leave()
 
+    def _detail(self) -> dict[str, Any]:
+        """Which executors it serves, and why it does not serve others."""
+        return {**super()._detail(), "executors": sorted(self._served), "refused": dict(self._refused)}
+
     def _heard(self, channel: str) -> None:
         for sending in self._served.values():
             sending.news.set()
@@ -67,6 +73,10 @@ class LauncherService(DatabaseService):
         for name, row in rows.items():
             if name not in self._served:
                 self._serve(row)
+        self._refused = {name: reason for name, reason in self._refused.items() if name in rows}
+        if self._detail() != self._told:
+            self._told = self._detail()
+            await self._beat(conn)  # so that all know at once
 
     async def _rest(self, began: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+ASK = 2.0  # until it is asked whether files are to be read once more though none has changed: a pool was made, a setting changed
 RESCAN = 10.0  # what the kernel's notifications missed (network file systems, swapped links) shows after this
 PARSERS = 4  # files at once: one that hangs for its whole time must not hold up the others
 

@@ -79,6 +79,7 @@ class ProcessorService(FleetService):
         within_s = 2 * self._parse_limits.timeout_s + limits.PARSER_SILENT
         for number in range(limits.PARSERS):
             loops[f"parser {number}"] = self._parse(self.vitals.loop(f"parser {number}", within_s))
+        loops["files to read again"] = self._ask(self.vitals.loop("files to read again", within_s))
         return loops
 
     async def _hand_over(self) -> None:
@@ -139,23 +140,43 @@ class ProcessorService(FleetService):
                     observe(seen.files_wait(str(error)))
                     await patience.wait()
 
+    async def _ask(self, pulse: Pulse) -> None:
+        """For files that are to be read though none has changed, as a pool was made that one of them lacked."""
+        while True:
+            await asyncio.sleep(limits.ASK)
+            pulse.beat()
+            if self._state != "active" or self._parsing:
+                continue
+            try:
+                async with self._leasing:
+                    await self._lease_files()
+            except (ApiUnavailable, ApiSilent, ApiRefused, OSError):
+                continue  # whoever parses says so
+            if self._leased:
+                self._news.set()
+
     async def _next(self) -> LeasedFile | None:
         """A file that changed and that nobody else loads now."""
         async with self._leasing:
-            if not self._leased:
-                wanted = FilesLease(
-                    service_id=await self._presence.joined(),
-                    bundles=list(self._bundles),
-                    limit=limits.LEASED_AT_ONCE,
-                    lease_s=2 * self._parse_limits.timeout_s + limits.DELIVERY,
-                    lacking=self._lacking,
-                )
-                answer = await self._client.lease_files(wanted)
-                self._default_timezone = answer.default_timezone
-                self._leased.extend(answer.files)
-                if self._leased:
-                    reached(KillPoint.FILES_LEASED)
+            await self._lease_files()
             return self._leased.popleft() if self._leased else None
+
+    async def _lease_files(self) -> None:
+        """Some, when there are none yet. One at a time."""
+        if self._leased:
+            return
+        wanted = FilesLease(
+            service_id=await self._presence.joined(),
+            bundles=list(self._bundles),
+            limit=limits.LEASED_AT_ONCE,
+            lease_s=2 * self._parse_limits.timeout_s + limits.DELIVERY,
+            lacking=self._lacking,
+        )
+        answer = await self._client.lease_files(wanted)
+        self._default_timezone = answer.default_timezone
+        self._leased.extend(answer.files)
+        if self._leased:
+            reached(KillPoint.FILES_LEASED)
 
     async def _process(self, leased: LeasedFile, bundle: WatchedBundle, pulse: Pulse) -> None:
         scan, revision = bundle.scan, bundle.revision()

@@ -180,6 +180,7 @@ create table dag_file (
     wants          text[],                                   -- ids of DAGs that it defines, and that are another file's
     primary key (bundle, file)
 );
+create index dag_file_unread on dag_file (bundle, file) where parsed is distinct from fingerprint;            -- dags/lease_files
 create index dag_file_broken on dag_file (bundle, file) where error is not null;         -- views/list_parse_errors, views/find_refused, metrics/read_backlog
 create index dag_file_wants on dag_file (bundle, file) where wants is not null;          -- dags/list_wanted
 

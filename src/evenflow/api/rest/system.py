@@ -33,6 +33,7 @@ async def get_status(conn: Connection) -> Status:
             "services": await views.list_services(conn, lease_s=LEASE_S, limit=limits.STATUS_SERVICES),
             "outrun": await views.list_outrun(conn),
             "queues": await views.list_queues(conn, lease_s=LEASE_S),
+            "executors": await views.list_push_executors(conn, lease_s=LEASE_S),
             "runs_queued": (await metrics.read_backlog(conn)).runs_queued,
             "inbox": database["inbox"],
             "oldest_report_s": database["oldest_report_s"],

@@ -71,6 +71,9 @@ def _show(found: rest.system.Status, missing: list[str]) -> None:
     for queue in found.queues:
         if queue.waiting and not queue.workers and queue.executor is None:
             say(_unserved(queue), "red" if queue.fleet is None else "yellow")
+    for executor in found.executors:
+        if not executor.launchers:
+            say(_without_launcher(executor), "red")
     for t in found.outrun:
         what = f"{t.dag_id}/{t.run_id} {instance_name(t.task_id, t.map_index)}"
         say(f"Worker {t.worker} on {t.host} cannot end what {what} has started: that forks more quickly than it is killed.", "red")
@@ -105,6 +108,13 @@ def _unserved(queue: rest.system.QueueStatus) -> str:
             f"See: evenflow autoscaler show {queue.fleet}"
         )
     return f"The queue {queue.queue} has no worker. Start one: evenflow worker --queues {shlex.quote(queue.queue)}"
+
+
+def _without_launcher(executor: rest.system.PushExecutorStatus) -> str:
+    nothing = f"No launcher serves {executor.name}, the executor of {', '.join(executor.queues)}: nothing is sent there."
+    if executor.refusal is not None:
+        return f"{nothing} One that lives says: {executor.refusal}"
+    return f"{nothing} Start one: evenflow launcher"
 
 
 def _runs_queued(count: int) -> str:

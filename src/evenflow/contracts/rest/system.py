@@ -46,6 +46,16 @@ class QueueStatus(Record):
     executor: str | None = Field(description="That is sent what waits there.")
 
 
+class PushExecutorStatus(Record):
+    """An executor that launchers send what waits."""
+
+    name: str
+    kind: str
+    queues: list[str]
+    launchers: int = Field(description="That live and serve it. Without any nothing is sent there.")
+    refusal: str | None = Field(description="Why a launcher that lives does not serve it.")
+
+
 class DatabaseStatus(Record):
     schema_version: int
     server_version: str
@@ -58,6 +68,7 @@ class Status(Record):
     services: list[ServiceStatus]
     outrun: list[OutrunTry] = Field(description="Tries that their workers cannot end: the first 20.")
     queues: list[QueueStatus]
+    executors: list[PushExecutorStatus] = Field(description="Those that are sent what waits.")
     runs_queued: int = Field(description="Runs that have not begun. At 10,000 counting ends.")
     inbox: int = Field(description="Reports that no scheduler has applied yet.")
     oldest_report_s: float | None

@@ -166,6 +166,10 @@ async def list_queues(conn: Conn, *, lease_s: float) -> list[Row]:
     return await _rows(conn, "views/list_queues", lease_s=lease_s)
 
 
+async def list_push_executors(conn: Conn, *, lease_s: float) -> list[Row]:
+    return await _rows(conn, "views/list_push_executors", lease_s=lease_s)
+
+
 async def read_health(conn: Conn) -> Row:
     (row,) = await _rows(conn, "views/read_health")
     return row

@@ -15,7 +15,10 @@ select (select count(*)::int
        (select kind from queue_executor where queue = %(queue)s and push) as executor_kind,
        (select min(name) from fleet where %(queue)s = any (queues)) as fleet,
        (select count(*)::int from service l
-        where l.kind = 'launcher' and l.state = 'active' and l.beat_at > now() - make_interval(secs => %(lease_s)s)) as launchers,
+        where l.kind = 'launcher' and l.state = 'active' and l.beat_at > now() - make_interval(secs => %(lease_s)s)
+          and l.detail -> 'executors' ? (select executor from queue_executor where queue = %(queue)s)) as launchers,
+       (select min(l.detail -> 'refused' ->> (select executor from queue_executor where queue = %(queue)s)) from service l
+        where l.kind = 'launcher' and l.state = 'active' and l.beat_at > now() - make_interval(secs => %(lease_s)s)) as refusal,
        (count(*) filter (where not o.closed))::int as workers,
        coalesce(sum(r.slots) filter (where not o.closed), 0)::int as slots,
        coalesce(sum(least(b.busy, r.slots)) filter (where not o.closed), 0)::int as busy,

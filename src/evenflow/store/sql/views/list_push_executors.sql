@@ -1,0 +1,11 @@
+-- Executors that are sent what waits: how many launchers that live serve each, and what one that cannot says of it. Both are few.
+with live as materialized (
+    select detail from service
+    where kind = 'launcher' and state in ('active', 'draining') and beat_at > now() - make_interval(secs => %(lease_s)s)
+)
+select e.name, e.kind, e.queues,
+       (select count(*)::int from live where live.detail -> 'executors' ? e.name) as launchers,
+       (select min(live.detail -> 'refused' ->> e.name) from live) as refusal
+from executor e
+where e.kind <> 'native'
+order by e.name
