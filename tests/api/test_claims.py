@@ -83,7 +83,9 @@ async def test_the_same_request_key_gives_the_same_tries(client: ExecutionClient
     for epoch in range(1, 6):
         world.dispatch(run, epoch, task=1, map_index=epoch)
     answers = await asyncio.gather(*(client.claim(claim(worker, "same", slots=2)) for _ in range(6)))
-    assert [[a.epoch for a in answer.assignments] for answer in answers] == [[1, 2]] * 6
+    first, *others = ([a.epoch for a in answer.assignments] for answer in answers)
+    assert first in ([1, 2], [3, 4])  # of two at once one holds the first tries until it sees that the other has won
+    assert others == [first] * 5
     assert world.one("select count(*) from dispatch where worker_id is null") == 3
 
 

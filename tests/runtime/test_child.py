@@ -110,21 +110,6 @@ async def test_one_that_dies_before_it_is_ready_says_why(make: Callable[[str], C
     assert str(caught.value) == f"The helper did not start: The folder /nowhere does not exist. Its log: {tmp_path / 'helper.log'}"
 
 
-async def test_one_that_dies_while_what_it_needs_is_not_ready_is_started_again(
-    make: Callable[[str], Child], paper: Paper, tmp_path: Path
-) -> None:
-    needed = make("signal.pause()")
-    flag = tmp_path / "flag"
-    child = make(
-        f"from pathlib import Path\nif not Path({str(flag)!r}).exists(): sys.exit('nobody there')\nready(); signal.pause()"
-    )
-    child._needs = [needed]
-    starting = asyncio.create_task(child.start())
-    await paper.wait_for("started again")
-    flag.touch()
-    await asyncio.wait_for(starting, 20)
-
-
 async def test_one_that_is_never_ready(make: Callable[[str], Child], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_module, "START_TIMEOUT_S", 0.05)
     with pytest.raises(ServiceFailed, match=r"The helper is not ready after 0\.05 s"):

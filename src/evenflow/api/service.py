@@ -91,10 +91,11 @@ class ApiService(Service):
         await asyncio.to_thread(self._check_schema)
         await self._logs.prepare()
         self._pool = pool = await self._open_pool("", min_size=2, max_size=POOL)
-        claiming = await self._open_pool(" claims", max_size=CLAIM_POOL, generic_plans=True)
-        reports = await self._open_pool(" reports", max_size=REPORT_POOL, generic_plans=True)
-        beats = await self._open_pool(" beats", max_size=BEAT_POOL, generic_plans=True)
-        probing = await self._open_pool(" probes", max_size=PROBE_POOL)
+        # The database has been there a moment ago. Each of the others connects when somebody wants it for the first time.
+        claiming = await self._open_pool(" claims", min_size=0, max_size=CLAIM_POOL, generic_plans=True)
+        reports = await self._open_pool(" reports", min_size=0, max_size=REPORT_POOL, generic_plans=True)
+        beats = await self._open_pool(" beats", min_size=0, max_size=BEAT_POOL, generic_plans=True)
+        probing = await self._open_pool(" probes", min_size=0, max_size=PROBE_POOL)
         self._probes = Probes(probing)
         async with pool.connection() as conn:
             await check_keys(conn, self._vault, host=socket.gethostname())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE
 from evenflow.errors import SettingsError
@@ -15,12 +14,17 @@ from evenflow.runtime import presence
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.wire.tls import is_loopback
 
+if TYPE_CHECKING:
+    from evenflow.client.rest import RestClient
+
 T = TypeVar("T")
 
 
 @asynccontextmanager
 async def remote(settings: Settings | None = None) -> AsyncIterator[RestClient]:
     """The API of EVENFLOW_API_URL if that is set, else of the `evenflow up` on this home, else at the default port."""
+    from evenflow.client.rest import RestClient
+
     settings = settings or load_settings()
     async with RestClient(find_api(settings), find_token(settings), tls=settings.tls) as client:
         yield client

@@ -28,7 +28,9 @@ TRUNK = "trunk"  # the argument that says what a module is run as
 
 def bear_templates(owner: socket.socket, ahead: Callable[[], None]) -> socket.socket:
     """Be the trunk until the owner ends. Returns in each new template, with its own socket."""
+    gc.disable()  # modules stay
     ahead()
+    gc.enable()
     gc.collect()
     gc.freeze()  # what all share is not looked at again, and so not copied, by any of them
     while True:

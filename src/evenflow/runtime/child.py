@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -89,21 +88,10 @@ class Silence:
 
 
 class Child:
-    """Begun from ``origin``, to which it is ``job``. ``needs`` are children without which this one cannot get ready:
-    begun before they are, its end is no failure.
-    """
+    """Begun from ``origin``, to which it is ``job``."""
 
-    def __init__(
-        self,
-        name: str,
-        origin: Beginner,
-        job: Header,
-        log_file: Path,
-        screen: LogScreen,
-        needs: Sequence[Child] = (),
-    ) -> None:
+    def __init__(self, name: str, origin: Beginner, job: Header, log_file: Path, screen: LogScreen) -> None:
         self.name = name
-        self._needs = needs
         self._origin, self._job = origin, job
         self._screen = screen
         self._log = ServiceLog(log_file)
@@ -123,11 +111,6 @@ class Child:
                 await self._ready
         except TimeoutError:
             raise ServiceFailed(f"The {self.name} is not ready after {START_TIMEOUT_S:g} s. Its log: {self._log.file}") from None
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether it has been ready once."""
-        return self._ready.done()
 
     async def end(self, *, at_most_s: float) -> None:
         """Tell it to drain and stop; kill what is left of it ``at_most_s`` later. Does nothing when it was never started."""
@@ -149,7 +132,7 @@ class Child:
     async def _supervise(self) -> None:
         delay, loop = FIRST_DELAY_S, asyncio.get_running_loop()
         while not self._ending.is_set():
-            began, has_what_it_needs = loop.time(), all(child.is_ready for child in self._needs)
+            began = loop.time()
             try:
                 exit_code = await self._run()
             except ServiceFailed as error:
@@ -160,7 +143,7 @@ class Child:
                 exit_code = 1
             if self._ending.is_set():
                 return
-            if not self._ready.done() and has_what_it_needs:
+            if not self._ready.done():
                 self._ready.set_exception(
                     ServiceFailed(f"The {self.name} did not start: {self._log.last_words().rstrip('.')}. Its log: {self._log.file}")
                 )

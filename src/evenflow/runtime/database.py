@@ -8,8 +8,6 @@ from pathlib import Path
 
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.home import prepare_home
-from evenflow.store.db.connect import UNBOUNDED, connect
-from evenflow.store.db.migrate import Steps, check, migrate
 
 
 @contextlib.contextmanager
@@ -27,8 +25,16 @@ def reach_database(database_url: str, home: Path) -> Iterator[str]:
 def open_database(database_url: str, home: Path) -> Iterator[str]:
     """As :func:`reach_database`, ready for use: the embedded one is migrated, since only we use it; yours is only checked."""
     with reach_database(database_url, home) as url:
-        with connect(url, name="migrate", timeouts=UNBOUNDED) as conn:
-            if not database_url:
-                migrate(conn, Steps.ALONE)
-            check(conn)
+        make_ready(url, is_ours=not database_url)
         yield url
+
+
+def make_ready(database_url: str, *, is_ours: bool) -> None:
+    """As :func:`open_database` has it."""
+    from evenflow.store.db.connect import UNBOUNDED, connect  # a server may start before there is a client of it
+    from evenflow.store.db.migrate import Steps, check, migrate
+
+    with connect(database_url, name="migrate", timeouts=UNBOUNDED) as conn:
+        if is_ours:
+            migrate(conn, Steps.ALONE)
+        check(conn)

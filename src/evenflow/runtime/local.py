@@ -1,4 +1,8 @@
-"""All of Evenflow on this machine: the embedded database (or yours) and every service as a child process."""
+"""All of Evenflow on this machine: the embedded database (or yours) and every service as a child process.
+
+What the services load takes longest, so it begins first. Clients of the database and of the API are imported beside it: they are
+needed later, and by this process alone.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,27 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evenflow.client.rest import RestClient
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.errors import ApiNotTrusted, ApiUnavailable, SettingsError
 from evenflow.forking import prctl
-from evenflow.runtime import presence, tokens
+from evenflow.runtime import presence
 from evenflow.runtime.celery_worker import CeleryWorkers, celery_job
 from evenflow.runtime.child import Child, LogScreen, longest_end
-from evenflow.runtime.database import open_database, reach_database
+from evenflow.runtime.database import make_ready, reach_database
 from evenflow.runtime.home import prepare_home, write_secret
-from evenflow.runtime.local_fleet import LocalFleet
 from evenflow.runtime.ports import choose_port
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.service_template import ServiceTemplate
 from evenflow.runtime.settings import Settings
 from evenflow.runtime.spark_connect import SparkConnect, make_spark_connect
-from evenflow.runtime.tokens import vault_of
+
+if TYPE_CHECKING:
+    from evenflow.runtime import tokens
+    from evenflow.runtime.local_fleet import LocalFleet
 
 REVOKE_S = 5.0  # one statement; a database that is gone must not hold up the end
 
@@ -64,10 +69,12 @@ class LocalEvenflow:
             self._spark = make_spark_connect(settings)
             connections = self._spark.connections(settings, os.environ)
             self._settings = settings = settings.model_copy(update={"connections": connections})
-        database_url = await self._open_database()
-        given = await tokens.create_tokens(
-            database_url, vault_of(settings), name=f"operator@{socket.gethostname()}", by=self._maker, scopes=scopes(settings)
-        )
+        database_url, _ = await asyncio.gather(self._reach_database(), asyncio.to_thread(_import_clients))
+        await asyncio.to_thread(make_ready, database_url, is_ours=not settings.own_database_url)
+        from evenflow.runtime import tokens
+
+        vault, name = tokens.vault_of(settings), f"operator@{socket.gethostname()}"
+        given = await tokens.create_tokens(database_url, vault, name=name, by=self._maker, scopes=scopes(settings))
         self._database_url = database_url
         keeping = tokens.keep_tokens(database_url, by=self._maker, say=self._screen.say)
         self._keeping = asyncio.create_task(keeping, name="keep tokens")
@@ -76,18 +83,24 @@ class LocalEvenflow:
         self.api_url = settings.api_url if "api_url" in settings.model_fields_set and settings.tls_cert else settings.url_here(port)
         for kind in Kind:
             self._children[kind] = [self._child(kind, name, port, database_url, given) for name in self._names(kind)]
-        needing = [child for kind, children in self._children.items() if kind is not Kind.API for child in children]
         if bounds is not None:
             self._fleet = self._local_fleet(bounds, port, given)
             await self._fleet.start()
-        await asyncio.gather(self._start_api(), *(child.start() for child in needing))
+        first = [kind for kind in Kind if kind not in RUNS_USER_CODE and kind is not Kind.API]
+        await asyncio.gather(self._start_api(), *self._starts(first))
+        await asyncio.gather(*self._starts(RUNS_USER_CODE))  # which ask the API; what they load for tasks may not hold it up
         publish(presence.UpPresence(pid=os.getpid(), api_url=self.api_url, dags=str(settings.dags), bundle=settings.bundle))
+
+    def _starts(self, kinds: Iterable[Kind]) -> list[Coroutine[Any, Any, None]]:
+        return [child.start() for kind in kinds for child in self._children[kind]]
 
     async def _start_api(self) -> None:
         """Raises :class:`ApiNotTrusted` at once when none of the others could ever speak to it. An address that does not answer
         yet, as of a balancer, is theirs to wait for.
         """
-        await asyncio.gather(*(child.start() for child in self._children[Kind.API]))
+        from evenflow.client.rest import RestClient
+
+        await asyncio.gather(*self._starts([Kind.API]))
         async with RestClient(self.api_url, self.operator_token, tls=self._settings.tls) as client:
             try:
                 await client.is_ready()
@@ -115,6 +128,8 @@ class LocalEvenflow:
 
     async def _revoke(self) -> None:
         """Nothing that was given out is needed any more. Where the database is gone the next start does it."""
+        from evenflow.runtime import tokens
+
         if self._database_url:
             try:
                 async with asyncio.timeout(REVOKE_S):
@@ -130,13 +145,13 @@ class LocalEvenflow:
         if self._fleet is not None:
             self._fleet.hurry()
 
-    async def _open_database(self) -> str:
-        database = open_database(self._settings.own_database_url, self._settings.home)
-        opening = asyncio.ensure_future(asyncio.to_thread(self._contexts.enter_context, database))
+    async def _reach_database(self) -> str:
+        database = reach_database(self._settings.own_database_url, self._settings.home)
+        reaching = asyncio.ensure_future(asyncio.to_thread(self._contexts.enter_context, database))
         try:
-            return await asyncio.shield(opening)
+            return await asyncio.shield(reaching)
         except asyncio.CancelledError:
-            await asyncio.wait([opening])  # or nobody would close what the thread still opens
+            await asyncio.wait([reaching])  # or nobody would close what the thread still opens
             raise
 
     def _names(self, kind: Kind) -> list[str]:
@@ -151,6 +166,8 @@ class LocalEvenflow:
         return [f"{kind}-{number}" for number in range(1, counts[kind] + 1)]
 
     def _local_fleet(self, bounds: tuple[int, int], port: int, given: Mapping[str, str]) -> LocalFleet:
+        from evenflow.runtime.local_fleet import LocalFleet
+
         least, most = bounds
         celery = self._settings.autoscale_target == "celery"
         return LocalFleet(
@@ -172,9 +189,16 @@ class LocalEvenflow:
         given["token"] = shown.get(kind, "")
         if kind is Kind.CONNECT_SERVER and self._spark is not None:
             given |= self._spark.given
-        needs = self._children[Kind.API] if kind in RUNS_USER_CODE else []
         assert self._template is not None
-        return service_child(kind, self._template, self._settings, self._screen, needs, name=name, **given)
+        return service_child(kind, self._template, self._settings, self._screen, name=name, **given)
+
+
+def _import_clients() -> tuple[object, ...]:
+    """In the only thread that imports: two that meet in a circle of imports may be given modules that are not whole."""
+    from evenflow.client.rest import RestClient
+    from evenflow.runtime import tokens
+
+    return RestClient, tokens
 
 
 def scopes(settings: Settings) -> dict[tokens.Kind, Sequence[str]]:
@@ -198,7 +222,6 @@ def service_child(
     template: ServiceTemplate,
     settings: Settings,
     screen: LogScreen,
-    needs: Sequence[Child] = (),
     *,
     name: str,
     **given: Any,
@@ -207,7 +230,7 @@ def service_child(
     environ = {**os.environ, **settings.connection_environment()}
     port = 0 if settings.metrics_port >= 0 else -1  # one port is not enough for all of them
     environment = settings.for_service(name=name, log_format="json", metrics_port=port, **given).environment(kind, environ)
-    return Child(name, template, {"kind": kind, "environment": environment}, log_file(settings.home, name), screen, needs)
+    return Child(name, template, {"kind": kind, "environment": environment}, log_file(settings.home, name), screen)
 
 
 def celery_child(settings: Settings, screen: LogScreen, *, name: str, api_url: str, token: str) -> Child:
@@ -233,11 +256,13 @@ def celery_child(settings: Settings, screen: LogScreen, *, name: str, api_url: s
 @contextlib.asynccontextmanager
 async def lent_processor(settings: Settings, api_url: str, screen: LogScreen) -> AsyncIterator[None]:
     """A processor of the folder ``settings.dags`` for an Evenflow that runs already, for as long as the context lasts."""
+    from evenflow.runtime import tokens
+
     maker = f"evenflow run on {socket.gethostname()}: {os.getpid()}"
     with reach_database(settings.own_database_url, settings.home) as database_url:
         token = await tokens.create_token(
             database_url,
-            vault_of(settings),
+            tokens.vault_of(settings),
             "processor",
             name=f"{settings.bundle} on {socket.gethostname()}",
             scope=scopes(settings)["processor"],

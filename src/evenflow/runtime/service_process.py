@@ -6,6 +6,7 @@ the memory of these modules, and their import, which is most of what a start cos
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -23,8 +24,10 @@ def prepare(config: Header) -> None:
     kinds = [Kind(kind) for kind in config["kinds"]]
     needed = ["evenflow.runtime.service", *(f"evenflow.{kind.replace('-', '_')}.service" for kind in kinds)]
     needed += ["evenflow.runtime.database"] * (not KNOWS_NO_DATABASE.issuperset(kinds)) + ["uvloop"] * (Kind.API in kinds)
+    gc.disable()  # modules stay: to look through them again and again is a fifth of the time that it takes to import them
     for name in needed:
         importlib.import_module(name)
+    gc.enable()
 
 
 def run(prepared: None, job: Header, link: Link) -> tuple[Header, bytes]:

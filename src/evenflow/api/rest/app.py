@@ -7,7 +7,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
@@ -43,6 +43,7 @@ from evenflow.api.rest import (
     xcoms,
 )
 from evenflow.api.rest.context import ApiContext, operator
+from evenflow.api.rest.routes import Responses
 from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.sessions import LoginLimit, caller, check_same_origin
 from evenflow.api.tokens import Tokens
@@ -68,8 +69,11 @@ _ERRORS = {
     422: "A value makes no sense.",
     503: "The database does not answer.",
 }
-_REFUSED: dict[int | str, dict[str, Any]] = {
-    status: {"model": ErrorAnswer, "description": text} for status, text in _ERRORS.items()
+_ERROR = {"application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorAnswer.__name__}"}}}
+# One has the model, which describes it. FastAPI works out each model that is named, for each route anew.
+_REFUSED: Responses = {
+    status: {"description": text, **({"model": ErrorAnswer} if status == 401 else {"content": _ERROR})}
+    for status, text in _ERRORS.items()
 }
 
 
@@ -107,11 +111,6 @@ def described_rest() -> FastAPI:
         redoc_url=None,
         generate_unique_id_function=_operation_id,
     )
-    guarded = APIRouter(
-        prefix=PREFIX,
-        dependencies=[Depends(operator)],
-        responses=_REFUSED,
-    )
     for part in (
         dags,
         versions,
@@ -132,15 +131,11 @@ def described_rest() -> FastAPI:
         sessions,
         system,
     ):
-        guarded.include_router(part.routes)
-    app.include_router(guarded)
-    app.include_router(
-        sessions.doors,
-        prefix=PREFIX,
-        responses=_REFUSED | {429: {"model": ErrorAnswer, "description": "Too many logins have failed."}},
-    )
-    app.include_router(health.routes)
-    app.include_router(metrics.routes)
+        part.routes.add_to(app, PREFIX, dependencies=[Depends(operator)], responses=_REFUSED)
+    too_often = {"description": "Too many logins have failed.", "content": _ERROR}
+    sessions.doors.add_to(app, PREFIX, responses={**_REFUSED, 429: too_often})
+    health.routes.add_to(app)
+    metrics.routes.add_to(app)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_middleware(_Refusals)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.assets import AssetSummary, Emitted, EventRequest, RecordedAssetEvent
 from evenflow.contracts.rest.queries import AssetEventQuery
 from evenflow.contracts.rest.record import Page
@@ -16,7 +17,7 @@ from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_ASSET_EXTRA_BYTES
 from evenflow.store.serving import assets, events
 
-routes = APIRouter(tags=["Assets"])
+routes = Routes("Assets")
 
 
 @routes.get("/assets")

@@ -8,11 +8,12 @@ from itertools import islice, takewhile
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.dags import current_version
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.backfills import Backfill, BackfillChange, BackfillDate, BackfillPlan, BackfillRequest, Reprocess
 from evenflow.contracts.rest.queries import BackfillQuery
 from evenflow.contracts.rest.record import Page
@@ -23,7 +24,7 @@ from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import backfills, events
 
-routes = APIRouter(tags=["Backfills"])
+routes = Routes("Backfills")
 
 _AGAIN = {Reprocess.NONE: (), Reprocess.FAILED: ("failed",), Reprocess.COMPLETED: ("failed", "success")}
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from evenflow.api.parsing import upcoming_run
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag
 from evenflow.contracts.rest.dags import DagChange, DagDetail, DagRelease, DagSummary, DeletedDag, ParseError
 from evenflow.contracts.rest.queries import DagQuery, DeletionQuery
@@ -22,7 +23,7 @@ from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import dag_deletion, dags, events, views
 
-routes = APIRouter(tags=["DAGs"])
+routes = Routes("DAGs")
 
 
 @routes.get("/dags")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, Operator
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.executors import Executor, ExecutorChange
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.core.executors import KINDS, UNLIMITED, check_kind, check_options
@@ -16,7 +17,7 @@ from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, executors
 from evenflow.store.serving.executors import ExecutorRow
 
-routes = APIRouter(tags=["Executors"])
+routes = Routes("Executors")
 
 
 @routes.get("/executors")

@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from evenflow.api.rest.context import Connection
+from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import stretch_of
 from evenflow.contracts.rest.plan import Plan
 from evenflow.contracts.rest.queries import InstanceQuery, PlanQuery, RunNameQuery, TriggerQuery
@@ -21,7 +22,7 @@ from evenflow.explaining.plan import read_plan
 from evenflow.explaining.why import RUNS_NAMED, explain, find_runs
 from evenflow.store.serving import triggers
 
-routes = APIRouter(tags=["Explanations"])
+routes = Routes("Explanations")
 
 
 @routes.get("/runs/{run_id}")

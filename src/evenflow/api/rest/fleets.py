@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, Operator
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.fleets import FleetChange, FleetDetail, FleetLook, FleetStep, FleetSummary, QueueDemand
 from evenflow.contracts.rest.queries import PageQuery
 from evenflow.contracts.rest.record import Name, Page
@@ -22,7 +23,7 @@ from evenflow.store.serving import events, scaling
 from evenflow.store.serving.executors import list_executors
 from evenflow.store.serving.scaling import FleetRow
 
-routes = APIRouter(tags=["Fleets"])
+routes = Routes("Fleets")
 
 
 @routes.get("/fleets")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from evenflow.api.rest.context import InContext
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.system import Health, SystemHealth
 from evenflow.telemetry.vitals import HealthVerdict, VitalSign
 
-routes = APIRouter(tags=["Health"], prefix="/health")
+routes = Routes("Health", prefix="/health")
 
 _NOT: dict[int | str, dict[str, Any]] = {503: {"model": Health, "description": "It is not; the checks say why."}}
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from evenflow.api import limits
 from evenflow.api.logs.store import LogName
 from evenflow.api.rest.context import InContext
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.queries import LogQuery
 from evenflow.core.states import HOLDING, TaskState
 from evenflow.errors import DagNotFound
 from evenflow.store.serving import views
 
-routes = APIRouter(tags=["Logs"])
+routes = Routes("Logs")
 
 LOG_GROWS = HOLDING | {TaskState.NONE, TaskState.SCHEDULED, TaskState.DEFERRED, TaskState.UP_FOR_RESCHEDULE}
 LOG_ENDED = frozenset(TaskState) - LOG_GROWS

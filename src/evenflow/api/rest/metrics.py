@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from evenflow.api import observations as seen
 from evenflow.api.rest.context import InContext
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.system import ScrapeTarget
 from evenflow.core.meter import Reading
 from evenflow.telemetry import prometheus
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.vitals import Vitals
 
-routes = APIRouter(tags=["Metrics"])
+routes = Routes("Metrics")
 
 
 @routes.get(

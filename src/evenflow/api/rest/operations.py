@@ -8,11 +8,12 @@ from contextlib import suppress
 from itertools import islice
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
+from evenflow.api.rest.routes import Routes
 from evenflow.api.rest.runs import found_run
 from evenflow.contracts.rest.queries import TaskEventQuery
 from evenflow.contracts.rest.record import Page
@@ -30,7 +31,7 @@ from evenflow.store.db.connect import Conn, Row
 from evenflow.store.scheduling.operations import Key
 from evenflow.store.serving import events, operators
 
-routes = APIRouter(tags=["Operations"])
+routes = Routes("Operations")
 
 _MARKED = {event: state for state, event in MARKS.items()}
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, Operator
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.contracts.rest.steering import Pool, PoolChange
 from evenflow.core.deferral import parse_while_deferred
@@ -17,7 +18,7 @@ from evenflow.core.selection.pool_policy import PoolPolicy
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, pools
 
-routes = APIRouter(tags=["Pools"])
+routes = Routes("Pools")
 
 
 @routes.get("/pools")

@@ -8,12 +8,13 @@ from itertools import chain
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, Operator
 from evenflow.api.rest.dags import current_version
+from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag, check_run_id, stretch_of
 from evenflow.contracts.rest.queries import GridQuery, RunQuery, TaskQuery
 from evenflow.contracts.rest.record import Page
@@ -27,7 +28,7 @@ from evenflow.explaining import why
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import callbacks, dags, events, views
 
-routes = APIRouter(tags=["Runs"])
+routes = Routes("Runs")
 
 
 @routes.post("/dags/{dag_id}/runs", status_code=201)

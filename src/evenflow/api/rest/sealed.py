@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import ApiContext as Within
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
+from evenflow.api.rest.routes import Routes
 from evenflow.api.sealing import check_patterns, check_value
 from evenflow.api.secret_stores.lookup import DATABASE, FoundSecret
 from evenflow.contracts.rest.queries import RevealQuery
@@ -34,7 +35,7 @@ from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import events, sealed, tokens
 from evenflow.store.serving.sealed import Kind
 
-routes = APIRouter(tags=["Connections and variables"])
+routes = Routes("Connections and variables")
 
 Reveal = Annotated[RevealQuery, Query()]
 

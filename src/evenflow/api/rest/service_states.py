@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, Operator
 from evenflow.api.rest.dags import set_paused
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.queries import StandingQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import ObjectStanding, StandingChange, StandingObject
@@ -19,7 +20,7 @@ from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, states
 from evenflow.store.serving.views import similar_dag
 
-routes = APIRouter(tags=["States of service"])
+routes = Routes("States of service")
 
 _VERBS = {
     ServiceState.ACTIVE: "activate",

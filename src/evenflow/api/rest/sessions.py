@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from evenflow.api import limits
 from evenflow.api.refusals import Unauthorized
 from evenflow.api.rest.context import Connection, InContext
+from evenflow.api.rest.routes import Routes
 from evenflow.api.sessions import begin_session, caller, checked_token, login_of, set_cookie
 from evenflow.api.tokens import SessionToken, new_jti
 from evenflow.contracts.rest.sessions import LoginCode, Session, SessionRequest
 from evenflow.errors import NotAllowed
 from evenflow.store.serving import tokens
 
-routes = APIRouter(tags=["Sessions"])  # for who is logged in
-doors = APIRouter(tags=["Sessions"])  # for everyone
+routes = Routes("Sessions")  # for who is logged in
+doors = Routes("Sessions")  # for everyone
 
 
 @doors.post("/session")

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import APIRouter
-
 from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import SettingRequest, SettingValue, SettingVersion
 from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS, Setting, find_setting
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import dags, events, settings
 
-routes = APIRouter(tags=["Settings"])
+routes = Routes("Settings")
 
 
 @routes.get("/settings")

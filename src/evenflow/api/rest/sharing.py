@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, Operator
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.contracts.rest.sharing import Sharing, SharingChange, Tenant
 from evenflow.core.limits import MAX_NAMES
@@ -15,7 +16,7 @@ from evenflow.core.sharing import NOT, SharingRule
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, sharing
 
-routes = APIRouter(tags=["Pools"])
+routes = Routes("Pools")
 
 Kind = Annotated[str, Path(pattern="^(pool|executor)$")]
 

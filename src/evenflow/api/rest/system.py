@@ -5,10 +5,11 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from evenflow.api import limits
 from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.audit import Audit
 from evenflow.contracts.rest.queries import ChangeQuery
 from evenflow.contracts.rest.record import Page
@@ -18,7 +19,7 @@ from evenflow.errors import DagNotFound
 from evenflow.explaining import audit as auditor
 from evenflow.store.serving import events, metrics, quarantine, states, views
 
-routes = APIRouter(tags=["System"])
+routes = Routes("System")
 
 
 @routes.get("/status")

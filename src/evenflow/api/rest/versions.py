@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from evenflow.api.code_diff import diff_code, show_code
 from evenflow.api.rest.context import Connection, InSlice
 from evenflow.api.rest.dags import current_version
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.dags import BundleSummary, DagCode, DagVersion, FileChange, ParseWarning, VersionDiff
 from evenflow.contracts.rest.queries import CodeQuery, DiffQuery
 from evenflow.contracts.rest.record import Page
@@ -19,7 +20,7 @@ from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import dags, views
 
-routes = APIRouter(tags=["DAGs"])
+routes = Routes("DAGs")
 
 
 @routes.get("/dags/{dag_id}/versions")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection
+from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.queries import InstanceQuery, XComQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.tasks import RenderedFields, XComEntry, XComShown
 from evenflow.store.serving import rendered, views, xcom
 
-routes = APIRouter(tags=["Tasks"])
+routes = Routes("Tasks")
 
 Instance = Annotated[InstanceQuery, Query()]
 

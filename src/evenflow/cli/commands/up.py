@@ -19,7 +19,6 @@ from evenflow.runtime.service_log import Line
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
 from evenflow.runtime.settings import DEFAULT_PORT, Settings, load_settings
 from evenflow.runtime.up import up as run_up
-from evenflow.store.db.connect import redacted
 
 _COLORS = {"api": "blue", "scheduler": "magenta", "processor": "yellow", "worker": "cyan", "evenflow": "green"}
 _NAME_WIDTH = 10
@@ -82,6 +81,8 @@ class UpScreen:
 
     def ready(self, api_url: str, login_code: str, seconds: float) -> None:
         """The code, which logs in whoever has it, is for a terminal alone: what is not one is kept."""
+        from evenflow.store.db.connect import redacted  # by now this process has a client of the database
+
         self._starting.stop()
         self._is_ready = True
         database = redacted(self._settings.own_database_url) if self._settings.own_database_url else "embedded PostgreSQL"

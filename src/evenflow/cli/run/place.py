@@ -10,24 +10,26 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from evenflow.cli.output.terminal import errors
 from evenflow.cli.remote import find_api, find_token
-from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE
 from evenflow.errors import ApiRefused, ApiUnavailable, SettingsError, StartingOrStopping
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.exits import ExitCode
-from evenflow.runtime.fresh_file import folder_parsed, parse_anew
 from evenflow.runtime.local import LocalEvenflow, lent_processor
 from evenflow.runtime.presence import guest, withdraw
 from evenflow.runtime.project import bundle_of
 from evenflow.runtime.service_log import Line
 from evenflow.runtime.settings import Settings
-from evenflow.store.db.connect import Conn, connect_async
+
+if TYPE_CHECKING:  # clients are imported while what is started loads
+    from evenflow.client.rest import RestClient
+    from evenflow.store.db.connect import Conn
 
 POLL_S = 0.2
 BUSY_HOME_S = 60.0  # another command's Evenflow starts or stops in less
@@ -68,6 +70,8 @@ class RunPlace:
 
     async def dags_of_file(self) -> list[str]:
         """Ids of the DAGs that the file defines as it is now. Raises :class:`DagError` when it cannot be read."""
+        from evenflow.runtime.fresh_file import parse_anew
+
         assert self.dag_file is not None
         async with self._database() as conn:
             await parse_anew(conn, self.dag_file.bundle, self.settings.dags, self.dag_file.file)
@@ -80,12 +84,16 @@ class RunPlace:
         except ApiRefused as error:
             if error.status != 404 or not self.is_local:
                 raise
+        from evenflow.runtime.fresh_file import folder_parsed
+
         async with self._database() as conn:
             await folder_parsed(conn, self.settings.bundle, self.settings.dags)
         return await self.client.get_dag(dag_id)
 
     @contextlib.asynccontextmanager
     async def _database(self) -> AsyncIterator[Conn]:
+        from evenflow.store.db.connect import connect_async
+
         with reach_database(self.settings.own_database_url, self.settings.home) as url:
             async with await connect_async(url, name="run") as conn:
                 yield conn
@@ -97,6 +105,8 @@ async def reach_evenflow(settings: Settings, file: Path | None, *, must_run: boo
     long as the context lasts, unless it ``must_run``."""
     async with AsyncExitStack() as contexts:
         running = await _join_or_start(settings, file, contexts, must_run=must_run)
+        from evenflow.client.rest import RestClient
+
         client = await contexts.enter_async_context(RestClient(running.api_url, running.token, tls=settings.tls))
         if not await client.is_ready():
             raise ApiUnavailable(f"The API at {running.api_url} answers, but cannot reach its database. Type: evenflow doctor")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from evenflow.cli.output.terminal import output, say
 from evenflow.cli.run.rows import RunSnapshot
-from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
 from evenflow.core.model import instance_name
 from evenflow.core.plain_text import plain
 from evenflow.core.quantities import counted, duration
 from evenflow.core.states import TaskState
+
+if TYPE_CHECKING:
+    from evenflow.client.rest import RestClient
 
 FAILURES_SHOWN = 20
 LAST_LINES = 6  # of the last task's output: a result, a path, a link

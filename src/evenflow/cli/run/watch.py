@@ -6,18 +6,20 @@ import asyncio
 import contextlib
 import shlex
 import signal
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from evenflow.cli.output.terminal import output, print_json, say
 from evenflow.cli.run.lines import LineView, NoView
 from evenflow.cli.run.live import LiveView
 from evenflow.cli.run.rows import RunSnapshot
 from evenflow.cli.run.summary import find_failures, find_last_words, print_summary
-from evenflow.client.rest import RestClient
 from evenflow.core.limits import PAGE
 from evenflow.core.states import TaskState
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.runtime.exits import ExitCode
+
+if TYPE_CHECKING:
+    from evenflow.client.rest import RestClient
 
 POLL_S = 0.3  # quick enough to look alive
 POLL_BIG_S = 1.0  # of a run with so many instances that asking costs

@@ -132,14 +132,16 @@ async def open_pool(
     generic_plans: bool = False,
     look: Look | None = None,
 ) -> AsyncPool:
-    """An open pool of connections as :func:`connect` makes them; the caller closes it. Raises as :func:`connect` does.
+    """An open pool of connections as :func:`connect` makes them; the caller closes it. Raises as :func:`connect` does, unless it
+    has none (``min_size`` 0) before somebody wants one.
 
     ``look`` sees each new connection before anyone else, and nobody gets one for which it raises. While the server is away,
     ``pool.connection()`` fails with :class:`psycopg_pool.PoolTimeout` after ``POOL_TIMEOUT_S``. Connections that died meanwhile
     are found and replaced before anyone gets them.
     """
-    probe = await connect_async(url, name=name, timeouts=timeouts)
-    await probe.close()
+    if min_size:
+        probe = await connect_async(url, name=name, timeouts=timeouts)
+        await probe.close()
 
     async def configure(conn: Conn) -> None:
         try:
