@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from evenflow.core.flow.state import Flow
-from evenflow.core.limits import MOST_USUAL_LIMITS
+from evenflow.core.limits import MOST_USUAL_LIMITS, NEW_RUNS_OF_DAG
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.errors import LostRace
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.foresight import Foresight
+from evenflow.store.db import rows
 from evenflow.store.db.connect import PLAN_ONCE
+from evenflow.store.db.sql import sql
 from evenflow.store.scheduling import selection
 from tests.round_trips import CountingConnection
 from tests.scheduler.test_standby import the_lock
@@ -188,13 +190,56 @@ def test_a_limit_that_is_raised_meanwhile_is_not_missed(
     assert bool(world.startable()) is not asks_again
 
 
-def test_the_creation_of_runs_is_two_waits_more(world: Any, distant: Distant) -> None:
-    """For which runs there are, and for the numbers of their limits."""
-    begin(world, distant, CHAIN, runs=0)
-    for _ in range(5):
+def test_the_creation_of_runs_is_one_wait_more(world: Any, distant: Distant) -> None:
+    """For which runs there are. A turn that left some has the next one ask for them with its first statements (R-HA21)."""
+    begin(world, distant, replace(CHAIN, max_active_runs=None), runs=0)
+    for _ in range(NEW_RUNS_OF_DAG + 5):
         world.trigger("chain")
-    assert distant.turn().starts == 5
-    assert distant.conn.waits == 4
+    turn = distant.turn()
+    assert (turn.starts, turn.again, distant.conn.waits) == (NEW_RUNS_OF_DAG, True, 3)
+    assert (distant.turn().starts, distant.conn.waits) == (5, 2)
+    distant.settle()
+    world.audit()
+
+
+def new_runs_left(world: Any, distant: Distant) -> None:
+    """After a turn that has begun as many as it may of a DAG."""
+    begin(world, distant, replace(CHAIN, max_active_runs=None), runs=0)
+    for _ in range(NEW_RUNS_OF_DAG + 5):
+        world.trigger("chain")
+    assert distant.turn().starts == NEW_RUNS_OF_DAG
+
+
+def test_who_has_lost_the_lock_takes_none_of_the_runs_that_it_asked_for(world: Any, distant: Distant, database_url: str) -> None:
+    """R-HA1, R-HA3: they are there for whoever has it."""
+    new_runs_left(world, distant)
+    with the_lock(database_url):
+        assert not distant.turn().led
+        assert "runs/take_queued" in distant.conn.statements
+    assert advance(world.conn, Catalog()).starts == 5
+    world.audit()
+
+
+def test_without_that_rule_they_would_be_forgotten(
+    world: Any, distant: Distant, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the test above notices: their wakes would go, and nobody would look."""
+    rule = b"current_setting('evenflow.lead', true) is distinct from 'false' and "
+    text = sql("runs/take_queued")
+    assert text.count(rule) == 1
+    broken = text.replace(rule, b"")
+    monkeypatch.setattr(rows, "sql", lambda name: broken if name == "runs/take_queued" else sql(name))
+    with pytest.raises(AssertionError):
+        test_who_has_lost_the_lock_takes_none_of_the_runs_that_it_asked_for(world, distant, database_url)
+
+
+def test_runs_that_were_asked_for_begin_although_nothing_follows_at_once(world: Any, distant: Distant) -> None:
+    """R-HA16: who has switched fast-follow off meanwhile has one round more, not runs that nobody looks at."""
+    new_runs_left(world, distant)
+    world.conn.execute("insert into setting (name, value, changed_by) values ('fast_follow', 'false', 'test')")
+    assert advance(distant.conn, distant.catalog, sweep=False).starts == 5
+    distant.settle()
+    world.audit()
 
 
 def test_a_join_is_one_wait_more(world: Any, distant: Distant) -> None:

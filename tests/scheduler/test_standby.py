@@ -317,8 +317,12 @@ def test_it_rests_after_help_in_vain_and_not_for_long() -> None:
     for _ in range(10):
         standby.turned(NOTHING, 0.001, helping=True)
     assert standby.rest_s == LONGEST_REST_S
+    standby.turned(replace(HELPED, contended=8), 0.001, helping=True)
+    assert standby.rest_s == LONGEST_REST_S, "what passes over more than it applies is little help"
+    standby.turned(replace(HELPED, contended=8, again=True), 0.001, helping=True)
+    assert (standby.rest_s, standby.is_needed) == (0.0, True), "but for a whole turn's worth"
     standby.turned(HELPED, 0.001, helping=True)
-    assert standby.rest_s == 0.0
+    assert (standby.rest_s, standby.is_needed) == (0.0, False)
     standby.turned(NOTHING, 0.001, helping=False)
     assert (standby.stands_by, standby.rest_s) == (True, 0.0), "a sweep that finds nothing old is no help in vain"
 

@@ -27,7 +27,7 @@ from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.answers import decide
 from evenflow.scheduler.cancel import cancel_run, cancelled, end_part
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.creation import create_runs, take_queued
+from evenflow.scheduler.creation import create_runs, most_new_runs
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.foresight import foresee
 from evenflow.scheduler.ledgers import Ledgers
@@ -108,7 +108,7 @@ def advance(
         catalog.leads = lead
         facts = Facts(conn, catalog, turn.now_s, turn.lanes, scope, closures, foresight)
         ledgers = Ledgers(facts)
-        selects = lead and (turn.fast_follow or sweep)
+        selects = lead and (turn.fast_follow or sweep or foresight.queued is not None)
         work = _Work(facts, turn, len(locked)) if selects else None
         usable = pass_by(conn, locked, lead=lead)
         reports, stale, again = _apply(facts, ledgers, usable, turn, taken)
@@ -178,7 +178,9 @@ class _Work:
 
     def __init__(self, facts: Facts, turn: inbox.Turn, runs_heard: int) -> None:
         conn = facts.conn
-        self._queued = take_queued(conn, facts.catalog.since, runs_heard, tries=turn.tries) if turn.run_wakes else None
+        self._most = most_new_runs(runs_heard, tries=turn.tries)
+        if turn.run_wakes and facts.foresight.queued is None:
+            facts.foresight.ask_for_queued(conn, facts.catalog, self._most)
         self._wakes = selection.fold_wakes(conn) if turn.wakes else None
         if turn.wakes:  # they may say that limits have changed
             facts.foresight.ask(conn, facts.catalog)
@@ -194,7 +196,8 @@ class _Work:
             runs.delete_ended_limits(facts.conn, [limit for limit, *_ in wakes])
         # Room for runs: those are asked for in the next turn.
         more = any(of_runs and released > 0 for _, released, _, of_runs in wakes)
-        more |= create_runs(facts, ledgers, self._queued) if self._queued else False
+        if facts.foresight.queued and create_runs(facts, ledgers, facts.foresight.queued):
+            facts.catalog.runs_left, more = self._most, True
         if self._pauses and (changed := dict(self._pauses.all())):
             ledgers.holds.wake(selection.apply_pauses(facts.conn, changed))
             for run in facts.runs.values():

@@ -138,8 +138,10 @@ class Catalog:
         self.since = inbox.Since()
         self.usual_limits: frozenset[int] = frozenset()  # of pools, executors and tasks, that turns looked at lately: a few
         self.leads = True  # whether the last turn had the executor's lock
+        self.runs_left = 0  # how many runs the next turn asks for, if the last one left some to begin
         self.epochs = Numbers("epoch_seq")
         self.lane_ids = Numbers("lane_seq")
+        self.run_limit_ids = Numbers("run_limit_seq")
 
     def versions(self, conn: Conn, version_keys: Iterable[int]) -> dict[int, Version]:
         """By key. Raises :class:`UnreadableVersion`."""

@@ -6,13 +6,7 @@ from itertools import accumulate
 
 from evenflow.core.flow.indexes import begin_groups
 from evenflow.core.flow.readiness import propagate, settle
-from evenflow.core.limits import (
-    DAGS_PER_NEW_RUN,
-    NEW_INSTANCES_PER_TURN,
-    NEW_RUNS_BESIDE_TRIES,
-    NEW_RUNS_OF_DAG,
-    NEW_RUNS_PER_TURN,
-)
+from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_BESIDE_TRIES, NEW_RUNS_PER_TURN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
 from evenflow.killpoints import KillPoint, reached
@@ -24,17 +18,15 @@ from evenflow.scheduler.recount import resume
 from evenflow.scheduler.timeouts import insert_timeouts
 from evenflow.store.db.rows import Conn, Rows
 from evenflow.store.scheduling import runs
-from evenflow.store.scheduling.inbox import Since
 from evenflow.store.scheduling.lanes import LimitRoom
 
 
-def take_queued(conn: Conn, since: Since, runs_heard: int, *, tries: bool) -> Rows[runs.QueuedRun]:
-    """Asks for queued runs that may start. While ``tries`` are under way it asks for a few only: their ends, and what starts in
-    their place, wait for it. A transaction that applies the reports of many runs asks for as many new ones, because with ten at
-    most a burst would take twice as long.
+def most_new_runs(runs_heard: int, *, tries: bool) -> int:
+    """How many a transaction asks for. While ``tries`` are under way it is a few only: their ends, and what starts in their place,
+    wait for it. One that applies the reports of many runs asks for as many new ones, because with ten at most a burst would take
+    twice as long.
     """
-    most = min(NEW_RUNS_PER_TURN, max(NEW_RUNS_BESIDE_TRIES, runs_heard)) if tries else NEW_RUNS_PER_TURN
-    return runs.take_queued(conn, since.run_wakes, dags=DAGS_PER_NEW_RUN * most, limit=most, share=min(most, NEW_RUNS_OF_DAG))
+    return min(NEW_RUNS_PER_TURN, max(NEW_RUNS_BESIDE_TRIES, runs_heard)) if tries else NEW_RUNS_PER_TURN
 
 
 def create_runs(facts: Facts, ledgers: Ledgers, found: Rows[runs.QueuedRun]) -> bool:
@@ -98,22 +90,16 @@ def _create(facts: Facts, ledgers: Ledgers, queued: list[tuple[runs.QueuedRun, R
 
 
 def _insert_limits(facts: Facts, taken: list[Run]) -> None:
-    limits: list[tuple[str, int, str, int]] = []
+    capacities: dict[runs.RunLimit, int] = {}
     for run in taken:
-        spec = run.graph.spec
-        if spec.max_active_tasks is not None:
-            limits.append(("run", run.run_key, "", spec.max_active_tasks))
-        limits += [
-            ("run_task", run.run_key, task.task_id, task.max_active_tis_per_dagrun)
-            for task in spec.tasks
-            if task.max_active_tis_per_dagrun is not None
-        ]
-    found: dict[int, dict[str, int]] = {run.run_key: {} for run in taken}
-    if limits:
-        capacities = {(run_key, name): capacity for _, run_key, name, capacity in limits}
-        for row in runs.insert_limits(facts.conn, limits).all():
-            found[row.run_key][row.name] = row.limit_id
-            room = LimitRoom(row.limit_id, capacities[row.run_key, row.name], None, facts.now_s, row.run_key)
-            facts.foresight.room[row.limit_id] = room
-    for run_key, names in found.items():
-        facts.catalog.add_run_limits(run_key, names)
+        spec, names = run.graph.spec, dict[str, int]()
+        wanted = [("run", "", spec.max_active_tasks)]
+        wanted += [("run_task", task.task_id, task.max_active_tis_per_dagrun) for task in spec.tasks]
+        for kind, name, capacity in wanted:
+            if capacity is not None:
+                limit_id = names[name] = facts.catalog.run_limit_ids.take(facts.conn)
+                capacities[runs.RunLimit(limit_id, kind, run.run_key, name)] = capacity
+                facts.foresight.room[limit_id] = LimitRoom(limit_id, capacity, None, facts.now_s, run.run_key)
+        facts.catalog.add_run_limits(run.run_key, names)
+    if capacities:
+        runs.insert_limits(facts.conn, capacities, capacities.values())

@@ -1,8 +1,8 @@
 """What a turn asks with its first statements, before it knows whether it needs that: so it waits for none of it later (ADR 0035).
 
 The limits are those of pools, executors and tasks that turns looked at lately, and max_active_tasks of the runs that this one
-locks. Who led the last turn will probably lead this one, and needs their room. Who did not needs to know whether anybody waits for
-them.
+locks. Who led the last turn will probably lead this one, and needs their room, and runs to begin, if that turn left some. Who did
+not needs to know whether anybody waits for them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
-from evenflow.core.limits import MOST_USUAL_LIMITS
+from evenflow.core.limits import DAGS_PER_NEW_RUN, MOST_USUAL_LIMITS, NEW_RUNS_OF_DAG
 from evenflow.store.db.rows import Conn, Rows
-from evenflow.store.scheduling import selection
+from evenflow.store.scheduling import runs, selection
 from evenflow.store.scheduling.lanes import LimitRoom
 
 if TYPE_CHECKING:
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 class Foresight:
-    """``room`` by limit, as it was before this transaction changed anything."""
+    """``room`` by limit, as it was before this transaction changed anything. ``queued``: runs to begin, if they are asked for."""
 
     def __init__(self) -> None:
         self.room: dict[int, LimitRoom] = {}
+        self.queued: Rows[runs.QueuedRun] | None = None
         self._room: Rows[LimitRoom] | None = None
         self._waiting: Rows[tuple[int]] | None = None
         self._waited_for: set[int] = set()
@@ -33,6 +34,12 @@ class Foresight:
         """Follows ``inbox.lock_runs``. To be asked again behind what may have changed limits meanwhile."""
         self._room = selection.foresee_room(conn, catalog.usual_limits)
         self._waiting = None if catalog.leads else selection.find_waiting(conn, catalog.usual_limits, of_locked=True)
+
+    def ask_for_queued(self, conn: Conn, catalog: Catalog, most: int) -> None:
+        """For ``most`` runs to begin, and for ids of their limits."""
+        catalog.run_limit_ids.ask(conn)
+        since, share = catalog.since.run_wakes, min(most, NEW_RUNS_OF_DAG)
+        self.queued = runs.take_queued(conn, since, dags=DAGS_PER_NEW_RUN * most, limit=most, share=share)
 
     def arrive(self) -> None:
         """Waits for what was asked, if it is not here."""
@@ -59,6 +66,9 @@ def foresee(conn: Conn, catalog: Catalog) -> Foresight:
     """What is under way."""
     foresight = Foresight()
     foresight.ask(conn, catalog)
+    if catalog.leads and catalog.runs_left:
+        foresight.ask_for_queued(conn, catalog, catalog.runs_left)
+    catalog.runs_left = 0
     return foresight
 
 

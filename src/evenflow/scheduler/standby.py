@@ -27,15 +27,15 @@ class Standby:
         self._turn_s = 0.0  # a mean of its turns that applied something
 
     def turned(self, outcome: TurnOutcome, took_s: float, *, helping: bool) -> None:
-        """After help that found nothing it rests, twice as long each time: what waits is of runs that others have in their hands. A
-        turn that was no help, because nobody had waited for long, says nothing about that.
+        """After help that passed over more than it applied it rests, twice as long each time: what waits is of runs that others
+        have in their hands. A turn that was no help, because nobody had waited for long, says nothing about that.
         """
         self.stands_by = not outcome.led
         self.is_needed = bool(outcome.reports) and outcome.again
         if outcome.reports:
             self._turn_s += _NEWS * (took_s - self._turn_s)
             self.patience_s = min(max(2 * self._turn_s, STAND_BY_S), SWEEP_S)
-        if outcome.reports or outcome.led:
+        if outcome.led or self.is_needed or outcome.reports > outcome.contended:
             self.rest_s = 0.0
         elif helping:
             self.rest_s = min(max(2 * self.rest_s, STAND_BY_S), LONGEST_REST_S)

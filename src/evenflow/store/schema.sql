@@ -486,6 +486,9 @@ create table concurrency_limit (
     unique (run_key, kind, name)
 ) with (fillfactor = 70);
 
+-- Ids of limits of runs, above all others: who makes a run knows them at once. A scheduler takes a thousand at a time.
+create sequence run_limit_seq start 1000000000000 increment by 1000;
+
 -- Whoever lowers a limit, the auditor learns of it. No statement of a round sets a capacity, so this costs the hot path nothing.
 create function note_lowered() returns trigger language plpgsql as
 $$ begin new.lowered_at := clock_timestamp(); return new; end $$;

@@ -51,7 +51,7 @@ def read_specs(conn: Conn, version_keys: Iterable[int]) -> Rows[tuple[int, str]]
 def take_queued(conn: Conn, since: str, *, dags: int, limit: int, share: int) -> Rows[QueuedRun]:
     """At most ``limit`` runs that may start, in the order in which they are to, of so many DAGs that wakes name; of each
     at most ``share``. Their wakes go: the caller makes one for what it leaves. Without any there is one row whose ``run_key`` is 0.
-    Only under the executor's lock.
+    A transaction that has asked for the executor's lock in vain takes none.
     """
     params = {"since": since, "wakes": RUN_WAKES_PER_TURN, "dags": dags, "limit": limit, "share": share, "lines": CREATION_LINES}
     return Rows(execute(conn, "runs/take_queued", params), row_of(QueuedRun))
@@ -87,11 +87,11 @@ def insert_counters(conn: Conn, counters: Sequence[tuple[int, int, int]]) -> Non
     execute(conn, "runs/insert_counters", {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "totals": numbers(totals)})
 
 
-def insert_limits(conn: Conn, limits: Sequence[tuple[str, int, str, int]]) -> Rows[RunLimit]:
-    """Limits as (kind, run_key, name, capacity)."""
-    kinds, run_keys, names, capacities = zip(*limits, strict=True)
-    params = {"kinds": words(kinds), "run_keys": numbers(run_keys), "names": texts(names), "capacities": numbers(capacities)}
-    return Rows(execute(conn, "runs/insert_limits", params), row_of(RunLimit))
+def insert_limits(conn: Conn, limits: Collection[RunLimit], capacities: Iterable[int]) -> None:
+    """Of new runs."""
+    ids, kinds, run_keys, names = zip(*limits, strict=True)
+    params = {"limits": numbers(ids), "kinds": words(kinds), "run_keys": numbers(run_keys), "names": texts(names)}
+    execute(conn, "runs/insert_limits", {**params, "capacities": numbers(capacities)})
 
 
 def delete_limits(conn: Conn, run_keys: Sequence[int]) -> None:

@@ -240,5 +240,5 @@ def keep_pauses(conn: Conn, dag_ids: Collection[str]) -> Rows[tuple[str]]:
 
 
 def reserve(conn: Conn, sequence: str) -> Rows[tuple[int]]:
-    """The first of a thousand fresh numbers of ``epoch_seq`` or ``lane_seq``."""
+    """The first of a thousand fresh numbers of ``epoch_seq``, ``lane_seq`` or ``run_limit_seq``."""
     return Rows(execute(conn, "selection/reserve", {"sequence": sequence}), tuple)

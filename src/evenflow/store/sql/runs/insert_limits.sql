@@ -1,5 +1,5 @@
--- Limits of new runs.
-insert into concurrency_limit (kind, run_key, name, capacity)
-select kind, run_key, name, capacity
-from unnest(%(kinds)s::limit_kind[], %(run_keys)s::bigint[], %(names)s::text[], %(capacities)s::int[]) as c (kind, run_key, name, capacity)
-returning limit_id, kind::text, run_key, name
+-- Limits of new runs, by ids of run_limit_seq.
+insert into concurrency_limit (limit_id, kind, run_key, name, capacity) overriding system value
+select limit_id, kind, run_key, name, capacity
+from unnest(%(limits)s::bigint[], %(kinds)s::limit_kind[], %(run_keys)s::bigint[], %(names)s::text[], %(capacities)s::int[])
+     as c (limit_id, kind, run_key, name, capacity)

@@ -10,11 +10,13 @@
 -- What is said of DAGs and of wakes is put together by sorting: a join of the parts would read each for each row of the other.
 -- SKIP LOCKED: another scheduler has the run. Its state is compared as text for the plan's sake: the index of queued runs, of which the
 -- planner thinks that it is small, must not be read whole for each run.
+-- A turn that had more to begin asks for it with its first statements, before it knows that it has the executor's lock again: without that
+-- nothing is taken.
 -- The first row says too whether there may be more; without any run it has 0.
 with recursive line as (
     (select priority, line, 1 as n, 0::bigint as above
      from run_wake
-     where xact >= %(since)s::xid8 and due_at <= now()
+     where current_setting('evenflow.lead', true) is distinct from 'false' and xact >= %(since)s::xid8 and due_at <= now()
      order by priority desc, line desc
      limit 1)
     union all
