@@ -26,7 +26,7 @@ from tests.autoscaler.world import EAGER, Fleets
 from tests.world import at_once
 
 FLEET, QUEUE = "f", "default"
-RUNNING = "select count(*) from service where kind = 'worker' and state = 'active' and name like 'f-%'"
+RUNNING = "select count(*) from service where kind = 'worker' and state = 'active' and starts_with(name, 'f-')"
 
 
 class Silent:

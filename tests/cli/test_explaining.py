@@ -76,7 +76,11 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
     ),
     (
         x.AwaitsWorker(queue="gpu", since=NOW, resumes=False, ahead=0, counted=True, workers=0, slots=0, busy=0),
-        ("No worker that serves the queue gpu is alive.", "evenflow worker --queues gpu"),
+        (
+            "No worker that serves the queue gpu is alive.",
+            "evenflow worker --queues gpu",
+            "evenflow tokens create worker --queue gpu",
+        ),
     ),
     (
         x.AwaitsWorker(queue="gpu", since=NOW, resumes=False, ahead=0, counted=True, workers=0, slots=0, busy=0, fleet="big"),

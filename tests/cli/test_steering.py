@@ -214,6 +214,14 @@ def test_sharing(cli: CommandLine) -> None:
     cli.ask("pools", "delete", "shared")
 
 
+def test_an_executor_without_slots_says_what_that_means(cli: CommandLine) -> None:
+    """R-ST1: nothing of it starts, and what gives it some again."""
+    said = cli.show("executors", "set", "pods", "--kind", "kubernetes", "--queue", "pods", "--slots", "0")
+    assert "no task of them starts until it has some again: evenflow executors set pods --slots N" in said
+    assert "starts" not in cli.show("executors", "set", "pods", "--slots", "2")
+    cli.ask("executors", "delete", "pods")
+
+
 def test_pools(cli: CommandLine) -> None:
     said = cli.show("pools", "set", "spare", "3", "--policy", "reserve-after=600", "--description", "for tests")
     assert said == "spare has 3 slots, 0 of them used; its policy is reserve-after=10m, and deferred tasks hold theirs\n"

@@ -52,7 +52,7 @@ async def test_a_try_that_uses_more_memory_than_its_task_may_fails_with_the_limi
     epoch = world.task(HUNGRY, resources=Resources(memory=64 * MIB))
     ended = await world.exit_of(epoch)
     assert ended["outcome"] == "failed"
-    assert ended["reason"] == "its memory ran out: the kernel killed what used 64.0 of 64 MiB: raise resources(memory=...)"
+    assert ended["reason"] == "out of memory: the kernel killed what used 64.0 of 64 MiB: raise resources(memory=...)"
     assert worker.vitals.meter.value(WORKER_OUT_OF_MEMORY) == 1
     await _gone(tree)
 
@@ -87,7 +87,7 @@ async def test_a_failure_after_the_kernel_killed_a_process_of_the_try_says_so(
     epoch = world.task(body, resources=Resources(memory=64 * MIB))
     ended = await world.exit_of(epoch)
     assert ended["outcome"] == "failed"
-    assert "its memory ran out: the kernel killed" in ended["reason"]
+    assert "out of memory: the kernel killed" in ended["reason"]
     assert "64 MiB: raise resources(memory=...)" in ended["reason"]
     await _gone(tree)
 

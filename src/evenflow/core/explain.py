@@ -165,6 +165,7 @@ class Explainer:
         if not reason.workers and reason.closed_worker is not None:
             sentence = f"No worker takes tasks of the queue {reason.queue}: who serves it is out of service."
             return Told(sentence=sentence, facts=facts, cure=way_to_activate("worker", reason.closed_worker))
+        facts.append(_token_of_worker(reason.queue))
         if not reason.workers:
             return Told(sentence=f"No worker that serves the queue {reason.queue} is alive.", facts=facts, cure=cure)
         workers = "1 worker serves" if reason.workers == 1 else f"{reason.workers} workers serve"
@@ -298,6 +299,11 @@ def _fact(name: str, line: str) -> Fact:
 
 def _typed(*words: str) -> str:
     return shlex.join(["evenflow", *words])
+
+
+def _token_of_worker(queue: str) -> Fact:
+    made = _typed("tokens", "create", "worker", "--queue", queue)
+    return Fact(name="for a new one", lines=["EVENFLOW_API_URL", f"EVENFLOW_TOKEN, made where the database is: {made}"])
 
 
 def _because(explanation: str | None) -> str:

@@ -146,7 +146,7 @@ class LocalFleet:
         except ServiceFailed as error:
             self._screen.say(f"{error}; it is tried again in {FAILED_S:g} s")
             await asyncio.sleep(FAILED_S)
-            if child.name not in self._ending:
+            if self._children.get(child.name) is child:  # nobody has ended it meanwhile
                 self._end(child.name)
 
     def _end(self, name: str) -> None:

@@ -84,7 +84,8 @@ class HandedTries:
         try:
             became = await claimed
         finally:
-            self._unclaimed.pop(epoch, None)
+            if self._unclaimed.get(epoch) is claimed:  # who waited is gone
+                del self._unclaimed[epoch]
         if became is None:
             await self._tries.ended(epoch)
         return became or Handed.ENDED

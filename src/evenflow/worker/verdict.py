@@ -27,15 +27,15 @@ def judge(
     """
     exit_code = None if end.lost else end.status
     if said is not None and said.outcome in _FAILURES and over_limit:
-        return replace(said, reason=f"{said.reason} (its memory ran out: {over_limit})", exit_code=exit_code)
+        return replace(said, reason=f"{said.reason} (out of memory: {over_limit})", exit_code=exit_code)
     if said is not None:
         return replace(said, exit_code=exit_code)
     if ended_for is not None:
         reason = ended_for
     elif end.status == -SIGKILL and not end.lost and over_limit:
-        reason = f"its memory ran out: {over_limit}"
+        reason = f"out of memory: {over_limit}"
     elif end.status == -SIGKILL and not end.lost and out_of_memory:
-        reason = f"killed by SIGKILL because memory ran out: {out_of_memory}"
+        reason = f"out of memory: {out_of_memory}"
     else:
         reason = describe_exit(end)
     return Ending(outcome="failed", reason=reason, exit_code=exit_code)

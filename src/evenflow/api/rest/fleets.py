@@ -13,6 +13,7 @@ from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.fleets import FleetChange, FleetDetail, FleetLook, FleetStep, FleetSummary, QueueDemand
 from evenflow.contracts.rest.queries import PageQuery
 from evenflow.contracts.rest.record import Name, Page
+from evenflow.core.executors import NATIVE
 from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.scaling.fleet_options import check_target, serves
 from evenflow.core.scaling.policy import ScalingPolicy
@@ -24,6 +25,8 @@ from evenflow.store.serving.executors import list_executors
 from evenflow.store.serving.scaling import FleetRow
 
 routes = Routes("Fleets")
+
+_AS_AT_FIRST = "default"  # in the place of a value
 
 
 @routes.get("/fleets")
@@ -42,10 +45,18 @@ async def get_fleet(conn: Connection, name: str) -> FleetDetail:
 
 @routes.put("/fleets/{name}")
 async def set_fleet(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: FleetChange) -> FleetSummary:
-    """Makes a fleet, or changes one. It counts from the next look of the autoscaler on, a second later at most."""
-    policy = ScalingPolicy.of(change.policy)
-    check_target(change.target, change.options)
-    if (rival := await scaling.find_rival(conn, name, change.queues)) is not None:
+    """Makes a fleet, or changes one; what is not said stays. It counts from the next look of the autoscaler on, a second later at
+    most.
+    """
+    old = next(iter(await scaling.list_fleets(conn, name)), None)
+    target = change.target or (NATIVE if old is None else old.target)
+    queues = change.queues or ([] if old is None else old.queues)
+    options = change.options if change.options is not None else {} if old is None else old.options
+    if not queues:
+        raise Refused(422, "bad_value", f"There is no fleet {name!r}. To make it, name each queue that its workers serve: --queue")
+    policy = ScalingPolicy.of(_policy(change, old))
+    check_target(target, options)
+    if (rival := await scaling.find_rival(conn, name, queues)) is not None:
         raise Refused(
             409,
             "queue_taken",
@@ -53,15 +64,15 @@ async def set_fleet(conn: Connection, operator: Operator, name: Annotated[Name, 
             f"evenflow autoscaler show {rival[0]}",
         )
     for executor in await list_executors(conn):
-        if (others := sorted(set(change.queues).intersection(executor.queues))) and not serves(change.target, executor.kind):
+        if (others := sorted(set(queues).intersection(executor.queues))) and not serves(target, executor.kind):
             raise Refused(
                 409,
                 "other_executor",
                 f"The queue {others[0]} is of executor {executor.name!r}, of kind {executor.kind}: no worker of a fleet with "
-                f"target {change.target!r} gets its tries. To see it, type: evenflow executors show {executor.name}",
+                f"target {target!r} gets its tries. To see it, type: evenflow executors show {executor.name}",
             )
     async with events.recorded(conn, operator, "fleet.set", name, **change.model_dump(exclude_none=True)):
-        told: dict[str, Any] = {"target": change.target, "queues": change.queues, "options": change.options}
+        told: dict[str, Any] = {"target": target, "queues": queues, "options": options}
         if not await scaling.set_fleet(conn, name=name, policy=policy, by=operator, **told):
             raise Refused(
                 409, "other_target", f"Fleet {name!r} has another target. Delete it first: evenflow autoscaler delete {name}"
@@ -119,6 +130,11 @@ async def _found(conn: Conn, name: str) -> FleetRow:
     if not found:
         raise Refused(404, "not_found", f"There is no fleet {name!r}. To see all, type: evenflow autoscaler list")
     return found[0]
+
+
+def _policy(change: FleetChange, old: FleetRow | None) -> dict[str, Any]:
+    told = {**({} if old is None else old.policy), **change.policy}
+    return {name: value for name, value in told.items() if value != _AS_AT_FIRST}
 
 
 async def _summary(conn: Conn, fleet: FleetRow) -> dict[str, Any]:

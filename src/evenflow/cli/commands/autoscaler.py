@@ -17,7 +17,10 @@ from evenflow.runtime.service_settings import Kind
 app = App(name="autoscaler")
 
 Limit = Annotated[int, Parameter(help="At most so many, the newest first.")]
-_OPTION = "Of the policy, such as --option.max 20; evenflow autoscaler show says what is set, the documents what there is."
+_QUEUE = "That its workers serve, once for each: all that it is to have. Needed for a new one."
+_OPTION = (
+    "Of the policy, such as --option.max 20, or --option.max default to have that again; evenflow autoscaler show says what is set."
+)
 _WEIGHT = "How much the time of tasks with a label counts, such as --weight.tag:heavy 4."
 _PROTECT = "A label whose tasks are never disturbed, once for each: tag:NAME, a DAG, or DAG.TASK; with * for any."
 
@@ -59,8 +62,8 @@ async def set_(
     fleet: str,
     /,
     *,
-    queue: Annotated[list[str], Parameter(negative=(), help="That its workers serve, once for each.")],
-    target: Annotated[str, Parameter(help="What runs its workers.")] = "native",
+    queue: Annotated[list[str] | None, Parameter(negative=(), help=_QUEUE)] = None,
+    target: Annotated[str | None, Parameter(help="What runs its workers: native, if it is a new one.")] = None,
     min: Annotated[int | None, Parameter(help="Workers that there are at least.")] = None,
     max: Annotated[int | None, Parameter(help="Workers that there are at most.")] = None,
     slots: Annotated[int | None, Parameter(help="Of one worker.")] = None,
@@ -69,11 +72,11 @@ async def set_(
     protect: Annotated[list[str] | None, Parameter(negative=(), help=_PROTECT)] = None,
     of_target: Annotated[dict[str, str] | None, Parameter(help="What the target has to know, by name.")] = None,
 ) -> Reply:
-    """Make a fleet, or say anew what one is. What is not said is as by default."""
+    """Make a fleet, or change one. What is not said stays."""
     given = {"min": min, "max": max, "slots": slots, "weights": weight, "protect": protect}
     policy = {**(option or {}), **{name: value for name, value in given.items() if value is not None}}
     async with remote() as client:
-        found = await client.set_fleet(fleet, target=target, queues=queue, policy=policy, options=of_target or {})
+        found = await client.set_fleet(fleet, target=target, queues=queue, policy=policy, options=of_target)
     return Reply(found, f"Fleet {found.name} serves {', '.join(found.queues)}; an autoscaler looks after it from its next look on.")
 
 

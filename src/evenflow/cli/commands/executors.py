@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -40,16 +41,17 @@ async def set_(
     /,
     *,
     kind: Annotated[str | None, Parameter(help="What it is: native, celery or kubernetes. Needed for a new one.")] = None,
-    slots: Annotated[int | None, Parameter(help="Tries that it may have at once.")] = None,
+    slots: Annotated[int | None, Parameter(help="Tries that it may have at once; with 0 none starts.")] = None,
     queue: Annotated[list[str] | None, Parameter(negative=(), help=_QUEUE)] = None,
     option: Annotated[dict[str, str] | None, Parameter(help=_OPTION)] = None,
 ) -> Reply:
     """Make an executor, or change one. What is not said stays. Tries that run keep their slots, also above a lower limit."""
     async with remote() as client:
         found = await client.set_executor(name, kind=kind, slots=slots, queues=queue, options=option)
-    return Reply(
-        found, f"{found.name} ({found.kind}) has {_whose(found)} and {counted(found.slots, 'slot')}, {found.used} of them used"
-    )
+    told = f"{found.name} ({found.kind}) has {_whose(found)} and {counted(found.slots, 'slot')}, {found.used} of them used"
+    if not found.slots:
+        told += f": no task of them starts until it has some again: evenflow executors set {shlex.quote(found.name)} --slots N"
+    return Reply(found, told)
 
 
 @verb(app)

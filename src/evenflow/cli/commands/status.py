@@ -107,7 +107,11 @@ def _unserved(queue: rest.system.QueueStatus) -> str:
             f"The queue {queue.queue} has no worker yet: fleet {queue.fleet} is to have one. "
             f"See: evenflow autoscaler show {queue.fleet}"
         )
-    return f"The queue {queue.queue} has no worker. Start one: evenflow worker --queues {shlex.quote(queue.queue)}"
+    name = shlex.quote(queue.queue)
+    return (
+        f"The queue {queue.queue} has no worker. Start one: evenflow worker --queues {name}, with EVENFLOW_API_URL and "
+        f"EVENFLOW_TOKEN (where the database is: evenflow tokens create worker --queue {name})"
+    )
 
 
 def _without_launcher(executor: rest.system.PushExecutorStatus) -> str:

@@ -28,6 +28,8 @@ class Executor(Record):
 
 class ExecutorChange(Request):
     kind: str | None = Field(default=None, max_length=50, description="An executor keeps the one that it has; a new one needs one.")
-    slots: int | None = Field(default=None, ge=0, le=1_000_000, description="As they are when absent; of a new one 1,000,000.")
+    slots: int | None = Field(
+        default=None, ge=0, le=1_000_000, description="With 0 none starts. As they are when absent; of a new one 1,000,000."
+    )
     queues: list[Name] | None = Field(default=None, max_length=100, description="All of them; as they are when absent.")
     options: dict[str, Any] | None = Field(default=None, description="All that are not as by default; as they are when absent.")

@@ -53,10 +53,14 @@ class FleetDetail(FleetSummary):
 
 
 class FleetChange(Request):
-    target: str = Field(default="native", max_length=50, description="A fleet keeps the one that it has.")
-    queues: list[Name] = Field(min_length=1, max_length=100, description="Each of one fleet only.")
-    policy: dict[str, Any] = Field(default_factory=dict, description="What is to be other than by default.")
-    options: dict[str, Any] = Field(default_factory=dict, description="Of the target.")
+    target: str | None = Field(default=None, max_length=50, description="A fleet keeps the one that it has; a new one is `native`.")
+    queues: list[Name] | None = Field(
+        default=None, min_length=1, max_length=100, description="All of them, each of one fleet only; as they are when absent."
+    )
+    policy: dict[str, Any] = Field(
+        default_factory=dict, description="What is to change; the rest stays. `default` has an option as by default again."
+    )
+    options: dict[str, Any] | None = Field(default=None, description="Of the target, all of them; as they are when absent.")
 
 
 class FleetLook(Record):
