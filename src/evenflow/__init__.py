@@ -50,6 +50,7 @@ from evenflow.sdk.operators.remote_sensors import HttpSensor, SqlSensor
 from evenflow.sdk.operators.roles import setup, teardown
 from evenflow.sdk.operators.sensors import BaseSensorOperator, PokeReturnValue, PythonSensor
 from evenflow.sdk.operators.spark_frame import SparkFrame
+from evenflow.sdk.operators.spark_pipeline import SparkPipeline
 from evenflow.sdk.operators.spark_sql import SparkSQL
 from evenflow.sdk.operators.spark_submit import SparkSubmit
 from evenflow.sdk.operators.system_sensors import BashSensor, FileSensor
@@ -147,6 +148,7 @@ __all__ = [
     "ShortCircuitOperator",
     "SkipMixin",
     "SparkFrame",
+    "SparkPipeline",
     "SparkSQL",
     "SparkSubmit",
     "SqlSensor",

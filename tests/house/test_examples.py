@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,9 +16,10 @@ from evenflow.cli.app import build_app
 from tests.house.examples import Example, commands_of, examples
 from tests.house.project import name_of, project_files
 from tests.kubernetes.cluster import kubernetes
+from tests.spark.servers import connect_server
 
 TEXTS = [path for path in project_files() if path.suffix == ".md"]
-SLOWER = {r"task.spark|SparkSubmit|SparkSQL": pytest.mark.spark, r"KubernetesPod\(": pytest.mark.system}
+SLOWER = {r"task.spark|SparkSubmit|SparkSQL|SparkPipeline": pytest.mark.spark, r"KubernetesPod\(": pytest.mark.system}
 PYTHON = [
     pytest.param(example, id=str(example), marks=[mark for words, mark in SLOWER.items() if re.search(words, example.text)])
     for page in TEXTS
@@ -52,8 +53,13 @@ def test_python_example(example: Example, tmp_path: Path) -> None:
     """In an interpreter of its own. What it asserts is asserted here; its DAGs must succeed."""
     file = tmp_path / "example.py"
     file.write_text(example.text, encoding="utf-8")
-    with kubernetes() if "KubernetesPod(" in example.text else nullcontext() as cluster:
-        env = os.environ | ({"EVENFLOW_CONN_KUBERNETES_DEFAULT": cluster.uri} if cluster else {})
+    with ExitStack() as servers:
+        env = dict(os.environ)
+        if "KubernetesPod(" in example.text:
+            env["EVENFLOW_CONN_KUBERNETES_DEFAULT"] = servers.enter_context(kubernetes()).uri
+        if "SparkPipeline(" in example.text:
+            (tmp_path / "server").mkdir()
+            env["EVENFLOW_CONN_SPARK_DEFAULT"] = servers.enter_context(connect_server(tmp_path / "server"))
         command = [sys.executable, "-c", RUN, str(file)]
         ran = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=280)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -52,6 +52,7 @@ DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
     "evenflow.sdk.loading.installed_modules": "lists what could be imported, and imports none of it",
     "evenflow.sdk.loading.loader": "loads DAG files",
     "evenflow.spark.driver": "runs an application as if it had been started by itself, and looks where pyspark is installed",
+    "evenflow.sdk.operators.spark_pipeline": "meets evenflow.spark only in a task that has a session",
     "evenflow.sdk.operators.spark_sql": "meets evenflow.spark only in a task that has a session",
     "evenflow.sdk.operators.spark_submit": "meets evenflow.spark only in a task that submits to Spark",
     "evenflow.sdk.operators.spark_task": "meets evenflow.spark only in a task that asks for Spark",

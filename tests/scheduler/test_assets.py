@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 from evenflow.core.assets import leaves
 from evenflow.core.model import AssetSpec, DagSpec, Schedule, TaskSpec
+from evenflow.core.partitions import Partitions
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.catalog import Catalog
 from evenflow.store.db.connect import connect
+from evenflow.store.serving.assets import register
 from tests.scheduler.world import World
 from tests.waiting import wait_until
+from tests.world import at_once
 
 Task = dict[str, Any]
 
@@ -182,3 +186,77 @@ def test_two_schedulers_lose_nothing_and_double_nothing(world: World, database_u
     passed_on = [event for ids in events_of_runs(world, "use") for event in ids]
     assert len(passed_on) == len(set(passed_on)) == successes
     assert world.conn.execute("select count(*) from asset_queue").fetchone() == (0,)
+
+
+PARTITIONED = (
+    AssetSpec(name="days", uri="days", partitions=Partitions(every="day")),
+    AssetSpec(name="lands", uri="lands", partitions=Partitions(param="country", keys=("de", "fr"))),
+    AssetSpec(name="plain", uri="plain"),
+)
+
+
+def add_partitioned(world: World) -> None:
+    outlets = tuple(asset.name for asset in PARTITIONED)
+    task = TaskSpec(task_id="t", operator="python", outlets=outlets)
+    world.add_dag(DagSpec(dag_id="make", tasks=(task,), assets=PARTITIONED))
+    at_once(register(world.awaited, PARTITIONED, made=outlets))
+
+
+def partitions(world: World) -> list[tuple[str, str]]:
+    return world.conn.execute("select asset, partition from asset_partition order by 1, 2").fetchall()
+
+
+def test_a_run_makes_the_partition_of_its_date_and_of_its_parameter(world: World) -> None:
+    """R-SP1: as the asset is declared; twice the same is one partition, of which the newest event is known."""
+    add_partitioned(world)
+    late = datetime(2026, 1, 31, 1, tzinfo=timezone(timedelta(hours=3)))  # the day before in UTC
+    for _ in range(2):
+        run_partitioned(world, logical_date=late, params={"country": "de"})
+        late += timedelta(minutes=1)  # a logical date has one run
+    assert partitions(world) == [("days", "2026-01-30"), ("lands", "de")]
+    events = world.conn.execute("select asset, partition, count(*) from asset_event group by 1, 2 order by 1").fetchall()
+    assert events == [("days", "2026-01-30", 2), ("lands", "de", 2), ("plain", None, 2)]
+    newest = (
+        "select count(*) from asset_partition p where event_id = (select max(event_id) from asset_event e where e.asset = p.asset)"
+    )
+    assert world.conn.execute(newest).fetchone() == (2,)
+    world.audit()
+
+
+def test_a_run_without_date_or_key_makes_none_but_those_that_its_task_names(world: World) -> None:
+    add_partitioned(world)
+    run_partitioned(world, params={"country": "xx"})
+    assert partitions(world) == []
+    named = [{"asset": "days", "uri": "days", "partition": day} for day in ("2026-01-02", "2026-01-01")]
+    run_partitioned(world, payload={"produced": named})
+    assert partitions(world) == [("days", "2026-01-01"), ("days", "2026-01-02")]
+    assert world.conn.execute("select count(*) from asset_event where asset = 'days'").fetchone() == (3,)
+
+
+def test_what_a_partition_is_called_is_the_same_to_the_database_and_to_python(world: World) -> None:
+    at = datetime(1999, 12, 31, 23, 59, tzinfo=UTC)
+    for every in ("hour", "day", "month"):
+        for days in (0, 1, 59, 366):
+            moment = at + timedelta(days=days)
+            query = "select partition_of(jsonb_build_object('every', %s::text), %s, '{}')"
+            assert world.conn.execute(query, [every, moment]).fetchone() == (Partitions(every=every).of(moment),)
+
+
+def test_two_schedulers_that_make_one_partition_do_not_wait_for_each_other(world: World, database_url: str) -> None:
+    add_partitioned(world)
+    day = datetime(2026, 1, 30, tzinfo=UTC)
+    run_partitioned(world, logical_date=day, params={})
+    with connect(database_url, name="other") as other, other.transaction():
+        other.execute("select from asset_partition for update")
+        world.conn.execute("set lock_timeout = '2s'")
+        run_partitioned(world, logical_date=day + timedelta(hours=1), params={})
+    assert partitions(world) == [("days", "2026-01-30")]
+
+
+def run_partitioned(world: World, *, payload: dict[str, Any] | None = None, **columns: Any) -> None:
+    run = world.trigger("make", **columns)
+    world.advance()
+    (t,) = (t for t in world.claim() if t.run_key == run)
+    world.report([t], **(payload or {}))
+    world.advance()
+    assert world.run_state(run) == "success"

@@ -11,8 +11,10 @@ from evenflow import DAG, Asset, AssetAlias, AssetAll, AssetAny, AssetOrTimeSche
 from evenflow.core.assets import Leaf, leaves, satisfied
 from evenflow.core.ending import AssetChange
 from evenflow.core.model import AssetSpec, DagSpec
+from evenflow.core.partitions import Partitions
 from evenflow.errors import BadArgument, BadSetting
 from evenflow.sdk.asset_events import OutletEvents
+from evenflow.sdk.spec import compile_spec
 from evenflow.sdk.trying.runner import TryContext, run_try
 from tests.sdk.recording import Recorder
 
@@ -157,3 +159,37 @@ def test_all_events_of_a_try_fit_into_one_message() -> None:
         BadArgument, match=r"The 100 asset events of this try are 1,0\d\d,\d\d\d bytes as JSON, above the limit of 786,432"
     ):
         events.told()
+
+
+def test_partitions_are_declared_where_the_asset_is_made() -> None:
+    """R-SP1: by time or by keys; a DAG that names the asset twice need say it once."""
+    days = Asset("orders", partitions="day")
+    with DAG("d", schedule=Asset("orders")) as dag:
+        task(outlets=[days], task_id="t")(lambda: None)()
+    (spec,) = compile_spec(dag).assets
+    assert spec.partitions == Partitions(every="day")
+    assert Asset("sales", partitions={"country": ["de", "fr"]}).partitions == Partitions(param="country", keys=("de", "fr"))
+
+
+@pytest.mark.parametrize("wrong", ["week", {"a": ["x"], "b": ["y"]}, {"a": []}, {"a": ["x", "x"]}, {"a": "de"}, {"a": [1]}, 3, {}])
+def test_what_are_no_partitions_is_refused_with_what_to_write(wrong: Any) -> None:
+    with pytest.raises(BadArgument, match=r"'orders'.*(must be 'hour', 'day', 'month'|names a partition twice)"):
+        Asset("orders", partitions=wrong)
+
+
+def test_a_task_may_name_the_partitions_that_it_has_made() -> None:
+    days = Asset("orders", partitions="day")
+
+    def said(partitions: Any, outlet: Asset = days) -> Any:
+        def body(outlet_events: Any = None) -> None:
+            outlet_events[outlet].partitions = partitions
+
+        with DAG("d") as dag:
+            task(outlets=[outlet], task_id="t")(body)()
+        return run_try(dag, TryContext(dag_id="d", run_id="r", task_id="t", run_after=RUN_AFTER), Recorder())
+
+    made = said(["2026-01-02", "2026-01-01", "2026-01-02"]).produced
+    assert [(change.asset, change.partition) for change in made] == [("orders", "2026-01-02"), ("orders", "2026-01-01")]
+    assert "is no day. Write it as 2026-01-31" in said(["2026-1-2"]).reason
+    assert "must be a list of texts" in said("2026-01-02").reason
+    assert "is none: say partitions= where the asset is made" in said(["2026-01-02"], Asset("plain")).reason

@@ -56,7 +56,7 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield "spark-local://?cores=2"
         case "cluster":
             with standalone_cluster(tmp_path) as master:
-                yield f"{master}?python={_this_python()}&spark.executor.memory=512m&spark.cores.max=1"
+                yield f"{master}?python={this_python()}&spark.executor.memory=512m&spark.cores.max=1"
         case "connect":
             with connect_server(tmp_path) as server:
                 yield server
@@ -99,7 +99,7 @@ def test_nobody_there(scheme: str, what: str) -> None:
     )
 
 
-def _this_python() -> str:
+def this_python() -> str:
     import sys
 
     return sys.executable

@@ -286,6 +286,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
             "uris": ["x"] * N,
             "extras": ["{}"] * N,
             "aliases": [None] * N,
+            "partitions": [str(n) for n in range(N)],
             "run_keys": run_keys,
             "tasks": zeros,
             "maps": [-1] * N,

@@ -189,7 +189,7 @@ async def _store_dag(conn: Conn, spec: DagSpec, version_key: int, parsed: Parsed
         is_paused=new_are_paused if spec.is_paused_upon_creation is None else spec.is_paused_upon_creation,
         next_run=await upcoming_run(spec, past, now),
     )
-    await assets.register(conn, spec.assets)
+    await assets.register(conn, spec.assets, made={name for task in spec.tasks for name in task.outlets})
     await assets.set_consumer(conn, spec.dag_id, set(leaves(spec.schedule.assets)) if spec.schedule.assets is not None else ())
 
 

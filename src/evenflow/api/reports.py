@@ -22,6 +22,7 @@ from evenflow.core.limits import (
     MAX_ASSET_EXTRA_BYTES,
     MAX_ASSET_NAME,
     MAX_INLINE_XCOM,
+    MAX_NAME_CHARS,
     MAX_PATH_CHARS,
     MAX_REASON,
     MAX_TASKS,
@@ -132,6 +133,8 @@ def _check_event(change: AssetChange) -> None:
         raise too_large(f"The name of the asset {change.asset!r:.80}", MAX_ASSET_NAME)
     if len(change.uri) > MAX_URI_CHARS:
         raise too_large(f"The URI of the asset {change.asset!r:.80}", MAX_URI_CHARS)
+    if change.partition is not None and (len(change.partition) > MAX_NAME_CHARS or not change.partition.isprintable()):
+        raise XComError(f"The partition {change.partition!r:.80} of the asset {change.asset!r:.80} is too long, or not printable.")
     what = f"The extra of the event of asset {change.asset!r:.80}"
     if (flaw := flaw_of(change.extra)) is not None:
         raise XComError(f"{what} {flaw}.")

@@ -179,6 +179,9 @@ class RestClient:
     list_asset_events = route(
         "GET", "/assets/events", lambda: rest.queries.AssetEventQuery, lambda: rest.record.Page[rest.assets.RecordedAssetEvent]
     )
+    list_asset_partitions = route(
+        "GET", "/assets/partitions", lambda: rest.queries.PartitionQuery, lambda: rest.record.Page[rest.assets.AssetPartition]
+    )
     emit_asset_event = route("POST", "/assets/events", lambda: rest.assets.EventRequest, lambda: rest.assets.Emitted)
 
     # what is sealed

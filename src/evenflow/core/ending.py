@@ -25,6 +25,7 @@ class AssetChange:
     uri: str
     extra: dict[str, Any] = field(default_factory=dict)
     alias: str | None = None
+    partition: str | None = None  # that the task named; null: the one of its run, if the asset has partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

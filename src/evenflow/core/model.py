@@ -22,6 +22,7 @@ from evenflow.core import limits
 from evenflow.core.bounds import Between, Bytes, Chars, Iso8601, Items, JsonBytes, OneOf
 from evenflow.core.callbacks import Callback
 from evenflow.core.deferral import HOLD, RELEASE
+from evenflow.core.partitions import Partitions
 from evenflow.core.pods.override import PodOverride
 from evenflow.core.quantities import memory
 from evenflow.core.trigger_rules import TriggerRule
@@ -146,6 +147,7 @@ class AssetSpec:
     uri: Annotated[str, Chars(limits.MAX_URI_CHARS)]
     group: Annotated[str, Chars(limits.MAX_URI_CHARS)] = "asset"
     extra: Annotated[dict[str, Any], JsonBytes(limits.MAX_SCHEMA_BYTES)] = field(default_factory=dict)
+    partitions: Partitions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +311,7 @@ class DagSpec:
         raw["schedule"] = read_schedule(raw.get("schedule", {}))
         raw["tags"] = tuple(raw.get("tags", ()))
         raw["reset_by"] = tuple(raw.get("reset_by", ()))
-        raw["assets"] = tuple(AssetSpec(**asset) for asset in raw.get("assets", ()))
+        raw["assets"] = tuple(map(_asset, raw.get("assets", ())))
         raw["callbacks"] = tuple(raw.get("callbacks", ()))
         raw["deadlines"] = tuple(DeadlineSpec(**deadline) for deadline in raw.get("deadlines", ()))
         return cls(**raw)
@@ -326,6 +328,12 @@ def read_schedule(raw: dict[str, Any]) -> Schedule:
     """What :meth:`DagSpec.to_json` made of a schedule."""
     fields: dict[str, Any] = {name: tuple(value) if name in ("also", "dates") else value for name, value in raw.items()}
     return Schedule(**fields)
+
+
+def _asset(raw: dict[str, Any]) -> AssetSpec:
+    if "partitions" in raw:
+        raw["partitions"] = Partitions(**{**raw["partitions"], "keys": tuple(raw["partitions"].get("keys", ()))})
+    return AssetSpec(**raw)
 
 
 def _task(raw: dict[str, Any]) -> TaskSpec:

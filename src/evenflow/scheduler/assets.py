@@ -24,15 +24,21 @@ from evenflow.store.scheduling.assets import Produced
 
 
 def produce(facts: Facts, messages: Messages, item: Item, spec: TaskSpec, payload: dict[str, Any]) -> None:
-    """The events of a task that has succeeded: one of each outlet, and those that it added to its aliases."""
-    told = {change["asset"]: change for change in payload.get("produced", ()) if not change.get("alias")}
+    """The events of a task that has succeeded: one of each outlet, or of each partition of it that the task names, and those
+    that it added to its aliases.
+    """
+    told: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for change in payload.get("produced", ()):
+        if not change.get("alias"):
+            told[change["asset"]].append(change)
     uris = {asset.name: asset.uri for asset in facts.runs[item.run_key].graph.spec.assets}
     for name in spec.outlets:
-        extra = told.get(name, {}).get("extra", {})
-        messages.produced.append(Produced(name, uris.get(name, name), extra, None, *item.key))
+        for change in told.get(name, [{}]):
+            said = change.get("extra", {}), None, change.get("partition")
+            messages.produced.append(Produced(name, uris.get(name, name), *said, *item.key))
     for change in payload.get("produced", ()):
         if (alias := change.get("alias")) in spec.outlet_aliases:
-            messages.produced.append(Produced(change["asset"], change["uri"], change.get("extra", {}), alias, *item.key))
+            messages.produced.append(Produced(change["asset"], change["uri"], change.get("extra", {}), alias, None, *item.key))
 
 
 def create_asset_runs(conn: Conn) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -29,6 +29,7 @@ class AssetEvent:
     asset: Asset
     timestamp: datetime
     extra: dict[str, Any] = field(default_factory=dict)
+    partition: str | None = None  # of an asset that has partitions: which one
     source_dag_id: str | None = None
     source_run_id: str | None = None
     source_task_id: str | None = None
@@ -36,11 +37,15 @@ class AssetEvent:
 
 
 class OutletEvent:
-    """The event of one outlet: fill ``extra``, or of an alias :meth:`add` assets."""
+    """The event of one outlet: fill ``extra``, or of an alias :meth:`add` assets.
+
+    ``partitions`` says which ones were made, an event each; without it, it is the one of the run.
+    """
 
     def __init__(self, outlet: Asset | AssetAlias) -> None:
         self.outlet = outlet
         self.extra: dict[str, Any] = {}
+        self.partitions: Sequence[str] = ()
         self.added: list[tuple[Asset, dict[str, Any]]] = []
 
     def add(self, asset: Asset, extra: Mapping[str, Any] | None = None) -> None:
@@ -53,8 +58,27 @@ class OutletEvent:
         if isinstance(self.outlet, AssetAlias):
             for asset, extra in self.added:
                 yield {"asset": asset.name, "uri": asset.uri, "extra": {**self.extra, **extra}, "alias": self.outlet.name}
-        elif self.extra:
-            yield {"asset": self.outlet.name, "uri": self.outlet.uri, "extra": self.extra, "alias": None}
+        elif self.extra or self.partitions:
+            for partition in self._checked(self.outlet) or (None,):
+                yield {
+                    "asset": self.outlet.name,
+                    "uri": self.outlet.uri,
+                    "extra": self.extra,
+                    "alias": None,
+                    "partition": partition,
+                }
+
+    def _checked(self, asset: Asset) -> list[str]:
+        """The partitions that the task has named, without repetitions."""
+        if isinstance(self.partitions, str) or not all(isinstance(each, str) for each in self.partitions):
+            raise BadArgument(f"The partitions of {asset!r} must be a list of texts, not {self.partitions!r:.80}.")
+        for each in self.partitions:
+            flaw = (
+                "is none: say partitions= where the asset is made" if asset.partitions is None else asset.partitions.flaw_of(each)
+            )
+            if flaw is not None:
+                raise BadArgument(f"The partition {each!r:.80} of {asset!r} {flaw}.")
+        return list(dict.fromkeys(self.partitions))
 
 
 class _ByName:
@@ -155,6 +179,11 @@ class TriggeringAssetEvents(Mapping[Asset, list[AssetEvent]]):
     def __getitem__(self, asset: Asset | str) -> list[AssetEvent]:
         return self._events[Asset(asset) if isinstance(asset, str) else asset]
 
+    def partitions(self, asset: Asset | str) -> list[str]:
+        """Those of the asset that have changed, in order; what an incremental run has to do."""
+        name = asset if isinstance(asset, str) else asset.name
+        return sorted({event.partition for event in self.get(Asset(name), ()) if event.partition is not None})
+
     def __iter__(self) -> Iterator[Asset]:
         return iter(self._events)
 
@@ -201,6 +230,7 @@ def _events_of(answer: Mapping[str, Any]) -> list[AssetEvent]:
             asset=Asset(event["asset"], event["uri"]),
             timestamp=datetime.fromisoformat(event["at"]),
             extra=event["extra"],
+            partition=event["partition"],
             source_dag_id=event["dag_id"],
             source_run_id=event["run_id"],
             source_task_id=event["task_id"],

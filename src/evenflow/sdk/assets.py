@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evenflow.core.limits import MAX_ASSET_NAME
+from evenflow.core.partitions import FORMATS, Partitions
 from evenflow.errors import BadArgument, BadSetting
 
 
@@ -29,15 +30,24 @@ class AssetCondition:
 class Asset(AssetCondition):
     """Data with a name: ``Asset("orders")``, ``Asset("orders", "s3://shop/orders")``, or by its URI alone, which is its name then.
 
-    ``extra`` is a JSON object about the asset. Two assets are the same when their names are.
+    ``extra`` is a JSON object about the asset. Two assets are the same when their names are. ``partitions`` says which parts it
+    has: ``"hour"``, ``"day"`` or ``"month"``, of which a run makes that of its logical date; or ``{"country": ["de", "fr"]}``, keys
+    of which a run makes the one that is its parameter ``country``.
     """
 
     def __init__(
-        self, name: str | None = None, uri: str | None = None, *, group: str = "asset", extra: Mapping[str, Any] | None = None
+        self,
+        name: str | None = None,
+        uri: str | None = None,
+        *,
+        group: str = "asset",
+        extra: Mapping[str, Any] | None = None,
+        partitions: str | Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.name = _checked_name(name if name is not None else uri, "asset")
         self.uri = uri if uri is not None else self.name
         self.group, self.extra = group, dict(extra or {})
+        self.partitions = None if partitions is None else _partitions_of(self.name, partitions)
 
     def to_condition(self) -> Any:
         return self.name
@@ -133,6 +143,21 @@ def checked_assets(value: Any) -> tuple[Asset | AssetAlias, ...] | None:
         return None
     found = tuple(dict.fromkeys(value))
     return found if all(isinstance(each, (Asset, AssetAlias)) for each in found) else None
+
+
+def _partitions_of(name: str, said: Any) -> Partitions:
+    if isinstance(said, str) and said in FORMATS:
+        return Partitions(every=said)
+    match list(said.items()) if isinstance(said, Mapping) else None:
+        case [(str() as param, [*keys])] if param and keys and all(isinstance(key, str) and key for key in keys):
+            if len(set(keys)) < len(keys):
+                raise BadArgument(f"The asset {name!r} names a partition twice: {', '.join(map(str, keys)):.200}.")
+            return Partitions(param=param, keys=tuple(keys))
+        case _:
+            raise BadArgument(
+                f"The asset {name!r}: partitions must be 'hour', 'day', 'month', or a parameter of the run with its values, as in "
+                f"{{'country': ['de', 'fr']}}, not {said!r:.200}."
+            )
 
 
 def _checked_name(name: Any, kind: str) -> str:

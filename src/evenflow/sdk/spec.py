@@ -86,10 +86,16 @@ def _assets_of(dag: NodesOfDag[Task, TaskGroup]) -> tuple[AssetSpec, ...]:
     condition = schedule.assets if isinstance(schedule, AssetOrTimeSchedule) else condition_of(schedule)
     settings = [task.task_settings for task in dag.tasks]
     named = [*(condition.leaves() if condition else ()), *(asset for each in settings for asset in (*each.outlets, *each.inlets))]
-    found = {each.name: each for each in named if isinstance(each, Asset)}
+    # Several mean one asset. What says its partitions is heard, wherever else it is named without them.
+    found = {each.name: each for each in sorted(named, key=_says_partitions) if isinstance(each, Asset)}
     return tuple(
-        AssetSpec(name=asset.name, uri=asset.uri, group=asset.group, extra=asset.extra) for _, asset in sorted(found.items())
+        AssetSpec(name=asset.name, uri=asset.uri, group=asset.group, extra=asset.extra, partitions=asset.partitions)
+        for _, asset in sorted(found.items())
     )
+
+
+def _says_partitions(named: Asset | AssetAlias) -> bool:
+    return isinstance(named, Asset) and named.partitions is not None
 
 
 def _schedule(given: Any, start_date: datetime | None, where: str) -> Schedule:

@@ -24,8 +24,31 @@ if TYPE_CHECKING:
 
 def kept(result: Any, ask: Callable[[], Mapping[str, str]]) -> Any:
     """``result``, or what stands for it if it is a DataFrame. ``ask`` gives a folder of its own: ``url`` and ``name``."""
-    is_frame = any(kind.__module__ == "pyspark.sql.dataframe" for kind in type(result).__mro__)  # without an import for all others
-    return write(result, **ask()) if is_frame else result
+    if _is_frame(result):
+        return write(result, **ask())
+    _refuse_inside(result, "The result")
+    return result
+
+
+def _is_frame(value: Any) -> bool:
+    return any(kind.__module__ == "pyspark.sql.dataframe" for kind in type(value).__mro__)  # without an import for all others
+
+
+def _refuse_inside(value: Any, where: str) -> None:
+    """A row of the database is the commit of one folder. Raises :class:`SparkFailedForGood` for a DataFrame inside of something."""
+    match value:
+        case dict():
+            items = [(f"{where}, item {key!r:.80}", item) for key, item in value.items()]
+        case list() | tuple() | set() | frozenset():
+            items = [(f"{where}, item {place}", item) for place, item in enumerate(value)]
+        case _:
+            return
+    for name, item in items:
+        if _is_frame(item):
+            raise SparkFailedForGood(
+                f"{name} is a DataFrame, and a task keeps one that is its whole result. Return it alone; several are several tasks."
+            )
+        _refuse_inside(item, name)
 
 
 def read_all(spark: SparkSession, value: Any) -> Any:

@@ -27,6 +27,7 @@ CONNECT_ENDS = 20.0  # after an interrupt: the tasks of a stage are killed in 2 
 # -- progress ----------------------------------------------------------------------------------------------------------
 
 PROGRESS_POLL = 0.5  # a person sees no difference below; one poll costs the driver 1 ms a stage
+FLOWS_SHOWN = 20  # told at once, as of stages
 PROGRESS_STAGES = 20  # told at once: a screenful, and well under the 8 KiB that the API takes
 
 # -- what stages cost --------------------------------------------------------------------------------------------------
@@ -34,6 +35,12 @@ PROGRESS_STAGES = 20  # told at once: a screenful, and well under the 8 KiB that
 MOST_STAGES = 50  # that a try keeps, those that took longest: some KiB of its log
 MOST_KEYS = 5  # columns by which a query spreads rows
 FIGURES_WAIT = 5.0  # until all is told that has happened: it takes milliseconds
+
+# -- what executors printed ----------------------------------------------------------------------------------------------
+
+EXECUTORS_SHOWN = 3  # of an application that failed: one cause shows in the first of them
+MOST_EXECUTOR_OUTPUT = 16 * 1024  # bytes of each of their files: a stack trace of Java with its causes
+WORKER_ANSWERS = 5.0  # the page of a worker of Spark: it answers in milliseconds
 
 # -- an application that is submitted ----------------------------------------------------------------------------------
 

@@ -33,12 +33,18 @@ def show(folder: Path) -> None:
             text = file.read().decode(errors="replace")
     except FileNotFoundError:
         return
+    shown, left_out = without_noise(text)
+    sys.stdout.write(redacted(shown))
+    if left_out:
+        print(f"({left_out} lines in which Spark speaks of itself are only in {folder / driver.OUTPUT})")
+    sys.stdout.flush()
+
+
+def without_noise(text: str) -> tuple[str, int]:
+    """Without lines in which Java and Spark speak of themselves, and how many these are."""
     lines = text.splitlines(keepends=True)
     shown = [line for line in lines if not _NOISE.search(line)]
-    sys.stdout.write(redacted("".join(shown)))
-    if len(shown) < len(lines):
-        print(f"({len(lines) - len(shown)} lines in which Spark speaks of itself are only in {folder / driver.OUTPUT})")
-    sys.stdout.flush()
+    return "".join(shown), len(lines) - len(shown)
 
 
 def redacted(text: str) -> str:

@@ -6,7 +6,7 @@ import os
 import socket
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from evenflow.sdk.secrets.connections import Connection, env_name
 from evenflow.spark.classic import classic_session, environment
 from evenflow.spark.connect import connect_session, session_id_of
 from evenflow.spark.driver import quiet_pyspark
+from evenflow.spark.executor_logs import executors_told
 from evenflow.spark.greeting import begins_to_answer
 from evenflow.spark.limits import CONNECT_BEGINS, LISTENS
 from evenflow.spark.progress import Progress, classic_progress, connect_progress
@@ -57,8 +58,14 @@ def session_for(
         yield spark
 
 
-def _told(target: SparkTarget, spark: SparkSession) -> AbstractContextManager[None]:
-    return nullcontext() if target.connect else stages_told(spark)
+@contextmanager
+def _told(target: SparkTarget, spark: SparkSession) -> Iterator[None]:
+    """What is kept with the try in its log; a Spark Connect server has the driver, and so both."""
+    if target.connect:
+        yield
+        return
+    with stages_told(spark), nullcontext() if target.local else executors_told(spark):
+        yield
 
 
 def _require_pyspark(target: SparkTarget) -> None:

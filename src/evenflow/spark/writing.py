@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def overwrite(frame: DataFrame, *, path: str | None = None, table: str | None = None, partition_by: Sequence[str] = ()) -> int:
+def overwrite(
+    frame: DataFrame,
+    *,
+    path: str | None = None,
+    table: str | None = None,
+    partition_by: Sequence[str] = (),
+    partition: Mapping[str, str] | None = None,
+) -> int:
     """Writes the rows of ``frame`` to ``path`` as Parquet, or to ``table``, in place of what is there. Answers their number.
 
     With ``partition_by`` they replace what is in the partitions that they have, and other partitions stay. Without it they replace
     everything. A table that is there keeps its columns and partitions, which must be those of ``frame``.
+
+    With ``partition``, as in ``{"day": "2026-01-31"}``, they replace what is in this one, also when there are none: then nothing is
+    left in it. A row that says that it is of another one fails the write, and nothing is replaced.
     Raises :class:`SparkFailedForGood`.
     """
     from pyspark.sql import Observation
@@ -25,6 +36,10 @@ def overwrite(frame: DataFrame, *, path: str | None = None, table: str | None = 
 
     if (path is None) == (table is None):
         raise SparkFailedForGood("The rows go to one place. Say path= or table=.")
+    if partition is not None:
+        if partition_by:
+            raise SparkFailedForGood("partition= names the columns, too. Leave partition_by= out.")
+        frame, partition_by = _in_partition(frame, partition), tuple(partition)
     missing = [name for name in partition_by if name not in frame.columns]
     if missing:
         raise SparkFailedForGood(
@@ -37,7 +52,50 @@ def overwrite(frame: DataFrame, *, path: str | None = None, table: str | None = 
         _write_files(counted, path, partition_by)
     elif table is not None:
         _write_table(counted, table, partition_by)
-    return int(seen.get["rows"])
+    rows = int(seen.get["rows"])
+    if partition is not None and rows == 0:  # a partition is only known by a row of it, so no rows replace nothing by themselves
+        _empty(frame, path, table, partition)
+    return rows
+
+
+def _in_partition(frame: DataFrame, partition: Mapping[str, str]) -> DataFrame:
+    """With these columns, the last ones, as those of partitions are."""
+    from pyspark.sql import functions as F
+
+    if not partition or not all(isinstance(value, str) and value for value in partition.values()):
+        raise SparkFailedForGood(f"partition must name columns and their values as texts, not {dict(partition)!r:.80}.")
+    others = [frame[quoted(name)] for name in frame.columns if name not in partition]
+    its = []
+    for name, value in partition.items():
+        if name not in frame.columns:
+            its.append(F.lit(value).alias(name))
+            continue
+        column = frame[quoted(name)]
+        said = F.coalesce(column.cast("string"), F.lit("nothing"))
+        wrong = F.raise_error(F.concat(F.lit(f"The partition is {name}={value}, and a row has there: "), said))
+        its.append(F.when(said == value, column).otherwise(wrong).alias(name))
+    return frame.select(*others, *its)
+
+
+def _empty(frame: DataFrame, path: str | None, table: str | None, partition: Mapping[str, str]) -> None:
+    if path is not None:
+        folder = "/".join([path.rstrip("/"), *(f"{name}={_UNSAFE.sub(_escaped, value)}" for name, value in partition.items())])
+        frame.drop(*partition).limit(0).write.mode("overwrite").parquet(folder)
+        return
+    its = ", ".join(f"{quoted(name)} = {_literal(value)}" for name, value in partition.items())
+    frame.sparkSession.sql(f"alter table {table} drop if exists partition ({its})")
+
+
+_UNSAFE = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{[\]^]""")  # in the name of a folder: as Spark writes them
+
+
+def _escaped(character: re.Match[str]) -> str:
+    return f"%{ord(character[0]):02X}"
+
+
+def _literal(value: str) -> str:
+    """A text as Spark's SQL has it."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _write_files(frame: DataFrame, path: str, partition_by: Sequence[str]) -> None:

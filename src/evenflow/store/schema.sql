@@ -414,7 +414,31 @@ create table asset (
     uri         text not null,
     group_name  text not null default 'asset',
     extra       jsonb not null default '{}',
+    partitions  jsonb,                                       -- core.partitions: {"every": "day"}, {"param": "country", "keys": [...]}
     created_at  timestamptz not null default now()
+);
+
+-- The partition that a run stands for, as core.partitions names them; null: none.
+create function partition_of(partitions jsonb, logical timestamptz, params jsonb) returns text language sql immutable as
+$$
+    select case
+        when partitions ->> 'every' = 'hour' then to_char(logical at time zone 'UTC', 'YYYY-MM-DD"T"HH24')
+        when partitions ->> 'every' = 'day' then to_char(logical at time zone 'UTC', 'YYYY-MM-DD')
+        when partitions ->> 'every' = 'month' then to_char(logical at time zone 'UTC', 'YYYY-MM')
+        when partitions -> 'keys' ? (params ->> (partitions ->> 'param')) then params ->> (partitions ->> 'param')
+    end
+$$;
+
+-- Which partitions of an asset there are. It outlives the events, whose retention says nothing about data.
+create table asset_partition (
+    asset      text not null,
+    partition  text not null,
+    event_id   bigint not null,                              -- the newest that said so, as all below
+    at         timestamptz not null default now(),
+    dag_id     text,
+    run_id     text,
+    actor      text not null,
+    primary key (asset, partition)
 );
 
 -- Which DAGs wait for an asset, or for what tasks add to an alias: as their newest versions say.
@@ -431,6 +455,7 @@ create table asset_event (
     event_id   bigint generated always as identity primary key,
     asset      text not null,
     alias      text,                                         -- through which the task added it
+    partition  text,                                         -- which changed; null: none that has a name
     at         timestamptz not null default now(),
     extra      jsonb not null default '{}',
     dag_id     text,                                         -- of the task, as the three below; null when it was by hand
@@ -776,8 +801,9 @@ create table quarantine (
 create table backfill (
     backfill_id      bigint generated always as identity primary key,
     dag_id           text not null,
-    from_date        timestamptz not null,
-    to_date          timestamptz not null,
+    from_date        timestamptz,                           -- null, as the next: it is over keys
+    to_date          timestamptz,
+    partitions_of    text,                                  -- an asset: only what is missing of it, unless reprocess says otherwise
     is_reversed      boolean not null,
     reprocess        text not null,                         -- none, failed, completed: of dates that have a run already
     max_active_runs  int not null,
@@ -794,12 +820,13 @@ create index backfill_open on backfill (backfill_id) where ended_at is null;    
 create table backfill_run (
     backfill_id          bigint not null references backfill on delete cascade,
     position             int not null,
-    logical_date         timestamptz not null,
-    data_interval_start  timestamptz not null,
-    data_interval_end    timestamptz not null,
-    run_after            timestamptz not null,
+    logical_date         timestamptz,                         -- null, as the next three: it is a partition with a key
+    data_interval_start  timestamptz,
+    data_interval_end    timestamptz,
+    run_after            timestamptz,
     run_key              bigint,
     passed_over          text,                                -- why it gets no run of this backfill
+    partition            text,                                -- that its run makes
     primary key (backfill_id, position)
 );
 create index backfill_run_open on backfill_run (backfill_id, position) where run_key is null and passed_over is null;  -- backfills/make_runs, backfills/take_open

@@ -35,6 +35,7 @@ class AssetEventMessage(Message, omit_defaults=False):
     uri: str
     at: str  # ISO 8601 with offset
     extra: dict[str, Any] = field(default_factory=dict)
+    partition: str | None = None
     dag_id: str | None = None
     run_id: str | None = None
     task_id: str | None = None

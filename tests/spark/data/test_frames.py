@@ -52,6 +52,13 @@ def test_what_is_no_dataframe_is_left_as_it_is(spark: SparkSession) -> None:
         make_view(spark, "v", [1])
 
 
+def test_a_dataframe_inside_of_a_result_is_refused_with_what_to_do(spark: SparkSession) -> None:
+    """R-SP1: nothing is written that no row of the database would commit."""
+    for inside, where in (({"a": [1, {"b": spark.range(1)}]}, "item 'a', item 1, item 'b'"), ((0, spark.range(1)), "item 1")):
+        with pytest.raises(SparkFailedForGood, match=f"The result, {where} is a DataFrame.*several are several tasks"):
+            kept(inside, pytest.fail)
+
+
 def test_an_empty_dataframe_is_one(spark: SparkSession, folder: Path) -> None:
     frame = write(spark.range(0), folder.parent.as_uri(), NAME)
     assert (frame.rows, read(spark, frame).collect()) == (0, [])

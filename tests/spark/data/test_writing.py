@@ -67,6 +67,24 @@ def test_no_rows_are_written_as_none(spark: SparkSession, table: str, tmp_path: 
     assert counts(spark.table(table)) == {}
 
 
+def test_a_partition_is_replaced_by_its_rows_also_by_none(spark: SparkSession, table: str, tmp_path: Path) -> None:
+    """R-SP1: a partition that has no rows any more keeps none of the old ones, and others stay."""
+    for place in ({"table": table}, {"path": str(tmp_path / "orders")}):
+        for rows, day in ((3, "1: a/b=%'"), (2, "2"), (2, "2"), (0, "1: a/b=%'")):
+            assert overwrite(spark.range(rows), **place, partition={"day": day}) == rows
+            read = spark.table(table) if "table" in place else spark.read.parquet(place["path"])
+            expected = {"1: a/b=%'": 3} if rows == 3 else {"1: a/b=%'": 3, "2": 2} if rows else {"2": 2}
+            assert {str(day): count for day, count in counts(read).items()} == expected
+
+
+def test_a_row_of_another_partition_fails_the_write_and_replaces_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "orders")
+    assert overwrite(days(spark, 1), path=path, partition={"day": "1"}) == 2
+    with pytest.raises(Exception, match="The partition is day=1, and a row has there: 2"):
+        overwrite(days(spark, 1, 2, rows=9), path=path, partition={"day": "1"})
+    assert counts(spark.read.parquet(path)) == {1: 2}
+
+
 def test_what_does_not_fit_the_table_changes_nothing(spark: SparkSession, table: str) -> None:
     overwrite(days(spark, 1), table=table, partition_by=["day"])
     with pytest.raises(SparkFailedForGood, match=r"partitioned by day, not by nothing. Write partition_by=\['day'\]"):
@@ -81,4 +99,8 @@ def test_what_makes_no_sense_is_refused(spark: SparkSession, tmp_path: Path) -> 
         overwrite(days(spark, 1))
     with pytest.raises(SparkFailedForGood, match="no column week to partition by; they have: id, day"):
         overwrite(days(spark, 1), path=str(tmp_path / "x"), partition_by=["week"])
+    with pytest.raises(SparkFailedForGood, match="Leave partition_by= out"):
+        overwrite(days(spark, 1), path=str(tmp_path / "x"), partition_by=["day"], partition={"day": "1"})
+    with pytest.raises(SparkFailedForGood, match="must name columns and their values as texts"):
+        overwrite(days(spark, 1), path=str(tmp_path / "x"), partition={"day": 1})  # type: ignore[dict-item]
     assert list(tmp_path.iterdir()) == []

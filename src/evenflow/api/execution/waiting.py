@@ -189,6 +189,7 @@ def _events(rows: list[Row]) -> AssetEvents:
                 uri=row["uri"],
                 at=row["at"].isoformat(),
                 extra=row["extra"],
+                partition=row["partition"],
                 dag_id=row["dag_id"],
                 run_id=row["run_id"],
                 task_id=row["task_id"],

@@ -7,11 +7,12 @@ from typing import Annotated
 import msgspec
 from fastapi import Query
 
+from evenflow.api.partitions import list_partitions, partitioned
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.api.rest.routes import Routes
-from evenflow.contracts.rest.assets import AssetSummary, Emitted, EventRequest, RecordedAssetEvent
-from evenflow.contracts.rest.queries import AssetEventQuery
+from evenflow.contracts.rest.assets import AssetPartition, AssetSummary, Emitted, EventRequest, RecordedAssetEvent
+from evenflow.contracts.rest.queries import AssetEventQuery, PartitionQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_ASSET_EXTRA_BYTES
@@ -33,6 +34,14 @@ async def list_events(conn: Connection, query: Annotated[AssetEventQuery, Query(
     return query.page(Page[RecordedAssetEvent], rows)
 
 
+@routes.get("/assets/partitions")
+async def list_asset_partitions(conn: Connection, query: Annotated[PartitionQuery, Query()]) -> Page[AssetPartition]:
+    """The partitions that an asset should have, in order, and which of them there are."""
+    found = await list_partitions(conn, await partitioned(conn, query.asset), query.from_date, query.to_date)
+    wanted = [each for each in found if query.is_done is None or each.is_done == query.is_done]
+    return query.page(Page[AssetPartition], wanted[query.offset : query.offset + query.read_limit])
+
+
 @routes.post("/assets/events", status_code=201)
 async def emit_event(conn: Connection, operator: Operator, request: EventRequest) -> Emitted:
     """Says that an asset has changed, as the success of a task does. Your name stands in its history."""
@@ -40,8 +49,12 @@ async def emit_event(conn: Connection, operator: Operator, request: EventRequest
         raise Refused(422, "bad_value", f"The extra of the event {flaw}.")
     if len(msgspec.json.encode(request.extra)) > MAX_ASSET_EXTRA_BYTES:
         raise too_large("The extra of the event", MAX_ASSET_EXTRA_BYTES)
+    if request.partition is not None:
+        flaw = (await partitioned(conn, request.asset)).partitions.flaw_of(request.partition)
+        if flaw is not None:
+            raise Refused(422, "bad_value", f"The partition {request.partition!r} of {request.asset!r} {flaw}.")
     async with events.recorded(conn, operator, "asset.emit", request.asset) as detail:
-        emitted = await assets.emit_event(conn, request.asset, extra=request.extra, actor=operator)
+        emitted = await assets.emit_event(conn, request.asset, partition=request.partition, extra=request.extra, actor=operator)
         if emitted is None:
             raise Refused(404, "not_found", f"There is no asset {request.asset!r}. To see all, type: evenflow assets list")
         detail["event_id"] = emitted.event_id

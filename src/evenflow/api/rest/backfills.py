@@ -10,10 +10,12 @@ from typing import Annotated
 import msgspec
 from fastapi import Query, Response
 
+from evenflow.api.partitions import Partitioned, list_partitions, partitioned
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.routes import Routes
+from evenflow.contracts.rest.assets import AssetPartition
 from evenflow.contracts.rest.backfills import Backfill, BackfillChange, BackfillDate, BackfillPlan, BackfillRequest, Reprocess
 from evenflow.contracts.rest.queries import BackfillQuery
 from evenflow.contracts.rest.record import Page
@@ -23,6 +25,7 @@ from evenflow.core.timetable import TICKING, TimetableRun, describe, runs_betwee
 from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import backfills, events
+from evenflow.store.serving.backfills import PlannedRun
 
 routes = Routes("Backfills")
 
@@ -40,12 +43,17 @@ async def create_backfill(
         raise Refused(409, "dag_retired", f"The DAG {dag_id!r} cannot run: {current.file} does not define it any more.")
     if request.reverse and any(task.depends_on_past for task in spec.tasks):
         raise Refused(422, "bad_value", f"Tasks of the DAG {dag_id!r} depend on the run before. Leave --reverse out.")
-    params = await within.judge.params(spec.params, request.params)
-    planned = await _planned(conn, spec, request)
-    plan = BackfillPlan(
-        backfill_id=None,
-        runs=[BackfillDate(**run._asdict(), passed_over=reason, run_id=None, state=None) for run, reason in planned],
-    )
+    of = None if request.partitions_of is None else await _partitions_made(conn, spec, request.partitions_of)
+    key = _first_key(spec, of, request)
+    judged = await within.judge.params(spec.params, {**request.params, **key})
+    params = {name: value for name, value in judged.items() if name not in key}
+    if request.dates is None:
+        planned = await _planned_keys(conn, of, request.reprocess)
+    else:
+        planned = await _planned(conn, spec, request.dates, request.reprocess, of)
+    if request.reverse:
+        planned.reverse()
+    plan = BackfillPlan(backfill_id=None, runs=[_shown(each) for each in planned])
     if request.dry_run:
         response.status_code = 200
         return plan
@@ -53,6 +61,7 @@ async def create_backfill(
         dag_id,
         request.from_date,
         request.to_date,
+        request.partitions_of,
         request.reverse,
         request.reprocess,
         request.max_active_runs,
@@ -71,8 +80,66 @@ async def create_backfill(
     return plan
 
 
-async def _planned(conn: Conn, spec: DagSpec, request: BackfillRequest) -> list[tuple[TimetableRun, str | None]]:
-    """The runs in their order, each with the reason why it is passed over, if it is."""
+async def _partitions_made(conn: Conn, spec: DagSpec, asset: str) -> Partitioned:
+    """Raises :class:`Refused` for an asset that no task of the DAG makes."""
+    if not any(asset in task.outlets for task in spec.tasks):
+        raise Refused(
+            422,
+            "bad_value",
+            f"No task of the DAG {spec.dag_id!r} makes the asset {asset!r}. Name one that has it among its outlets.",
+        )
+    return await partitioned(conn, asset)
+
+
+def _first_key(spec: DagSpec, of: Partitioned | None, request: BackfillRequest) -> dict[str, str]:
+    """A parameter as one of the runs will have it, so that the parameters are judged as a whole."""
+    if of is None or not of.partitions.keys:
+        return {}
+    if request.from_date is not None:
+        raise Refused(422, "bad_value", f"The partitions of {of.asset!r} are keys, not times. Leave the dates out.")
+    if of.partitions.param in request.params:
+        raise Refused(422, "bad_value", f"The parameter {of.partitions.param!r} is the partition, which differs. Leave it out.")
+    if of.partitions.param not in spec.params:
+        raise Refused(
+            422,
+            "bad_value",
+            f"The partition is the parameter {of.partitions.param!r}, which the DAG {spec.dag_id!r} has not. Add it.",
+        )
+    return {of.partitions.param: of.partitions.keys[0]}
+
+
+async def _planned_keys(conn: Conn, of: Partitioned | None, reprocess: Reprocess) -> list[PlannedRun]:
+    """A run for each key, or for those that are missing."""
+    if of is None or not of.partitions.keys:
+        raise Refused(422, "bad_value", "The partitions are times. Say the first and the last date, too: --from and --to.")
+    found = await list_partitions(conn, of, None, None)
+    return [PlannedRun(None, each.partition, _there(each, reprocess)) for each in found]
+
+
+def _there(partition: AssetPartition, reprocess: Reprocess) -> str | None:
+    """Why it needs no run."""
+    if not partition.is_done or reprocess is Reprocess.COMPLETED:
+        return None
+    return f"is there since {partition.at:%Y-%m-%d %H:%M}"
+
+
+def _shown(planned: PlannedRun) -> BackfillDate:
+    run = planned.run
+    return BackfillDate(
+        logical_date=run and run.logical_date,
+        data_interval_start=run and run.data_interval_start,
+        data_interval_end=run and run.data_interval_end,
+        partition=planned.partition,
+        passed_over=planned.passed_over,
+        run_id=None,
+        state=None,
+    )
+
+
+async def _planned(
+    conn: Conn, spec: DagSpec, dates: tuple[datetime, datetime], reprocess: Reprocess, of: Partitioned | None
+) -> list[PlannedRun]:
+    """The runs of dates, the oldest first, each with the reason why it is passed over, if it is."""
     if spec.schedule.kind not in TICKING:
         raise Refused(
             422,
@@ -80,7 +147,7 @@ async def _planned(conn: Conn, spec: DagSpec, request: BackfillRequest) -> list[
             f"The schedule of the DAG {spec.dag_id!r} ({describe(spec.schedule) or 'by hand'}) names no times, so it has no past "
             f"dates. Run it for one with: evenflow runs trigger {spec.dag_id} --logical-date DATE",
         )
-    runs = await asyncio.to_thread(_past_runs, spec, request)  # a hundred expressions have as many dates to be found each time
+    runs = await asyncio.to_thread(_past_runs, spec, dates)  # a hundred expressions have as many dates to be found each time
     if len(runs) > BACKFILL_RUNS:
         raise Refused(422, "too_large", f"There are more than {BACKFILL_RUNS:,} dates in this range. Take a part of it.")
     if not runs:
@@ -88,14 +155,22 @@ async def _planned(conn: Conn, spec: DagSpec, request: BackfillRequest) -> list[
     existing = await backfills.find_existing(
         conn, dag_id=spec.dag_id, from_date=runs[0].logical_date, to_date=runs[-1].logical_date
     )
-    found = [(run, _reason(existing.get(run.logical_date), request.reprocess)) for run in runs]
-    return found[::-1] if request.reverse else found
+    if of is None:
+        return [PlannedRun(run, None, _reason(existing.get(run.logical_date), reprocess)) for run in runs]
+    rows = await list_partitions(conn, of, runs[0].logical_date, runs[-1].logical_date)
+    known = {each.partition: each for each in rows}
+    found = []
+    for run in runs:
+        partition = of.partitions.of(run.logical_date)
+        busy = _reason(existing.get(run.logical_date), Reprocess.COMPLETED)
+        found.append(PlannedRun(run, partition, busy or _there(known[partition], reprocess)))
+    return found
 
 
-def _past_runs(spec: DagSpec, request: BackfillRequest) -> list[TimetableRun]:
+def _past_runs(spec: DagSpec, dates: tuple[datetime, datetime]) -> list[TimetableRun]:
     """Those of the range that have passed, and one more than there may be at most."""
     anchor = None if spec.start_date is None else datetime.fromisoformat(spec.start_date)
-    now, found = datetime.now(UTC), runs_between(spec.schedule, anchor, request.from_date, request.to_date)
+    now, found = datetime.now(UTC), runs_between(spec.schedule, anchor, *dates)
     return list(islice(takewhile(lambda run: run.run_after <= now, found), BACKFILL_RUNS + 1))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import App, Parameter
 
+from evenflow.cli.input.dates import aware, end_of
 from evenflow.cli.input.params import Limit
 from evenflow.cli.output.replies import Reply, listed, verb
 from evenflow.cli.remote import remote
@@ -33,10 +35,34 @@ async def events(asset: str | None = None, /, *, limit: Limit = 20, offset: int 
 
 
 @verb(app)
+async def partitions(
+    asset: str,
+    /,
+    *,
+    from_: Annotated[
+        datetime | None, Parameter(name="--from", help="Of this time on; by default from the first partition that there is.")
+    ] = None,
+    to: Annotated[str | None, Parameter(help="Up to this time; by default up to the newest whose time is over.")] = None,
+    missing: Annotated[bool, Parameter(negative=(), help="Only those that there are not.")] = False,
+    limit: Limit = 100,
+    offset: int = 0,
+) -> Reply:
+    """Which partitions of an asset there are, and which are missing."""
+    query: dict[str, Any] = {"from_date": None if from_ is None else aware(from_), "to_date": None if to is None else end_of(to)}
+    async with remote() as client:
+        page = await client.list_asset_partitions(
+            asset=asset, is_done=False if missing else None, limit=limit, offset=offset, **query
+        )
+    empty = "None is missing." if missing else "None yet: no run has made one. To see what is missing of a time, add --from."
+    return listed("partitions", page, rest.assets.AssetPartition, cells={"is_done": _standing}, empty=empty)
+
+
+@verb(app)
 async def emit(
     asset: str,
     /,
     *,
+    partition: Annotated[str | None, Parameter(help="Which one, of an asset that has partitions.")] = None,
     extra: Annotated[str | None, Parameter(help="A JSON object for the runs that it makes, e.g. '{\"rows\": 3}'.")] = None,
 ) -> Reply:
     """Say that an asset has changed, as the success of a task does. Your name stands in its history."""
@@ -45,9 +71,13 @@ async def emit(
     except msgspec.MsgspecError as error:
         raise ParamError(f"--extra is no JSON object: {error}.") from None
     async with remote() as client:
-        emitted = await client.emit_asset_event(asset=asset, extra=parsed)
+        emitted = await client.emit_asset_event(asset=asset, partition=partition, extra=parsed)
     counted = ", ".join(emitted.dag_ids) or "no DAG (none waits, or all are paused)"
     return Reply(emitted, f"Event {emitted.event_id} of {asset}; it counts for: {counted}")
+
+
+def _standing(partition: rest.assets.AssetPartition) -> str:
+    return "done" if partition.is_done else "missing"
 
 
 def _source(event: rest.assets.RecordedAssetEvent) -> str:

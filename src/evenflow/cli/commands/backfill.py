@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
+from evenflow.cli.input.dates import aware, end_of
 from evenflow.cli.input.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.output.replies import Cell, Reply, listed, print_records, verb
 from evenflow.cli.output.terminal import local_date, say
@@ -25,8 +26,11 @@ async def create(
     dag_id: str,
     /,
     *,
-    from_: Annotated[datetime, Parameter(name="--from", help="The first logical date; UTC unless it has an offset.")],
-    to: Annotated[str, Parameter(help="The last one, included; of a date without a time all of that day.")],
+    from_: Annotated[datetime | None, Parameter(name="--from", help="The first logical date; UTC unless it has an offset.")] = None,
+    to: Annotated[str | None, Parameter(help="The last one, included; of a date without a time all of that day.")] = None,
+    partitions_of: Annotated[
+        str | None, Parameter(help="Of an asset that it makes: only what is missing. Without dates where its partitions are keys.")
+    ] = None,
     dry_run: Annotated[bool, Parameter(negative=(), help="Only say which runs would be made.")] = False,
     reverse: Annotated[bool, Parameter(negative=(), help="The newest date first.")] = False,
     max_active_runs: Annotated[int, Parameter(help="Of its runs, how many at once.")] = 10,
@@ -37,10 +41,13 @@ async def create(
     param: Params = None,
     conf: Conf = None,
 ) -> Reply:
-    """Make a run for every date of the schedule from --from to --to that has none."""
+    """Make a run for every date of the schedule from --from to --to that has none, or for every partition that is missing."""
+    if (from_ is None) != (to is None) or (from_ is None and partitions_of is None):
+        raise ParamError("A backfill has a first and a last date. Type both: --from 2026-01-01 --to 2026-01-31")
     request: dict[str, Any] = {
-        "from_date": _aware(from_),
-        "to_date": _end(to),
+        "from_date": None if from_ is None else aware(from_),
+        "to_date": None if to is None else end_of(to),
+        "partitions_of": partitions_of,
         "reverse": reverse,
         "reprocess": reprocess,
         "max_active_runs": max_active_runs,
@@ -123,19 +130,7 @@ def _standing(backfill: rest.backfills.Backfill) -> str:
 
 
 def _print_dates(dates: list[rest.backfills.BackfillDate]) -> None:
-    whole_dates: dict[str, Cell[rest.backfills.BackfillDate]] = {"logical_date": lambda planned: local_date(planned.logical_date)}
+    whole_dates: dict[str, Cell[rest.backfills.BackfillDate]] = {
+        "logical_date": lambda planned: "" if planned.logical_date is None else local_date(planned.logical_date)
+    }
     print_records(dates, rest.backfills.BackfillDate, cells=whole_dates, empty="No dates.")
-
-
-def _end(text: str) -> datetime:
-    """The last moment that is meant: of a day its end, as cron and presets may have many dates in it."""
-    try:
-        if len(text) <= len("2026-01-31"):
-            return datetime.combine(date.fromisoformat(text), time.max, UTC)
-        return _aware(datetime.fromisoformat(text))
-    except ValueError:
-        raise ParamError(f"--to {text!r} is no date. Type for example: --to 2026-01-31, or --to 2026-01-31T06:00+00:00") from None
-
-
-def _aware(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)

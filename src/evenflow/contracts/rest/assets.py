@@ -18,6 +18,7 @@ class AssetSummary(Record):
     extra: dict[str, Any]
     last_event_at: datetime | None = Field(title="changed last")
     consumers: list[str] = Field(title="waited for by", description="DAGs that wait for it.")
+    partitions: dict[str, Any] | None = Field(description="By time: `every`; by keys: `keys`, and the `param` that says which.")
 
 
 class RecordedAssetEvent(Record):
@@ -28,6 +29,7 @@ class RecordedAssetEvent(Record):
     actor: str = Field(title="by")
     extra: dict[str, Any] = Field(title="extra")
     alias: str | None = Field(description="The alias through which the task added the asset.")
+    partition: str | None = Field(title="partition", description="Of an asset that has partitions: which one changed.")
     dag_id: str | None = Field(
         description="Of the task whose success it was; null, as the three below, when it was emitted by hand."
     )
@@ -39,9 +41,22 @@ class RecordedAssetEvent(Record):
 class EventRequest(Request):
     asset: str = Field(max_length=limits.MAX_ASSET_NAME)
     extra: dict[str, Any] = Field(default_factory=dict, description="Passed on to the runs that it makes.")
+    partition: str | None = Field(
+        default=None, max_length=limits.MAX_NAME_CHARS, description="Which one, of an asset that has them."
+    )
 
 
 class Emitted(Record):
     event_id: int
     at: datetime
     dag_ids: list[str] = Field(description="DAGs that wait for the asset and have the event now; paused ones do not.")
+
+
+class AssetPartition(Record):
+    partition: str = Field(title="partition")
+    is_done: bool = Field(title="state", description="There has been an event of it.")
+    at: datetime | None = Field(title="changed last")
+    actor: str | None = Field(title="by")
+    dag_id: str | None
+    run_id: str | None = Field(title="run")
+    event_id: int | None

@@ -20,8 +20,14 @@ class Reprocess(StrEnum):
 
 
 class BackfillRequest(Request):
-    from_date: Instant = Field(description="The first logical date, included.")
-    to_date: Instant = Field(description="The last one, included.")
+    from_date: Instant | None = Field(default=None, description="The first logical date, included; null only over keys.")
+    to_date: Instant | None = Field(default=None, description="The last one, included; null only over keys.")
+    partitions_of: str | None = Field(
+        default=None,
+        max_length=limits.MAX_ASSET_NAME,
+        description="An asset with partitions: only runs that make one that is missing, or with `reprocess` completed any. If its "
+        "partitions are keys, there is a run for each.",
+    )
     reverse: bool = Field(default=False, description="The newest date first.")
     reprocess: Reprocess = Field(
         default=Reprocess.NONE,
@@ -34,9 +40,16 @@ class BackfillRequest(Request):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
-        if self.to_date < self.from_date:
+        if (self.from_date is None) != (self.to_date is None) or (self.from_date is None and self.partitions_of is None):
+            raise ValueError("a backfill has a first and a last date, unless it is over the keys of an asset: say both")
+        if self.dates is not None and self.dates[1] < self.dates[0]:
             raise ValueError("the last date is before the first: exchange them")
         return self
+
+    @property
+    def dates(self) -> tuple[datetime, datetime] | None:
+        """The first and the last; None: it is over keys."""
+        return None if self.from_date is None or self.to_date is None else (self.from_date, self.to_date)
 
 
 class BackfillChange(Request):
@@ -44,9 +57,10 @@ class BackfillChange(Request):
 
 
 class BackfillDate(Record):
-    logical_date: datetime = Field(title="logical date")
-    data_interval_start: datetime
-    data_interval_end: datetime
+    logical_date: datetime | None = Field(title="logical date")
+    data_interval_start: datetime | None
+    data_interval_end: datetime | None
+    partition: str | None = Field(title="partition", description="That its run makes, of the asset of the backfill.")
     run_id: str | None = Field(title="run")
     state: RunWord | None = Field(title="state")
     passed_over: str | None = Field(title="passed over", description="Why it gets no run of this backfill.")
@@ -60,8 +74,9 @@ class BackfillPlan(Record):
 class Backfill(Record):
     backfill_id: int = Field(title="backfill")
     dag_id: str = Field(title="DAG")
-    from_date: datetime = Field(title="from")
-    to_date: datetime = Field(title="to")
+    from_date: datetime | None = Field(title="from")
+    to_date: datetime | None = Field(title="to")
+    partitions_of: str | None = Field(title="partitions of")
     is_reversed: bool
     reprocess: Reprocess | Word = Field(union_mode="left_to_right")
     max_active_runs: int

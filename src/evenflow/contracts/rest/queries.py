@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import Name, Page, Request
+from evenflow.contracts.rest.record import Instant, Name, Page, Request
 from evenflow.core import limits
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import RunState, TaskState
@@ -104,6 +104,13 @@ class BackfillQuery(PageQuery):
 
 class AssetEventQuery(PageQuery):
     asset: str | None = None
+
+
+class PartitionQuery(PageQuery):
+    asset: str
+    from_date: Instant | None = Field(default=None, description="By default that of the first partition that there is.")
+    to_date: Instant | None = Field(default=None, description="By default that of the newest partition whose time is over.")
+    is_done: bool | None = Field(default=None, description="Only those that there are, or that are missing.")
 
 
 class ChangeQuery(PageQuery):

@@ -23,12 +23,13 @@ class SparkSQL(SparkSessionOperator):
 
     ``parameters`` are bound by Spark: ``:day`` in the text takes ``{"day": ...}``, and ``?`` the next of a list. The result is a
     list of dicts, of ``max_rows`` at most; more fail the task. With ``path`` (Parquet) or ``table`` the rows replace what is there,
-    with ``partition_by`` only in the partitions that the rows have, and the result is their number. With ``result="frame"`` they
-    are kept as a DataFrame. A statement without rows has no result. ``views`` names results that are DataFrames, for the text.
+    with ``partition_by`` only in the partitions that the rows have, with ``partition`` in this one alone, and the result is
+    their number. With ``result="frame"`` they are kept as a DataFrame. A statement without rows has no result. ``views``
+    names results that are DataFrames, for the text.
     """
 
     operator_name = "spark_sql"
-    template_fields: ClassVar[Sequence[str]] = ("sql", "parameters", "views", "path", "table", "conf")
+    template_fields: ClassVar[Sequence[str]] = ("sql", "parameters", "views", "path", "table", "partition", "conf")
     template_ext: ClassVar[Sequence[str]] = (".sql",)
 
     def __init__(
@@ -42,6 +43,7 @@ class SparkSQL(SparkSessionOperator):
         path: str | None = None,
         table: str | None = None,
         partition_by: Sequence[str] = (),
+        partition: Mapping[str, str] | None = None,
         max_rows: int = MAX_ROWS,
         conn_id: str = DEFAULT_CONNECTION,
         app_name: str | None = None,
@@ -63,15 +65,19 @@ class SparkSQL(SparkSessionOperator):
             raise BadArgument(f"Task {task_id!r}: with path= or table= the result is the number of rows. Leave result='frame' out.")
         if isinstance(partition_by, str):
             raise BadArgument(f"Task {task_id!r}: partition_by must be a list. Write partition_by=[{partition_by!r:.80}].")
-        if partition_by and path is None and table is None:
-            raise BadArgument(f"Task {task_id!r}: partition_by is of what is written. Say path= or table=, too.")
+        if partition_by and partition is not None:
+            raise BadArgument(f"Task {task_id!r}: partition= names the columns, too. Leave partition_by= out.")
+        if (partition_by or partition is not None) and path is None and table is None:
+            said = "partition_by" if partition_by else "partition"
+            raise BadArgument(f"Task {task_id!r}: {said} is of what is written. Say path= or table=, too.")
         if isinstance(max_rows, bool) or not isinstance(max_rows, int) or not 1 <= max_rows <= MOST_ROWS:
             raise BadArgument(
                 f"Task {task_id!r}: max_rows must be a number from 1 to {MOST_ROWS:,}, not {max_rows!r:.80}. "
                 "Write more to path= or table=."
             )
         self.sql, self.parameters, self.views, self.result = sql, parameters, {} if views is None else views, result
-        self.path, self.table, self.partition_by, self.max_rows = path, table, tuple(partition_by), max_rows
+        self.path, self.table, self.max_rows = path, table, max_rows
+        self.partition_by, self.partition = tuple(partition_by), partition
 
     def execute(self, context: Context) -> Any:
         queries = importlib.import_module("evenflow.spark.queries")
@@ -84,4 +90,5 @@ class SparkSQL(SparkSessionOperator):
             if self.path is None and self.table is None:
                 return queries.rows_of(frame, self.max_rows)
             writing = importlib.import_module("evenflow.spark.writing")
-            return writing.overwrite(frame, path=self.path, table=self.table, partition_by=self.partition_by)
+            place = {"path": self.path, "table": self.table}
+            return writing.overwrite(frame, **place, partition_by=self.partition_by, partition=self.partition)

@@ -20,6 +20,7 @@ class Produced(NamedTuple):
     uri: str
     extra: Mapping[str, Any]
     alias: str | None
+    partition: str | None  # null: that of the run, if the asset has partitions
     run_key: int
     task_index: int
     map_index: int
@@ -41,12 +42,13 @@ class Consumer(NamedTuple):
 
 
 def record_events(conn: Conn, events: Sequence[Produced]) -> None:
-    assets, uris, extras, aliases, run_keys, tasks, maps = zip(*events, strict=True)
+    assets, uris, extras, aliases, partitions, run_keys, tasks, maps = zip(*events, strict=True)
     params = {
         "assets": texts(assets),
         "uris": texts(uris),
         "extras": texts(json.dumps(extra) for extra in extras),
         "aliases": texts(aliases),
+        "partitions": texts(partitions),
         "run_keys": numbers(run_keys),
         "tasks": numbers(tasks),
         "maps": numbers(maps),

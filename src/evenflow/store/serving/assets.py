@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from psycopg.rows import dict_row, kwargs_row
 
 from evenflow.contracts.rest.assets import Emitted
 from evenflow.core.assets import Leaf
+from evenflow.core.ending import told
 from evenflow.core.model import AssetSpec
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.sql import sql
 
 
-async def register(conn: Conn, assets: Sequence[AssetSpec]) -> None:
-    """Makes assets, or gives them the URI, group and extra that a DAG file declares now."""
+class HowPartitioned(NamedTuple):
+    partitions: dict[str, Any] | None
+    first: str | None  # of those that there are
+
+
+async def register(conn: Conn, assets: Sequence[AssetSpec], *, made: Collection[str]) -> None:
+    """Makes assets, or gives them the URI, group and extra that a DAG file declares now. Those that are ``made`` by its tasks have
+    the partitions that it says, or none; of others it may say them.
+    """
     names = {
         "names": [asset.name for asset in assets],
         "uris": [asset.uri for asset in assets],
         "groups": [asset.group for asset in assets],
         "extras": [json.dumps(asset.extra) for asset in assets],
+        "partitions": [None if asset.partitions is None else json.dumps(told(asset.partitions)) for asset in assets],
+        "made": [asset.name in made for asset in assets],
     }
     if assets:
         await conn.execute(sql("assets/register"), names)
@@ -56,10 +66,21 @@ async def list_run_events(conn: Conn, run_key: int, *, limit: int) -> list[Row]:
     return await _rows(conn, "assets/list_run_events", run_key=run_key, limit=limit)
 
 
-async def emit_event(conn: Conn, asset: str, *, extra: Mapping[str, Any], actor: str) -> Emitted | None:
+async def read_partitions(conn: Conn, asset: str) -> HowPartitioned | None:
+    """None: there is no such asset."""
+    row = await (await conn.execute(sql("assets/read_partitions"), {"asset": asset})).fetchone()
+    return None if row is None else HowPartitioned(*row)
+
+
+async def list_partitions(conn: Conn, asset: str, partitions: Sequence[str]) -> list[Row]:
+    """Those of ``partitions`` that there are."""
+    return await _rows(conn, "assets/list_partitions", asset=asset, partitions=list(partitions))
+
+
+async def emit_event(conn: Conn, asset: str, *, partition: str | None, extra: Mapping[str, Any], actor: str) -> Emitted | None:
     """An event by hand; None when there is no such asset."""
     cursor = conn.cursor(row_factory=kwargs_row(Emitted))
-    names = {"asset": asset, "extra": json.dumps(extra), "actor": actor}
+    names = {"asset": asset, "partition": partition, "extra": json.dumps(extra), "actor": actor}
     return await (await cursor.execute(sql("assets/emit_event"), names)).fetchone()
 
 

@@ -14,10 +14,19 @@ from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
 
 
+class PlannedRun(NamedTuple):
+    """By a date of the schedule, or for a partition with a key, which its parameter ``param`` says."""
+
+    run: TimetableRun | None
+    partition: str | None = None
+    passed_over: str | None = None  # why there is none
+
+
 class NewBackfill(NamedTuple):
     dag_id: str
-    from_date: datetime
-    to_date: datetime
+    from_date: datetime | None
+    to_date: datetime | None
+    partitions_of: str | None
     is_reversed: bool
     reprocess: str
     max_active_runs: int
@@ -32,20 +41,19 @@ async def find_existing(conn: Conn, *, dag_id: str, from_date: datetime, to_date
     return {row["logical_date"]: (row["run_id"], row["state"]) for row in rows}
 
 
-async def insert(conn: Conn, backfill: NewBackfill, runs: Sequence[tuple[TimetableRun, str | None]]) -> int | None:
-    """The number of a new backfill; null when the DAG has one that is not over. ``runs`` in their order, each with the reason why
-    it is passed over, or None.
-    """
+async def insert(conn: Conn, backfill: NewBackfill, planned: Sequence[PlannedRun]) -> int | None:
+    """The number of a new backfill; null when the DAG has one that is not over. ``planned`` in their order."""
     async with conn.transaction():
         row = await (await conn.execute(sql("backfills/insert_one"), backfill._asdict())).fetchone()
         if row is None:
             return None
         columns = {
-            "logical_dates": instants(run.logical_date.isoformat() for run, _ in runs),
-            "starts": instants(run.data_interval_start.isoformat() for run, _ in runs),
-            "ends": instants(run.data_interval_end.isoformat() for run, _ in runs),
-            "run_afters": instants(run.run_after.isoformat() for run, _ in runs),
-            "passed_over": texts(reason for _, reason in runs),
+            "logical_dates": instants(each.run and each.run.logical_date.isoformat() for each in planned),
+            "starts": instants(each.run and each.run.data_interval_start.isoformat() for each in planned),
+            "ends": instants(each.run and each.run.data_interval_end.isoformat() for each in planned),
+            "run_afters": instants(each.run and each.run.run_after.isoformat() for each in planned),
+            "passed_over": texts(each.passed_over for each in planned),
+            "partitions": texts(each.partition for each in planned),
         }
         await conn.execute(sql("backfills/insert_runs"), {"backfill_id": row[0], **columns})
         return int(row[0])

@@ -1,8 +1,8 @@
--- Somebody says that an asset has changed: as for an event of a task. No row: there is no such asset.
+-- Somebody says that an asset, or a partition of it, has changed: as for an event of a task. No row: there is no such asset.
 with recorded as (
-    insert into asset_event (asset, extra, actor)
-    select name, %(extra)s::jsonb, %(actor)s from asset where name = %(asset)s
-    returning event_id, asset, at
+    insert into asset_event (asset, partition, extra, actor)
+    select name, %(partition)s, %(extra)s::jsonb, %(actor)s from asset where name = %(asset)s
+    returning event_id, asset, partition, at
 ), queued as (
     insert into asset_queue (dag_id, name, is_alias, event_id)
     select c.dag_id, c.name, c.is_alias, e.event_id
@@ -10,5 +10,10 @@ with recorded as (
     join asset_consumer c on c.name = e.asset and not c.is_alias
     join dag d on d.dag_id = c.dag_id and not d.is_paused and d.is_active
     returning dag_id
+), renewed as (
+    insert into asset_partition (asset, partition, event_id, at, actor)
+    select asset, partition, event_id, at, %(actor)s from recorded where partition is not null
+    on conflict (asset, partition) do update
+    set event_id = excluded.event_id, at = excluded.at, dag_id = null, run_id = null, actor = excluded.actor
 )
 select event_id, at, array(select dag_id from queued order by dag_id) as dag_ids from recorded

@@ -1,5 +1,5 @@
 -- Assets by name, with their last event and the DAGs that wait for them.
-select a.name, a.uri, a.group_name as "group", a.extra,
+select a.name, a.uri, a.group_name as "group", a.extra, a.partitions,
        (select max(at) from asset_event e where e.asset = a.name) as last_event_at,
        array(select c.dag_id from asset_consumer c where c.name = a.name and not c.is_alias order by c.dag_id) as consumers
 from asset a

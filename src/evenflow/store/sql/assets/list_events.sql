@@ -1,5 +1,5 @@
 -- Events of an asset, the newest first.
-select e.event_id, e.asset, a.uri, e.at, e.extra, e.alias, e.dag_id, e.run_id, e.task_id, e.map_index, e.actor
+select e.event_id, e.asset, a.uri, e.at, e.extra, e.alias, e.partition, e.dag_id, e.run_id, e.task_id, e.map_index, e.actor
 from asset_event e
 join asset a on a.name = e.asset
 where e.asset = %(asset)s

@@ -1,0 +1,62 @@
+"""Which partitions an asset should have, and which there are: asked by who lists them, and by backfills over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from typing import NamedTuple
+
+from evenflow.api.refusals import Refused
+from evenflow.contracts.rest.assets import AssetPartition
+from evenflow.core.limits import MAX_PARTITIONS_SHOWN
+from evenflow.core.partitions import Partitions
+from evenflow.store.db.connect import Conn
+from evenflow.store.serving import assets
+
+
+class Partitioned(NamedTuple):
+    asset: str
+    partitions: Partitions
+    first: str | None  # of those that there are
+
+
+async def partitioned(conn: Conn, asset: str) -> Partitioned:
+    """Raises :class:`Refused` for an asset that is not there, or has no partitions."""
+    found = await assets.read_partitions(conn, asset)
+    if found is None:
+        raise Refused(404, "not_found", f"There is no asset {asset!r}. To see all, type: evenflow assets list")
+    if found.partitions is None:
+        raise Refused(
+            422,
+            "bad_value",
+            f"The asset {asset!r} has no partitions. Write Asset({asset!r}, partitions='day') where a task makes it.",
+        )
+    keys = tuple(found.partitions.get("keys", ()))
+    return Partitioned(asset, Partitions(**{**found.partitions, "keys": keys}), found.first)
+
+
+async def list_partitions(conn: Conn, of: Partitioned, first: datetime | None, last: datetime | None) -> list[AssetPartition]:
+    """All that there should be, in order: the keys, or those of the times from ``first`` to ``last``.
+
+    By default from the first that there is up to the newest whose time is over.
+    """
+    names = list(islice(_expected(of, first, last), MAX_PARTITIONS_SHOWN + 1))
+    if len(names) > MAX_PARTITIONS_SHOWN:
+        raise Refused(
+            422, "too_large", f"There are more than {MAX_PARTITIONS_SHOWN:,} partitions in this range. Take a part of it."
+        )
+    found = {row["partition"]: row for row in await assets.list_partitions(conn, of.asset, names)}
+    missing = {"at": None, "actor": None, "dag_id": None, "run_id": None, "event_id": None}
+    return [AssetPartition(is_done=name in found, **{"partition": name, **found.get(name, missing)}) for name in names]
+
+
+def _expected(of: Partitioned, first: datetime | None, last: datetime | None) -> Iterator[str]:
+    if of.partitions.keys:
+        if first is not None or last is not None:
+            raise Refused(422, "bad_value", f"The partitions of {of.asset!r} are keys, not times. Leave the dates out.")
+        return iter(of.partitions.keys)
+    if first is None and of.first is None:
+        return iter(())
+    begin = first or of.partitions.start_of(str(of.first))
+    return of.partitions.between(begin, last or of.partitions.last_over(datetime.now(UTC)))

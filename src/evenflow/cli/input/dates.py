@@ -1,0 +1,21 @@
+"""Dates that people type."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time
+
+from evenflow.errors import ParamError
+
+
+def end_of(text: str) -> datetime:
+    """The last moment that ``--to`` means: of a day its end, as cron and presets may have many dates in it."""
+    try:
+        if len(text) <= len("2026-01-31"):
+            return datetime.combine(date.fromisoformat(text), time.max, UTC)
+        return aware(datetime.fromisoformat(text))
+    except ValueError:
+        raise ParamError(f"--to {text!r} is no date. Type for example: --to 2026-01-31, or --to 2026-01-31T06:00+00:00") from None
+
+
+def aware(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
