@@ -36,6 +36,7 @@ ENTRY_POINTS = {
     "evenflow.__main__",
     "evenflow.celery_app",  # celery -A
     "evenflow.exceptions",
+    "evenflow.insights.pipeline.history_pipeline",  # a DAG file
     "evenflow.spark.archive",
     "evenflow.spark.quality",  # authors import it
     "evenflow.spark.warm_up",

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from evenflow.insights.export import write_file
+from evenflow.insights.lake import write_file
 from evenflow.insights.sample import POOLS, days, known, make_dags
 
 # Places of columns in the rows of events.

@@ -7,11 +7,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.insights.engines import DuckDb
 from evenflow.insights.export import export
+from tests.insights.decided import decide
 from tests.insights.seeding import History, seed
-from tests.scheduler.world import World
 
 
 @pytest.mark.system
@@ -30,27 +29,7 @@ def test_fifty_violations_are_found_and_a_clean_history_has_none(tmp_path: Path)
 
 def test_what_a_scheduler_did_is_proven(db: psycopg.Connection, tmp_path: Path) -> None:
     """R-ST1, R-SP4: a narrow pool, a cap of a run, a mapped task, retries and a clear, as a real scheduler decides them."""
-    world = World(db)
-    world.pool("narrow", 2)
-    mapped = Mapping(inputs=(MapInput(name="x", length=6),))
-    tasks = (
-        TaskSpec(task_id="a", operator="python", pool="narrow", retries=1, retry_delay=0.0),
-        TaskSpec(task_id="m", operator="python", upstream=(0,), pool="narrow", mapping=mapped),
-        TaskSpec(task_id="z", operator="python", upstream=(1,)),
-    )
-    world.add_dag(DagSpec(dag_id="d", tasks=tasks, max_active_tasks=3, max_active_runs=2))
-    keys = [world.trigger("d") for _ in range(4)]
-    world.advance()
-    failed = False
-    while tries := world.claim(2):
-        world.report(tries, started=True)
-        world.advance()
-        if not failed:
-            world.report(tries[:1], "failed")
-            tries, failed = tries[1:], True
-        world.report(tries)
-        world.advance()
-    assert {world.one("select state::text from dag_run where run_key = %s", key) for key in keys} == {"success"}
+    decide(db)
     export(db, tmp_path)
     engine = DuckDb()
     engine.make(tmp_path)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from evenflow.insights.export import write_file
+from evenflow.insights.lake import write_file
 
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 S = 1_000_000  # microseconds

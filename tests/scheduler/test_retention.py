@@ -441,3 +441,29 @@ def test_the_record_of_who_changed_what_has_an_age_of_its_own(world: World) -> N
     world.conn.execute("insert into setting (name, value, changed_by) values ('audit_retention_days', '5', 'ann')")
     delete_old(world.conn, OldRuns())
     assert world.conn.execute("select object from audit_event").fetchall() == [("new",)]
+
+
+def test_only_what_is_exported_goes_where_retention_awaits_exports(world: World) -> None:
+    """R-SP4: nothing before the first export; then what was written before it, whatever its age; a late event keeps its run."""
+    world.add_dag(dag())
+    world.conn.execute("insert into setting (name, value, changed_by) values ('retention_days', '5', 'test')")
+    world.conn.execute("insert into setting (name, value, changed_by) values ('retention_awaits_export', 'true', 'test')")
+    first, late = ended(world, 10 * DAY), ended(world, 9 * DAY)
+    delete_old(world.conn, OldRuns())
+    assert counts(world) == [first, late], "nothing is exported yet"
+    past = world.one("select pg_current_xact_id()::text::bigint")
+    world.conn.execute("insert into exported (past, at) values (%s, %s)", [past, NOW])
+    world.conn.execute(
+        "insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state)"
+        " values (%s, 0, -1, 1, 1, 'x', 'success')",
+        [late],
+    )
+    newer = ended(world, 8 * DAY)
+    delete_old(world.conn, OldRuns())
+    assert counts(world) == [late, newer], "what was written after the export stays"
+    world.conn.execute("update exported set past = pg_current_xact_id()::text::bigint, at = %s", [NOW - 8.5 * DAY])
+    delete_old(world.conn, OldRuns())
+    assert counts(world) == [newer], "what ended after the export stays"
+    world.conn.execute("update setting set value = 'false' where name = 'retention_awaits_export'")
+    delete_old(world.conn, OldRuns())
+    assert counts(world) == []

@@ -268,6 +268,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
             "after": 0,
             "before": "2100-01-01",
             "before_key": 2**40,
+            "past": 2**40,
             "most": 5 * N,
             "limit": N,
             "instances": 2000,

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 REFRESH_S = 60.0  # a git remote that is asked more often may limit us; a push shows after this at the latest
 
 OWN_BUNDLE = "evenflow"  # of DAGs that come with the schema; lists leave it out
+HISTORY_BUNDLE = "evenflow-history"  # of the history pipeline, where the settings bring it along
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from evenflow.errors import BadValue, WrongTimezone
 FAST_FOLLOW = "fast_follow"
 RETENTION_DAYS = "retention_days"
 AUDIT_RETENTION_DAYS = "audit_retention_days"
+RETENTION_AWAITS_EXPORT = "retention_awaits_export"
 DEFAULT_TIMEZONE = "default_timezone"
 DIRECT_RESUME = "direct_resume"
 DEFERRED_KEEP_TASK_LIMITS = "deferred_keep_task_limits"
@@ -79,6 +80,11 @@ SETTINGS = {
             AUDIT_RETENTION_DAYS,
             0,
             "After how many days the record of who changed what is deleted; 0: never.",
+        ),
+        Setting(
+            RETENTION_AWAITS_EXPORT,
+            False,
+            "Whether only that goes by age which the history pipeline has exported; before its first export nothing goes then.",
         ),
         Setting(
             DEFAULT_TIMEZONE,

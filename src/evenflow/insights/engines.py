@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from evenflow.errors import BadValue
-from evenflow.insights.tables import BRONZE, MARTS, Mart, legal_moves, legal_run_moves
+from evenflow.insights.lake import Row, check, rows_of, whole
+from evenflow.insights.tables import BRONZE, MARTS, Mart, legal_sql
 
 if TYPE_CHECKING:
     import duckdb
 
-Row = dict[str, Any]
 Told = Callable[[Mart], None]
 
 # DuckDB's names for functions that statements call by Spark's.
@@ -22,16 +21,12 @@ _MACROS = (
     "create macro unix_micros(t) as epoch_us(t)",
     "create macro percentile(x, p) as quantile_cont(x, p)",
     "create macro get_json_object(document, path) as json_extract_string(document, path)",
+    "create macro collect_list(x) as list(x)",
+    "create macro map_from_arrays(keys, entries) as map(keys, entries)",
 )
 
 
-def _ignore(mart: Mart) -> None: ...
-
-
-def check(lake: Path) -> None:
-    """Raises :class:`BadValue` where no history was exported."""
-    if not (lake / "bronze" / "task_events").is_dir():
-        raise BadValue(f"There is no history in {lake}. Type: evenflow insights export {lake}")
+def ignore(mart: Mart) -> None: ...
 
 
 class DuckDb:
@@ -39,30 +34,25 @@ class DuckDb:
 
     name = "duckdb"
 
-    def make(self, lake: Path, tell: Told = _ignore) -> None:
+    def make(self, lake: Path, tell: Told = ignore) -> None:
         check(lake)
         conn = self._connect(lake)
         try:
             for table in BRONZE:
                 conn.read_parquet(f"{lake}/bronze/{table}/**/*.parquet", union_by_name=True).create_view(table)
-            for table, moves in (("legal", legal_moves()), ("legal_runs", legal_run_moves())):
-                conn.from_arrow(_as_arrow(moves)).create_view(table)
+            for table, legal in legal_sql().items():
+                conn.execute(f"create view {table} as {legal}")
             for mart in MARTS:
                 target = lake / self.name / f"{mart.name}.parquet"
-                target.parent.mkdir(parents=True, exist_ok=True)
-                unfinished = target.with_suffix(".unfinished")
-                conn.sql(mart.sql).write_parquet(str(unfinished))
-                unfinished.replace(target)
+                with whole(target) as unfinished:
+                    conn.sql(mart.sql).write_parquet(str(unfinished))
                 conn.read_parquet(str(target)).create_view(mart.name)
                 tell(mart)
         finally:
             conn.close()
 
     def rows(self, lake: Path, mart: str, columns: Sequence[str] | None = None) -> list[Row]:
-        import pyarrow.parquet as pq
-
-        rows: list[Row] = pq.read_table(lake / self.name / f"{mart}.parquet", columns=columns).to_pylist()
-        return rows
+        return rows_of(lake / self.name / f"{mart}.parquet", columns)
 
     def _connect(self, lake: Path) -> duckdb.DuckDBPyConnection:
         import duckdb
@@ -72,9 +62,3 @@ class DuckDb:
             conn.execute(macro)
         conn.execute(f"set temp_directory = '{lake}/duckdb.spill'")
         return conn
-
-
-def _as_arrow(moves: list[tuple[str, str, str]]) -> Any:
-    import pyarrow as pa
-
-    return pa.table(dict(zip(("before", "event", "state"), zip(*moves, strict=True), strict=True)))

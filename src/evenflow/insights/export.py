@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenflow.errors import BadValue
-from evenflow.insights.tables import BRONZE, DAY_OF, FORMAT, schema_of
+from evenflow.insights.lake import Rows, whole, write_file
+from evenflow.insights.tables import BRONZE, DAY_OF, FORMAT
 
 if TYPE_CHECKING:
     import psycopg
@@ -28,13 +29,12 @@ if TYPE_CHECKING:
 XACTS_AT_ONCE = 100_000  # transactions of a batch: some minutes of a busy system, some hundred thousand events
 ROWS_AT_ONCE = 50_000  # in memory
 
-Rows = list[tuple[Any, ...]]
-
 
 class ExportedHistory(NamedTuple):
     batches: int
     events: int
     until: datetime  # when this was asked: what transactions wrote that had all ended by then is in the lake
+    past: int  # and this is the number below which they are
 
 
 class Batch(NamedTuple):
@@ -62,7 +62,7 @@ def export(conn: psycopg.Connection[Any], lake: Path, *, xacts: int = XACTS_AT_O
             _plan(lake, batch)
             events += _write_batch(conn, lake, batch)
             last, past, count = batch, batch.past, count + 1
-    return ExportedHistory(count, events, now)
+    return ExportedHistory(count, events, now, past)
 
 
 def _redo_last(conn: psycopg.Connection[Any], lake: Path) -> Batch | None:
@@ -81,7 +81,8 @@ def _redo_last(conn: psycopg.Connection[Any], lake: Path) -> Batch | None:
 
 def _plan(lake: Path, batch: Batch) -> None:
     text = json.dumps({"format": FORMAT, "first": batch.first, "past": batch.past, "at": batch.at.isoformat()})
-    _put(lake / "batches" / f"{batch.number:08}.json", text.encode())
+    with whole(lake / "batches" / f"{batch.number:08}.json") as unfinished:
+        unfinished.write_text(text)
 
 
 def _end_of(lake: Path, batch: Batch) -> Path:
@@ -101,8 +102,8 @@ def _write_batch(conn: psycopg.Connection[Any], lake: Path, batch: Batch) -> int
     write_file(lake / "bronze" / "tasks" / name, "tasks", [[row[:-1] for row in tasks]])
     write_file(lake / "bronze" / "edges" / name, "edges", [[(row[0], row[2], upstream) for row in tasks for upstream in row[-1]]])
     for table in ("limits", "pauses"):
-        write_file(lake / "bronze" / table / "newest.parquet", table, [conn.execute(_sql(table), names).fetchall()])
-    _put(_end_of(lake, batch), b"")
+        write_file(lake / "bronze" / table / name, table, [conn.execute(_sql(table), names).fetchall()])
+    _end_of(lake, batch).touch()
     return events
 
 
@@ -120,21 +121,6 @@ def _write_days(lake: Path, table: str, name: str, pages: Iterable[Rows]) -> int
     return count
 
 
-def write_file(target: Path, table: str, parts: Iterable[Rows]) -> None:
-    """The same rows make the same file; it is there whole or not at all."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    target.parent.mkdir(parents=True, exist_ok=True)
-    schema, unfinished = schema_of(table), target.with_suffix(".unfinished")
-    with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
-        for rows in parts:
-            columns = zip(*rows, strict=True) if rows else [[] for _ in schema]
-            arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
-    unfinished.replace(target)
-
-
 def _pages(conn: psycopg.Connection[Any], table: str, names: dict[str, Any]) -> Iterator[Rows]:
     with conn.transaction(), conn.cursor(name=f"export_{table}") as cursor:
         cursor.execute(_sql(table), names)
@@ -150,13 +136,6 @@ def _one(conn: psycopg.Connection[Any], name: str) -> tuple[Any, ...]:
 
 def _sql(name: str) -> bytes:
     return (files("evenflow.insights") / "sql" / "export" / f"{name}.sql").read_bytes()
-
-
-def _put(target: Path, content: bytes) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_suffix(".unfinished")
-    unfinished.write_bytes(content)
-    unfinished.replace(target)
 
 
 @contextmanager

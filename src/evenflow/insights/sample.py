@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from evenflow.insights.export import write_file
+from evenflow.insights.lake import write_file
 
 BEGIN = datetime(2026, 1, 5, tzinfo=UTC)
 POOLS = {"default_pool": 64, "warehouse": 6, "small": 2}

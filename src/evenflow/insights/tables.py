@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -92,8 +93,6 @@ SILVER = (
     "blocked",
     "segments",
     "blockers",
-    "jumps",
-    "path_ends",
 )
 GOLD = (
     "lags",
@@ -112,6 +111,21 @@ MARTS = (
     Mart("proof", "violations"),
 )
 
+LAYERS = ("silver", "gold", "proof")
+
+# Marts of which the first rows, in descending order of a column, return to the database.
+RETURNED = {
+    "lags": "day",
+    "wait_by_cause": "day",
+    "slot_use": "hour",
+    "durations": "tries",
+    "anomalies": "began_us",
+    "critical_members": "us",
+    "costs": "day",
+    "advice": "day",
+    "violations": "at_us",
+}
+
 
 @cache
 def schema_of(table: str) -> pa.Schema:
@@ -122,11 +136,16 @@ def schema_of(table: str) -> pa.Schema:
     return pa.schema([(name, types.get(kind) or getattr(pa, kind)()) for name, kind in BRONZE[table].items()])
 
 
-def legal_moves() -> list[tuple[str, str, str]]:
-    """(state before, event, state after) of task instances. A mapped task that is cleared has one row again, which had none."""
-    legal = {(str(before), str(event), str(after)) for before, moves in TASK_MOVES.items() for event, after in moves.items()}
-    return sorted(legal | {("none", "clear", "none")})
+def legal_sql() -> dict[str, str]:
+    """What the proofs hold a history against, as statements: state before, event, state after, of task instances and of runs."""
+    # A mapped task that is cleared has one row again, which had none.
+    tasks = _moves_of(TASK_MOVES) | {("none", "clear", "none")}
+    return {"legal": _values(tasks), "legal_runs": _values(_moves_of(RUN_MOVES))}
 
 
-def legal_run_moves() -> list[tuple[str, str, str]]:
-    return sorted((str(before), str(event), str(after)) for before, moves in RUN_MOVES.items() for event, after in moves.items())
+def _moves_of(table: Mapping[Any, Mapping[Any, Any]]) -> set[tuple[str, str, str]]:
+    return {(str(before), str(event), str(after)) for before, moves in table.items() for event, after in moves.items()}
+
+
+def _values(moves: set[tuple[str, str, str]]) -> str:
+    return Mart("proof", "legal").sql.format(moves=", ".join(map(str, sorted(moves))))

@@ -73,6 +73,10 @@ class LocalEvenflow:
         await asyncio.to_thread(make_ready, database_url, is_ours=not settings.own_database_url)
         from evenflow.runtime import tokens
 
+        if settings.history is not None:
+            from evenflow.runtime.history import with_history
+
+            self._settings = settings = await asyncio.to_thread(with_history, settings, database_url, by=self._maker)
         vault, name = tokens.vault_of(settings), f"operator@{socket.gethostname()}"
         given = await tokens.create_tokens(database_url, vault, name=name, by=self._maker, scopes=scopes(settings))
         self._database_url = database_url

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic_settings import TomlConfigSettingsSource
 
 CONFIG_FILE = "evenflow.toml"
-PATHS = ("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca", "kubernetes_template")  # settings
+PATHS = ("home", "dags", "secrets_dir", "tls_cert", "tls_key", "tls_client_ca", "tls_ca", "kubernetes_template", "history")
 _MARKS = (".evenflow", CONFIG_FILE, "pyproject.toml", ".git")
 
 

@@ -17,12 +17,13 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.connect_server.limits import IDLE, LEAST_MEMORY, MEMORY
-from evenflow.core.bundle import OWN_BUNDLE, BundleSource
+from evenflow.core.bundle import HISTORY_BUNDLE, OWN_BUNDLE, BundleSource
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.core.model import Enforcement
 from evenflow.errors import SettingsError
 from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.forking.sandbox import OURS as PREFIX
+from evenflow.insights import PIPELINE
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime import trust
 from evenflow.runtime.bundle_settings import NAME, BundleSettings
@@ -145,6 +146,10 @@ class Settings(BaseSettings):
         IDLE, ge=0, le=604_800, description="Seconds without a session after which it is stopped until the next one; 0: never"
     )
 
+    history: Path | None = Field(
+        None, description="Folder for history as Parquet: with it the history pipeline runs every day, as a DAG that comes along"
+    )
+
     default_timezone: str = Field(
         "", description="The default_timezone that `evenflow settings` has to have; where it is another one no scheduler starts"
     )
@@ -225,8 +230,8 @@ class Settings(BaseSettings):
         for name, bundle in bundles.items():
             if not NAME.fullmatch(name):
                 raise ValueError(f"the name {name!r} of a bundle has letters, digits, '_', '.' and '-' only, at most 100")
-            if name == OWN_BUNDLE:
-                raise ValueError(f"no bundle is called {OWN_BUNDLE!r}: what is in that one is Evenflow's own. Choose another name")
+            if name in (OWN_BUNDLE, HISTORY_BUNDLE):
+                raise ValueError(f"no bundle is called {name!r}: what is in that one is Evenflow's own. Choose another name")
             if bundle.folder is None:
                 continue
             folder = bundle.folder.expanduser().absolute().resolve()
@@ -289,11 +294,14 @@ class Settings(BaseSettings):
 
     @property
     def sources(self) -> tuple[BundleSource, ...]:
-        """What a processor reads: the DAG folder and the bundles. With bundles the folder may be missing, unless it was named."""
+        """What a processor reads: the DAG folder, the bundles and the history pipeline. With bundles the folder may be missing,
+        unless it was named.
+        """
         more = tuple(bundle.source(name) for name, bundle in self.bundles.items())
+        ours = () if self.history is None else (BundleSource(name=HISTORY_BUNDLE, folder=str(PIPELINE)),)
         if more and "dags" not in self.model_fields_set and not self.dags.is_dir():
-            return more
-        return BundleSource(name=self.bundle, folder=str(self.dags)), *more
+            return *more, *ours
+        return BundleSource(name=self.bundle, folder=str(self.dags)), *more, *ours
 
     @property
     def own_database_url(self) -> str:

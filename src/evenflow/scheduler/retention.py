@@ -19,12 +19,13 @@ from evenflow.core.limits import (
     SETTLED_AFTER_S,
     VERSIONS_KEPT,
 )
-from evenflow.core.settings import AUDIT_RETENTION_DAYS, RETENTION_DAYS, SETTINGS
+from evenflow.core.settings import AUDIT_RETENTION_DAYS, RETENTION_AWAITS_EXPORT, RETENTION_DAYS, SETTINGS
 from evenflow.scheduler import observations as seen
 from evenflow.scheduler.partitions import drop_partitions_before
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import leases, retention
 from evenflow.store.scheduling.partitions import first_run_key
+from evenflow.store.scheduling.retention import EVERYTHING, NOTHING, ExportedSoFar
 from evenflow.telemetry.observing import observe
 
 LOOKED_AT_ONCE = 5000  # runs among which old ones are looked for: some milliseconds
@@ -43,8 +44,10 @@ class OldRuns:
         self._clock = clock
         self._after, self._anew_at = 0, clock()
 
-    def delete(self, conn: Conn, before: datetime) -> int:
-        """One batch of runs that ended before; answers how many, or more than 0 when there is more to be looked at."""
+    def delete(self, conn: Conn, before: datetime, past: int = EVERYTHING.past) -> int:
+        """One batch of runs that ended before and have no history of transactions from ``past`` on; answers how many, or more than
+        0 when there is more to be looked at.
+        """
         if self._clock() >= self._anew_at:
             self._after, self._anew_at = 0, self._clock() + LOOK_ANEW_S
         with conn.transaction():
@@ -53,6 +56,7 @@ class OldRuns:
                 after=self._after,
                 before=before,
                 before_key=first_run_key(before),
+                past=past,
                 most=LOOKED_AT_ONCE,
                 limit=RUNS_AT_ONCE,
                 instances=INSTANCES_AT_ONCE,
@@ -79,11 +83,12 @@ class UnusedLimits:
 
 def delete_old(conn: Conn, old_runs: OldRuns) -> float | None:
     """For a moment, if history is not kept for ever; and a part of what people have deleted. Goes on soon while there is more."""
-    before, audit_before = _before(conn, RETENTION_DAYS), _before(conn, AUDIT_RETENTION_DAYS)
+    exported = _exported(conn)
+    before, audit_before = (_before(conn, name, exported) for name in (RETENTION_DAYS, AUDIT_RETENTION_DAYS))
     work: list[Callable[[], int]] = [lambda: retention.delete_garbage(conn, limit=DELETED_AT_ONCE)]
     if before is not None:
         work += [
-            lambda: old_runs.delete(conn, before),
+            lambda: old_runs.delete(conn, before, exported.past),
             lambda: retention.delete_asset_events(conn, before=before, limit=ROWS_AT_ONCE),
             lambda: retention.delete_backfills(conn, before=before, limit=ROWS_AT_ONCE),
         ]
@@ -114,7 +119,7 @@ def delete_superseded(conn: Conn, unused_limits: UnusedLimits) -> float | None:
 
 
 def drop_old_partitions(conn: Conn) -> None:
-    if (before := _before(conn, RETENTION_DAYS)) is not None:
+    if (before := _before(conn, RETENTION_DAYS, _exported(conn))) is not None:
         drop_partitions_before(conn, before)
 
 
@@ -127,8 +132,14 @@ def _in_slices(work: Iterable[Callable[[], int]]) -> float | None:
     return None
 
 
-def _before(conn: Conn, setting: str) -> datetime | None:
+def _exported(conn: Conn) -> ExportedSoFar:
+    """What may go by its age: everything, unless only what has been exported may."""
+    _, awaits = retention.read_setting(conn, RETENTION_AWAITS_EXPORT)
+    return (retention.read_exported(conn) or NOTHING) if awaits else EVERYTHING
+
+
+def _before(conn: Conn, setting: str, exported: ExportedSoFar) -> datetime | None:
     """What ended before is deleted; None: nothing is."""
-    now, value = retention.read_days(conn, setting)
+    now, value = retention.read_setting(conn, setting)
     days = SETTINGS[setting].default if value is None else value
-    return now - timedelta(days=int(days)) if days else None
+    return min(now - timedelta(days=int(days)), exported.at) if days else None

@@ -1123,6 +1123,20 @@ create unique index audit_event_counted on audit_event (counted_as) where counte
 create index audit_event_of_object on audit_event (object, event_id);                                        -- events/list_all
 create index audit_event_settled on audit_event (xact, event_id);                                            -- events/list_settled
 
+-- How far the history pipeline has exported: at a moment, what transactions below a number wrote. One row, or none before its first export.
+create table exported (
+    is_only  boolean primary key default true check (is_only),
+    past     bigint not null,
+    at       timestamptz not null
+);
+
+-- What it made of history, a row a mart; the views of reports say what is in it.
+create table mart (
+    name     text primary key,
+    made_at  timestamptz not null default now(),
+    rows     jsonb not null
+);
+
 ------------------------------------------------------------------------------------------------------------ reporting
 
 -- What other programs read: BI tools, notebooks, the history pipeline. These views have a version in their name. Within a version columns
@@ -1349,6 +1363,139 @@ select
     a.action = 'dag.pause' as is_paused                      -- boolean: from then on
 from audit_event a
 where a.action in ('dag.pause', 'dag.unpause');
+
+-- Of the history pipeline, where it runs: by day (UTC) and DAG how late runs began, and how long tries waited once they could begin, at quantiles.
+create view evenflow_reporting_v1.mart_lags with (security_barrier) as
+select
+    date '1970-01-01' + r.day as day,                        -- date: the day
+    r.dag_id,                                                -- text: the DAG
+    r.runs,                                                  -- bigint: runs that began
+    r.tries,                                                 -- bigint: tries
+    r.run_p50_us / 1e6 as run_p50_s,                         -- double precision: of the runs, how many seconds after they were due; the median
+    r.run_p90_us / 1e6 as run_p90_s,                         -- double precision: the 90th percentile
+    r.run_p99_us / 1e6 as run_p99_s,                         -- double precision: the 99th
+    r.wait_p50_us / 1e6 as wait_p50_s,                       -- double precision: of the tries, how many seconds for limits and workers; the median
+    r.wait_p90_us / 1e6 as wait_p90_s,                       -- double precision: the 90th percentile
+    r.wait_p99_us / 1e6 as wait_p99_s                        -- double precision: the 99th
+from mart m
+cross join lateral jsonb_to_recordset(m.rows) as r (day int, dag_id text, runs bigint, tries bigint, run_p50_us float8, run_p90_us float8,
+                                                    run_p99_us float8, wait_p50_us float8, wait_p90_us float8, wait_p99_us float8)
+where m.name = 'lags';
+
+-- By day, DAG and cause how long task instances waited, ran and were deferred.
+create view evenflow_reporting_v1.mart_wait_by_cause with (security_barrier) as
+select
+    date '1970-01-01' + r.day as day,                        -- date: the day
+    r.dag_id,                                                -- text: the DAG
+    r.cause,                                                 -- text: upstream, pool, run cap, task cap, executor, no worker, paused, resume, retry delay, reschedule, scheduling, deferred or running
+    r.limit_name,                                            -- text: the limit, where it was one
+    r.times,                                                 -- bigint: how often
+    r.us / 1e6 as seconds                                    -- double precision: how long together
+from mart m
+cross join lateral jsonb_to_recordset(m.rows) as r (day int, dag_id text, cause text, limit_name text, times bigint, us float8)
+where m.name = 'wait_by_cause';
+
+-- By hour how much of each limit was used that all runs share.
+create view evenflow_reporting_v1.mart_slot_use with (security_barrier) as
+select
+    to_timestamp(r.hour * 3600.0) as hour,                   -- timestamp with time zone: when the hour began
+    r.kind,                                                  -- text: pool, executor or dag_task
+    r.name,                                                  -- text: which
+    r.capacity,                                              -- integer: so much at once; null where nobody has recorded it
+    r.most,                                                  -- bigint: used at most
+    r.slot_us / 3.6e9 as average,                            -- double precision: used on average
+    r.full_us / 1e6 as full_s                                -- double precision: how many seconds it was full
+from mart m
+cross join lateral jsonb_to_recordset(m.rows) as r (hour bigint, kind text, name text, capacity int, most bigint, slot_us float8, full_us float8)
+where m.name = 'slot_use';
+
+-- By task how long its tries run, and whether that has changed.
+create view evenflow_reporting_v1.mart_durations with (security_barrier) as
+select
+    r.dag_id,                                                -- text: the DAG
+    r.task_id,                                               -- text: the task
+    r.tries,                                                 -- bigint: tries
+    r.p50_us / 1e6 as p50_s,                                 -- double precision: seconds; the median
+    r.p90_us / 1e6 as p90_s,                                 -- double precision: the 90th percentile
+    r.p99_us / 1e6 as p99_s,                                 -- double precision: the 99th
+    r.drift,                                                 -- double precision: the median of its last day, as a multiple of that of the days before
+    r.drifts = 1 as drifts                                   -- boolean: whether that is a quarter more or less, by ten tries at least
+from mart m
+cross join lateral jsonb_to_recordset(m.rows) as r (dag_id text, task_id text, tries bigint, p50_us float8, p90_us float8, p99_us float8,
+                                                    drift float8, drifts int)
+where m.name = 'durations';
+
+-- Tries that ran far longer than their task does.
+create view evenflow_reporting_v1.mart_anomalies with (security_barrier) as
+select
+    r.dag_id,                                                -- text: the DAG
+    r.task_id,                                               -- text: the task
+    r.run_key,                                               -- bigint: the run, by its key
+    r.run_id,                                                -- text: the run, by its name
+    r.map_index,                                             -- integer: which instance of a mapped task; -1 when the task is not mapped
+    r.try_number,                                            -- integer: the try
+    to_timestamp(r.began_us / 1e6) as began_at,              -- timestamp with time zone: when it started
+    r.us / 1e6 as seconds,                                   -- double precision: how long it ran
+    r.p50_us / 1e6 as usual_s                                -- double precision: the median of its task
+from mart m
+cross join lateral jsonb_to_recordset(m.rows) as r (dag_id text, task_id text, run_key bigint, run_id text, map_index int, try_number int,
+                                                    began_us float8, us float8, p50_us float8)
+where m.name = 'anomalies';
+
+-- Tasks by how often they are on the critical path of a run of their DAG.
+create view evenflow_reporting_v1.mart_critical_members with (security_barrier) as
+select
+    r.dag_id,                                                -- text: the DAG
+    r.task_id,                                               -- text: the task
+    r.on_path,                                               -- bigint: runs in which it is
+    r.runs,                                                  -- bigint: of so many
+    r.us / 1e6 as seconds,                                   -- double precision: its part of these paths
+    r.share                                                  -- double precision: the same, as a share of all of them
+from mart m
+cross join lateral jsonb_to_recordset(m.rows) as r (dag_id text, task_id text, on_path bigint, runs bigint, us float8, share float8)
+where m.name = 'critical_members';
+
+-- By day, DAG and owner what tries took.
+create view evenflow_reporting_v1.mart_costs with (security_barrier) as
+select
+    date '1970-01-01' + r.day as day,                        -- date: the day
+    r.dag_id,                                                -- text: the DAG
+    r.owner,                                                 -- text: its owner
+    r.tries,                                                 -- bigint: tries that ran
+    r.slot_us / 3.6e9 as slot_hours,                         -- double precision: hours of running, times the slots of their pools
+    r.run_us / 3.6e9 as run_hours,                           -- double precision: hours of running
+    r.deferred_us / 3.6e9 as deferred_hours,                 -- double precision: hours deferred
+    r.wait_us / 3.6e9 as wait_hours                          -- double precision: hours waited, but for upstream tasks
+from mart m
+cross join lateral jsonb_to_recordset(m.rows) as r (day int, dag_id text, owner text, tries bigint, slot_us float8, run_us float8,
+                                                    deferred_us float8, wait_us float8)
+where m.name = 'costs';
+
+-- By limit and day what more of it would have been worth.
+create view evenflow_reporting_v1.mart_advice with (security_barrier) as
+select
+    date '1970-01-01' + r.day as day,                        -- date: the day
+    r.cause,                                                 -- text: pool, run cap, task cap or executor
+    r.limit_name,                                            -- text: which
+    r.more,                                                  -- integer: with so much more of it
+    r.saved_us / 3.6e9 as saved_hours,                       -- double precision: so many hours would not have been waited
+    r.wait_us / 3.6e9 as wait_hours                          -- double precision: of so many
+from mart m
+cross join lateral jsonb_to_recordset(m.rows) as r (day int, cause text, limit_name text, more int, saved_us float8, wait_us float8)
+where m.name = 'advice';
+
+-- What must never be in a history, and was.
+create view evenflow_reporting_v1.mart_violations with (security_barrier) as
+select
+    r.kind,                                                  -- text: what kind of violation
+    r.run_key,                                               -- bigint: the run, by its key; 0 of a limit that all runs share
+    r.task_index,                                            -- integer: the task, by index; null where it is none of a task
+    r.map_index,                                             -- integer: which instance of a mapped task
+    to_timestamp(r.at_us / 1e6) as at,                       -- timestamp with time zone: when
+    r.what                                                   -- text: what happened
+from mart m
+cross join lateral jsonb_to_recordset(m.rows) as r (kind text, run_key bigint, task_index int, map_index int, at_us float8, what text)
+where m.name = 'violations';
 
 -------------------------------------------------------------------------------------------------------- what is always there
 

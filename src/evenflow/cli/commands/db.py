@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -21,18 +22,22 @@ from rich.text import Text
 from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import errors, local_time
 from evenflow.errors import EvenflowError, SettingsError
+from evenflow.insights.returning import CONNECTION
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.embedded.programs import wheel_programs
 from evenflow.runtime.exits import ExitCode
+from evenflow.runtime.history import ROLE, connection_uri
 from evenflow.runtime.home import prepare_home
 from evenflow.runtime.settings import Settings, load_settings
+from evenflow.sdk.secrets.connections import env_name
 from evenflow.store.db.connect import UNBOUNDED, connect, redacted
 from evenflow.store.db.migrate import Migration, Steps, read_schema
 from evenflow.store.db.migrate import check as check_schema
 from evenflow.store.db.migrate import migrate as migrate_schema
 from evenflow.store.scheduling.incarnation import begin_incarnation
 from evenflow.store.serving.events import record
+from evenflow.store.serving.reporting import grant_reading, grant_returning
 
 app = App(name="db")
 
@@ -199,8 +204,6 @@ def reporting(
     A role that can read or change anything beside them is refused. One that is made gets a password, which is shown once. Where the
     server lets you make no roles, have one made (create role NAME login) and name it.
     """
-    from evenflow.store.serving.reporting import grant_reading
-
     with _reach(load_settings()) as url, connect(url, name="reporting") as conn:
         check_schema(conn)
         granted = grant_reading(conn, role, by=_actor())
@@ -208,6 +211,28 @@ def reporting(
     if granted.password is not None:
         words += f"\nits password, which is shown this once: {granted.password}"
     return Reply({"role": role, "schema": granted.schema, "views": granted.views, "password": granted.password}, words)
+
+
+@verb(app)
+def history(
+    lake: Annotated[Path, Parameter(help="The folder for history as Parquet, as workers see it.")],
+    /,
+    *,
+    role: Annotated[str, Parameter(help="A role of PostgreSQL, made when it is not there.")] = ROLE,
+) -> Reply:
+    """Let the history pipeline in, and say by which connection. `evenflow up` does it by itself. To be done again after a restore.
+
+    Its role reads the reporting views, returns marts, and nothing else. It gets a new password each time. From then on retention
+    deletes nothing that has not been exported (the setting retention_awaits_export).
+    """
+    with _reach(load_settings()) as url, connect(url, name="history") as conn:
+        check_schema(conn)
+        granted = grant_returning(conn, role, by=_actor())
+        assert granted.password is not None
+        uri = connection_uri(url, role, granted.password, lake.absolute())
+    words = "the connection of the pipeline, with its password, which is shown this once:\n"
+    words += f"export {env_name(CONNECTION)}={shlex.quote(uri)}"
+    return Reply({"role": role, "connection": uri}, words)
 
 
 def _tell(url: str, action: str) -> None:

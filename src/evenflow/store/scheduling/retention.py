@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from evenflow.core.limits import DELETED_AT_ONCE
@@ -10,11 +10,26 @@ from evenflow.store.db.columns import numbers
 from evenflow.store.db.rows import Conn, execute
 
 
-def read_days(conn: Conn, name: str) -> tuple[datetime, Any]:
+def read_setting(conn: Conn, name: str) -> tuple[datetime, Any]:
     """The time, and what this setting was set to; None: nobody has."""
-    row = execute(conn, "retention/read_days", {"name": name}).fetchone()
+    row = execute(conn, "retention/read_setting", {"name": name}).fetchone()
     assert row is not None
     return row[0], row[1]
+
+
+class ExportedSoFar(NamedTuple):
+    at: datetime  # nothing that ended later is looked at
+    past: int  # nor what has history of this transaction, or of one with a higher number
+
+
+EVERYTHING = ExportedSoFar(datetime.max.replace(tzinfo=UTC), 2**63 - 1)
+NOTHING = ExportedSoFar(datetime(2000, 1, 1, tzinfo=UTC), 0)  # before there was any history
+
+
+def read_exported(conn: Conn) -> ExportedSoFar | None:
+    """How far the history pipeline has come; None: it has not exported yet."""
+    row = execute(conn, "retention/read_exported", {}).fetchone()
+    return None if row is None else ExportedSoFar(*row)
 
 
 class OldRunKeys(NamedTuple):
@@ -24,13 +39,14 @@ class OldRunKeys(NamedTuple):
 
 
 def find_old_runs(
-    conn: Conn, *, after: int, before: datetime, before_key: int, most: int, limit: int, instances: int
+    conn: Conn, *, after: int, before: datetime, before_key: int, past: int, most: int, limit: int, instances: int
 ) -> OldRunKeys:
     """Up to ``limit`` runs that ended before, with so many task instances together, among the next ``most`` runs. Those that
-    another deletes are passed over. ``before_key`` is the smallest key of a run made later.
+    another deletes are passed over, and those with history of transactions from ``past`` on. ``before_key`` is the smallest key of
+    a run made later.
     """
-    params = {"after": after, "before": before, "before_key": before_key, "most": most, "limit": limit, "instances": instances}
-    row = execute(conn, "retention/find_old_runs", params | {"whole": DELETED_AT_ONCE}).fetchone()
+    params = {"after": after, "before": before, "before_key": before_key, "past": past, "most": most, "limit": limit}
+    row = execute(conn, "retention/find_old_runs", params | {"instances": instances, "whole": DELETED_AT_ONCE}).fetchone()
     assert row is not None
     return OldRunKeys(*row)
 

@@ -27,7 +27,9 @@ with asked as (
 ), placed as (
     select scope, kind, name, us, slope, run_key, task_index, map_index, from_us, sign, cast(floor(us / 3600000000) as bigint) as hour from point
 ), of_hour as (
-    select scope, kind, name, hour, sum(slope) as slope, sum(slope * us) as moment from placed group by scope, kind, name, hour
+    select scope, kind, name, hour, sum(slope) as slope, sum(slope * (us - hour * 3600000000)) + sum(slope) * hour * 3600000000 as moment
+    from placed
+    group by scope, kind, name, hour
 ), at_begin as (
     select scope, kind, name, hour,
            sum(slope) over (partition by scope, kind, name order by hour rows between unbounded preceding and current row) - slope as slope,

@@ -15,8 +15,8 @@ with step as (
 )
 select s.scope, s.kind, s.name, s.hour, s.tx_us, s.xact, s.place, s.taken, s.is_first, coalesce(s.own_capacity, c.capacity) as capacity,
        b.used as used_at_begin,
-       b.used + sum(s.taken) over (partition by s.scope, s.kind, s.name, s.hour order by s.tx_us, s.xact, s.place
-                                   rows between unbounded preceding and current row) as used,
+       cast(b.used + sum(s.taken) over (partition by s.scope, s.kind, s.name, s.hour order by s.tx_us, s.xact, s.place
+                                        rows between unbounded preceding and current row) as bigint) as used,
        row_number() over (partition by s.scope, s.kind, s.name, s.hour order by s.tx_us, s.xact, s.place) as position,
        lead(s.tx_us) over (partition by s.scope, s.kind, s.name, s.hour order by s.tx_us, s.xact, s.place) as next_us
 from step s

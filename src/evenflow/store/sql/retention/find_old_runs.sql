@@ -1,7 +1,7 @@
 -- The oldest runs after a key that ended before an instant, so many or as many as have so many task instances together, but always one. Of
 -- a run that is deleted in parts those of its first part count. Keys ascend with time, so only what is older than that is looked at, so many at
 -- once; live runs among it, and those that ended later, are left behind. Answers the runs, the key after which the next look begins, and
--- whether that was all. SKIP LOCKED: another scheduler deletes those.
+-- whether that was all. SKIP LOCKED: another scheduler deletes those. Nothing goes that has history from a transaction at or after ``past``.
 with looked as materialized (
     select run_key, state in ('success', 'failed') and ended_at < %(before)s as is_old
     from dag_run
@@ -12,6 +12,8 @@ with looked as materialized (
     select run_key
     from dag_run
     where run_key = any(array(select run_key from looked where is_old)) and state in ('success', 'failed') and ended_at < %(before)s
+      and not exists (select from run_event e where e.run_key = dag_run.run_key and e.xact >= %(past)s::bigint)
+      and not exists (select from task_event e where e.run_key = dag_run.run_key and e.xact >= %(past)s::bigint)
     order by run_key
     limit %(limit)s
     for update skip locked

@@ -1,0 +1,53 @@
+"""A lake: a folder with history as Parquet. Its files are there whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from evenflow.errors import BadValue
+from evenflow.insights.tables import schema_of
+
+Row = dict[str, Any]
+Rows = list[tuple[Any, ...]]
+
+
+def check(lake: Path) -> None:
+    """Raises :class:`BadValue` where no history was exported."""
+    if not (lake / "bronze" / "task_events").is_dir():
+        raise BadValue(f"There is no history in {lake}. Type: evenflow insights export {lake}")
+
+
+@contextmanager
+def whole(target: Path) -> Iterator[Path]:
+    """The path to write to: what is there in the end, a file or a folder, takes the place of ``target``."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_suffix(".unfinished")
+    yield unfinished
+    if target.is_dir():
+        shutil.rmtree(target)
+    unfinished.replace(target)
+
+
+def write_file(target: Path, table: str, parts: Iterable[Rows]) -> None:
+    """Rows of a table of bronze; the same rows make the same file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    schema = schema_of(table)
+    with whole(target) as unfinished, pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
+        for rows in parts:
+            columns = zip(*rows, strict=True) if rows else [[] for _ in schema]
+            arrays = [pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+
+
+def rows_of(mart: Path, columns: Sequence[str] | None) -> list[Row]:
+    """Of a file, or of a folder of files."""
+    import pyarrow.parquet as pq
+
+    rows: list[Row] = pq.read_table(mart, columns=columns).to_pylist()
+    return rows

@@ -1,0 +1,79 @@
+"""What the tasks of the history pipeline do: the lake is where their connection says, and small marts return to its database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenflow.errors import SettingsError
+from evenflow.insights.export import export
+from evenflow.insights.lake import check
+from evenflow.insights.spark_engine import Spark
+from evenflow.insights.tables import RETURNED
+from evenflow.sdk.secrets.connections import get_connection
+
+if TYPE_CHECKING:
+    import psycopg
+
+CONNECTION = "evenflow_history"
+LAKE = "lake"  # its extra that names the folder; the others are for PostgreSQL
+MOST_ROWS = 20_000  # of a mart: some megabytes as JSON, and a year of days of fifty DAGs; the lake has them all
+
+
+@contextmanager
+def database() -> Iterator[tuple[psycopg.Connection[Any], Path]]:
+    """The database of the pipeline's connection, and the folder."""
+    import psycopg
+
+    conn, folder = get_connection(CONNECTION), lake()
+    known = {"host": conn.host, "port": conn.port, "user": conn.login, "password": conn.password, "dbname": conn.path}
+    extra = {name: value for name, value in conn.extra.items() if name != LAKE}
+    given: dict[str, Any] = {name: value for name, value in known.items() if value} | extra
+    with psycopg.connect(autocommit=True, application_name="evenflow history", **given) as session:
+        yield session, folder
+
+
+def lake() -> Path:
+    """Raises :class:`SettingsError` where the connection names no folder."""
+    folder = get_connection(CONNECTION).extra.get(LAKE)
+    if not folder:
+        raise SettingsError(
+            f"Connection {CONNECTION!r} names no folder for history. Write postgresql://...?{LAKE}=/var/lib/history"
+        )
+    return Path(folder)
+
+
+def export_and_tell(conn: psycopg.Connection[Any], folder: Path) -> int:
+    """Exports, and tells retention how far. Answers how many events were new."""
+    done = export(conn, folder)
+    conn.execute(_sql("tell_exported"), {"past": done.past, "at": done.until})
+    return done.events
+
+
+def refine(session: Any, layer: str) -> None:
+    Spark(session).make(lake(), lambda mart: print(f"{mart.layer}: {mart.name}", flush=True), layers=(layer,))
+
+
+def return_all(conn: psycopg.Connection[Any], folder: Path) -> dict[str, int]:
+    """The first rows of each mart that returns take the place of those from before, all of them at once. Answers how many rows the
+    marts have.
+    """
+    import pyarrow.parquet as pq
+
+    check(folder)
+    counts = {}
+    with conn.transaction():
+        for name, order in RETURNED.items():
+            table = pq.read_table(folder / Spark.name / f"{name}.parquet")
+            rows = table.sort_by([(order, "descending")]).slice(0, MOST_ROWS).to_pylist()
+            conn.execute(_sql("return_mart"), {"name": name, "rows": json.dumps(rows)})
+            counts[name] = table.num_rows
+    return counts
+
+
+def _sql(name: str) -> bytes:
+    return (files("evenflow.insights") / "sql" / "returning" / f"{name}.sql").read_bytes()

@@ -1,0 +1,46 @@
+"""Spark, which makes the marts where a session of it runs: on this machine or on a cluster. Whoever has the session hands it over,
+and nothing of pyspark is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from evenflow.insights.engines import Told, ignore
+from evenflow.insights.lake import Row, check, rows_of, whole
+from evenflow.insights.tables import BRONZE, LAYERS, MARTS, legal_sql
+
+# Spark's names for the types of Arrow.
+_TYPES = {"int64": "bigint", "int32": "int", "timestamp": "timestamp", "string": "string", "bool": "boolean"}
+
+
+class Spark:
+    """By a SparkSession. A mart that others need is read from its files: so each plan is of one statement."""
+
+    name = "spark"
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def make(self, lake: Path, tell: Told = ignore, *, layers: Sequence[str] = LAYERS) -> None:
+        """The marts of these layers; those of silver, which all others need, are there already unless they are among them."""
+        check(lake)
+        spark, lake = self._session, lake.absolute()
+        for table, columns in BRONZE.items():
+            schema = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in columns.items())
+            reader = spark.read.schema(schema).option("recursiveFileLookup", "true").option("pathGlobFilter", "*.parquet")
+            reader.parquet(f"file://{lake}/bronze/{table}").createOrReplaceTempView(table)
+        for table, legal in legal_sql().items():
+            spark.sql(legal).createOrReplaceTempView(table)
+        for mart in (mart for mart in MARTS if mart.layer in ("silver", *layers)):
+            target = lake / self.name / f"{mart.name}.parquet"
+            if mart.layer in layers:
+                with whole(target) as unfinished:
+                    spark.sql(mart.sql).write.mode("overwrite").parquet(f"file://{unfinished}")
+                tell(mart)
+            spark.read.parquet(f"file://{target}").createOrReplaceTempView(mart.name)
+
+    def rows(self, lake: Path, mart: str, columns: Sequence[str] | None = None) -> list[Row]:
+        return rows_of(lake / self.name / f"{mart}.parquet", columns)
