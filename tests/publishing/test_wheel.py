@@ -69,6 +69,7 @@ def test_the_wheel_has_the_package_and_nothing_else(built: Path) -> None:
     ours = {name for name in names if not name.startswith("evenflow-0.1.0.dist-info/")}
     there = {f"evenflow/{p.relative_to(SOURCE).as_posix()}" for p in SOURCE.rglob("*") if p.is_file() and p.suffix != ".pyc"}
     assert ours == there
+    assert {"evenflow/api/built/index.html", "evenflow/api/built/licences.txt"} <= ours, "type: scripts/web"
     assert {"evenflow/py.typed", "evenflow/store/schema.sql", "evenflow/store/sql/dispatch/claim.sql"} <= ours
     assert "evenflow-0.1.0.dist-info/licenses/LICENSE" in names
 

@@ -29,6 +29,13 @@ def test_the_page_has_no_script_and_no_style_of_its_own() -> None:
     assert set(re.findall(r'(?:src|href)="(/?[^/"]*)', page)) <= {"/assets", "/mark.svg", "/"}
 
 
+def test_licences_of_what_is_built_in_go_with_it() -> None:
+    told = (BUILT / "licences.txt").read_text(encoding="utf-8")
+    direct = json.loads((WEB / "package.json").read_text(encoding="utf-8"))["dependencies"]
+    assert [name for name in direct if f"{name}\n" not in told] == []
+    assert str(ROOT) not in told
+
+
 def test_the_lock_pins_by_hash_and_names_no_address() -> None:
     lock = json.loads((WEB / "package-lock.json").read_text(encoding="utf-8"))
     packages = {name: package for name, package in lock["packages"].items() if name}

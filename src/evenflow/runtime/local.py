@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core.scaling.policy import ScalingPolicy
-from evenflow.errors import ApiNotTrusted, ApiUnavailable, SettingsError
+from evenflow.errors import ApiNotTrusted, ApiRefused, ApiUnavailable, SettingsError
 from evenflow.forking import prctl
 from evenflow.runtime import presence
 from evenflow.runtime.celery_worker import CeleryWorkers, celery_job
@@ -111,7 +111,7 @@ class LocalEvenflow:
                 self.login_code = (await client.make_login_code()).code
             except ApiNotTrusted:
                 raise
-            except ApiUnavailable as error:
+            except (ApiRefused, ApiUnavailable) as error:
                 self._screen.say(str(error))
 
     async def stop(self) -> None:

@@ -117,7 +117,7 @@ function RunLines({ runs }: { runs: Schemas["RunSummary"][] }) {
       <tbody>
         {runs.map((run) => (
           <tr key={`${run.dag_id}/${run.run_id}`}>
-            <td className="wide">
+            <td className="widest">
               <Link to="/dags/$dagId/runs/$runId" params={{ dagId: run.dag_id, runId: run.run_id }} className="named">
                 <StateMark state={run.state} />
                 <strong>{run.dag_id}</strong> <span className="quiet ellipsis">{run.run_id}</span>
