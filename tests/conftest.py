@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import psycopg
@@ -91,9 +91,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(_LASTING_S))
 
 
-def pytest_collection_finish() -> None:
-    gc.collect()
-    gc.freeze()  # thousands of tests and their modules stay: no collection looks through them again
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    gc.disable()  # thousands of tests and their modules stay: no collection looks through them, now or later
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_configure(config: pytest.Config) -> None:
