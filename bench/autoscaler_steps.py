@@ -76,7 +76,7 @@ async def _steer(fleets: Fleets, name: str, uri: str, until: float, is_done: Any
                     await asyncio.to_thread(fleets.obey)
                     if await asyncio.to_thread(is_done):
                         return True
-                await asyncio.sleep(max(0.0, began + LOOP_S - time.monotonic()))
+                await asyncio.sleep(max(0.0, began + steering.rest_s - time.monotonic()))
     finally:
         for target in known.values():
             await target.close()

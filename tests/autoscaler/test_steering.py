@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evenflow.autoscaler.limits import FENCE_S
+from evenflow.autoscaler.limits import FENCE_S, FOLLOW_S, FOLLOWED_S, LOOP_S
 from evenflow.autoscaler.steering import Steering
 from evenflow.autoscaler.target import HostTarget, Sight, UnfitTarget
 from evenflow.core.executors import KINDS
@@ -366,6 +366,31 @@ async def test_one_acts_and_another_takes_over_when_its_lease_is_over(fleets: Fl
             pass
     await one.close()
     await two.close()
+
+
+async def test_who_stands_by_looks_when_the_lease_ends_and_who_acts_looks_often_while_workers_are_about_to_go(
+    fleets: Fleets,
+) -> None:
+    """R-AS3: a death costs the rest of a lease and a loop, whatever the dead one had begun."""
+    fleets.fleet(replace(EAGER, min=1))
+    (acting, one), (standby, two) = await fleets.autoscaler("a"), await fleets.autoscaler("b")
+    assert await acting.loop(one)
+    fleets.obey()
+    assert not await standby.loop(two)
+    assert (acting.rest_s, standby.rest_s) == (LOOP_S, LOOP_S)
+    fleets.conn.execute("update scaling_lease set until = now() + interval '0.5 s'")
+    assert not await standby.loop(two)
+    assert 0 < standby.rest_s <= 0.5
+    fleets.fleet(replace(EAGER, min=0))
+    assert await acting.loop(one)
+    assert fleets.steps()[-1] == "verify"
+    assert await acting.loop(one)
+    assert acting.rest_s == FOLLOW_S
+    fleets.conn.execute("update scaling_step set at = at - make_interval(secs => %s)", [FOLLOWED_S])
+    assert await acting.loop(one)
+    assert acting.rest_s == LOOP_S, "it takes its time"
+    for conn in (one, two):
+        await conn.close()
 
 
 async def test_one_fleet_that_fails_or_is_refused_keeps_no_other_waiting(fleets: Fleets) -> None:

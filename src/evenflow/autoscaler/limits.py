@@ -5,6 +5,8 @@ from __future__ import annotations
 from evenflow.core.limits import LEASE_S
 
 LOOP_S = 1.0  # between two looks at all fleets; with a thousand workers one takes a tenth of it
+FOLLOW_S = 0.25  # between two looks while a target is about to do what it was told
+FOLLOWED_S = 5.0  # for which it is looked so often: pods that run nothing have ended by then
 HURRY_S = 0.1  # at the earliest, when something comes that no worker is there for (R-AS7)
 RECORD_S = 5.0  # between two looks that are kept for plots, unless something is decided
 KEPT_S = 7 * 86_400.0  # for which looks and plans are kept: a week of a fleet is 120,000 rows

@@ -67,7 +67,7 @@ class AutoscalerService(DatabaseService):
         clock = asyncio.get_running_loop().time
         self._news.clear()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout_at(began + LOOP_S):
+            async with asyncio.timeout_at(began + (LOOP_S if self._steering is None else self._steering.rest_s)):
                 while True:
                     await self._news.wait()
                     if self._ending.is_set():

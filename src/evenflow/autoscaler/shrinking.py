@@ -83,6 +83,11 @@ class ShrinkPlan:
         return self.last.step in (CHOOSE, FENCE, LOAD, RELEASE, DRAIN, MARK)
 
     @property
+    def waits_for_target(self) -> bool:
+        """For pods, or processes, that are about to go."""
+        return self.last.step in (MARK, VERIFY) and not self.last.done
+
+    @property
     def is_counted(self) -> bool:
         """Whether the fleet's number has them in it."""
         return self.may_be_undone or (self.last.step == RESIZE and not self.last.done)

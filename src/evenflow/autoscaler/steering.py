@@ -11,7 +11,7 @@ from typing import Any
 from evenflow.autoscaler import observations as seen
 from evenflow.autoscaler.fleet_view import Demand, FleetView, candidates, view
 from evenflow.autoscaler.forecasting import Forecasting
-from evenflow.autoscaler.limits import AWAY_S, FORGET_S, KEPT_S, PLANS, RECORD_S
+from evenflow.autoscaler.limits import AWAY_S, FOLLOW_S, FOLLOWED_S, FORGET_S, HURRY_S, KEPT_S, LOOP_S, PLANS, RECORD_S
 from evenflow.autoscaler.shrinking import GROW, RESIZE, Shrinking, ShrinkPlan, names_counted, names_going, split, told_of, why
 from evenflow.autoscaler.steps import StepLog
 from evenflow.autoscaler.target import FleetTarget, Sight, UnfitTarget
@@ -47,6 +47,7 @@ class Steering:
         self.memories: dict[str, FleetMemory] = {}
         self._acts = False
         self._looked_s = 0.0
+        self.rest_s = LOOP_S  # from the begin of one loop to that of the next
         self._forecasting = Forecasting()
 
     async def loop(self, conn: Conn) -> bool:
@@ -57,7 +58,9 @@ class Steering:
                 observe(seen.acts_no_more())
             self._acts = False
             self.memories.clear()
+            self.rest_s = min(LOOP_S, max(await scaling.lease_left_s(conn), HURRY_S))  # who takes over does so as soon as it may
             return False
+        self.rest_s = LOOP_S
         if not self._acts:
             observe(seen.acts())
             self._acts = True
@@ -102,6 +105,8 @@ class Steering:
         if demand.at < memory.again_at:
             return
         plans, fleet, sight = await self._carry_on(conn, fleet, target, demand.at)
+        if any(plan.waits_for_target and demand.at - plan.last.at < FOLLOWED_S for plan in plans):
+            self.rest_s = FOLLOW_S
         began = time.perf_counter()
         memory.refused = ""
         await self._unmark_strays(target, fleet, sight, plans)

@@ -105,6 +105,12 @@ async def take_lease(conn: Conn, holder: int) -> float | None:
     return None if row is None else float(row[0])
 
 
+async def lease_left_s(conn: Conn) -> float:
+    """Seconds until nobody acts, unless whoever does says otherwise."""
+    row = await (await conn.execute(sql("scaling/read_lease"), prepare=True)).fetchone()
+    return 0.0 if row is None else float(row[0])
+
+
 async def give_lease(conn: Conn, holder: int) -> None:
     await conn.execute(sql("scaling/give_lease"), {"holder": holder})
 
