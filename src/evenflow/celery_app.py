@@ -27,6 +27,7 @@ from kombu.transport import redis
 
 from evenflow.core.executors import CELERY_TASK
 from evenflow.errors import SettingsError
+from evenflow.runtime.celery_places import places
 from evenflow.runtime.readiness import READY, Notifier
 from evenflow.runtime.service_settings import Kind, command_of
 from evenflow.runtime.settings import Settings, load_settings
@@ -172,7 +173,11 @@ def _begin(sender: Any, **_: Any) -> None:
     """Before the pool is there, whose processes have to know where to hand tries over."""
     notifier = Notifier(os.environ)
     queues = list(sender.app.amqp.queues.consume_from)
-    companion = Companion(load_settings(), name=sender.hostname, slots=max(sender.concurrency, 1), queues=queues)
+    try:
+        slots = places(sender.pool_cls, sender.concurrency, sender.options.get("autoscale"))
+    except SettingsError as error:
+        raise SystemExit(str(error)) from None
+    companion = Companion(load_settings(), name=sender.hostname, slots=slots, queues=queues)
     os.environ[_ADDRESS] = companion.address
     companion.keep()
     worker_shutdown.connect(lambda **_: companion.end(), weak=False)

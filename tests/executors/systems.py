@@ -141,7 +141,8 @@ class Celery(System):
     def log_file(self) -> Path:
         return self.running.home / "celery.log"
 
-    def start_worker(self) -> None:
+    def start_worker(self, *pool: str) -> None:
+        """``pool``: its flags, of a pool of four processes otherwise."""
         number = len(self.workers)
         own = {
             **environment(self.running.home / f"celery-{number}"),
@@ -151,7 +152,17 @@ class Celery(System):
             "EVENFLOW_DRAIN_TIMEOUT": "60",
             "EXECUTORS_TEST": str(self.marks),
         }
-        options = ["-Q", QUEUE, "-c", "4", "-n", f"celery-{number}@%h", "-l", "info", "--without-mingle", "--without-gossip"]
+        options = [
+            *(pool or ("-c", "4")),
+            "-Q",
+            QUEUE,
+            "-n",
+            f"celery-{number}@%h",
+            "-l",
+            "info",
+            "--without-mingle",
+            "--without-gossip",
+        ]
         command = [sys.executable, "-m", "celery", "-A", "evenflow.celery_app", "worker", *options]
         with open(self.log_file, "ab") as log:
             self.workers.append(

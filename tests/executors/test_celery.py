@@ -74,6 +74,27 @@ def test_a_worker_of_celery_that_is_killed_ends_no_try(system: Celery) -> None:
     wait_until(lambda: not beside.is_running(), "it to end, for nobody hands it anything")
 
 
+@REDIS
+@pytest.mark.parametrize(("flags", "slots"), [("-P solo", 1), ("-P threads -c 3", 3), ("-P prefork --autoscale 5,1", 5)])
+def test_people_use_the_pools_that_they_know(system: Celery, flags: str, slots: int) -> None:
+    """R-EX2: a place is a try."""
+    before = system.workers[-1]
+    system.start_worker(*flags.split())
+    system.await_worker()
+    before.send_signal(signal.SIGTERM)
+    before.wait(60)
+    state, run_id = system.run("plain")
+    assert state == "success", system.told("plain", run_id)
+    name = "select (detail ->> 'slots')::int from service where kind = 'worker' and state = 'active' and name like %s"
+    found = system.db.execute(name, [f"celery-{len(system.workers) - 1}@%"]).fetchall()
+    assert found == [(slots,)]
+    last = system.workers[-1]
+    system.start_worker()
+    system.await_worker()
+    last.send_signal(signal.SIGTERM)
+    last.wait(60)
+
+
 @RABBITMQ
 def test_tries_go_through_rabbitmq(system: Celery) -> None:
     """R-EX1: with a confirmation of each message; and it may go and come back."""
