@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from evenflow.cli.commands.backfill import _end
+from evenflow.cli.input.dates import end_of
 from evenflow.core.quantities import counted
 from evenflow.errors import ParamError
 from tests.cli.command_line import CommandLine
@@ -126,11 +126,11 @@ def test_a_run_that_is_marked_failed(cli: CommandLine) -> None:
 
 
 def test_the_last_day_of_a_backfill_is_included() -> None:
-    assert _end("2026-01-31").isoformat() == "2026-01-31T23:59:59.999999+00:00"
-    assert _end("2026-01-31T06:00").isoformat() == "2026-01-31T06:00:00+00:00"
-    assert _end("2026-01-31T06:00+02:00").isoformat() == "2026-01-31T06:00:00+02:00"
+    assert end_of("2026-01-31").isoformat() == "2026-01-31T23:59:59.999999+00:00"
+    assert end_of("2026-01-31T06:00").isoformat() == "2026-01-31T06:00:00+00:00"
+    assert end_of("2026-01-31T06:00+02:00").isoformat() == "2026-01-31T06:00:00+02:00"
     with pytest.raises(ParamError, match="--to 'soon' is no date"):
-        _end("soon")
+        end_of("soon")
 
 
 def test_numbers_of_things() -> None:

@@ -26,7 +26,7 @@ LOGGING = {
     "evenflow.worker.task_process": "leads what authors log to the log of their task",
     "evenflow.triggerer.host_process": "leads what authors log to the log of their trigger",
 }
-SPEAKING = {"cli", "sdk", "spark", "triggers"}
+SPEAKING = {"cli", "sdk", "spark", "triggers", "insights"}
 PAST_THE_LOG = {"print", "sys.stdout.write", "sys.stderr.write", "warnings.warn"}
 TYPES = {"str", "int", "float", "bool"}
 SECRETS = {"token", "password", "secret", "credential", "header", "environment", "body"}

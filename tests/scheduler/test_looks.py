@@ -299,7 +299,7 @@ def test_no_queued_run_is_passed_over_in_random_orders_of_commits(
     """
     monkeypatch.setattr("evenflow.scheduler.creation.NEW_RUNS_PER_TURN", 3)
     monkeypatch.setattr("evenflow.scheduler.creation.NEW_RUNS_BESIDE_TRIES", 2)
-    monkeypatch.setattr("evenflow.scheduler.creation.DAGS_PER_NEW_RUN", 1)
+    monkeypatch.setattr("evenflow.scheduler.foresight.DAGS_PER_NEW_RUN", 1)
     monkeypatch.setattr("evenflow.store.scheduling.runs.RUN_WAKES_PER_TURN", 4)
     r = random.Random(seed)
     for n in range(8):

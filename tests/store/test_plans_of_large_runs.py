@@ -134,7 +134,8 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "operations/delete_empty_lanes", {"run_key": run}
         yield "selection/delete_run_lanes", {"run_key": run}
         yield "quarantine/end_tries", {"run_key": run}
-        yield "quarantine/end_instances", {"run_key": run, "skipped": ["none"], "failed": ["queued"], "reason": "", "actor": ""}
+        ends = {"was": ["none", "queued"], "events": ["skip", "fail"], "states": ["skipped", "failed"]}
+        yield "quarantine/end_instances", {"run_key": run, **ends, "reason": "", "actor": ""}
     yield "operations/withdraw_some", {"run_key": DEEP, **chain}
     yield "operations/set_counters", {"run_key": DEEP, "tasks": n, **counts}
     yield "operations/set_indexed", {"run_key": WIDE, **some, **counts}

@@ -64,7 +64,7 @@ class Flows:
 
 def run_pipeline(
     spark: SparkSession,
-    spec_path: Path,
+    spec_file: str,
     *,
     refresh: Sequence[str],
     full_refresh: Sequence[str],
@@ -78,6 +78,7 @@ def run_pipeline(
     from pyspark.pipelines import cli, spark_connect_pipeline
     from pyspark.pipelines.spark_connect_graph_element_registry import SparkConnectGraphElementRegistry
 
+    spec_path = Path(spec_file)
     if not spec_path.is_file():
         raise SparkFailedForGood(f"There is no {spec_path}. Name the spec of the pipeline, a YAML file below the DAG's folder.")
     spec = cli.load_pipeline_spec(spec_path)

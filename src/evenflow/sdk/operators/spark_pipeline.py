@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import glob
 import importlib
+import os
+import posixpath
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Unpack
 
 from evenflow.errors import BadArgument, SettingsError
@@ -43,9 +45,9 @@ class SparkPipeline(SparkSessionOperator):
         **options: Unpack[TaskOptions],
     ) -> None:
         super().__init__(task_id=task_id, conn_id=conn_id, app_name=app_name, conf=conf, dag=dag, task_group=task_group, **options)
-        if not isinstance(spec, str) or PurePosixPath(spec).suffix not in (".yml", ".yaml"):
+        if not isinstance(spec, str) or posixpath.splitext(spec)[1] not in (".yml", ".yaml"):
             raise BadArgument(f"Task {task_id!r}: spec must be the name of a YAML file beside the DAG file, not {spec!r:.80}.")
-        if PurePosixPath(spec).parent == PurePosixPath():
+        if not _folder_of(spec):
             raise BadArgument(
                 f"Task {task_id!r}: put {spec} and the definitions of the pipeline into a folder beside the DAG file, which "
                 f"travels as a whole. Write spec='FOLDER/{spec}'."
@@ -60,11 +62,11 @@ class SparkPipeline(SparkSessionOperator):
 
     def files_beside(self) -> list[str]:
         """The folder of the spec, and the Python files in it, which are definitions and no modules."""
-        within = PurePosixPath(self.spec).parent
-        if self.dag.folder is None or within.is_absolute():
+        within = _folder_of(self.spec)
+        if self.dag.folder is None or posixpath.isabs(within):
             return []
-        root = Path(self.dag.folder)
-        return [str(within), *(str(path.relative_to(root)) for path in sorted((root / within).rglob("*.py")))]
+        files = glob.glob("**/*.py", root_dir=os.path.join(self.dag.folder, within), recursive=True)
+        return [within, *(posixpath.join(within, name) for name in sorted(files))]
 
     def execute(self, context: Context) -> dict[str, str]:
         if connection_of(self.conn_id).scheme != "sc":
@@ -76,7 +78,7 @@ class SparkPipeline(SparkSessionOperator):
         with self.session(context) as spark:
             flows: dict[str, str] = run_pipeline(
                 spark,
-                Path(self.dag.folder or ".", self.spec),
+                os.path.join(self.dag.folder or ".", self.spec),
                 refresh=self.refresh,
                 full_refresh=self.full_refresh,
                 full_refresh_all=self.full_refresh_all,
@@ -84,3 +86,8 @@ class SparkPipeline(SparkSessionOperator):
                 progress=context["ti"].report_progress,
             )
         return flows
+
+
+def _folder_of(spec: str) -> str:
+    """By name: pathlib, with its imports, is dear for who only writes a DAG."""
+    return posixpath.dirname(posixpath.normpath(spec))
