@@ -22,8 +22,9 @@ KEYS = KeyState("here", {1: b"k" * 32}, frozenset(), LISTED, 0, 0.0)
 SECRET = "shown-by-scrapers"
 
 
-def scope(caller: str, token: str | None = None) -> dict[str, Any]:
-    headers = [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
+def scope(caller: str, token: str | None = None, **more: str) -> dict[str, Any]:
+    headers = [(name.replace("_", "-").encode(), value.encode()) for name, value in more.items()]
+    headers += [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
     return {"type": "http", "client": (caller, 4711), "headers": headers}
 
 
@@ -33,6 +34,29 @@ async def test_this_host_needs_no_token_until_there_is_one(caller: str) -> None:
     await Watchers(Tokens(KEYS), "").check(scope(caller))
     with pytest.raises(NotAllowed, match="EVENFLOW_METRICS_TOKEN"):
         await Watchers(Tokens(KEYS), SECRET).check(scope(caller))
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8974", "127.0.0.1.evil.example", "localhost.evil.example", "["])
+async def test_a_page_whose_name_was_made_to_mean_this_host_is_told_nothing(host: str) -> None:
+    """R-SE4: DNS rebinding. The browser of somebody who works here asks, and the page of somebody else reads the answer."""
+    with pytest.raises(NotAllowed):
+        await Watchers(Tokens(KEYS), "").check(scope("127.0.0.1", host=host))
+    await Watchers(Tokens(KEYS), SECRET).check(scope("127.0.0.1", SECRET, host=host))
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8974", "127.0.0.1:1", "[::1]:8974", "a.localhost:8974", "192.0.2.7", socket.gethostname()]
+)
+async def test_who_names_this_host_needs_no_token(host: str) -> None:
+    """R-SE4: nobody else can have a browser go here by one of these names."""
+    await Watchers(Tokens(KEYS), "").check(scope("127.0.0.1", host=host))
+
+
+@pytest.mark.parametrize("said", ["forwarded", "via", "x_forwarded_for", "x_real_ip"])
+async def test_a_proxy_here_that_asks_for_others_is_not_this_host(said: str) -> None:
+    """R-SE4"""
+    with pytest.raises(NotAllowed):
+        await Watchers(Tokens(KEYS), "").check(scope("127.0.0.1", host="127.0.0.1:8974", **{said: "192.0.2.7"}))
 
 
 @pytest.mark.parametrize("caller", ["192.0.2.7", "2001:db8::7", "::ffff:192.0.2.7"])

@@ -7,10 +7,11 @@ import socket
 from collections.abc import Mapping
 from ipaddress import IPv6Address, ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.types import Scope
 
-from evenflow.api.bodies import bearer
+from evenflow.api.bodies import bearer, header
 from evenflow.api.refusals import Unauthorized
 from evenflow.api.sessions import checked_token
 from evenflow.api.tokens import Tokens
@@ -29,7 +30,7 @@ class Watchers:
     async def check(self, scope: Scope) -> None:
         """Raises :class:`NotAllowed`."""
         caller, shown = scope.get("client"), bearer(scope)
-        if not self._secret and caller is not None and is_local(caller[0]):
+        if not self._secret and caller is not None and is_local(caller[0]) and _is_for_here(scope):
             return
         if not shown:
             raise Unauthorized(
@@ -38,6 +39,33 @@ class Watchers:
             )
         if not (self._secret and hmac.compare_digest(shown.encode(), self._secret.encode())):
             await checked_token(self._tokens, shown)
+
+
+_FORWARDED = frozenset({b"forwarded", b"via", b"x-forwarded-for", b"x-real-ip"})  # by a proxy of this host, for somebody else
+
+
+def _is_for_here(scope: Scope) -> bool:
+    """Whether a request that comes from this host is also meant for it. A proxy brings those of others; and a page may have a name
+    that was made to mean this host (DNS rebinding), so a browser here asks for it, and names that.
+    """
+    if any(name in _FORWARDED for name, _ in scope["headers"]):
+        return False
+    named = header(scope, b"host")
+    if named is None:
+        return True  # no browser
+    try:
+        host = urlsplit(f"//{named.decode('latin-1')}").hostname or ""
+    except ValueError:
+        return False
+    return _is_address(host) or host.endswith(".localhost") or host in ("localhost", socket.gethostname().lower())
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def is_local(address: str) -> bool:
