@@ -58,6 +58,11 @@ PREFIX = "/api/v1"
 DESCRIPTION = f"{PREFIX}/openapi.json"  # of REST itself, for everyone
 DOOR = f"{PREFIX}/session"  # where a browser logs in
 
+_RULES = (  # for browsers: answers are for who asked, and are no pages
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
 _CODES = {404: "not_found", 405: "method_not_allowed"}
 _NAMES = ("dag_id", "run_id", "task_id")  # that are held to the rule of names
 _ERRORS = {
@@ -94,8 +99,13 @@ def rest_application(
     app = described_rest()
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        async def ruled(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *_RULES]
+            await send(message)
+
         scope["state"] = {"context": context, "watchers": watchers}
-        await app(scope, receive, send)
+        await app(scope, receive, ruled)
 
     return application
 
@@ -109,6 +119,7 @@ def described_rest() -> FastAPI:
         openapi_url=DESCRIPTION,
         docs_url=None,  # these pages load scripts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,  # it would lead to the host that a request names, and from TLS before a proxy into the clear
         generate_unique_id_function=_operation_id,
     )
     for part in (
