@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from http.cookies import CookieError, SimpleCookie
-from time import monotonic
+from time import monotonic, time
 from urllib.parse import urlsplit
 
+from starlette.requests import cookie_parser
 from starlette.types import Scope
 
 from evenflow.api import limits
@@ -24,7 +24,7 @@ from evenflow.store.db.connect import Conn
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.events import ORIGIN
 
-_SECURE = "__Host-evenflow"  # browsers take a cookie of this name over TLS alone, for this host alone
+_SECURE = "__Host-"  # browsers take a cookie whose name begins so over TLS alone, for this host alone
 _SAFE = frozenset({"GET", "HEAD"})
 
 
@@ -33,7 +33,7 @@ async def caller(tokens: Tokens, scope: Scope) -> OperatorToken | SessionToken:
     shown = bearer(scope)
     if shown is not None:
         return await checked_token(tokens, shown)
-    cookie = session_cookie(scope)
+    cookie = session_cookie(scope, tokens.installation)
     if cookie is None:
         raise Unauthorized("The request has no token (header Authorization: Bearer ...). Set EVENFLOW_TOKEN.")
     check_same_origin(scope)
@@ -60,25 +60,22 @@ def _told(token_id: int | None) -> None:
         origin.token_id = token_id
 
 
-def login_of(token: OperatorToken | SessionToken) -> int:
-    """The token that a session ends with which this one begins: itself, or the one that a session came from."""
-    return token.login_id if isinstance(token, SessionToken) else token.token_id
-
-
-async def begin_session(conn: Conn, tokens: Tokens, *, name: str, login_id: int) -> str:
-    """The text of its token."""
+async def begin_session(conn: Conn, tokens: Tokens, *, name: str, login_id: int) -> tuple[str, float]:
+    """The text of its token, and for how many seconds it is good: no longer than the token ``login_id``."""
     jti = new_jti()
-    token_id, _ = await stored.insert_token(
+    token_id, expires_at = await stored.insert_token(
         conn,
         kind="session",
         name=name,
         scope=(),
         by=name,
         ttl=SESSION_TTL_S,
+        ends_with=login_id,
         key_id=tokens.key_id,
         digest=stored.digest_of(jti),
     )
-    return tokens.for_session(SessionToken(name, token_id, login_id), jti)
+    ttl = expires_at.timestamp() - time()
+    return tokens.for_session(SessionToken(name, token_id, login_id), jti, ttl=ttl), ttl
 
 
 def check_same_origin(scope: Scope) -> None:
@@ -89,7 +86,7 @@ def check_same_origin(scope: Scope) -> None:
     if made_by is not None:
         allowed = made_by == b"same-origin"
     elif origin is not None:
-        allowed = _host_of(origin) == (header(scope, b"host") or b"").decode("latin-1").lower()
+        allowed = _host_of(origin) == (header(scope, b"host") or b"no host").decode("latin-1").lower()
     else:
         allowed = scope["method"] in _SAFE
     if not allowed:
@@ -103,35 +100,38 @@ def _host_of(origin: bytes) -> str:
         return ""
 
 
-def session_cookie(scope: Scope) -> str | None:
-    """The session of this API; those of others on this host, on other ports, have other names."""
+def session_cookie(scope: Scope, installation: str) -> str | None:
+    """The session of this Evenflow. Browsers show cookies to all ports of a host, so those of others there have other names. Over
+    TLS one that was set without it counts for nothing: anybody on the way could have set it.
+    """
+    plain = _cookie_name(installation)
+    names = (_SECURE + plain,) if scope["scheme"] == "https" else (_SECURE + plain, plain)
     for key, value in scope["headers"]:
         if key == b"cookie":
-            try:
-                cookies = SimpleCookie(value.decode("latin-1"))
-            except CookieError:
-                continue
-            for name in (_SECURE, _plain_name(scope)):
-                if name in cookies and (text := cookies[name].value):
+            cookies = cookie_parser(value.decode("latin-1"))
+            for name in names:
+                if text := cookies.get(name):
                     return text
     return None
 
 
-def set_cookie(scope: Scope, text: str) -> str:
-    """The value of the header that has a browser keep a session. Empty, it is forgotten."""
+def set_cookie(scope: Scope, installation: str, text: str, *, age_s: float = 0.0) -> str:
+    """The value of the header that has a browser keep a session for ``age_s`` seconds. Without that it is forgotten."""
     secure = scope["scheme"] == "https" or (header(scope, b"origin") or b"").startswith(b"https://")  # before a proxy, too
-    name, ends = (_SECURE, "; Secure") if secure else (_plain_name(scope), "")
-    age = SESSION_TTL_S if text else 0
-    return f"{name}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age:.0f}{ends}"
+    before, after = (_SECURE, "; Secure") if secure else ("", "")
+    name = before + _cookie_name(installation)
+    return f"{name}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age_s:.0f}{after}"
 
 
-def _plain_name(scope: Scope) -> str:
-    server = scope.get("server")
-    return f"evenflow-{server[1] if server else 0}"
+def _cookie_name(installation: str) -> str:
+    """The same on all API servers of this Evenflow, whichever port each has."""
+    return f"evenflow-{installation}"
 
 
 class LoginLimit:
-    """How often it may be tried in vain to log in, from one address and from all. Successes do not count."""
+    """How often it may be tried in vain to log in, from one address and from all. It holds up whoever shows what this Evenflow has
+    not made, and nobody else: many people have one address, and who fails on purpose would lock them out.
+    """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
@@ -151,4 +151,6 @@ class LoginLimit:
             )
 
     def failed(self, address: str) -> None:
+        """Raises :class:`Refused`, when it is once too often."""
+        self.check(address)
         self._failures.append((self._clock(), address))

@@ -64,6 +64,7 @@ _ALGORITHM = "HS256"
 # The audience follows from the kind, which is known later. The clock of the host that made a token may be ahead.
 _OPTIONS: Options = {"require": ["exp", "iss", "aud", "iat", "jti"], "verify_aud": False, "verify_iat": False}
 _JTI_BYTES = 16  # nobody finds it from its digest
+_CODE_CHARS = 22  # of a login code before its sign: so many bytes in Base64
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +237,24 @@ class Tokens:
         """The key that signs."""
         return self._newest
 
-    def for_session(self, of: SessionToken, jti: str) -> str:
+    @property
+    def installation(self) -> str:
+        """Which Evenflow this is."""
+        return self._state.installation
+
+    def for_session(self, of: SessionToken, jti: str, *, ttl: float) -> str:
         """``jti`` is the name under which it is listed."""
-        return mint(self._state, of, ttl=SESSION_TTL_S, jti=jti)
+        return mint(self._state, of, ttl=ttl, jti=jti)
+
+    def login_code(self) -> str:
+        """A new one. It is signed, so that guesses are known as such without a look into the database."""
+        jti = new_jti()
+        return jti + _code_sign(self._state.keys[self._newest], jti)
+
+    def has_made(self, code: str) -> bool:
+        """Whether one of the keys has signed ``code``, be it good or not any more."""
+        jti, sign = code[:_CODE_CHARS], code[_CODE_CHARS:].encode()
+        return any(hmac.compare_digest(_code_sign(key, jti).encode(), sign) for key in self._state.keys.values())
 
     def renewed(self, text: str) -> str | None:
         """A fresh one in place of a service's token that is half over or was signed with the key before; else none."""
@@ -297,6 +313,10 @@ _NOT_OURS = f"The token is not one of this Evenflow's: it is damaged, or signed 
 
 def _base64(data: bytes) -> bytes:
     return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def _code_sign(key: bytes, jti: str) -> str:
+    return _base64(hmac.digest(key, b"login code " + jti.encode(), "sha256")[:_JTI_BYTES]).decode()
 
 
 def _sign(state: KeyState, claims: dict[str, Any]) -> str:

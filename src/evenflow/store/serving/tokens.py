@@ -142,14 +142,15 @@ async def insert_token(
     by: str,
     ttl: float,
     lease: float | None = None,
+    ends_with: int = 0,
     key_id: int,
     digest: bytes,
 ) -> tuple[int, datetime]:
     """The number of a token that is good for ``ttl`` seconds, and until when that is; with a ``lease`` it is good for so many, and
-    again when it is renewed.
+    again when it is renewed. It expires no later than the token ``ends_with``, if that is one.
     """
     given = {"kind": kind, "name": name, "scope": list(scope)}
-    names = {**given, "by": by, "ttl": ttl, "lease": lease, "key_id": key_id, "digest": digest}
+    names = {**given, "by": by, "ttl": ttl, "lease": lease, "ends_with": ends_with, "key_id": key_id, "digest": digest}
     async with recorded(conn, by, "token.create", name, kind=kind, scope=list(scope)) as detail:
         row = await (await conn.execute(sql("tokens/insert_one"), names)).fetchone()
         assert row is not None
@@ -168,7 +169,7 @@ async def insert_login_code(conn: Conn, code: str, *, name: str, token_id: int, 
 
 async def take_login_code(conn: Conn, code: str) -> tuple[str, int] | None:
     """Whose code it is, and the number of the token that it was asked for with; from now on it is good for nothing. None: it was
-    taken before, its time is over, or there never was one.
+    taken before, its time or that token is over, or there never was one.
     """
     row = await (await conn.execute(sql("tokens/take_login_code"), {"digest": digest_of(code)})).fetchone()
     return (row[0], row[1]) if row is not None and row[2] else None
