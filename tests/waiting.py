@@ -22,6 +22,9 @@ BLOCKED = (
     " where datname = current_database() and application_name = 'evenflow other' and wait_event_type = 'Lock'"
 )
 
+# All of the test's database: the server is that of others, too.
+WAIT_FOR_LOCKS = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
 
 async def until(condition: Callable[[], T], what: What = "it", *, within_s: float = DEADLINE_S) -> T:
     """What ``condition`` gives as soon as it is true, while the event loop goes on."""

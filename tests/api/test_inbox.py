@@ -15,7 +15,7 @@ from evenflow.api.inbox import Inbox
 from evenflow.errors import XComError
 from evenflow.store.db.connect import AsyncPool, open_pool
 from tests.api.world import World
-from tests.waiting import until
+from tests.waiting import WAIT_FOR_LOCKS, until
 
 
 def exit_of(epoch: int, **other: object) -> bytes:
@@ -47,7 +47,7 @@ async def while_writers_wait(world: World, database_url: str, reports: Inbox) ->
 
 
 def waiting(world: World) -> int:
-    return int(world.one("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"))
+    return int(world.one(WAIT_FOR_LOCKS))
 
 
 def batches(world: World) -> list[int]:
@@ -121,7 +121,9 @@ async def test_nobody_is_told_that_it_is_stored_when_it_may_not_be(pool: AsyncPo
     reports = Inbox(pool)
     async with while_writers_wait(world, database_url, reports) as first:
         rest = [asyncio.create_task(reports.put([exit_of(epoch)])) for epoch in range(100, 110)]
-        world.conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'")
+        world.conn.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        )
         for told in await asyncio.gather(*first, return_exceptions=True):
             assert isinstance(told, psycopg.OperationalError)
         first.clear()

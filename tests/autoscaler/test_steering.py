@@ -27,7 +27,7 @@ from evenflow.store.db.sql import sql
 from evenflow.store.serving import dispatch, executors, scaling, states
 from tests.autoscaler.world import EAGER, Fleets
 from tests.observed import observations
-from tests.waiting import until
+from tests.waiting import WAIT_FOR_LOCKS, until
 from tests.world import at_once
 
 
@@ -152,7 +152,7 @@ async def test_a_fence_waits_for_a_claim_and_a_claim_sees_a_fence_that_came_mean
     with fleets.conn.transaction():
         assert fleets.claim("w") == [first]
         fencing = asyncio.create_task(scaling.put_up_fences(conn, 7, [worker], for_s=FENCE_S))
-        await until(lambda: fleets.one("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == 1)
+        await until(lambda: fleets.one(WAIT_FOR_LOCKS) == 1)
         assert not fencing.done()
     assert await fencing == {"w"}
     [seen] = await scaling.read_workers(conn, ["w"])
@@ -172,7 +172,7 @@ async def test_a_fence_waits_for_a_claim_and_a_claim_sees_a_fence_that_came_mean
 
 
 async def _waits_for_a_lock(conn: Any) -> bool:
-    row = await (await conn.execute("select count(*) from pg_stat_activity where wait_event_type = 'Lock'")).fetchone()
+    row = await (await conn.execute(WAIT_FOR_LOCKS)).fetchone()
     return bool(row[0])
 
 

@@ -251,3 +251,10 @@ def test_a_pause_reaches_lanes_that_are_being_stored(world: World, database_url:
         monkeypatch.undo()
     world.advance()
     world.audit()
+
+
+def test_an_audit_whose_connection_is_ended_says_why(db: psycopg.Connection[Any], database_url: str) -> None:
+    with connect(database_url, name="auditor") as conn:
+        db.execute("select pg_terminate_backend(%s, 5000)", [conn.info.backend_pid])
+        with pytest.raises(psycopg.OperationalError, match=r"terminating connection|closed the connection"):
+            audit(conn)

@@ -18,7 +18,7 @@ from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.audit import Sweep
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.tally import Tally
-from evenflow.store.db.connect import connect
+from evenflow.store.db.connect import Timeouts, connect
 from tests.scheduler.workloads import random_dag
 from tests.scheduler.world import World
 
@@ -63,7 +63,8 @@ class Crew:
 
     def look(self) -> None:
         sweep = Sweep(self.tally)
-        with connect(self.url, name="auditor") as conn:
+        # On a busy machine this thread may wait for its turn in the middle of an audit for longer than a client may hang.
+        with connect(self.url, name="auditor", timeouts=Timeouts(idle_in_transaction=0)) as conn:
             while not self.stop.is_set():
                 self.findings += audit(conn)
                 sweep.perform(conn)

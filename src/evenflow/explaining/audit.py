@@ -78,7 +78,8 @@ def audit(conn: Conn) -> list[Finding]:
         with conn.transaction():
             found = {kind: conn.execute(sql(rule), {"most": FINDINGS}).fetchall() for kind, rule in _RULES.items()}
     finally:
-        conn.isolation_level, conn.read_only = before
+        if not conn.closed:  # or this would hide why
+            conn.isolation_level, conn.read_only = before
     return [Finding(kind=kind, object=row[0], found=row[1], expected=row[2]) for kind, rows in found.items() for row in rows]
 
 
@@ -93,8 +94,9 @@ async def audit_async(conn: AsyncConnection[Any]) -> list[Finding]:
             for kind, rule in _RULES.items():
                 found[kind] = await (await conn.execute(sql(rule), {"most": FINDINGS})).fetchall()
     finally:
-        await conn.set_isolation_level(before[0])
-        await conn.set_read_only(before[1])
+        if not conn.closed:
+            await conn.set_isolation_level(before[0])
+            await conn.set_read_only(before[1])
     return [Finding(kind=kind, object=row[0], found=row[1], expected=row[2]) for kind, rows in found.items() for row in rows]
 
 
