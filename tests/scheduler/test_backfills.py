@@ -6,9 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.model import AssetSpec, DagSpec, TaskSpec
+from evenflow.core.partitions import Partitions
 from evenflow.scheduler.backfills import make_backfill_runs
+from evenflow.store.db.sql import sql
+from evenflow.store.serving.assets import register
 from tests.scheduler.world import World
+from tests.world import at_once
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 TASK = TaskSpec(task_id="a", operator="python")
@@ -121,3 +125,31 @@ def test_one_that_waits_for_its_last_run_holds_up_no_other(world: World, monkeyp
     backfill(world, [1])
     make_backfill_runs(world.conn)
     assert days_made(world) == [0, 1]
+
+
+@pytest.mark.parametrize("now", [None, Partitions(every="day")])
+def test_one_over_keys_that_its_asset_has_no_more_is_set_aside_and_goes_on_when_they_are_there_again(
+    world: World, now: Partitions | None
+) -> None:
+    """R-SP1: no run is made without the parameter that says what it is to make, and no other backfill suffers."""
+    keys = Partitions(param="country", keys=("de", "fr"))
+
+    def declare(partitions: Partitions | None) -> None:
+        at_once(register(world.awaited, [AssetSpec(name="lands", uri="lands", partitions=partitions)], made=["lands"]))
+
+    world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
+    declare(keys)
+    world.add_dag(DagSpec(dag_id="d2", tasks=(TASK,)))
+    over_keys = backfill(world, [])
+    world.conn.execute("update backfill set dag_id = 'd2', partitions_of = 'lands' where backfill_id = %s", [over_keys])
+    world.conn.execute("insert into backfill_run (backfill_id, position, partition) values (%s, 1, 'de')", [over_keys])
+    backfill(world, [0])
+    declare(now)
+    for _ in range(2):
+        make_backfill_runs(world.conn)
+    assert days_made(world) == [0]
+    assert world.conn.execute("select kind, object from quarantine").fetchall() == [("backfill", str(over_keys))]
+    declare(keys)
+    world.conn.execute(sql("quarantine/delete_one"), {"kind": "backfill", "object": str(over_keys)})
+    make_backfill_runs(world.conn)
+    assert world.conn.execute("select params from dag_run where dag_id = 'd2'").fetchall() == [({"n": 1, "country": "de"},)]
