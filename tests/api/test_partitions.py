@@ -122,6 +122,21 @@ async def test_a_backfill_over_keys_makes_a_run_for_each_that_is_missing(rest: R
     assert [run.partition for run in every.runs] == ["it", "fr", "de"]
 
 
+async def test_an_asset_that_is_partitioned_in_another_way_now_has_those_of_that_way(rest: RestClient, world: World) -> None:
+    """R-SP1: what there was before stays known, and is no partition by time."""
+    await rest.emit_asset_event(asset="lands", partition="fr")
+    await rest.emit_asset_event(asset="days", partition="2026-03-02")
+    ways = {"lands": Partitions(every="hour"), "days": Partitions(every="month")}
+    now = [AssetSpec(name=name, uri=name, partitions=way) for name, way in ways.items()]
+    at_once(register(world.awaited, now, made=list(ways)))
+    assert await listed(rest, "lands") == {}
+    assert await listed(rest, "days") == {}
+    await rest.emit_asset_event(asset="days", partition="2026-03")
+    assert (await listed(rest, "days"))["2026-03"]
+    world.conn.execute("update asset_partition set partition = '2026-99' where partition = '2026-03'")
+    assert await listed(rest, "days") == {}
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

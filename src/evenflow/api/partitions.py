@@ -18,7 +18,7 @@ from evenflow.store.serving import assets
 class Partitioned(NamedTuple):
     asset: str
     partitions: Partitions
-    first: str | None  # of those that there are
+    first: str | None  # by time, of those that there are
 
 
 async def partitioned(conn: Conn, asset: str) -> Partitioned:
@@ -56,7 +56,7 @@ def _expected(of: Partitioned, first: datetime | None, last: datetime | None) ->
         if first is not None or last is not None:
             raise Refused(422, "bad_value", f"The partitions of {of.asset!r} are keys, not times. Leave the dates out.")
         return iter(of.partitions.keys)
-    if first is None and of.first is None:
+    if first is None and (of.first is None or of.partitions.flaw_of(of.first)):  # somebody has named what is no date
         return iter(())
     begin = first or of.partitions.start_of(str(of.first))
     return of.partitions.between(begin, last or of.partitions.last_over(datetime.now(UTC)))

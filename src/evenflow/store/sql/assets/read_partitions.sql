@@ -1,4 +1,10 @@
--- How an asset is partitioned, and its first partition. No row: there is no such asset.
-select a.partitions, (select min(p.partition) from asset_partition p where p.asset = a.name) as first
+-- How an asset is partitioned, and its first partition by time: those from when it was partitioned in another way are no dates now. No row: there is no
+-- such asset.
+select a.partitions,
+       (select min(p.partition) from asset_partition p
+        where p.asset = a.name
+          and p.partition ~ case a.partitions ->> 'every'
+                                when 'hour' then '^\d{4}-\d\d-\d\dT\d\d$' when 'day' then '^\d{4}-\d\d-\d\d$' when 'month' then '^\d{4}-\d\d$'
+                            end) as first
 from asset a
 where a.name = %(asset)s
