@@ -143,6 +143,7 @@ def test_a_dump_and_back(database_url: str, db: psycopg.Connection[Any], tmp_pat
     db.execute("insert into setting (name, value, changed_by) values ('x', '1', 'ada') on conflict do nothing")
     elsewhere = "9000000000000000"
     db.execute("insert into audit_event (actor, action, object, xact) values ('ada', 'pool.set', 'p', %s)", [elsewhere])
+    db.execute("insert into exported (past, at) values (%s, now())", [elsewhere])
     file = tmp_path / "evenflow.dump"
     done = dump(database_url, file, replace=False, progress=silent)
     assert (done.size, file.stat().st_mode & 0o777) == (file.stat().st_size, 0o600)
@@ -170,6 +171,8 @@ def test_a_dump_and_back(database_url: str, db: psycopg.Connection[Any], tmp_pat
         events = conn.execute("select actor, object from audit_event where action = 'db.restore'").fetchall()
         assert events == [("ada", "restored from evenflow.dump")], "R-SE5"
         assert conn.execute("select 1 from audit_event where xact = %s", [elsewhere]).fetchall() == [], "exports go on from here"
+        past = "select past < pg_current_xact_id()::text::bigint from exported"
+        assert conn.execute(past).fetchall() == [(True,)], "R-SP4: retention hears of exports from here"
         assert conn.execute("select id from installation").fetchone() == installation, "tokens stay good"
 
 
