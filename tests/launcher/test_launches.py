@@ -77,6 +77,9 @@ def test_of_two_claims_at_one_moment_neither_waits_for_the_other(pushed: Pushed,
             named = {"service_id": other, "claim_key": "other", "queues": [QUEUE], "lease_s": LEASE_S}
             result = at_once(dispatch.claim_handed(AtOnce(conn), [three, two, one], **named))  # type: ignore[arg-type]
             assert [each.epoch for each in result.tries] == [three]
+            assert sorted(result.busy) == [one, two], "whether the first keeps them is not known yet"
+            assert at_once(dispatch.claim_handed(AtOnce(conn), [three], **named)).busy == [], "one that it has"  # type: ignore[arg-type]
+    assert pushed.claim(other, one, two).busy == []
 
 
 def test_a_frozen_try_holds_up_no_other_one(pushed: Pushed) -> None:

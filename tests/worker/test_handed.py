@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import psycopg
 import pytest
 
 from evenflow.core.executors import CELERY
@@ -47,6 +48,21 @@ async def test_a_second_message_of_a_try_that_runs_changes_nothing(handed: Worke
     assert await handed.run_try(epoch) is Handed.GONE
     go_on.touch()
     assert await first is Handed.ENDED
+
+
+async def test_what_a_scheduler_looks_at_when_it_is_handed_over_is_asked_for_again(
+    handed: WorkerService, world: World, database_url: str
+) -> None:
+    """R-EX2: no message is lost, which would be sent again after a minute; what comes with it waits for nothing."""
+    looked_at, ends, free = (world.task("pass", queue=QUEUE) for _ in range(3))
+    with psycopg.connect(database_url) as conn:
+        conn.execute("select from dispatch where epoch = any(%s) for update", [[looked_at, ends]])
+        first, second = (asyncio.create_task(handed.run_try(epoch)) for epoch in (looked_at, ends))
+        assert await handed.run_try(free) is Handed.ENDED
+        assert (first.done(), second.done()) == (False, False)
+        conn.execute("delete from dispatch where epoch = %s", [ends])
+    assert await first is Handed.ENDED
+    assert await second is Handed.GONE
 
 
 async def test_a_lost_worker_claims_nothing_until_it_is_known_again(handed: WorkerService, world: World) -> None:

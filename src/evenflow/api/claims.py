@@ -97,16 +97,13 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
         (self._limited.add if result.limited else self._limited.discard)(claim.service_id)
         match result.worker_state:
             case "active":
+                answer = ClaimAnswer(kill=result.kill, limited=bool(claim.epochs) and result.limited, busy=list(result.busy))
                 if not result.tries:
-                    return ClaimAnswer(kill=result.kill, limited=bool(claim.epochs) and result.limited)
+                    return answer
                 reached(KillPoint.CLAIM_COMMITTED)
                 for waited_s in result.waited_s:
                     self._meter.observe(CLAIM_WAIT, waited_s)
-                answer = ClaimAnswer(
-                    assignments=await self.assignments(conn, result.tries),
-                    kill=result.kill,
-                    limited=bool(claim.epochs) and result.limited,
-                )
+                answer.assignments = await self.assignments(conn, result.tries)
                 reached(KillPoint.CLAIM_ANSWERED)
                 return answer
             case "draining":

@@ -134,6 +134,7 @@ class ClaimAnswer(Message):
     kill: list[int] = []
     state: Literal["active", "draining", "lost"] = "active"
     limited: bool = False  # of handed tries: this worker is to have less than it asks for; another one may have the rest
+    busy: list[int] = []  # of handed tries: whether it may have them is known in a moment, when it asks again
 
 
 class Report(Message):

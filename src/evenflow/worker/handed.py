@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 
 from evenflow.core.limits import CLAIM_SLOTS
 from evenflow.errors import ApiRefused
 from evenflow.fleet.claiming import Polls
 from evenflow.wire.messages import Claim, ClaimAnswer
+from evenflow.worker import limits
 from evenflow.worker.claims import ClaimApi, first
 from evenflow.worker.tries import Tries
 
@@ -24,6 +25,13 @@ class Handed(StrEnum):
     ENDED = "ended"  # it ran here; its end is reported
     GONE = "gone"  # another worker has it, or it is over: nothing is to be done
     LATER = "later"  # this worker may not have it, or not now; it is sent again
+
+
+class _Claimed(Enum):
+    """What an answer says of a try that is not done with."""
+
+    OURS = auto()
+    BUSY = auto()  # somebody has it locked: to be asked for again
 
 
 class Intake:
@@ -54,7 +62,7 @@ class HandedTries:
         self._queues, self._tries, self._answered = list(queues), tries, answered
         self.polls = Polls(api.claim)
         self.intake = Intake()
-        self._unclaimed: dict[int, asyncio.Future[Handed | None]] = {}  # by epoch; none: it is this worker's
+        self._unclaimed: dict[int, asyncio.Future[Handed | _Claimed]] = {}  # by epoch
         self._more = asyncio.Event()  # some came since the last claim
 
     async def run(self, service_id: int) -> None:
@@ -75,20 +83,29 @@ class HandedTries:
 
     async def take(self, epoch: int) -> Handed:
         """Claim this try; returns when it has ended, or cannot be had. Raises :class:`ApiRefused` when it may claim nothing."""
+        became = await self._become(epoch)
+        while became is _Claimed.BUSY:
+            await asyncio.sleep(limits.HANDED_BUSY)
+            became = await self._become(epoch)
+        if became is _Claimed.OURS:
+            await self._tries.ended(epoch)
+            return Handed.ENDED
+        return became
+
+    async def _become(self, epoch: int) -> Handed | _Claimed:
+        """What the next claim says of it."""
         if epoch in self._unclaimed or epoch in self._tries.epochs:
             return Handed.GONE  # a second message: who brought the first waits for it
         if self.polls.draining.is_set():
             return Handed.LATER
-        claimed = self._unclaimed[epoch] = asyncio.get_running_loop().create_future()
+        claimed: asyncio.Future[Handed | _Claimed] = asyncio.get_running_loop().create_future()
+        self._unclaimed[epoch] = claimed
         self._more.set()
         try:
-            became = await claimed
+            return await claimed
         finally:
             if self._unclaimed.get(epoch) is claimed:  # who waited is gone
                 del self._unclaimed[epoch]
-        if became is None:
-            await self._tries.ended(epoch)
-        return became or Handed.ENDED
 
     async def _claim(self, service_id: int, epochs: Sequence[int]) -> None:
         def claim(request_key: str) -> Claim:
@@ -109,11 +126,12 @@ class HandedTries:
         if answer is None:  # drained
             return
         self._answered(answer)
-        given = {assignment.epoch for assignment in answer.assignments}
-        self._settle(given, None)
-        self._settle(set(epochs) - given, Handed.LATER if answer.limited or answer.state != "active" else Handed.GONE)
+        given, busy = {assignment.epoch for assignment in answer.assignments}, set(answer.busy)
+        self._settle(given, _Claimed.OURS)
+        self._settle(busy, _Claimed.BUSY)
+        self._settle(set(epochs) - given - busy, Handed.LATER if answer.limited or answer.state != "active" else Handed.GONE)
 
-    def _settle(self, epochs: Collection[int], became: Handed | ApiRefused | None) -> None:
+    def _settle(self, epochs: Collection[int], became: Handed | _Claimed | ApiRefused) -> None:
         for epoch in list(epochs):
             claimed = self._unclaimed.pop(epoch, None)
             if claimed is None or claimed.done():

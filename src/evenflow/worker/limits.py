@@ -20,6 +20,7 @@ STORAGE_CALLS = 8  # at once: on a network that is slow they wait, and each has 
 STARTED_DELAY = 0.1  # "running" shows within 1 s; most short tasks end before and need no report of their start
 START_PAUSE = 60.0  # at most, until a start that the API does not take is sent again; it is awaited for 600 s
 HANDED_AT_ONCE = 1_000  # hand-overs that wait to be heard: as many as a pool may have places
+HANDED_BUSY = 0.05  # until a try that somebody has locked is asked for again: most transactions are over by then
 HANDED_PAUSE = (
     2.0  # who hands over what this worker may not have waits so long: nobody else has it meanwhile for want of a place here
 )

@@ -117,6 +117,7 @@ class ClaimResult(NamedTuple):
     kill: list[int]
     tries: list[ClaimedTry]
     waited_s: list[float]  # of each try, from its dispatch to this claim
+    busy: Collection[int] = ()  # handed tries that somebody has locked at this moment
 
 
 class ListDifference(NamedTuple):
@@ -196,10 +197,10 @@ async def claim_handed(
     rows = await (await conn.execute(sql("dispatch/claim_handed"), names, prepare=True)).fetchall()
     if not rows:
         return ClaimResult(None, False, [], [], [])
-    state, limited, kill = rows[0][:3]
-    taken = [row[3:] for row in rows if row[3] is not None]
+    state, limited, kill, busy = rows[0][:4]
+    taken = [row[4:] for row in rows if row[4] is not None]
     tries = await _with_resumes(conn, await _with_runs(conn, [row[1:] for row in taken], known))
-    return ClaimResult(state, limited, kill, tries, [row[0] for row in taken])
+    return ClaimResult(state, limited, kill, tries, [row[0] for row in taken], busy)
 
 
 async def _with_runs(conn: Conn, rows: Sequence[tuple[Any, ...]], known: KnownRuns) -> list[ClaimedTry]:

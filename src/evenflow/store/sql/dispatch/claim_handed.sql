@@ -1,7 +1,7 @@
 -- Gives an active worker those of the tries that it was handed that nobody has claimed (dispatch/claim gives what waits), with the same guards:
 -- a claim key seen before takes nothing more, and its first answer, if that was lost, comes with a beat. Who may not have one now, though nobody
--- has claimed it, has it sent again: the worker is not in full service, or the try is frozen. SKIP LOCKED: whoever has one locked claims it, ends it,
--- or has it sent again.
+-- has claimed it, has it sent again: the worker is not in full service, or the try is frozen. SKIP LOCKED: who has one locked may claim it, end it, or let
+-- it be as it is, so those are answered, too (busy), and asked for again.
 with closed as materialized (
     select kind, name, state from service_state where kind = 'worker' or state = 'frozen'
 ), own as materialized (
@@ -40,6 +40,9 @@ with closed as materialized (
     select * from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s
 )
 select s.state, exists (select from own) as limited, array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
+       array(select epoch from dispatch
+             where epoch = any(%(epochs)s::bigint[]) and queue = any(%(queues)s::text[]) and worker_id is null
+               and epoch <> all(array(select epoch from wanted))) as busy,
        extract(epoch from d.claimed_at - d.created_at)::float8 as waited_s,
        d.epoch, d.run_key, d.task_index, d.map_index, d.try_number, m.length, d.class, r.version_key, r.dag_id, r.run_id, r.run_type, r.params,
        r.run_after, r.logical_date, r.data_interval_start, r.data_interval_end
