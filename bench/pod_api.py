@@ -16,7 +16,7 @@ from evenflow.store.db.connect import Conn, connect_async
 from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.serving import dispatch, services
 
-CLAIMERS = 16  # connections; what claims is no part of what is measured, and four kept pods waiting for their commits
+CLAIMERS = 16  # connections; what claims is no part of what is measured, and is to keep no pod waiting
 QUEUE = "default"
 PATH = "/api/v1/namespaces/default"
 
