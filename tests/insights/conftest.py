@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evenflow.sdk.secrets.connections import Connection
+from evenflow.spark.classic import end_jvm
 from evenflow.spark.session import session_for
 
 if TYPE_CHECKING:
@@ -23,9 +24,11 @@ FEW_ROWS = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
+    """Its JVM ends with it: others in this process are to have theirs, with their own options."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         with session_for(LOCAL, app_name="marts", conf=FEW_ROWS, progress=lambda *_: None) as session:
             yield session
+        end_jvm()
