@@ -30,6 +30,18 @@ LINE: dict[str, Any] = {
     "holders": [HOLDER],
 }
 
+OF_EXECUTOR: dict[str, Any] = {
+    "queue": "gpu",
+    "since": NOW,
+    "resumes": False,
+    "ahead": 0,
+    "counted": True,
+    "workers": 0,
+    "slots": 0,
+    "busy": 0,
+    "executor": "batch",
+    "executor_kind": "celery",
+}
 SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
     (x.FullLimit(limit="pool", name="p q", **LINE), ("pool p q is full: 2 of 2 slots are taken.", "12 tasks come before it")),
     (
@@ -111,35 +123,11 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
         ),
     ),
     (
-        x.AwaitsWorker(
-            queue="gpu",
-            since=NOW,
-            resumes=False,
-            ahead=0,
-            counted=True,
-            workers=0,
-            slots=0,
-            busy=0,
-            executor="batch",
-            executor_kind="celery",
-            launchers=1,
-        ),
+        x.AwaitsWorker(**OF_EXECUTOR, launchers=1),
         ("It goes to batch, the executor of the queue gpu", "celery -A evenflow.celery_app worker -Q gpu"),
     ),
     (
-        x.AwaitsWorker(
-            queue="gpu",
-            since=NOW,
-            resumes=False,
-            ahead=0,
-            counted=True,
-            workers=0,
-            slots=0,
-            busy=0,
-            executor="batch",
-            executor_kind="celery",
-            refusal="no broker is set",
-        ),
+        x.AwaitsWorker(**OF_EXECUTOR, refusal="no broker is set"),
         ("No launcher serves batch, the executor of the queue gpu, so nothing is sent there.", "a launcher says  no broker is set"),
     ),
     (

@@ -21,19 +21,22 @@ class Partitioned(NamedTuple):
     first: str | None  # by time, of those that there are
 
 
+def no_asset(asset: str) -> Refused:
+    return Refused(404, "not_found", f"There is no asset {asset!r}. To see all, type: evenflow assets list")
+
+
 async def partitioned(conn: Conn, asset: str) -> Partitioned:
     """Raises :class:`Refused` for an asset that is not there, or has no partitions."""
     found = await assets.read_partitions(conn, asset)
     if found is None:
-        raise Refused(404, "not_found", f"There is no asset {asset!r}. To see all, type: evenflow assets list")
+        raise no_asset(asset)
     if found.partitions is None:
         raise Refused(
             422,
             "bad_value",
             f"The asset {asset!r} has no partitions. Write Asset({asset!r}, partitions='day') where a task makes it.",
         )
-    keys = tuple(found.partitions.get("keys", ()))
-    return Partitioned(asset, Partitions(**{**found.partitions, "keys": keys}), found.first)
+    return Partitioned(asset, Partitions.read(found.partitions), found.first)
 
 
 async def list_partitions(conn: Conn, of: Partitioned, first: datetime | None, last: datetime | None) -> list[AssetPartition]:

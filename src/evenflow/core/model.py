@@ -332,7 +332,7 @@ def read_schedule(raw: dict[str, Any]) -> Schedule:
 
 def _asset(raw: dict[str, Any]) -> AssetSpec:
     if "partitions" in raw:
-        raw["partitions"] = Partitions(**{**raw["partitions"], "keys": tuple(raw["partitions"].get("keys", ()))})
+        raw["partitions"] = Partitions.read(raw["partitions"])
     return AssetSpec(**raw)
 
 

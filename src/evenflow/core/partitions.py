@@ -6,10 +6,10 @@ and so texts sort as the times do. ``partition_of`` in ``schema.sql`` says which
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from evenflow.core import limits
 from evenflow.core.bounds import Chars, Items, OneOf
@@ -26,6 +26,11 @@ class Partitions:
     every: Annotated[str, OneOf(("", *FORMATS))] = ""
     param: Annotated[str, Chars(limits.MAX_NAME_CHARS)] = ""
     keys: Annotated[tuple[PartitionKey, ...], Items(limits.MAX_PARTITION_KEYS)] = ()
+
+    @classmethod
+    def read(cls, raw: Mapping[str, Any]) -> Partitions:
+        """As JSON has them."""
+        return cls(**{**raw, "keys": tuple(raw.get("keys", ()))})
 
     def of(self, at: datetime) -> str:
         """The partition by time in which ``at`` is."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenflow.insights.lake import Row, check, rows_of, whole
+from evenflow.insights.lake import Row, check, mart_file, rows_of, whole
 from evenflow.insights.tables import BRONZE, MARTS, Mart, legal_sql
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class DuckDb:
             for table, legal in legal_sql().items():
                 conn.execute(f"create view {table} as {legal}")
             for mart in MARTS:
-                target = lake / self.name / f"{mart.name}.parquet"
+                target = mart_file(lake, self.name, mart.name)
                 with whole(target) as unfinished:
                     conn.sql(mart.sql).write_parquet(str(unfinished))
                 conn.read_parquet(str(target)).create_view(mart.name)
@@ -52,7 +52,7 @@ class DuckDb:
             conn.close()
 
     def rows(self, lake: Path, mart: str, columns: Sequence[str] | None = None) -> list[Row]:
-        return rows_of(lake / self.name / f"{mart}.parquet", columns)
+        return rows_of(mart_file(lake, self.name, mart), columns)
 
     def _connect(self, lake: Path) -> duckdb.DuckDBPyConnection:
         import duckdb

@@ -14,14 +14,13 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenflow.errors import BadValue
 from evenflow.insights.lake import Rows, whole, write_file
-from evenflow.insights.tables import BRONZE, DAY_OF, FORMAT
+from evenflow.insights.tables import BRONZE, DAY_OF, FORMAT, statement
 
 if TYPE_CHECKING:
     import psycopg
@@ -98,11 +97,11 @@ def _write_batch(conn: psycopg.Connection[Any], lake: Path, batch: Batch) -> int
     runs = [row for page in _pages(conn, "runs", names) for row in page]
     _write_days(lake, "runs", name, [runs])
     versions = sorted({row[3] for row in runs})
-    tasks = conn.execute(_sql("tasks"), {"versions": versions}).fetchall()
+    tasks = conn.execute(statement("export", "tasks"), {"versions": versions}).fetchall()
     write_file(lake / "bronze" / "tasks" / name, "tasks", [[row[:-1] for row in tasks]])
     write_file(lake / "bronze" / "edges" / name, "edges", [[(row[0], row[2], upstream) for row in tasks for upstream in row[-1]]])
     for table in ("limits", "pauses"):
-        write_file(lake / "bronze" / table / name, table, [conn.execute(_sql(table), names).fetchall()])
+        write_file(lake / "bronze" / table / name, table, [conn.execute(statement("export", table), names).fetchall()])
     _end_of(lake, batch).touch()
     return events
 
@@ -123,19 +122,15 @@ def _write_days(lake: Path, table: str, name: str, pages: Iterable[Rows]) -> int
 
 def _pages(conn: psycopg.Connection[Any], table: str, names: dict[str, Any]) -> Iterator[Rows]:
     with conn.transaction(), conn.cursor(name=f"export_{table}") as cursor:
-        cursor.execute(_sql(table), names)
+        cursor.execute(statement("export", table), names)
         while rows := cursor.fetchmany(ROWS_AT_ONCE):
             yield rows
 
 
 def _one(conn: psycopg.Connection[Any], name: str) -> tuple[Any, ...]:
-    row = conn.execute(_sql(name)).fetchone()
+    row = conn.execute(statement("export", name)).fetchone()
     assert row is not None
     return tuple(row)
-
-
-def _sql(name: str) -> bytes:
-    return (files("evenflow.insights") / "sql" / "export" / f"{name}.sql").read_bytes()
 
 
 @contextmanager

@@ -45,8 +45,12 @@ def write_file(target: Path, table: str, parts: Iterable[Rows]) -> None:
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
 
 
+def mart_file(lake: Path, engine: str, mart: str) -> Path:
+    """Where an engine has a mart: a file, or a folder of files."""
+    return lake / engine / f"{mart}.parquet"
+
+
 def rows_of(mart: Path, columns: Sequence[str] | None) -> list[Row]:
-    """Of a file, or of a folder of files."""
     import pyarrow.parquet as pq
 
     rows: list[Row] = pq.read_table(mart, columns=columns).to_pylist()

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import SettingsError
 from evenflow.insights.export import export
-from evenflow.insights.lake import check
+from evenflow.insights.lake import check, mart_file
 from evenflow.insights.spark_engine import Spark
-from evenflow.insights.tables import RETURNED
-from evenflow.sdk.secrets.connections import get_connection
+from evenflow.insights.tables import RETURNED, statement
+from evenflow.sdk.secrets.connections import Connection, get_connection
 
 if TYPE_CHECKING:
     import psycopg
@@ -29,7 +28,8 @@ def database() -> Iterator[tuple[psycopg.Connection[Any], Path]]:
     """The database of the pipeline's connection, and the folder."""
     import psycopg
 
-    conn, folder = get_connection(CONNECTION), lake()
+    conn = get_connection(CONNECTION)
+    folder = lake_of(conn)
     known = {"host": conn.host, "port": conn.port, "user": conn.login, "password": conn.password, "dbname": conn.path}
     extra = {name: value for name, value in conn.extra.items() if name != LAKE}
     given: dict[str, Any] = {name: value for name, value in known.items() if value} | extra
@@ -37,9 +37,9 @@ def database() -> Iterator[tuple[psycopg.Connection[Any], Path]]:
         yield session, folder
 
 
-def lake() -> Path:
+def lake_of(conn: Connection) -> Path:
     """Raises :class:`SettingsError` where the connection names no folder."""
-    folder = get_connection(CONNECTION).extra.get(LAKE)
+    folder = conn.extra.get(LAKE)
     if not folder:
         raise SettingsError(
             f"Connection {CONNECTION!r} names no folder for history. Write postgresql://...?{LAKE}=/var/lib/history"
@@ -50,12 +50,13 @@ def lake() -> Path:
 def export_and_tell(conn: psycopg.Connection[Any], folder: Path) -> int:
     """Exports, and tells retention how far. Answers how many events were new."""
     done = export(conn, folder)
-    conn.execute(_sql("tell_exported"), {"past": done.past, "at": done.until})
+    conn.execute(statement("returning", "tell_exported"), {"past": done.past, "at": done.until})
     return done.events
 
 
 def refine(session: Any, layer: str) -> None:
-    Spark(session).make(lake(), lambda mart: print(f"{mart.layer}: {mart.name}", flush=True), layers=(layer,))
+    lake = lake_of(get_connection(CONNECTION))
+    Spark(session).make(lake, lambda mart: print(f"{mart.layer}: {mart.name}", flush=True), layers=(layer,))
 
 
 def return_all(conn: psycopg.Connection[Any], folder: Path) -> dict[str, int]:
@@ -68,12 +69,8 @@ def return_all(conn: psycopg.Connection[Any], folder: Path) -> dict[str, int]:
     counts = {}
     with conn.transaction():
         for name, order in RETURNED.items():
-            table = pq.read_table(folder / Spark.name / f"{name}.parquet")
+            table = pq.read_table(mart_file(folder, Spark.name, name))
             rows = table.sort_by([(order, "descending")]).slice(0, MOST_ROWS).to_pylist()
-            conn.execute(_sql("return_mart"), {"name": name, "rows": json.dumps(rows)})
+            conn.execute(statement("returning", "return_mart"), {"name": name, "rows": json.dumps(rows)})
             counts[name] = table.num_rows
     return counts
-
-
-def _sql(name: str) -> bytes:
-    return (files("evenflow.insights") / "sql" / "returning" / f"{name}.sql").read_bytes()

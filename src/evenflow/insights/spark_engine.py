@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evenflow.insights.engines import Told, ignore
-from evenflow.insights.lake import Row, check, rows_of, whole
+from evenflow.insights.lake import Row, check, mart_file, rows_of, whole
 from evenflow.insights.tables import BRONZE, LAYERS, MARTS, legal_sql
 
 # Spark's names for the types of Arrow.
@@ -35,7 +35,7 @@ class Spark:
         for table, legal in legal_sql().items():
             spark.sql(legal).createOrReplaceTempView(table)
         for mart in (mart for mart in MARTS if mart.layer in ("silver", *layers)):
-            target = lake / self.name / f"{mart.name}.parquet"
+            target = mart_file(lake, self.name, mart.name)
             if mart.layer in layers:
                 with whole(target) as unfinished:
                     spark.sql(mart.sql).write.mode("overwrite").parquet(f"file://{unfinished}")
@@ -43,4 +43,4 @@ class Spark:
             spark.read.parquet(f"file://{target}").createOrReplaceTempView(mart.name)
 
     def rows(self, lake: Path, mart: str, columns: Sequence[str] | None = None) -> list[Row]:
-        return rows_of(lake / self.name / f"{mart}.parquet", columns)
+        return rows_of(mart_file(lake, self.name, mart), columns)

@@ -78,7 +78,12 @@ class Mart:
 
     @property
     def sql(self) -> str:
-        return (files("evenflow.insights") / "sql" / self.layer / f"{self.name}.sql").read_text(encoding="utf-8")
+        return statement(self.layer, self.name).decode()
+
+
+def statement(folder: str, name: str) -> bytes:
+    """The text of one, of a folder of ``sql``."""
+    return (files("evenflow.insights") / "sql" / folder / f"{name}.sql").read_bytes()
 
 
 SILVER = (

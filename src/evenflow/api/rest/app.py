@@ -171,7 +171,7 @@ class _Refusals:
             if scope["path"] == DOOR and scope["method"] == "POST":
                 check_same_origin(scope)
             elif _is_guarded(scope["path"]):
-                await caller(scope["state"]["context"].tokens, scope)
+                scope["state"]["caller"] = await caller(scope["state"]["context"].tokens, scope)
             elif scope["path"] in WATCHED:
                 await scope["state"]["watchers"].check(scope)
             _check_length(scope)

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from fastapi import Query
 
-from evenflow.api.partitions import list_partitions, partitioned
+from evenflow.api.partitions import list_partitions, no_asset, partitioned
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.api.rest.routes import Routes
@@ -56,6 +56,6 @@ async def emit_event(conn: Connection, operator: Operator, request: EventRequest
     async with events.recorded(conn, operator, "asset.emit", request.asset) as detail:
         emitted = await assets.emit_event(conn, request.asset, partition=request.partition, extra=request.extra, actor=operator)
         if emitted is None:
-            raise Refused(404, "not_found", f"There is no asset {request.asset!r}. To see all, type: evenflow assets list")
+            raise no_asset(request.asset)
         detail["event_id"] = emitted.event_id
     return emitted

@@ -8,9 +8,9 @@ from fastapi import Request, Response
 
 from evenflow.api import limits
 from evenflow.api.refusals import Forbidden, Unauthorized
-from evenflow.api.rest.context import ApiContext, Connection, InContext
+from evenflow.api.rest.context import ApiContext, Connection, InContext, caller_of
 from evenflow.api.rest.routes import Routes
-from evenflow.api.sessions import begin_session, caller, checked_token, set_cookie
+from evenflow.api.sessions import begin_session, checked_token, set_cookie
 from evenflow.api.tokens import SessionToken
 from evenflow.contracts.rest.sessions import LoginCode, Session, SessionRequest
 from evenflow.errors import NotAllowed
@@ -52,16 +52,16 @@ async def _who(within: ApiContext, request: SessionRequest, address: str) -> tup
 
 
 @routes.get("/session")
-async def get_session(within: InContext, http: Request) -> Session:
+async def get_session(http: Request) -> Session:
     """Who asks."""
-    token = await caller(within.tokens, http.scope)
+    token = caller_of(http)
     return Session(name=token.name, version=version("evenflow"))
 
 
 @routes.delete("/session")
 async def log_out(conn: Connection, within: InContext, http: Request, response: Response) -> Session:
     """Logs out: the session is good for nothing any more, on any API server."""
-    token = await caller(within.tokens, http.scope)
+    token = caller_of(http)
     if isinstance(token, SessionToken):
         await tokens.revoke(conn, token.token_id, by=token.name)
     response.headers["Set-Cookie"] = set_cookie(http.scope, within.tokens.installation, "")
@@ -73,7 +73,7 @@ async def make_login_code(conn: Connection, within: InContext, http: Request) ->
     """Makes a code with which a browser logs in as you, once, soon. Its session ends with the token that you show. A session makes
     none: whoever has copied one would go on for ever.
     """
-    token = await caller(within.tokens, http.scope)
+    token = caller_of(http)
     if isinstance(token, SessionToken):
         raise Forbidden("A session makes no other one. `evenflow ui` prints an address for each browser.")
     code = within.tokens.login_code()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from cyclopts import App, Parameter
 
-from evenflow.cli.input.dates import aware, end_of
+from evenflow.cli.input.dates import span
 from evenflow.cli.input.params import Limit
 from evenflow.cli.output.replies import Reply, listed, verb
 from evenflow.cli.remote import remote
@@ -48,10 +48,9 @@ async def partitions(
     offset: int = 0,
 ) -> Reply:
     """Which partitions of an asset there are, and which are missing."""
-    query: dict[str, Any] = {"from_date": None if from_ is None else aware(from_), "to_date": None if to is None else end_of(to)}
     async with remote() as client:
         page = await client.list_asset_partitions(
-            asset=asset, is_done=False if missing else None, limit=limit, offset=offset, **query
+            asset=asset, is_done=False if missing else None, limit=limit, offset=offset, **span(from_, to)
         )
     empty = "None is missing." if missing else "None yet: no run has made one. To see what is missing of a time, add --from."
     return listed("partitions", page, rest.assets.AssetPartition, cells={"is_done": _standing}, empty=empty)

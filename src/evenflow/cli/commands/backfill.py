@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from evenflow.cli.input.dates import aware, end_of
+from evenflow.cli.input.dates import span
 from evenflow.cli.input.params import Conf, Params, parse_params, refuse_undeclared
 from evenflow.cli.output.replies import Cell, Reply, listed, print_records, verb
 from evenflow.cli.output.terminal import local_date, say
@@ -45,8 +45,7 @@ async def create(
     if (from_ is None) != (to is None) or (from_ is None and partitions_of is None):
         raise ParamError("A backfill has a first and a last date. Type both: --from 2026-01-01 --to 2026-01-31")
     request: dict[str, Any] = {
-        "from_date": None if from_ is None else aware(from_),
-        "to_date": None if to is None else end_of(to),
+        **span(from_, to),
         "partitions_of": partitions_of,
         "reverse": reverse,
         "reprocess": reprocess,

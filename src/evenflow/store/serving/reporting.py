@@ -19,7 +19,7 @@ from evenflow.store.db.rows import execute
 from evenflow.store.serving.events import record
 
 SCHEMA = "evenflow_reporting_v1"
-RETURNED = ("exported", "mart")  # what the pipeline writes
+WRITTEN = ("exported", "mart")  # by the pipeline
 PASSWORD_BYTES = 24  # as hard to guess as a key of 192 bits
 
 
@@ -46,9 +46,9 @@ def grant_returning(conn: psycopg.Connection[Any], role: str, *, by: str) -> Gra
     """
     with conn.transaction():
         password = _log_in(conn, "alter" if _exists(conn, role) else "create", role)
-        tables = sql.SQL(", ").join(map(sql.Identifier, RETURNED))
+        tables = sql.SQL(", ").join(map(sql.Identifier, WRITTEN))
         conn.execute(sql.SQL("grant select, insert, update on {} to {}").format(tables, sql.Identifier(role)))
-        views = _let_read(conn, role, RETURNED)
+        views = _let_read(conn, role, WRITTEN)
         execute(conn, "settings/lock_all", {})
         execute(conn, "settings/set_one", {"name": RETENTION_AWAITS_EXPORT, "value": "true", "actor": by})
         execute(conn, "inbox/notify", {"channel": INBOX})
