@@ -1,7 +1,7 @@
 import * as Ariakit from "@ariakit/react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useDeferredValue, useEffect, useState } from "react";
+import { type KeyboardEvent, useDeferredValue, useEffect, useState } from "react";
 import type { Schemas } from "../api/client";
 import { dagsQuery } from "../api/queries";
 import { choose } from "../parts/choices";
@@ -24,7 +24,7 @@ interface Entry {
 
 export function Palette({ open, setOpen, logOut }: { open: boolean; setOpen: (open: boolean) => void; logOut: () => void }) {
   useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
+    const onKey = (event: globalThis.KeyboardEvent) => {
       if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) {
         event.preventDefault();
         setOpen(true);
@@ -64,9 +64,29 @@ function Choice({ close, logOut }: { close: () => void; logOut: () => void }) {
       go: () => void navigate({ to: "/dags/$dagId", params: names, search: { trigger: true } }),
     });
   }
+  const take = (entry: Entry) => {
+    close();
+    entry.go();
+  };
+  /** The one that was marked may have left the list a moment ago, and the mark is not on the first of the others yet. */
+  const takeFirst = (event: KeyboardEvent<HTMLInputElement>) => {
+    const marked = event.currentTarget.getAttribute("aria-activedescendant");
+    const [first] = entries;
+    if (event.key === "Enter" && first && !(marked && document.getElementById(marked))) {
+      event.preventDefault();
+      take(first);
+    }
+  };
   return (
     <Ariakit.ComboboxProvider setValue={setTyped} open>
-      <Ariakit.Combobox autoSelect="always" autoFocus placeholder="A page, a DAG, an action" aria-label="Find a page, a DAG or an action" className="palette-input" />
+      <Ariakit.Combobox
+        onKeyDown={takeFirst}
+        autoSelect="always"
+        autoFocus
+        placeholder="A page, a DAG, an action"
+        aria-label="Find a page, a DAG or an action"
+        className="palette-input"
+      />
       <Ariakit.ComboboxList alwaysVisible className="palette-list" aria-label="Found">
         {entries.map((entry) => (
           <Ariakit.ComboboxItem
@@ -75,10 +95,7 @@ function Choice({ close, logOut }: { close: () => void; logOut: () => void }) {
             setValueOnClick={false}
             focusOnHover
             className="palette-item"
-            onClick={() => {
-              close();
-              entry.go();
-            }}
+            onClick={() => take(entry)}
           >
             <Icon name={entry.icon} />
             <span>{entry.name}</span>
