@@ -123,7 +123,9 @@ def _mapped(conn: psycopg.Connection[Any], url: str, size: int) -> dict[str, Any
 def _half_done(conn: psycopg.Connection[Any], run_id: str, size: int) -> int:
     """A run that has failed half way: most of its instances were never touched."""
     run_key = failed_run(conn, "bulk", run_id)
-    conn.execute("insert into mapped_task (run_key, task_index, length, rest) values (%s, 0, %s, 'skipped')", [run_key, size])
+    conn.execute(
+        "insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 0, %s, 'skipped')", [run_key, size]
+    )
     conn.execute(
         "insert into task_instance (run_key, task_index, map_index, state, try_number, ended_at)"
         " select %s, 0, n, 'failed', 1, now() from generate_series(0, %s) n",
@@ -153,7 +155,7 @@ def _delete(conn: psycopg.Connection[Any], url: str, size: int) -> dict[str, Any
 
 async def _deleted(url: str) -> dag_deletion.Deletion:
     async with await connect_async(url, name="bench") as conn:
-        return await dag_deletion.delete_dag(conn, "bulk")
+        return await dag_deletion.delete_dag(conn, "bulk", actor="bench")
 
 
 _CASES = {"clear_burst": _burst, "clear_chain": _chain, "clear_mapped": _mapped, "delete_dag": _delete}

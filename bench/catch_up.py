@@ -81,7 +81,7 @@ def _catch_up(conn: psycopg.Connection[Any], missed: int) -> dict[str, Any]:
     waits = [wait for (wait,) in rows]
     total_s = ended - begin
     return {
-        "ok": dates == missed and last - first == timedelta(seconds=EVERY_S * (missed - 1)),
+        "ok": dates == missed and first and last and last - first == timedelta(seconds=EVERY_S * (missed - 1)),
         "load": measure.load(),
         "runs": missed,
         "total_s": round(total_s, 3),

@@ -171,8 +171,8 @@ def main() -> int:
     if any(figure.unit == "points" for case in cases for figure in wanted[case]) and BASE_OF_POINTS not in cases:
         cases.insert(0, BASE_OF_POINTS)
     baseline: dict[str, Figures] = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
-    if (unknown := [case for case in cases if wanted[case] and case not in baseline]) and not given.write:
-        raise SystemExit(f"The baseline has no {unknown[0]}. Type: make bench-check ARGS='{' '.join(unknown)} --write'")
+    if (unmeasured := [case for case in cases if wanted[case] and case not in baseline]) and not given.write:
+        raise SystemExit(f"The baseline has no {unmeasured[0]}. Type: make bench-check ARGS='{' '.join(unmeasured)} --write'")
     base: Figures = {}
     rows: list[Moved] = []
     for case in cases:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -81,7 +82,7 @@ def redis(home: Path) -> Iterator[str]:
         process.wait(60)
 
 
-async def set_executor(api_url: str, token: str, **given: int) -> None:
+async def set_executor(api_url: str, token: str, **given: Any) -> None:
     """The queue of all shapes is Celery's."""
     async with RestClient(api_url, token) as api:
         await api.set_executor("bench", kind="celery", queues=["default"], **given)

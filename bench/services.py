@@ -65,7 +65,7 @@ def until(database: psycopg.Connection[Any], query: str, enough: Callable[[int],
     """Returns when the one number that the query answers is ``enough``."""
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
-        row = database.execute(query).fetchone()  # type: ignore[arg-type]
+        row = database.execute(query.encode()).fetchone()
         assert row is not None
         if enough(row[0]):
             return

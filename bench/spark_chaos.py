@@ -82,7 +82,7 @@ def run(*, runs: int) -> Iterator[dict[str, Any]]:
             yield _judged(told, ended, chaos.ledger())
 
 
-def _connections(cluster: Cluster, base: Path) -> dict[str, str]:
+def _connections(cluster: Cluster, base: Path) -> dict[str, Any]:
     common = f"rest={cluster.rest}&evidence={base}&python={sys.executable}"
     return {f"EVENFLOW_CONN_{mode.upper()}": f"{cluster.uri}?deploy_mode={mode}&{common}" for mode in ("client", "cluster")}
 
@@ -108,6 +108,7 @@ class _Chaos:
         if moment != "ordered" or victim in ("python", "jvm", "executor"):
             what = "done" if moment == "ending" else "running"
             wait_until(lambda: any(line["what"] == what for line in self._of(run_id)), within_s=RUN_WITHIN_S)
+        assert order is not None
         hit = self._strike(victim, mode, run_id, order)
         state = wait_until(lambda: self._ended(mode, run_id), within_s=RUN_WITHIN_S)
         told = {"run": run_id, "mode": mode, "victim": victim, "moment": moment, "hit": hit, "state": state, "at": time.time()}
@@ -123,7 +124,7 @@ class _Chaos:
 
     def _strike(self, victim: str, mode: str, run_id: str, folder: Path) -> bool:
         """Whether there was something to strike."""
-        last = next((line for line in reversed(self._of(run_id))), {})
+        last: dict[str, Any] = next((line for line in reversed(self._of(run_id))), {})
         finders: dict[str, Callable[[], int | None]] = {
             "python": lambda: last.get("pid"),
             "jvm": lambda: last.get("jvm"),
@@ -142,7 +143,7 @@ class _Chaos:
 
     def _wrapper(self, folder: Path) -> int | None:
         claim = folder / "claim.json"
-        return json.loads(claim.read_text())["pid"] if claim.exists() else None
+        return int(json.loads(claim.read_text())["pid"]) if claim.exists() else None
 
     def _executor(self) -> int | None:
         for process in psutil.process_iter():
@@ -151,7 +152,7 @@ class _Chaos:
                 if any("CoarseGrainedExecutorBackend" in word for word in words) and str(self._base.parent) in " ".join(
                     [process.cwd(), *words]
                 ):
-                    return process.pid
+                    return int(process.pid)
         return None
 
 
