@@ -15,7 +15,7 @@ import pytest
 
 from evenflow.fleet import templates
 from evenflow.forking import prctl
-from evenflow.forking.frames import Header
+from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.owned_trunk import OwnedTrunk
 
@@ -72,7 +72,7 @@ def _end(trunk: OwnedTrunk) -> None:
 
 async def _start(
     module: str,
-    config: Header,
+    config: FrameHeader,
     *,
     env: Mapping[str, str],
     load_timeout_s: float,

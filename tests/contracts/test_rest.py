@@ -25,7 +25,7 @@ from evenflow.contracts.rest.runs import RunDetail, RunName
 from evenflow.contracts.rest.sealed import StoredConnection
 from evenflow.contracts.rest.steering import StandingObject
 from evenflow.core.states import RunState, TaskState
-from evenflow.core.why import NextRound, Reason
+from evenflow.core.why import NextRound, WhyNot
 
 NOW = "2026-01-01T00:00:00Z"
 RUN: dict[str, Any] = {
@@ -36,7 +36,7 @@ RUN: dict[str, Any] = {
 }  # fmt: skip
 WHY = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": -1, "state": "none", "run_state": "running"}
 
-REASONS = [kind for kind in typing.get_args(Reason) if hasattr(kind, "__dataclass_fields__")]
+REASONS = [kind for kind in typing.get_args(WhyNot) if hasattr(kind, "__dataclass_fields__")]
 VALUES = {"str": "x", "int": 1, "float": 1.5, "bool": True, "datetime": NOW, "datetime | None": None, "str | None": None}
 
 

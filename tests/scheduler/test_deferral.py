@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.core.limits import TIMERS_PER_TURN
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
-from evenflow.core.why import AwaitsEvent, FullLimit, Reason
+from evenflow.core.why import AwaitsEvent, FullLimit, WhyNot
 from evenflow.explaining import why
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.connect import open_pool
@@ -554,7 +554,7 @@ def test_why(world: World, database_url: str) -> None:
     world.pool("people", 1)
     run, _ = begin(world, dag(task(pool="people"), task("next", pool="people")), timeout_s=60.0)
 
-    async def ask(task_id: str) -> Reason:
+    async def ask(task_id: str) -> WhyNot:
         pool = await open_pool(database_url, name="why", min_size=1, max_size=1)
         async with pool, pool.connection() as conn:
             dag_id, run_id = world.conn.execute("select dag_id, run_id from dag_run").fetchone()

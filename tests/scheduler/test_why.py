@@ -31,12 +31,12 @@ from evenflow.core.why import (
     OutOfService,
     PastTask,
     Paused,
-    Reason,
     RunAfter,
     RunEnded,
     Running,
     SharedSlots,
     UpstreamFailed,
+    WhyNot,
 )
 from evenflow.errors import DagNotFound, ParamError
 from evenflow.explaining import why
@@ -60,7 +60,7 @@ class Asking:
         dag_id, run_id = self.world.conn.execute("select dag_id, run_id from dag_run where run_key = %s", [run_key]).fetchone()
         return await why.explain(self.conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
 
-    async def reason(self, run_key: int, task_id: str, map_index: int = -1) -> Reason:
+    async def reason(self, run_key: int, task_id: str, map_index: int = -1) -> WhyNot:
         (reason,) = (await self.why(run_key, task_id, map_index)).reasons
         return reason
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from evenflow.forking.frames import FrameBuffer, Header, Link, pack_frame
+from evenflow.forking.frames import FrameBuffer, FrameHeader, Link, pack_frame
 from evenflow.triggerer import limits
 from evenflow.triggerer.capture import TriggerOutput
 from evenflow.triggerer.host_loop import HostLoop
@@ -25,13 +25,13 @@ class Owner:
         self._socket, self.theirs = socket.socketpair()
         self._socket.setblocking(False)
         self._frames = FrameBuffer()
-        self.heard: list[tuple[Header, bytes]] = []
+        self.heard: list[tuple[FrameHeader, bytes]] = []
 
-    def say(self, *headers: tuple[Header, Any]) -> None:
+    def say(self, *headers: tuple[FrameHeader, Any]) -> None:
         """All at once, so that they are read together."""
         self._socket.sendall(b"".join(pack_frame(header, json.dumps(body).encode()) for header, body in headers))
 
-    async def hear(self, wanted: Callable[[Header], bool]) -> None:
+    async def hear(self, wanted: Callable[[FrameHeader], bool]) -> None:
         while not any(wanted(header) for header, _ in self.heard):
             data = await asyncio.wait_for(asyncio.get_running_loop().sock_recv(self._socket, 65_536), 30)
             self.heard += [(json.loads(head), body) for head, body in self._frames.feed(data)]

@@ -13,7 +13,7 @@ import msgspec
 from evenflow.api.specs import checked_spec
 from evenflow.core.model import RunParamSpec
 from evenflow.errors import DagError, ParamError
-from evenflow.forking.frames import Header, Link
+from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.template import serve_template
 from evenflow.sdk.param_schema import checked_params
 
@@ -57,12 +57,12 @@ def _judged(text: str) -> JudgedSpec:
         return JudgedSpec(error=str(error))
 
 
-def prepare(config: Header) -> None:
+def prepare(config: FrameHeader) -> None:
     """Imports what the first schema needs, so that all children share it."""
     judge_params(ParamsQuestion({"n": RunParamSpec(default=1, schema={"type": "integer"})}, {}))
 
 
-def run(prepared: None, job: Header, link: Link) -> tuple[Header, bytes]:
+def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
     _, body = link.ask({"tell": "begun"})
     if job["question"] == "specs":
         return {"tell": "judged"}, msgspec.msgpack.encode(judge_specs(msgspec.msgpack.decode(body, type=list[str])))

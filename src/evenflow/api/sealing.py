@@ -12,7 +12,7 @@ from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_NAME_CHARS, MAX_SECRET_BYTES
 from evenflow.errors import ConnectionNotFound
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.store.serving.sealed import Kind
+from evenflow.store.serving.sealed import SealedKind
 
 _CONNECTION = re.compile(r"[\w.:#!()-]+")  # as in Airflow, without slashes
 
@@ -28,7 +28,7 @@ def fits(pattern: str, dag_id: str, bundle: str) -> bool:
     return fnmatchcase(dag_id, of_dag) and (not colon or fnmatchcase(bundle, of_bundle))
 
 
-def check_value(kind: Kind, name: str, text: str) -> None:
+def check_value(kind: SealedKind, name: str, text: str) -> None:
     """Raises :class:`Refused` for a name or a text that cannot be stored. The text is not shown."""
     if kind == "connection":
         fits, allowed = _CONNECTION.fullmatch(name) is not None, "characters: letters, digits and any of _ - . : # ! ( )"

@@ -24,7 +24,7 @@ from evenflow.core.scaling.forecast import RunningTask, SlotChange, TaskHabits, 
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import operators, scaling
 
-Task = tuple[int, int]  # (version_key, task_index)
+TaskKey = tuple[int, int]  # (version_key, task_index)
 
 
 class Forecasting:
@@ -32,8 +32,8 @@ class Forecasting:
 
     def __init__(self) -> None:
         self._graphs: dict[int, Graph] = {}  # by version, the one that was used last at the end
-        self._habits: dict[Task, TaskHabits] = {}
-        self._read_at: dict[Task, float] = {}
+        self._habits: dict[TaskKey, TaskHabits] = {}
+        self._read_at: dict[TaskKey, float] = {}
 
     async def read(self, conn: Conn, now: float, ahead_s: float) -> list[SlotChange]:
         """What ends and comes within ``ahead_s``."""
@@ -66,7 +66,7 @@ class Forecasting:
 
     async def _learn_habits(self, conn: Conn, running: Iterable[RunningTask], now: float) -> None:
         """Of what runs, and of mapped tasks that follow it."""
-        runs: dict[Task, int] = {}
+        runs: dict[TaskKey, int] = {}
         for task in running:
             if (graph := self._graphs.get(task.version_key)) is not None:
                 behind = [index for index in graph.downstream[task.task_index] if graph.mapped[index]]

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Generic, TypeVar
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 A = TypeVar("A")
 
 
-class Question(Generic[Answer]):
+class Question(Generic[T]):
     """It has its answer when the rule that has asked it goes on."""
 
-    answer: Answer
+    answer: T
 
 
-Asked = Sequence[Question[Any]]
-Asking = Generator[Asked, None, A]  # a rule that asks, and what it returns at its end
+AskedTogether = Sequence[Question[Any]]
+Asking = Generator[AskedTogether, None, A]  # a rule that asks, and what it returns at its end
 
 
-def drive(rule: Asking[A], answer: Callable[[Asked], None]) -> A:
+def drive(rule: Asking[A], answer: Callable[[AskedTogether], None]) -> A:
     """Has ``answer`` answer what the rule asks, until its end; answers what it returns."""
     while True:
         try:

@@ -10,7 +10,7 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 # cannot_start, lost: through no fault of the task, before and after its start
-Outcome = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "deferred", "cannot_start", "lost"]
+OutcomeName = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "deferred", "cannot_start", "lost"]
 
 
 # How a worker for one try ends its process: with what became of the try, or that another such worker may have it.
@@ -44,7 +44,7 @@ class Defer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    outcome: Outcome
+    outcome: OutcomeName
     reason: str | None = None  # for people; required when the outcome is not success
     error_types: list[str] = field(default_factory=list)  # qualified class names of the exception, most derived first
     result: bytes | None = None  # of a success: JSON of the return value, none of None; stored as XCom return_value

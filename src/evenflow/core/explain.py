@@ -29,7 +29,7 @@ class Explainer:
     now: datetime
     written: Callable[[datetime], str]
 
-    def tell(self, reason: x.Reason) -> Told:
+    def tell(self, reason: x.WhyNot) -> Told:
         match reason:
             case x.FullLimit():
                 return self._full_limit(reason)

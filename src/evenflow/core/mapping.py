@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from evenflow.core.model import DagSpec, MapInput, TaskSpec
 
-Source = tuple[int, str]  # (task index, XCom key) of a result that a mapping reads
+UpstreamKey = tuple[int, str]  # (task index, XCom key) of a result that a mapping reads
 COMBINATIONS = ("zip", "zip_longest", "concat")
 
 
-def sources(inputs: Iterable[MapInput]) -> Iterator[Source]:
+def sources(inputs: Iterable[MapInput]) -> Iterator[UpstreamKey]:
     """The results that these inputs map over."""
     for item in inputs:
         if item.task is not None:
@@ -19,7 +19,7 @@ def sources(inputs: Iterable[MapInput]) -> Iterator[Source]:
         yield from sources(item.parts)
 
 
-def input_length(item: MapInput, results: Mapping[Source, int | None]) -> int | None:
+def input_length(item: MapInput, results: Mapping[UpstreamKey, int | None]) -> int | None:
     """The length of one input, ``results`` giving that of each result; None when one of them cannot be mapped over."""
     if item.task is not None:
         return results.get((item.task, item.key))
@@ -43,7 +43,7 @@ def combined_length(combine: str, lengths: list[int]) -> int:
             raise ValueError(f"unknown combination {combine!r}")
 
 
-def product_length(inputs: Iterable[MapInput], results: Mapping[Source, int | None]) -> int | None:
+def product_length(inputs: Iterable[MapInput], results: Mapping[UpstreamKey, int | None]) -> int | None:
     """How many combinations the inputs have. None when a result that they map over cannot be."""
     lengths = [input_length(item, results) for item in inputs]
     known = [length for length in lengths if length is not None]

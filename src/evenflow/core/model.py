@@ -51,8 +51,8 @@ Zone = Annotated[str, Chars(limits.MAX_NAME_CHARS)]
 Doc = Annotated[str, Chars(limits.MAX_DOC_CHARS)]
 Path = Annotated[str, Chars(limits.MAX_PATH_CHARS)]  # of a class, by module and name
 AssetName = Annotated[str, Bytes(limits.MAX_ASSET_NAME)]
-Link = Annotated[str, Chars(limits.MAX_LINK_CHARS, printable=True, begins=LINKS)]
-Cron = Annotated[str, Chars(limits.MAX_CRON_CHARS)]
+LinkUrl = Annotated[str, Chars(limits.MAX_LINK_CHARS, printable=True, begins=LINKS)]
+CronText = Annotated[str, Chars(limits.MAX_CRON_CHARS)]
 Instant = Annotated[str, Iso8601()]
 Interval = Annotated[float, Between(0, limits.MAX_INTERVAL_S)]
 Names = Annotated[tuple[Name, ...], Items(limits.MAX_NAMES)]
@@ -82,9 +82,9 @@ class Schedule:
     """When runs are created. :mod:`evenflow.core.timetable` says what the kinds mean; the other fields belong to them."""
 
     kind: str = "manual"  # manual, cron, delta, dates, once, continuous, assets
-    cron: Cron | None = None
+    cron: CronText | None = None
     timezone: Zone = "UTC"
-    also: Annotated[tuple[Cron, ...], Items(limits.MAX_CRONS - 1)] = ()  # cron: further ones; a run for every tick of any
+    also: Annotated[tuple[CronText, ...], Items(limits.MAX_CRONS - 1)] = ()  # cron: further ones; a run for every tick of any
     every_s: Interval | None = None  # delta
     dates: Annotated[tuple[Instant, ...], Items(limits.MAX_DATES)] = ()  # dates: ISO 8601 with offset, ascending
     trigger: bool = False  # cron, delta: a run stands for a tick, not for the interval between two
@@ -270,7 +270,7 @@ class DagSpec:
     max_consecutive_failed_dag_runs: Annotated[int, Between(0, limits.MAX_FAILED_RUNS)] = 0
     tags: Names = ()
     owner: Annotated[str, Chars(limits.MAX_NAME_CHARS)] = ""
-    owner_links: Annotated[dict[Name, Link], Items(limits.MAX_NAMES)] = field(default_factory=dict)
+    owner_links: Annotated[dict[Name, LinkUrl], Items(limits.MAX_NAMES)] = field(default_factory=dict)
     display_name: DisplayName = ""
     description: Doc = ""
     doc: Doc = ""

@@ -18,7 +18,7 @@ from evenflow.core.limits import MAX_ASSET_NAME, MAX_SPEC_ASSETS, MAX_SPEC_EDGES
 from evenflow.core.model import AssetSpec, DagSpec, DeadlineSpec, GroupSpec, Mapping, TaskSpec
 from evenflow.errors import BadId, BadSchedule, DagError, DagTooLarge
 
-Check = Callable[[str, Any], None]  # of what messages begin with, and a value
+Measure = Callable[[str, Any], None]  # of what messages begin with, and a value
 
 
 def check_size(spec: DagSpec) -> None:
@@ -55,7 +55,7 @@ def bounds_of(kind: Any) -> tuple[Any, list[Bound]]:
 
 
 @functools.cache
-def _record(kind: Any) -> Check:
+def _record(kind: Any) -> Measure:
     """What is at its default is within its bounds."""
     types = get_type_hints(kind, include_extras=True)
     defaults = {
@@ -73,11 +73,11 @@ def _record(kind: Any) -> Check:
     return check_record
 
 
-def _check_of(kind: Any) -> Check | None:
+def _check_of(kind: Any) -> Measure | None:
     """None where nothing is bounded. What is mapped over is walked by :mod:`evenflow.core.spec_shape`, for it has levels."""
     plain, bounds = bounds_of(kind)
     origin, parts = get_origin(plain), get_args(plain)
-    inner: Check | None = None
+    inner: Measure | None = None
     if origin is tuple:
         inner = _each(parts[0])
     elif origin is dict:
@@ -98,7 +98,7 @@ def _check_of(kind: Any) -> Check | None:
     return check
 
 
-def _each(kind: Any) -> Check | None:
+def _each(kind: Any) -> Measure | None:
     check = _check_of(kind)
     if check is None:
         return None
@@ -112,7 +112,7 @@ def _each(kind: Any) -> Check | None:
     return check_each
 
 
-def _items(key: Any, item: Any) -> Check | None:
+def _items(key: Any, item: Any) -> Measure | None:
     check_key, check_item = _check_of(key), _check_of(item)
     if check_key is None and check_item is None:
         return None

@@ -344,7 +344,7 @@ class NextRound(_Reason):
     kind: Literal["next_round"] = "next_round"
 
 
-Reason = (
+WhyNot = (
     Finished
     | UpstreamFailed
     | RunEnded

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evenflow.core.asking import Asked
+from evenflow.core.asking import AskedTogether
 from evenflow.core.selection.lanes import Lane, LimitClass, Snapshot
 from evenflow.core.selection.loading import Loading
 from evenflow.core.selection.rules import Decision
@@ -49,7 +49,7 @@ class DryRound:
             await _answer(conn, known, asked)
 
 
-async def _answer(conn: Conn, known: Read, asked: Asked) -> None:
+async def _answer(conn: Conn, known: Read, asked: AskedTogether) -> None:
     for question in asked:
         name, params, kind = statement_of(question)
         known.answer(question, [kind(**row) for row in await read(conn, name, params)])

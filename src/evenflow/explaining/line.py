@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenflow.core.selection.lanes import LimitClass, blocking, kept
-from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, Ages, FullLimit, Holder, KeptPool, Reason, SharedSlots
+from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, Ages, FullLimit, Holder, KeptPool, SharedSlots, WhyNot
 from evenflow.explaining.dry_round import DryRound, read_limit_classes
 from evenflow.explaining.out_of_service import holding_starts
 from evenflow.store.db.columns import numbers
@@ -17,7 +17,7 @@ from evenflow.store.db.instant import read
 from evenflow.store.scheduling.lanes import StoredLane
 
 
-async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: int) -> list[Reason]:
+async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: int) -> list[WhyNot]:
     """What keeps a ready task instance in its lane. Nothing, where the next round starts it."""
     place = {"run_key": run_key, "task_index": task_index, "map_index": map_index, "counted": LINE_COUNTED}
     found = await read(conn, "why/find_lane", place)
@@ -51,9 +51,9 @@ class _Line:
     before: int  # tasks of its lane that start before it
     dry: DryRound
 
-    async def full(self, full: Sequence[int]) -> list[Reason]:
+    async def full(self, full: Sequence[int]) -> list[WhyNot]:
         held = await self._holders(full)
-        out: list[Reason] = []
+        out: list[WhyNot] = []
         for limit in full:
             facts = self.limits[limit]
             out.append(
@@ -69,7 +69,7 @@ class _Line:
             )
         return out
 
-    async def kept(self) -> Reason:
+    async def kept(self) -> WhyNot:
         pool, dry = self.limit_class.pool_limit, self.dry
         keeper = dry.stored[dry.decision.reserved[pool].key]
         facts = self.limits[pool]
@@ -90,9 +90,9 @@ class _Line:
             **held[pool],
         )
 
-    async def beside_the_order(self) -> list[Reason]:
+    async def beside_the_order(self) -> list[WhyNot]:
         """What else than the order says when it is next."""
-        found: list[Reason] = []
+        found: list[WhyNot] = []
         if self.limit_class.share_id is not None:
             rows = await read(self.conn, "why/read_share", {"share_id": self.limit_class.share_id})
             found += [SharedSlots(limit=row.pop("kind"), **row) for row in rows]

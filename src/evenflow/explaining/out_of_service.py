@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.service_states import ServiceKind, ServiceState
-from evenflow.core.why import OutOfService, Reason
+from evenflow.core.why import OutOfService, WhyNot
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving.states import list_closing
 
 
-async def holding_runs(conn: Conn, dag_id: str, *, is_paused: bool) -> list[Reason]:
+async def holding_runs(conn: Conn, dag_id: str, *, is_paused: bool) -> list[WhyNot]:
     """Why no run of the DAG begins, except for its pause."""
     if dag_id == CALLBACK_DAG:
         return []
@@ -19,12 +19,12 @@ async def holding_runs(conn: Conn, dag_id: str, *, is_paused: bool) -> list[Reas
     return [reason for reason in found if not (is_paused and reason.what == ServiceKind.DAG)]
 
 
-async def holding_starts(conn: Conn, pool: str, queue: str) -> list[Reason]:
+async def holding_starts(conn: Conn, pool: str, queue: str) -> list[WhyNot]:
     """Why nothing starts for the first time in this pool and on this queue."""
     return [*await _found(conn, None, (pool, queue), lambda kind, state: not state.starts_tasks(kind))]
 
 
-async def holding_tries(conn: Conn, dag_id: str, pool: str, queue: str) -> list[Reason]:
+async def holding_tries(conn: Conn, dag_id: str, pool: str, queue: str) -> list[WhyNot]:
     """Why no worker gets what it is to run, also resumes."""
     return [*await _found(conn, dag_id, (pool, queue), lambda _, state: not state.resumes())]
 

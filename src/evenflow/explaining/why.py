@@ -11,7 +11,7 @@ from evenflow.core.graph import Graph
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.states import FINISHED, HOLDING, RUN_FINISHED, RunState, TaskState
-from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, Reason
+from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, WhyNot
 from evenflow.errors import DagNotFound, ParamError
 from evenflow.explaining.line import explain_limits
 from evenflow.explaining.out_of_service import holding_runs, holding_tries
@@ -91,7 +91,7 @@ def _instance(graph: Graph, row: Row, map_index: int) -> int:
     return map_index
 
 
-async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[Reason]:
+async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[WhyNot]:
     if state is TaskState.UPSTREAM_FAILED and (failed := await _failed_upstreams(conn, graph, row, map_index)):
         return [why.UpstreamFailed(at=row["ended_at"], trigger_rule=row["trigger_rule"], **failed)]
     if state in FINISHED:
@@ -100,7 +100,7 @@ async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_ind
         return [why.RunEnded(state=row["run_state"], at=row["run_ended_at"], explanation=row["run_reason"])]
     if state in HOLDING:
         return await _dispatched(conn, graph, row)
-    reasons: list[Reason] = [] if row["schedulers"] else [why.NoScheduler()]
+    reasons: list[WhyNot] = [] if row["schedulers"] else [why.NoScheduler()]
     if row["is_paused"] and state is not TaskState.DEFERRED:
         reasons.append(why.Paused(dag_id=row["dag_id"]))
     if row["run_state"] == RunState.QUEUED:
@@ -110,7 +110,7 @@ async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_ind
     return reasons or [why.NextRound()]
 
 
-async def _dispatched(conn: Conn, graph: Graph, row: Row) -> list[Reason]:
+async def _dispatched(conn: Conn, graph: Graph, row: Row) -> list[WhyNot]:
     if row["worker"] is not None:
         names = ("worker", "host", "kill_at", "outrun")
         return [why.Running(since=row["claimed_at"], **{name: row[name] for name in names})]
@@ -128,7 +128,7 @@ async def _dispatched(conn: Conn, graph: Graph, row: Row) -> list[Reason]:
     return [*frozen, waits]
 
 
-async def _run_queued(conn: Conn, row: Row) -> list[Reason]:
+async def _run_queued(conn: Conn, row: Row) -> list[WhyNot]:
     if row["is_early"]:
         return [why.RunAfter(at=row["run_after"])]
     dag_id = row["dag_id"]
@@ -169,7 +169,7 @@ async def _run_queued(conn: Conn, row: Row) -> list[Reason]:
     ]
 
 
-async def _not_dispatched(conn: Conn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[Reason]:
+async def _not_dispatched(conn: Conn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[WhyNot]:
     """Of a run that runs."""
     if state is TaskState.UP_FOR_RETRY:
         return [why.AwaitsRetry(at=row["due_at"], tries=row["try_number"], explanation=row["reason"])]
@@ -181,7 +181,7 @@ async def _not_dispatched(conn: Conn, graph: Graph, row: Row, state: TaskState, 
     if state is TaskState.SCHEDULED:
         return await explain_limits(conn, row["run_key"], task_index, map_index)
     params = {"run_key": row["run_key"], "task_index": task_index, "named": UPSTREAMS_NAMED}
-    past: list[Reason] = []
+    past: list[WhyNot] = []
     if before := await read(conn, "why/list_past", params):
         tasks = [why.PastTask(task_id=task["task_id"], states=task["states"]) for task in before]
         past.append(why.AwaitsPast(run_id=before[0]["run_id"], tasks=tasks))
@@ -196,7 +196,7 @@ async def _not_dispatched(conn: Conn, graph: Graph, row: Row, state: TaskState, 
     return [why.AwaitsUpstreams(trigger_rule=rule, expands=expands, missing=missing, upstreams=upstreams), *past]
 
 
-def _awaits_event(row: Row) -> Reason:
+def _awaits_event(row: Row) -> WhyNot:
     return why.AwaitsEvent(
         state=TaskState.DEFERRED.value,
         trigger=row["trigger"],

@@ -19,7 +19,7 @@ from evenflow.fleet.patience import Patience
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import LogChunk, Logs, LogsAnswer
 
-Batch = Sequence[tuple[LogStream, LogChunk]]
+Chunks = Sequence[tuple[LogStream, LogChunk]]
 
 
 class LogApi(Protocol):
@@ -107,7 +107,7 @@ class LogShipper:
             elif stream not in self._aside:
                 self.news(stream)
 
-    def _take(self) -> Batch:
+    def _take(self) -> Chunks:
         """What one request carries of what is held by now."""
         batch: list[tuple[LogStream, LogChunk]] = []
         size = 0
@@ -124,7 +124,7 @@ class LogShipper:
         self._left = bool(self._waiting)
         return batch
 
-    async def _send(self, batch: Batch) -> bool:
+    async def _send(self, batch: Chunks) -> bool:
         """Whether the API has answered."""
         try:
             answer = await self._api.send_logs(Logs(chunks=[chunk for _, chunk in batch]))
@@ -142,7 +142,7 @@ class LogShipper:
         self._stored(batch, answer.offsets)
         return True
 
-    def _stored(self, batch: Batch, offsets: Sequence[int]) -> None:
+    def _stored(self, batch: Chunks, offsets: Sequence[int]) -> None:
         if any(stream.refused for stream, _ in batch):
             self._refusals.renew()
             self._complaint = ""
@@ -152,7 +152,7 @@ class LogShipper:
         for (stream, chunk), offset in zip(batch, offsets, strict=True):
             stream.stored(chunk, offset)
 
-    def _stored_in_part(self, batch: Batch, error: LogsNotStored) -> None:
+    def _stored_in_part(self, batch: Chunks, error: LogsNotStored) -> None:
         """What the API has is done with; the rest is tried again after a pause."""
         pairs = list(zip(batch, error.offsets, strict=True))
         if any(offset > chunk.offset for (_, chunk), offset in pairs):
@@ -163,7 +163,7 @@ class LogShipper:
             stream.stored(chunk, offset)
         self._set_aside([stream for (stream, chunk), offset in pairs if 0 <= offset < chunk.offset + len(chunk.data)], str(error))
 
-    async def _refused(self, batch: Batch, error: ApiRefused) -> bool:
+    async def _refused(self, batch: Chunks, error: ApiRefused) -> bool:
         """One log of a batch may be at fault. Sent alone, each log is taken or refused for itself."""
         if len(batch) > 1:
             return all([await self._send([one]) for one in batch])

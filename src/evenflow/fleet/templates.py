@@ -14,7 +14,7 @@ from evenflow.fleet import observations as seen
 from evenflow.fleet.code_cache import CodeCache
 from evenflow.fleet.patience import Patience
 from evenflow.forking.boot_clock import boot_time
-from evenflow.forking.frames import Header
+from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
 from evenflow.forking.owned_trunk import OwnedTrunk
 from evenflow.forking.sandbox import Sandbox
@@ -127,7 +127,7 @@ class TemplatePool:
         try:
             root = "" if file == NO_FILE else str(await self._fetch(file))
             async with self._turn:
-                config: Header = {"root": root, "file": file.file, "default_timezone": file.default_timezone}
+                config: FrameHeader = {"root": root, "file": file.file, "default_timezone": file.default_timezone}
                 config |= self._sandbox.as_config() if self._sandbox else {}
                 if self._trunk is None or not self._trunk.alive:
                     self._trunk = OwnedTrunk(self._module, self._env)

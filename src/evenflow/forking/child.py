@@ -20,10 +20,10 @@ from typing import NoReturn
 
 from evenflow.forking import prctl
 from evenflow.forking.clean_state import CleanState, Dirty, rss_kb
-from evenflow.forking.frames import Header, Link
+from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.marks import bear
 
-Run = Callable[[Header, Link], tuple[Header, bytes]]  # a job and the way to its owner; the answer is the last frame
+Respond = Callable[[FrameHeader, Link], tuple[FrameHeader, bytes]]  # a job and the way to its owner; the answer is the last frame
 
 FAILED_OUTSIDE_USER_CODE = 70  # as EX_SOFTWARE in sysexits.h
 
@@ -32,7 +32,7 @@ BLOCKED_IN_TEMPLATE = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
 def run_child(
-    run: Run, output: int, control: int, *, template: int, close: Sequence[int], mark: int, memory_limit: int | None, root: str
+    run: Respond, output: int, control: int, *, template: int, close: Sequence[int], mark: int, memory_limit: int | None, root: str
 ) -> NoReturn:
     """Be the child: a session of its own, ``output`` as stdout and stderr, one job read from ``control``, its result written there.
 
@@ -64,7 +64,7 @@ def run_child(
         os._exit(code)
 
 
-def _work(run: Run, link: Link, me: int, root: str) -> None:
+def _work(run: Respond, link: Link, me: int, root: str) -> None:
     before: CleanState | None = None
     job, _ = link.receive()
     while True:

@@ -18,7 +18,7 @@ from typing import Any
 
 from evenflow.errors import EvenflowError
 
-Header = dict[str, Any]
+FrameHeader = dict[str, Any]
 Frame = tuple[bytes, bytes]  # a header's JSON, and a body
 
 # The specs of a very large file, or all results of a large mapped task, fit; one XCom is far below. It bounds what an owner keeps.
@@ -53,7 +53,7 @@ def _spell(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_SPELT, _spell)
 
 
-def pack_frame(header: Header, body: bytes = b"") -> bytes:
+def pack_frame(header: FrameHeader, body: bytes = b"") -> bytes:
     head = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode(errors=_SPELT)
     _check_sizes(len(head), len(body))
     return _LENGTHS.pack(len(head), len(body)) + head + body
@@ -112,23 +112,23 @@ class Link:
         self.spoiled = False
         self._control = control
         self._frames = FrameBuffer()
-        self._ahead: list[tuple[Header, bytes]] = []  # that came together with one that was received
+        self._ahead: list[tuple[FrameHeader, bytes]] = []  # that came together with one that was received
         self._turn = threading.Lock()
         self._pid = os.getpid()
         self._thread = threading.get_ident()  # that signal handlers run in
         self._busy = False  # that thread is in the middle of a frame or a question
         self._then: Callable[[], None] | None = None
 
-    def send(self, header: Header, body: bytes = b"") -> None:
+    def send(self, header: FrameHeader, body: bytes = b"") -> None:
         self._check_process()
         with self._uninterrupted(), self._turn:
             self._control.sendall(pack_frame(header, body))
 
-    def send_last(self, header: Header, body: bytes, rss_kb: int) -> None:
+    def send_last(self, header: FrameHeader, body: bytes, rss_kb: int) -> None:
         """The last frame of a job, and that this process waits for another one."""
         self._control.sendall(pack_frame(header, body) + pack_return(rss_kb))
 
-    def ask(self, header: Header, body: bytes = b"") -> tuple[Header, bytes]:
+    def ask(self, header: FrameHeader, body: bytes = b"") -> tuple[FrameHeader, bytes]:
         """Send a question and return its answer; raises :class:`EOFError` when the owner is gone."""
         self._check_process()
         with self._uninterrupted(), self._turn:
@@ -144,7 +144,7 @@ class Link:
         else:
             action()
 
-    def receive(self) -> tuple[Header, bytes]:
+    def receive(self) -> tuple[FrameHeader, bytes]:
         """The next frame; raises :class:`EOFError` when the owner is gone."""
         while True:
             data = self._control.recv(_READ_SIZE)
@@ -158,7 +158,7 @@ class Link:
         """The socket to wait on until :meth:`arrived` has something."""
         return self._control.fileno()
 
-    def arrived(self) -> list[tuple[Header, bytes]]:
+    def arrived(self) -> list[tuple[FrameHeader, bytes]]:
         """The frames that have arrived, without waiting, from an owner that speaks whenever it has something to say; also those
         that came with the one that was received last. Raises :class:`EOFError` when it is gone.
         """
@@ -171,7 +171,7 @@ class Link:
             raise EOFError("the process that owns this one has closed the connection")
         return ahead + self._heard(data)
 
-    def _heard(self, data: bytes) -> list[tuple[Header, bytes]]:
+    def _heard(self, data: bytes) -> list[tuple[FrameHeader, bytes]]:
         return [(json.loads(head), body) for head, body in self._frames.feed(data)]
 
     @contextmanager

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Protocol
 
 from evenflow.forking.exits import Exit
-from evenflow.forking.frames import FRAME_LIMIT, FrameBuffer, Header, pack_frame
+from evenflow.forking.frames import FRAME_LIMIT, FrameBuffer, FrameHeader, pack_frame
 
 LAST_OUTPUT = 2**20  # read after the end of a process: a pipe holds no more, and what was left running may write for ever
 _READ_SIZE = 65536  # what a pipe holds
@@ -45,7 +45,7 @@ class OwnedChild:
     ``since``, and has returned at ``idle_since``.
     """
 
-    def __init__(self, control: socket.socket, output: int, mark: int, post: Callable[[Header], None], key: int) -> None:
+    def __init__(self, control: socket.socket, output: int, mark: int, post: Callable[[FrameHeader], None], key: int) -> None:
         self.pid: int | None = None
         self.mark = mark
         self.jobs = 0
@@ -79,7 +79,7 @@ class OwnedChild:
             return False
         return False
 
-    def begin(self, job: Header, events: ChildEvents, admit: Callable[[int], None] | None = None) -> None:
+    def begin(self, job: FrameHeader, events: ChildEvents, admit: Callable[[int], None] | None = None) -> None:
         """Give the child its job; from now on ``events`` hears of it, and always of its exit. Before that ``admit`` is called with
         its pid; if it raises :class:`OSError`, the child is killed without a job, and its exit is lost for that reason.
         """
@@ -94,7 +94,7 @@ class OwnedChild:
         if admit is None:
             self.send(job)
 
-    def _begin_admitted(self, job: Header, events: ChildEvents, admit: Callable[[int], None], pid: int) -> None:
+    def _begin_admitted(self, job: FrameHeader, events: ChildEvents, admit: Callable[[int], None], pid: int) -> None:
         try:
             admit(pid)
         except OSError as error:
@@ -104,7 +104,7 @@ class OwnedChild:
             events.started(pid)
             self.send(job)
 
-    def send(self, header: Header, body: bytes = b"") -> None:
+    def send(self, header: FrameHeader, body: bytes = b"") -> None:
         """Answer or command the child; nothing happens when it has gone."""
         waiting = bool(self._outgoing)
         frame = pack_frame(header, body)

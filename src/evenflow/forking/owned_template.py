@@ -17,7 +17,7 @@ from typing import Any
 
 from evenflow.errors import EvenflowError
 from evenflow.forking.exits import UNFROZEN, Exit, describe_exit
-from evenflow.forking.frames import Header
+from evenflow.forking.frames import FrameHeader
 from evenflow.forking.marks import new_mark
 from evenflow.forking.orphans import end_orphans
 from evenflow.forking.owned_child import ChildEvents, OwnedChild
@@ -61,7 +61,7 @@ class OwnedTemplate:
         self.memory = 0  # bytes that its end gives back, as of when it was ready
         self.alive = True
         self._closing = False
-        self._ready: asyncio.Future[Header] = self._loop.create_future()
+        self._ready: asyncio.Future[FrameHeader] = self._loop.create_future()
         self._ended: asyncio.Future[Exit] = self._loop.create_future()
         self._children: dict[int, OwnedChild] = {}
         self._undecided: dict[int, int] = {}  # of those that have ended, and left others: their mark
@@ -80,7 +80,7 @@ class OwnedTemplate:
     async def start(
         cls,
         module: str,
-        config: Header,
+        config: FrameHeader,
         *,
         env: Mapping[str, str],
         load_timeout_s: float,
@@ -104,7 +104,7 @@ class OwnedTemplate:
 
     @classmethod
     async def fork(
-        cls, trunk: OwnedTrunk, config: Header, *, load_timeout_s: float, memory_limit: int | None = None
+        cls, trunk: OwnedTrunk, config: FrameHeader, *, load_timeout_s: float, memory_limit: int | None = None
     ) -> OwnedTemplate:
         """As :meth:`start`, of a template that ``trunk`` bears. Raises :class:`TemplateFailed`."""
         ours, theirs, output, their_output = _ends()
@@ -119,7 +119,7 @@ class OwnedTemplate:
             raise
         return await cls(process, ours, output, memory_limit)._prepare(config, load_timeout_s)
 
-    async def _prepare(self, config: Header, load_timeout_s: float) -> OwnedTemplate:
+    async def _prepare(self, config: FrameHeader, load_timeout_s: float) -> OwnedTemplate:
         self._post(config)
         try:
             milestones: set[asyncio.Future[Any]] = {self._ready, self._ended}
@@ -155,7 +155,7 @@ class OwnedTemplate:
 
     def begin(
         self,
-        job: Header,
+        job: FrameHeader,
         events: ChildEvents,
         *,
         decides: bool = False,
@@ -237,7 +237,7 @@ class OwnedTemplate:
 
     # -- messages
 
-    def _post(self, message: Header, descriptors: list[int] | None = None) -> None:
+    def _post(self, message: FrameHeader, descriptors: list[int] | None = None) -> None:
         self._undecided.pop(message.get("let_go", -1), None)
         self._outbox.append((json.dumps(message, separators=(",", ":")).encode(), descriptors or []))
         if len(self._outbox) == 1:
@@ -274,7 +274,7 @@ class OwnedTemplate:
                 return
             self._hear(json.loads(data))
 
-    def _hear(self, message: Header) -> None:
+    def _hear(self, message: FrameHeader) -> None:
         if "forked" in message:
             self._children[message["forked"]].on_started(message["pid"])
         elif "exited" in message:

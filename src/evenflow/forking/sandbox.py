@@ -11,7 +11,7 @@ from typing import Literal
 
 from evenflow.errors import SettingsError
 from evenflow.forking import landlock
-from evenflow.forking.frames import Header
+from evenflow.forking.frames import FrameHeader
 
 OURS = "EVENFLOW_"
 FOLDERS = ("EVENFLOW_SECRETS_DIR", "EVENFLOW_VENV_DIR")  # that user code reads, and makes
@@ -42,11 +42,11 @@ class Sandbox:
     readable: tuple[str, ...] = ()
     usable: tuple[str, ...] = ()
 
-    def as_config(self) -> Header:
+    def as_config(self) -> FrameHeader:
         return {"sandbox": asdict(self)}
 
 
-def enter(config: Header) -> None:
+def enter(config: FrameHeader) -> None:
     """In a template, before it loads anybody's code. Raises :class:`OSError`."""
     wanted = config.pop("sandbox", None)
     if wanted is not None:

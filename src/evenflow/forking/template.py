@@ -46,8 +46,8 @@ from typing import NoReturn, TypeVar
 from evenflow.errors import EvenflowError
 from evenflow.forking import prctl, sandbox
 from evenflow.forking.boot_clock import boot_time
-from evenflow.forking.child import BLOCKED_IN_TEMPLATE, FAILED_OUTSIDE_USER_CODE, Run, run_child
-from evenflow.forking.frames import Header, Link
+from evenflow.forking.child import BLOCKED_IN_TEMPLATE, FAILED_OUTSIDE_USER_CODE, Respond, run_child
+from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.freezing import Freezer
 from evenflow.forking.marks import MarksRefused, check_marks
 from evenflow.forking.trunk import TRUNK, bear_templates
@@ -73,8 +73,8 @@ class NotPrepared(EvenflowError):
 
 
 def serve_template(
-    prepare: Callable[[Header], T],
-    run: Callable[[T, Header, Link], tuple[Header, bytes]],
+    prepare: Callable[[FrameHeader], T],
+    run: Callable[[T, FrameHeader, Link], tuple[FrameHeader, bytes]],
     *,
     ahead: Callable[[], None] = lambda: None,
 ) -> NoReturn:
@@ -109,7 +109,7 @@ def serve_template(
     _Template(owner, lambda job, link: run(prepared, job, link), config.get("root", "")).serve()
 
 
-def _sandboxed(config: Header) -> Header:
+def _sandboxed(config: FrameHeader) -> FrameHeader:
     """What is left of the config when this process is where user code may be."""
     try:
         sandbox.enter(config)
@@ -119,7 +119,7 @@ def _sandboxed(config: Header) -> Header:
 
 
 class _Template:
-    def __init__(self, owner: socket.socket, run: Run, root: str) -> None:
+    def __init__(self, owner: socket.socket, run: Respond, root: str) -> None:
         self._owner = owner
         self._run, self._root = run, root
         self._pid = os.getpid()
@@ -262,7 +262,7 @@ class _Template:
         """Marks by leader; the key of a leader that has ended is a negative number, which no pid is."""
         return self._marks | {-1 - key: mark for key, mark in self._left.items()}
 
-    def _tell(self, message: Header) -> None:
+    def _tell(self, message: FrameHeader) -> None:
         self._outbox.append(_packed(message))
         if len(self._outbox) == 1:
             self._write()
@@ -289,7 +289,7 @@ class _Template:
             os._exit(code)
 
 
-def _packed(message: Header) -> bytes:
+def _packed(message: FrameHeader) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode()
 
 

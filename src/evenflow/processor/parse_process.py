@@ -17,7 +17,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from evenflow.errors import DagError, DagFileError
-from evenflow.forking.frames import Header, Link
+from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.template import serve_template
 from evenflow.forking.tracebacks import describe_failure
 from evenflow.processor import limits
@@ -32,7 +32,7 @@ from evenflow.sdk.operators.decorators import task
 from evenflow.sdk.templating.template_syntax import template_faults
 
 
-def prepare(config: Header) -> None:
+def prepare(config: FrameHeader) -> None:
     """Makes a DAG as files do: what Python and Evenflow import and compute on first use is then shared by all children. Half of the
     time that a small file takes is saved so.
     """
@@ -49,7 +49,7 @@ def prepare(config: Header) -> None:
     template_faults(dag)
 
 
-def run(prepared: None, job: Header, link: Link) -> tuple[Header, bytes]:
+def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
     root = Path(job["root"])
     file = root / job["file"]
     watched: list[str] = []

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from evenflow.errors import ServiceFailed
 from evenflow.forking import prctl
 from evenflow.forking.exits import Exit
-from evenflow.forking.frames import Header
+from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_child import ChildEvents
 from evenflow.forking.sandbox import OURS
 
@@ -27,7 +27,7 @@ NOT_THEIRS = ("DATABASE_URL", "SECRET_KEYS", "TOKEN", "CELERY_BROKER", "NAME")  
 _READ_BYTES = 65_536  # what a pipe holds
 
 
-def celery_job(name: str, queues: Sequence[str], slots: int, environ: Mapping[str, str], **own: str) -> Header:
+def celery_job(name: str, queues: Sequence[str], slots: int, environ: Mapping[str, str], **own: str) -> FrameHeader:
     """A worker of this name, with as many places as ``slots``. Of our variables it has those of ``environ`` that are settings of
     a worker, and its ``own``.
     """
@@ -42,7 +42,7 @@ def celery_job(name: str, queues: Sequence[str], slots: int, environ: Mapping[st
 class CeleryProcess:
     """One life of a worker of Celery. ``events`` hears what it writes, and of its end."""
 
-    def __init__(self, job: Header, events: ChildEvents) -> None:
+    def __init__(self, job: FrameHeader, events: ChildEvents) -> None:
         self._events, self._told_to_end = events, False
         self._loop = asyncio.get_running_loop()
         self._process = subprocess.Popen(
@@ -97,7 +97,7 @@ class CeleryProcess:
 class CeleryWorkers:
     """What a :class:`evenflow.runtime.child.Child` that is a worker of Celery begins from."""
 
-    async def begin(self, job: Header, events: ChildEvents) -> CeleryProcess:
+    async def begin(self, job: FrameHeader, events: ChildEvents) -> CeleryProcess:
         try:
             return CeleryProcess(job, events)
         except OSError as error:

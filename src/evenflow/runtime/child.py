@@ -10,7 +10,7 @@ from typing import Protocol
 
 from evenflow.errors import ServiceFailed
 from evenflow.forking.exits import Exit
-from evenflow.forking.frames import Header
+from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_child import ChildEvents
 from evenflow.runtime.lifecycle import STOP_TIMEOUT_S
 from evenflow.runtime.readiness import ReadinessSocket
@@ -42,7 +42,7 @@ class ChildProcess(Protocol):
 class Beginner(Protocol):
     """What processes of services begin from."""
 
-    async def begin(self, job: Header, events: ChildEvents) -> ChildProcess:
+    async def begin(self, job: FrameHeader, events: ChildEvents) -> ChildProcess:
         """``events`` always hears of its end. Raises :class:`ServiceFailed`."""
 
 
@@ -90,7 +90,7 @@ class Silence:
 class Child:
     """Begun from ``origin``, to which it is ``job``."""
 
-    def __init__(self, name: str, origin: Beginner, job: Header, log_file: Path, screen: LogScreen) -> None:
+    def __init__(self, name: str, origin: Beginner, job: FrameHeader, log_file: Path, screen: LogScreen) -> None:
         self.name = name
         self._origin, self._job = origin, job
         self._screen = screen

@@ -13,12 +13,12 @@ import sys
 import time
 
 from evenflow.forking import prctl
-from evenflow.forking.frames import Header, Link
+from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.template import serve_template
 from evenflow.runtime.service_settings import KNOWS_NO_DATABASE, Kind, command_of
 
 
-def prepare(config: Header) -> None:
+def prepare(config: FrameHeader) -> None:
     """Loads what services of these ``kinds`` need."""
     sys.dont_write_bytecode = False  # these modules are ours
     kinds = [Kind(kind) for kind in config["kinds"]]
@@ -30,7 +30,7 @@ def prepare(config: Header) -> None:
     gc.enable()
 
 
-def run(prepared: None, job: Header, link: Link) -> tuple[Header, bytes]:
+def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
     """Become the service; its exit code is that of this process."""
     kind = Kind(job["kind"])
     os.environ.clear()

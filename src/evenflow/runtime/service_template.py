@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from evenflow.errors import ServiceFailed
-from evenflow.forking.frames import Header
+from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_child import ChildEvents, OwnedChild
 from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
 from evenflow.forking.sandbox import own_environment
@@ -21,11 +21,11 @@ class ServiceTemplate:
     """Begins to load at once what services of these kinds need; when it has died, and so have they, with the next service."""
 
     def __init__(self, home: Path, kinds: Iterable[str], module: str = MODULE) -> None:
-        self._config: Header = {"kinds": [str(kind) for kind in kinds]}
+        self._config: FrameHeader = {"kinds": [str(kind) for kind in kinds]}
         self._module, self._environment = module, {**own_environment(os.environ), "EVENFLOW_HOME": str(home)}
         self._starting = asyncio.create_task(self._start(), name="load services")
 
-    async def begin(self, job: Header, events: ChildEvents) -> OwnedChild:
+    async def begin(self, job: FrameHeader, events: ChildEvents) -> OwnedChild:
         """A service; ``events`` always hears of its end. Raises :class:`ServiceFailed`."""
         if self._starting.done() and not self._is_alive():
             self._starting = asyncio.create_task(self._start(), name="load services")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
-from evenflow.core.asking import Asked, Asking, Question, drive
+from evenflow.core.asking import AskedTogether, Asking, Question, drive
 from evenflow.core.flow import questions
 from evenflow.core.flow.questions import Touched
 from evenflow.core.flow.state import Key
@@ -26,7 +26,7 @@ A = TypeVar("A")
 def decide(facts: Facts, moves: Moves, rule: Asking[A]) -> A:
     """Drives a rule of the flow to its end; answers what it returns. Instances that are found join ``moves``."""
 
-    def answer(asked: Asked) -> None:
+    def answer(asked: AskedTogether) -> None:
         sent = [(question, *_send(facts.conn, moves, question)) for question in asked]
         for question, rows, read in sent:
             question.answer = read(rows.all())

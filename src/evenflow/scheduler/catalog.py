@@ -19,7 +19,7 @@ from evenflow.store.scheduling import inbox, runs, selection
 K = TypeVar("K")
 V = TypeVar("V")
 
-Place = tuple[str, str, str, int]  # pool, executor of the queue, queue, slots
+PlaceNames = tuple[str, str, str, int]  # pool, executor of the queue, queue, slots
 
 VERSIONS = 300_000_000  # bytes of versions: enough for 10,000 DAGs of 20 tasks that have some text each
 RUNS = 20_000  # runs whose limit ids are remembered, and limit classes
@@ -131,7 +131,7 @@ class Catalog:
         self._run_limits: Recent[int, dict[str, int]] = Recent(RUNS)
         self._clears: Recent[int, int] = Recent(RUNS)
         self._limit_classes: Recent[int, LimitClass] = Recent(RUNS)
-        self._limit_classes_by_name: Recent[tuple[*Place, int | None, int | None, int | None], LimitClass] = Recent(RUNS)
+        self._limit_classes_by_name: Recent[tuple[*PlaceNames, int | None, int | None, int | None], LimitClass] = Recent(RUNS)
         self._places = 0
         self._executors: dict[str, str] = {}  # by queue
         self._scopes: dict[tuple[str, str], selection.SharedScope] = {}
@@ -182,7 +182,7 @@ class Catalog:
         return TaskPlace(limit_class, task.priority_weight, run_limit, exempt)
 
     def _limit_class(
-        self, conn: Conn, place: Place, task_limit: int | None, aging_s: int | None, share_id: int | None
+        self, conn: Conn, place: PlaceNames, task_limit: int | None, aging_s: int | None, share_id: int | None
     ) -> LimitClass:
         key = (*place, task_limit, aging_s, share_id)
         found = self._limit_classes_by_name.get(key)

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from evenflow.core.asking import Asked, Question, drive
+from evenflow.core.asking import AskedTogether, Question, drive
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection.lanes import OPEN, Lane, saturated
 from evenflow.core.selection.loading import CountOpenClasses, FindLimitClasses, FindRoom, FindShares, Loading
@@ -80,7 +80,7 @@ class Round:
 
     # -- what the round decides from -------------------------------------------------------------------------------
 
-    def _send(self, asked: Asked) -> list[tuple[Question[Any], Rows[Any] | None]]:
+    def _send(self, asked: AskedTogether) -> list[tuple[Question[Any], Rows[Any] | None]]:
         """What is under way. Limit classes are remembered, and room that has been read is not read again."""
         sent: list[tuple[Question[Any], Rows[Any] | None]] = []
         for question in asked:

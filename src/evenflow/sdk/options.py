@@ -41,7 +41,7 @@ from evenflow.sdk.retry_policy import ExceptionRetryPolicy
 from evenflow.sdk.signature import keywords_of
 from evenflow.sdk.timetables import Timetable
 
-Schedule = str | timedelta | Timetable | AssetCondition | Sequence[AssetCondition] | AssetOrTimeSchedule
+ScheduleOption = str | timedelta | Timetable | AssetCondition | Sequence[AssetCondition] | AssetOrTimeSchedule
 Paths = Sequence[str | os.PathLike[str]]
 
 
@@ -192,7 +192,7 @@ class DagOptions(TypedDict, total=False):
     """What ``DAG(...)`` and ``@dag(...)`` take besides the id. Durations are a timedelta or seconds."""
 
     schedule: Annotated[
-        Schedule | None,
+        ScheduleOption | None,
         Option(
             'A cron expression, "@daily", "@once", a timetable, assets, ...; None: runs when triggered.', read=lambda value: value
         ),

@@ -12,7 +12,7 @@ from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_REASON
 from evenflow.fleet.masked_log import MaskedLog
 from evenflow.fleet.templates import TemplateKey
 from evenflow.forking.exits import Exit
-from evenflow.forking.frames import Header
+from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_child import OwnedChild
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import Masker
@@ -93,7 +93,7 @@ class Host:
         """Each of them has an end soon, one way or another."""
         self._send({"stop": [trigger.key for trigger in triggers]})
 
-    def answer(self, number: int, size: int, header: Header, body: bytes) -> None:
+    def answer(self, number: int, size: int, header: FrameHeader, body: bytes) -> None:
         """Of the question of this number, which had so many bytes."""
         self._send({"answer": number, **header}, body)
         assert self._child is not None
@@ -161,6 +161,6 @@ class Host:
         self.busy_at = self._loop.time()
         return self.triggers.pop(key, None)
 
-    def _send(self, header: Header, body: bytes = b"") -> None:
+    def _send(self, header: FrameHeader, body: bytes = b"") -> None:
         assert self._child is not None
         self._child.send(header, body)

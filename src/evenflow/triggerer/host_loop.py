@@ -11,7 +11,7 @@ from typing import Any
 
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_REASON
 from evenflow.errors import ApiRefused, TriggerEnded
-from evenflow.forking.frames import Header, Link
+from evenflow.forking.frames import FrameHeader, Link
 from evenflow.masker import Masker
 from evenflow.sdk import xcom
 from evenflow.sdk.secrets import outside
@@ -77,7 +77,7 @@ class HostLoop:
         for header, body in frames:
             self._obey(header, body)
 
-    def _obey(self, header: Header, body: bytes) -> None:
+    def _obey(self, header: FrameHeader, body: bytes) -> None:
         match header:
             case {"start": _}:
                 for job in json.loads(body):
@@ -105,7 +105,7 @@ class HostLoop:
 
     async def _run(self, key: int, job: dict[str, Any]) -> None:
         trigger: BaseTrigger | None = None
-        told: tuple[Header, bytes]
+        told: tuple[FrameHeader, bytes]
         try:
             trigger = load(job["path"], job["kwargs"])
             trigger.channel = self
@@ -130,7 +130,7 @@ class HostLoop:
         if self._tasks.pop(key, None) is not None:
             self._tell(key, ({"say": "stopped", "key": key}, b""))
 
-    def _tell(self, key: int, told: tuple[Header, bytes]) -> None:
+    def _tell(self, key: int, told: tuple[FrameHeader, bytes]) -> None:
         self._output.end(key)
         self._outbox.send(*told)
 

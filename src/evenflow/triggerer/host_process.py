@@ -23,7 +23,7 @@ import logging
 import sys
 from pathlib import Path
 
-from evenflow.forking.frames import Header, Link
+from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.template import NotPrepared, serve_template
 from evenflow.forking.tracebacks import describe_failure
 from evenflow.sdk.default_timezone import set_default_timezone
@@ -35,7 +35,7 @@ from evenflow.triggerer.host_loop import HostLoop
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def prepare(config: Header) -> TriggerOutput:
+def prepare(config: FrameHeader) -> TriggerOutput:
     output = TriggerOutput(sys.stdout)
     sys.stdout = sys.stderr = output
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=output)
@@ -51,7 +51,7 @@ def prepare(config: Header) -> TriggerOutput:
     return output
 
 
-def run(output: TriggerOutput, _: Header, link: Link) -> tuple[Header, bytes]:
+def run(output: TriggerOutput, _: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
     async def serve() -> None:
         await HostLoop(link, output).serve()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-from evenflow.forking.frames import Header, Link
+from evenflow.forking.frames import FrameHeader, Link
 from evenflow.triggerer import limits
 
 
@@ -14,12 +14,12 @@ class Outbox:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._waiting: deque[tuple[Header, bytes]] = deque()
+        self._waiting: deque[tuple[FrameHeader, bytes]] = deque()
         self._held = self._lost = 0  # bytes of logs
         self._news = threading.Condition()
         threading.Thread(target=self._send_all, name="outbox", daemon=True).start()
 
-    def send(self, header: Header, body: bytes = b"") -> None:
+    def send(self, header: FrameHeader, body: bytes = b"") -> None:
         with self._news:
             self._waiting.append((header, body))
             self._news.notify()

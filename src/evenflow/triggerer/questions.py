@@ -9,7 +9,7 @@ import msgspec
 
 from evenflow.errors import ApiRefused
 from evenflow.fleet.asking import QuestionApi, ask_patiently, read_question, secrets_of
-from evenflow.forking.frames import Header
+from evenflow.forking.frames import FrameHeader
 from evenflow.triggerer import limits
 from evenflow.triggerer.trigger import Trigger
 from evenflow.wire.messages import Message
@@ -31,7 +31,7 @@ class Questions:
         trigger: Trigger,
         question: str,
         body: bytes,
-        answer: Callable[[Header, bytes], None],
+        answer: Callable[[FrameHeader, bytes], None],
         wanted: Callable[[], bool] = lambda: True,
     ) -> None:
         """``wanted``: whether the answer is, when its turn has come."""
@@ -59,14 +59,14 @@ class Questions:
         trigger: Trigger,
         question: str,
         message: Message,
-        answer: Callable[[Header, bytes], None],
+        answer: Callable[[FrameHeader, bytes], None],
         wanted: Callable[[], bool],
     ) -> None:
         async with trigger.turn(), self._at_once:
             if wanted():
                 await self._ask(trigger, question, message, answer)
 
-    async def _ask(self, trigger: Trigger, question: str, message: Message, answer: Callable[[Header, bytes], None]) -> None:
+    async def _ask(self, trigger: Trigger, question: str, message: Message, answer: Callable[[FrameHeader, bytes], None]) -> None:
         try:
             found = await ask_patiently(self._api, trigger.assignment.token, question, message)
         except ApiRefused as error:

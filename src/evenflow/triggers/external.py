@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from evenflow.errors import ApiRefused, ApiUnavailable, BadArgument, LookRefused, LookUnanswered
 from evenflow.sdk.operators.other_runs import Awaited
 from evenflow.triggers import limits
-from evenflow.triggers.polling import Event, PollingTrigger
+from evenflow.triggers.polling import Payload, PollingTrigger
 
 
 class ExternalTaskTrigger(PollingTrigger):
@@ -49,7 +49,7 @@ class ExternalTaskTrigger(PollingTrigger):
             failed=frozenset(failed_states),
         )
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         try:
             answer = await self.ask("states", self._awaited.question())
         except ApiRefused as error:

@@ -7,7 +7,7 @@ import os
 from evenflow.errors import BadArgument
 from evenflow.sdk.operators.system_sensors import find_file
 from evenflow.triggers import limits
-from evenflow.triggers.polling import SUCCESS, Event, PollingTrigger
+from evenflow.triggers.polling import SUCCESS, Payload, PollingTrigger
 from evenflow.triggers.threads import at_file
 
 
@@ -29,6 +29,6 @@ class FileTrigger(PollingTrigger):
                 f"Write Path({self.filepath!r}).absolute()."
             )
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         path = await at_file(lambda: find_file(self.filepath, self.recursive))
         return None if path is None else {"status": SUCCESS, "path": path}

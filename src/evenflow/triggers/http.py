@@ -9,7 +9,7 @@ from evenflow.errors import BadArgument, LookRefused
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.sdk.triggers import TriggerEvent
 from evenflow.triggers import limits, web
-from evenflow.triggers.polling import FAILED, SUCCESS, Event, PollingTrigger
+from evenflow.triggers.polling import FAILED, SUCCESS, Payload, PollingTrigger
 from evenflow.triggers.reached import connection_of
 
 DEFAULT_CONNECTION = "http_default"
@@ -74,11 +74,11 @@ class HttpTrigger(PollingTrigger):
             raise LookRefused(f"{request.who} answered with status {answer.status_code}.{cure}")
         return answer
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         answer = await self.answer()
         if answer is None:
             return None
-        event: Event = {"status": SUCCESS, "code": answer.status_code}
+        event: Payload = {"status": SUCCESS, "code": answer.status_code}
         if self.field is None:
             return event
         value = event["value"] = _value(answer.json(), self.field)

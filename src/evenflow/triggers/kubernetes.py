@@ -16,7 +16,7 @@ from evenflow.errors import LookRefused
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent
 from evenflow.triggers import limits, web
-from evenflow.triggers.polling import FAILED, SUCCESS, Event, PollingTrigger
+from evenflow.triggers.polling import FAILED, SUCCESS, Payload, PollingTrigger
 from evenflow.triggers.reached import find_connection
 
 DEFAULT_CONNECTION = "kubernetes_default"
@@ -58,14 +58,14 @@ class KubernetesPodTrigger(PollingTrigger):
             async for event in super().run():
                 yield event
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         pod, event = await self.seen(await cluster_for(self, self.kubernetes_conn_id))
         return event if pod is None else self.judged(pod, f"The pod {pod['metadata']['namespace']}/{self.pod_name}")
 
-    def judged(self, pod: Mapping[str, Any], what: str) -> Event | None:
+    def judged(self, pod: Mapping[str, Any], what: str) -> Payload | None:
         return judge(pod, self.container, self.startup_timeout, datetime.now(UTC), what)
 
-    async def seen(self, cluster: Cluster, *, fresh: bool = False) -> tuple[dict[str, Any] | None, Event | None]:
+    async def seen(self, cluster: Cluster, *, fresh: bool = False) -> tuple[dict[str, Any] | None, Payload | None]:
         """The pod, or the event that it is gone. Unless it is to be ``fresh``, from the API server's cache, whose age is at most
         seconds: the store behind it is spared.
         """
@@ -123,7 +123,7 @@ def pods_path(namespace: str, name: str = "") -> str:
     return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods" + (f"/{quote(name, safe='')}" if name else "")
 
 
-def judge(pod: Mapping[str, Any], container: str | None, startup_timeout: float | None, now: datetime, what: str) -> Event | None:
+def judge(pod: Mapping[str, Any], container: str | None, startup_timeout: float | None, now: datetime, what: str) -> Payload | None:
     """What the event says of a pod as the API shows it; None: not yet."""
     status = pod.get("status", {})
     phase = status.get("phase", "Unknown")
@@ -131,7 +131,7 @@ def judge(pod: Mapping[str, Any], container: str | None, startup_timeout: float 
     if container is not None and statuses and container not in statuses:
         raise LookRefused(f"{what} has no container {container!r}; it has {', '.join(sorted(statuses))}.")
     ended = _ended_container(statuses, container)
-    facts: Event = {
+    facts: Payload = {
         "phase": phase,
         "node": pod.get("spec", {}).get("nodeName"),
         **(ended or {"container": None, "exit_code": None}),
@@ -156,8 +156,8 @@ def judge(pod: Mapping[str, Any], container: str | None, startup_timeout: float 
 
 
 def _stuck(
-    statuses: Mapping[str, Any], facts: Event, pod: Mapping[str, Any], startup_timeout: float | None, now: datetime, what: str
-) -> Event | None:
+    statuses: Mapping[str, Any], facts: Payload, pod: Mapping[str, Any], startup_timeout: float | None, now: datetime, what: str
+) -> Payload | None:
     """A pod that will not start, or has not for too long."""
     if facts["phase"] != "Pending":
         return None

@@ -15,7 +15,7 @@ from evenflow.sdk.triggers import TriggerEvent
 from evenflow.triggers import limits, web
 from evenflow.triggers.kubernetes import DEFAULT_CONNECTION, Cluster, KubernetesPodTrigger, cluster_for, pods_path
 from evenflow.triggers.pod_log import PodLog, read_log
-from evenflow.triggers.polling import FAILED, SUCCESS, Event, PollingTrigger
+from evenflow.triggers.polling import FAILED, SUCCESS, Payload, PollingTrigger
 
 BASE, RESULT = "base", "evenflow-result"  # containers: the one that works, and the side-car that hands on its result
 KEY, TRY = "evenflow.dev/key", "evenflow.dev/try"
@@ -37,7 +37,7 @@ class PodStarts(PollingTrigger):
         super().__init__(poll_interval, patience)
         self.spec, self.namespace, self.kubernetes_conn_id = spec, namespace, kubernetes_conn_id
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         cluster = await cluster_for(self, self.kubernetes_conn_id)
         namespace, name = self.namespace or cluster.namespace, self.spec["metadata"]["name"]
         answer = await web.fetch(cluster.request(pods_path(namespace), "POST", body=self.spec))
@@ -49,7 +49,7 @@ class PodStarts(PollingTrigger):
             return {"status": status, "message": f"{cluster.who} refused the pod {namespace}/{name}: {said}"}
         return {"status": SUCCESS, "namespace": namespace, "uid": answer.json()["metadata"]["uid"]}
 
-    async def _there(self, cluster: Cluster, namespace: str, name: str) -> Event | None:
+    async def _there(self, cluster: Cluster, namespace: str, name: str) -> Payload | None:
         """A pod of this name: of an earlier request of this try, or somebody else's."""
         answer = await web.fetch(cluster.request(pods_path(namespace, name)))
         if not answer.ok:
@@ -62,7 +62,7 @@ class PodStarts(PollingTrigger):
             return None  # an earlier one, on its way out
         return {"status": SUCCESS, "namespace": namespace, "uid": meta["uid"]}
 
-    async def started(self) -> Event:
+    async def started(self) -> Payload:
         """The event, waited for in this process."""
         return await self._poll()
 
@@ -109,7 +109,7 @@ class PodRuns(KubernetesPodTrigger):
         async with web.kept_open():
             yield TriggerEvent(await self._poll())
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         cluster = await cluster_for(self, self.kubernetes_conn_id)
         pod, event = await self.seen(cluster)
         if pod is None:  # the cache of the API server may not know it yet
@@ -137,7 +137,7 @@ class PodRuns(KubernetesPodTrigger):
             )
         return found
 
-    def _told(self, event: Event) -> Event:
+    def _told(self, event: Payload) -> Payload:
         return {**event, "log_end": list(self._log.last)}
 
     async def _tell_log(self, cluster: Cluster, looks: int) -> None:
@@ -163,7 +163,7 @@ class PodRuns(KubernetesPodTrigger):
             return True
         return time.monotonic() - self._base_ended > limits.POD_RESULT_WITHIN
 
-    async def _small_result(self, cluster: Cluster) -> Event:
+    async def _small_result(self, cluster: Cluster) -> Payload:
         found = await read_log(cluster, str(self.namespace), self.pod_name, RESULT, limits.POD_RESULT_IN_EVENT + 1)
         if found is None:
             return {"result": ""}
@@ -199,7 +199,7 @@ class PodsEnd(PollingTrigger):
         async with web.kept_open():
             yield TriggerEvent(await self._poll())
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         """``settles``: for so long one that was asked for may still come, unless some were found."""
         if self._began is None:
             self._began = time.monotonic()
@@ -230,7 +230,7 @@ class PodsEnd(PollingTrigger):
                     raise LookRefused(f"{cluster.who} refused to delete pod {namespace}/{meta['name']}: {_message(gone)}")
         return left
 
-    async def ended(self) -> Event:
+    async def ended(self) -> Payload:
         """The event, waited for in this process."""
         return await self._poll()
 

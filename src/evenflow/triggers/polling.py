@@ -19,7 +19,7 @@ from evenflow.sdk.operators.built_in_triggers import SHORTEST_PAUSE_S
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent
 from evenflow.triggers import limits
 
-Event = dict[str, Any]  # what TriggerEvent carries: JSON, with "status" at least
+Payload = dict[str, Any]  # what TriggerEvent carries: JSON, with "status" at least
 SUCCESS, FAILED = "success", "failed"
 
 
@@ -37,14 +37,14 @@ class PollingTrigger(BaseTrigger):
             )
         self.poll_interval, self.patience = float(poll_interval), float(patience)
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         """The event, or None: not yet. Raises :class:`LookUnanswered` and :class:`LookRefused`."""
         raise NotImplementedError(f"{type(self).__name__} has no look(self)")
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         yield TriggerEvent(await self._poll())
 
-    async def _poll(self) -> Event:
+    async def _poll(self) -> Payload:
         silent_since: float | None = None
         while True:
             try:

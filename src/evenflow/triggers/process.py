@@ -17,7 +17,7 @@ import psutil
 
 from evenflow.errors import BadArgument, LookRefused
 from evenflow.triggers import limits
-from evenflow.triggers.polling import FAILED, SUCCESS, Event, PollingTrigger
+from evenflow.triggers.polling import FAILED, SUCCESS, Payload, PollingTrigger
 from evenflow.triggers.threads import at_file
 
 CLOCK_S = 0.02  # the kernel counts a process's start in hundredths of a second
@@ -53,7 +53,7 @@ class ProcessTrigger(PollingTrigger):
         self.exit_file = None if exit_file is None else os.fspath(exit_file)
         self._gone = 0  # looks in a row
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         if self.exit_file is not None:
             path = Path(self.exit_file)
             code = await at_file(lambda: exit_code_in(path))
@@ -123,7 +123,7 @@ def exit_code_in(path: Path) -> int | None:
         ) from None
 
 
-def _ended(code: int) -> Event:
+def _ended(code: int) -> Payload:
     if code == 0:
         return {"status": SUCCESS, "exit_code": 0}
     return {"status": FAILED, "exit_code": code, "message": f"The command ended with exit code {code}."}

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from evenflow.errors import BadArgument, LookRefused, LookUnanswered
 from evenflow.sdk.triggers import TriggerEvent
 from evenflow.triggers import limits, web
-from evenflow.triggers.polling import FAILED, SUCCESS, Event, PollingTrigger
+from evenflow.triggers.polling import FAILED, SUCCESS, Payload, PollingTrigger
 from evenflow.triggers.process import exit_code_in
 from evenflow.triggers.threads import at_file
 
@@ -53,7 +53,7 @@ class SparkDriverTrigger(PollingTrigger):
             async for event in super().run():
                 yield event
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         who = f"The Spark master's REST server at {web.host_of(self.rest_url)}"
         path = f"{REST_VERSION}/submissions/status/{quote(self.submission_id, safe='')}"
         answer = await web.fetch(web.WebRequest(url=web.join(self.rest_url, path), who=who))
@@ -67,7 +67,7 @@ class SparkDriverTrigger(PollingTrigger):
         state = str(told.get("driverState") or ("NOT_FOUND" if not told.get("success") else "UNKNOWN"))
         if state in LIVING:
             return None
-        event: Event = {"state": state, "worker": told.get("workerHostPort")}
+        event: Payload = {"state": state, "worker": told.get("workerHostPort")}
         return _ended(event, state, f"The Spark driver {self.submission_id}", str(told.get("message") or ""))
 
 
@@ -110,7 +110,7 @@ class SparkApplicationTrigger(PollingTrigger):
             async for event in super().run():
                 yield event
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         """The exit code comes last: an application ends before its driver does."""
         if self.exit_file is not None:
             path = Path(self.exit_file)
@@ -137,12 +137,12 @@ class SparkApplicationTrigger(PollingTrigger):
     def _what(self) -> str:
         return f"The Spark application {self.application_id}"
 
-    def _by_exit_code(self, code: int) -> Event:
-        event: Event = {"status": SUCCESS if code == 0 else FAILED, "state": None, "exit_code": code}
+    def _by_exit_code(self, code: int) -> Payload:
+        event: Payload = {"status": SUCCESS if code == 0 else FAILED, "state": None, "exit_code": code}
         return event if code == 0 else {**event, "message": f"{self._what} failed: its driver ended with exit code {code}."}
 
-    def _without_exit_code(self, state: str | None) -> Event:
-        event: Event = {"state": state, "exit_code": None}
+    def _without_exit_code(self, state: str | None) -> Payload:
+        event: Payload = {"state": state, "exit_code": None}
         if self.exit_file is not None:
             message = f"{self._what} is over, and its driver has not written {self.exit_file}: it was killed."
             return {"status": FAILED, **event, "message": message}
@@ -187,7 +187,7 @@ def checked_url(name: str, url: str) -> str:
     return url.rstrip("/")
 
 
-def _ended(event: Event, state: str, what: str, said: str) -> Event:
+def _ended(event: Payload, state: str, what: str, said: str) -> Payload:
     if state == FINISHED:
         return {"status": SUCCESS, **event}
     how = (

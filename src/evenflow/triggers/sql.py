@@ -18,7 +18,7 @@ from evenflow.masker import Masker
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.sdk.secrets.masking import secrets_in
 from evenflow.triggers import limits
-from evenflow.triggers.polling import FAILED, SUCCESS, Event, PollingTrigger
+from evenflow.triggers.polling import FAILED, SUCCESS, Payload, PollingTrigger
 from evenflow.triggers.reached import connection_of
 from evenflow.triggers.threads import at_database
 
@@ -70,7 +70,7 @@ class SqlTrigger(PollingTrigger):
         conn = await connection_of(self, self.conn_id)
         return await at_database(self.conn_id, lambda: first_row(conn, self.sql, self.parameters))
 
-    async def look(self) -> Event | None:
+    async def look(self) -> Payload | None:
         row = await self.row()
         if row is None and self.fail_on_empty:
             message = f"The statement for connection {self.conn_id!r} answers no row, which means: fail (fail_on_empty)."

@@ -14,16 +14,16 @@ from weakref import WeakKeyDictionary
 
 from evenflow.triggers.limits import THREADS, THREADS_FOR_ONE
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 Turns = defaultdict[str, asyncio.Semaphore]
 
 
-async def at_file(function: Callable[[], Answer]) -> Answer:
+async def at_file(function: Callable[[], T]) -> T:
     """What ``function`` answers, which looks at a file."""
     return await asyncio.get_running_loop().run_in_executor(_threads("files"), function)
 
 
-async def at_database(name: str, function: Callable[[], Answer]) -> Answer:
+async def at_database(name: str, function: Callable[[], T]) -> T:
     """What ``function`` answers, which asks the database of the connection ``name``; a few ask one database at once."""
     loop = asyncio.get_running_loop()
     async with _turns.setdefault(loop, Turns(lambda: asyncio.Semaphore(THREADS_FOR_ONE)))[name]:

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 import msgspec
 
 from evenflow.core.deferral import Purpose
-from evenflow.core.ending import AssetChange, Defer, Ending, Outcome
+from evenflow.core.ending import AssetChange, Defer, Ending, OutcomeName
 from evenflow.errors import XComError
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.fleet.masked_log import MaskedLog
@@ -411,7 +411,7 @@ class Attempt:
         self._tools.reporter.exited(self.epoch, report)
         self._finish()
 
-    def _report_stored_no_more(self, outcome: Outcome, reason: str | None) -> None:
+    def _report_stored_no_more(self, outcome: OutcomeName, reason: str | None) -> None:
         ending = self._sayable(Ending(outcome=outcome, reason=reason, exit_code=self._exit_code))
         self._report(Report(token=self.assignment.token, ending=ending))
 

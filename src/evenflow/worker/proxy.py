@@ -13,7 +13,7 @@ from evenflow.core.limits import MAX_MESSAGE_BYTES
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
 from evenflow.fleet.asking import QuestionApi, ask_patiently, read_question, secrets_of
 from evenflow.fleet.patience import Patience
-from evenflow.forking.frames import Header
+from evenflow.forking.frames import FrameHeader
 from evenflow.masker import LEFT_OUT, Masker
 from evenflow.sdk.secrets.masking import texts_in
 from evenflow.telemetry.observing import observe
@@ -21,7 +21,7 @@ from evenflow.wire.messages import Message, Progress, XComPull, XComPush, XComVa
 from evenflow.wire.questions import QUESTIONS, Once, Rendered, SetOnce, SetVariable
 from evenflow.worker import limits
 from evenflow.worker import observations as seen
-from evenflow.worker.said import Ask, Pull, Push, Question, read_progress
+from evenflow.worker.said import Ask, Pull, Push, QuestionOfTry, read_progress
 from evenflow.worker.values import TryValues, off_loop
 
 
@@ -43,7 +43,7 @@ class TryApi(QuestionApi, Protocol):
 class TryProcess(Protocol):
     """The process of a try."""
 
-    def send(self, header: Header, body: bytes = b"") -> None: ...
+    def send(self, header: FrameHeader, body: bytes = b"") -> None: ...
 
     def pause_frames(self) -> None: ...
 
@@ -72,7 +72,7 @@ class TryProxy:
         self._progress: bytes | None = None  # the newest that is not sent
         self._progressing = False
 
-    def serve(self, question: Question, body: bytes) -> None:
+    def serve(self, question: QuestionOfTry, body: bytes) -> None:
         """Raises :class:`ValueError` for a question that there is not."""
         work = self._work(question, body)
         self._asker.pause_frames()
@@ -103,7 +103,7 @@ class TryProxy:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _work(self, question: Question, body: bytes) -> Coroutine[Any, Any, None]:
+    def _work(self, question: QuestionOfTry, body: bytes) -> Coroutine[Any, Any, None]:
         match question:
             case Pull():
                 return self._pull(XComPull(**msgspec.structs.asdict(question)))
@@ -123,7 +123,7 @@ class TryProxy:
             observe(seen.try_not_answered(error))
             self._answer({"error": f"The worker failed at this question; its log says where: {error!r:.300}", "status": 500}, b"")
 
-    def _answer(self, header: Header, body: bytes) -> None:
+    def _answer(self, header: FrameHeader, body: bytes) -> None:
         self._asker.send(header, body)
         self._asker.resume_frames()
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from evenflow.core.ending import Ending, Outcome
+from evenflow.core.ending import Ending, OutcomeName
 from evenflow.fleet import limits as process_limits
 from evenflow.fleet.courier import Courier, Entry
 from evenflow.killpoints import KillPoint, reached
@@ -28,7 +28,7 @@ class Reporter(Courier[Report]):
         """``stored`` hears of each exit that the control plane has."""
         super().__init__()
         self._api, self._stored = api, stored
-        self.outcome: Outcome | None = None  # of the try that ended last
+        self.outcome: OutcomeName | None = None  # of the try that ended last
         self._starts: dict[int, Entry[Report]] = {}  # that are not acknowledged, of tries in hand
         self._start_timer: asyncio.TimerHandle | None = None
 

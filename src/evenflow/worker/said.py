@@ -42,11 +42,11 @@ class Result(_SaidByTry, tag="result"):
     ending: Ending
 
 
-Question = Pull | Push | Ask
-Said = Question | Progressed | CleaningUp | Result
+QuestionOfTry = Pull | Push | Ask
+AnySaid = QuestionOfTry | Progressed | CleaningUp | Result
 
 
-_SAID = msgspec.json.Decoder(Said)
+_SAID = msgspec.json.Decoder(AnySaid)
 _HOW_FAR = msgspec.json.Decoder(Progress)
 
 read_head = _SAID.decode  # raises ValueError for what no try of this version sends, and RecursionError for what has no end

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from evenflow.core import metrics
-from evenflow.core.ending import Ending, Outcome
+from evenflow.core.ending import Ending, OutcomeName
 from evenflow.core.model import Enforcement
 from evenflow.errors import SettingsError
 from evenflow.fleet.claiming_service import ClaimingService
@@ -201,7 +201,7 @@ class WorkerService(ClaimingService):
         return await self._claims.take(epoch)
 
     @property
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> OutcomeName | None:
         """Of the try that ended last."""
         return self._reporter.outcome
 

@@ -30,7 +30,7 @@ from typing import Any
 from evenflow.core.callbacks import CallbackOf
 from evenflow.core.ending import Ending, told
 from evenflow.errors import ApiRefused, XComError
-from evenflow.forking.frames import Header, Link
+from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.interpreter import load_often_patched
 from evenflow.forking.template import NotPrepared, serve_template
 from evenflow.forking.tracebacks import describe_failure
@@ -48,7 +48,7 @@ _FOLLOWED = frozenset({"success", "skipped", "rescheduled", "deferred"})
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def prepare(config: Header) -> LoadedFile:
+def prepare(config: FrameHeader) -> LoadedFile:
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     set_default_timezone(config["default_timezone"])
     root = Path(config["root"]).resolve()
@@ -64,7 +64,7 @@ def prepare(config: Header) -> LoadedFile:
     return loaded
 
 
-def run(loaded: LoadedFile, job: Header, link: Link) -> tuple[Header, bytes]:
+def run(loaded: LoadedFile, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
     killing.on_armed = partial(_arm, link)
     dag = loaded.dags.get(job["dag_id"])
     callback = job.get("callback")
@@ -81,7 +81,7 @@ def run(loaded: LoadedFile, job: Header, link: Link) -> tuple[Header, bytes]:
     return _said(run_callback(dag, context, CallbackOf(**callback), channel))
 
 
-def _said(ending: Ending) -> tuple[Header, bytes]:
+def _said(ending: Ending) -> tuple[FrameHeader, bytes]:
     return {"say": "result", "ending": told(replace(ending, result=None))}, ending.result or b""
 
 
@@ -134,7 +134,7 @@ class LinkChannel:
         found: dict[str, Any] = json.loads(answer)
         return found
 
-    def _ask(self, question: Header, value: bytes = b"") -> tuple[Header, bytes]:
+    def _ask(self, question: FrameHeader, value: bytes = b"") -> tuple[FrameHeader, bytes]:
         answer, body = self._link.ask(question, value)
         if "error" in answer:
             raise XComError(answer["error"])

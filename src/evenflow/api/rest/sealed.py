@@ -33,7 +33,7 @@ from evenflow.sdk.secrets import connections
 from evenflow.sdk.secrets.masking import MASK, is_secret_name, secrets_in
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import events, sealed, tokens
-from evenflow.store.serving.sealed import Kind
+from evenflow.store.serving.sealed import SealedKind
 
 routes = Routes("Connections and variables")
 
@@ -124,7 +124,9 @@ async def rotate_secrets(conn: Connection, within: InContext, operator: Operator
     return Rotated(resealed=resealed, keys_are_set=bool(vault.keys))
 
 
-async def _store(conn: Conn, within: Within, actor: str, kind: Kind, name: str, text: str | None, change: SharedRequest) -> None:
+async def _store(
+    conn: Conn, within: Within, actor: str, kind: SealedKind, name: str, text: str | None, change: SharedRequest
+) -> None:
     if change.dags is not None:
         check_patterns(change.dags)
     detail = {"value": "kept" if text is None else "set", "dags": change.dags, "description": change.description}
@@ -137,7 +139,7 @@ async def _store(conn: Conn, within: Within, actor: str, kind: Kind, name: str, 
         await sealed.set_value(conn, kind, name, new, description=change.description, dags=change.dags, actor=actor)
 
 
-async def _looked_up(within: Within, operator: str, kind: Kind, name: str, reveal: bool) -> Row:
+async def _looked_up(within: Within, operator: str, kind: SealedKind, name: str, reveal: bool) -> Row:
     """As a task finds it, of whichever DAG. What is revealed is told before. Raises :class:`Refused`."""
     async with within.pool.connection() as conn:
         row = await sealed.read_value(conn, kind, name)
@@ -168,7 +170,7 @@ def _row_of(name: str, elsewhere: FoundSecret, row: Row | None) -> Row:
     }
 
 
-async def _found(conn: Conn, kind: Kind, name: str, asked: Sequence[str] = ()) -> Row:
+async def _found(conn: Conn, kind: SealedKind, name: str, asked: Sequence[str] = ()) -> Row:
     """``asked``: the stores that do not have it either. Raises :class:`Refused`."""
     found = await sealed.read_value(conn, kind, name)
     if found is None:
@@ -207,7 +209,7 @@ def _common(row: Row) -> dict[str, Any]:
     return {"source": DATABASE, **{name: value for name, value in row.items() if name not in ("sealed", "text")}}
 
 
-def _opened(within: Within, kind: Kind, row: Row) -> tuple[str, str | None]:
+def _opened(within: Within, kind: SealedKind, row: Row) -> tuple[str, str | None]:
     """The text, or none and why it cannot be had: one that is lost must not hide the others."""
     if "text" in row:
         return row["text"], None
@@ -217,7 +219,7 @@ def _opened(within: Within, kind: Kind, row: Row) -> tuple[str, str | None]:
         return "", str(error)
 
 
-def _masked(kind: Kind, name: str, text: str) -> str:
+def _masked(kind: SealedKind, name: str, text: str) -> str:
     """Secrets of any length: here nothing else is lost by it."""
     masker = Masker()
     secrets: Sequence[str] = secrets_in(kind, name, text)

@@ -18,7 +18,7 @@ from evenflow.store.serving import events, sharing
 
 routes = Routes("Pools")
 
-Kind = Annotated[str, Path(pattern="^(pool|executor)$")]
+SharedKind = Annotated[str, Path(pattern="^(pool|executor)$")]
 
 
 @routes.get("/sharing")
@@ -30,7 +30,7 @@ async def list_sharing(conn: Connection) -> Page[Sharing]:
 
 @routes.put("/sharing/{kind}/{name}")
 async def set_sharing(
-    conn: Connection, operator: Operator, kind: Kind, name: Annotated[Name, Path()], change: SharingChange
+    conn: Connection, operator: Operator, kind: SharedKind, name: Annotated[Name, Path()], change: SharingChange
 ) -> Sharing:
     """Says who shares a pool or executor, and whether what waits there ages. It counts for tasks that become ready from now on;
     weights count at once.
@@ -45,7 +45,7 @@ async def set_sharing(
 
 
 @routes.get("/sharing/{kind}/{name}/tenants")
-async def list_tenants(conn: Connection, kind: Kind, name: str) -> Page[Tenant]:
+async def list_tenants(conn: Connection, kind: SharedKind, name: str) -> Page[Tenant]:
     """Who ever shared a pool or executor, those with the most slots for their weight first."""
     await _found(conn, kind, name)
     rows = await sharing.list_tenants(conn, kind, name, limit=MAX_NAMES + 1)

@@ -16,7 +16,7 @@ from evenflow.store.serving import rendered, views, xcom
 
 routes = Routes("Tasks")
 
-Instance = Annotated[InstanceQuery, Query()]
+OfInstance = Annotated[InstanceQuery, Query()]
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/xcoms")
@@ -29,7 +29,7 @@ async def list_xcoms(conn: Connection, dag_id: str, run_id: str, query: Annotate
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/xcoms/{key}")
-async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key: str, query: Instance) -> XComShown:
+async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key: str, query: OfInstance) -> XComShown:
     """One value."""
     row = await xcom.read_value(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index, key=key)
     if row is None:
@@ -42,7 +42,7 @@ async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/rendered")
-async def get_rendered(conn: Connection, dag_id: str, run_id: str, task_id: str, query: Instance) -> RenderedFields:
+async def get_rendered(conn: Connection, dag_id: str, run_id: str, task_id: str, query: OfInstance) -> RenderedFields:
     """What the template fields of the newest try became."""
     if await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index) is None:
         hint = await views.similar_task(conn, dag_id, task_id)

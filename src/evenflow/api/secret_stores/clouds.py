@@ -8,7 +8,7 @@ from typing import Any
 from evenflow.api import limits
 from evenflow.api.secret_stores.store import FOLDERS, StoredSecret, parse_secret
 from evenflow.errors import SecretStoreError, SettingsError
-from evenflow.store.serving.sealed import Kind
+from evenflow.store.serving.sealed import SealedKind
 
 
 class AwsSecrets:
@@ -32,7 +32,7 @@ class AwsSecrets:
         except NoRegionError:
             raise SettingsError("Secrets are to come from AWS: set AWS_DEFAULT_REGION to the region that has them.") from None
 
-    def read(self, kind: Kind, name: str) -> StoredSecret | None:
+    def read(self, kind: SealedKind, name: str) -> StoredSecret | None:
         place = "/".join(part for part in (self._prefix, FOLDERS[kind], name) if part)
         try:
             found = self._client.get_secret_value(SecretId=place)
@@ -73,7 +73,7 @@ class GoogleSecrets:
         except DefaultCredentialsError as error:
             raise SettingsError(f"Secrets are to come from Google, and there are no credentials here: {error}") from None
 
-    def read(self, kind: Kind, name: str) -> StoredSecret | None:
+    def read(self, kind: SealedKind, name: str) -> StoredSecret | None:
         secret = "-".join(part for part in (self._prefix, FOLDERS[kind], name) if part)
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", secret):
             return None  # Google has none of such a name

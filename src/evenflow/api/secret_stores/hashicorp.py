@@ -10,7 +10,7 @@ from typing import Any
 from evenflow.api import limits
 from evenflow.api.secret_stores.store import FOLDERS, StoredSecret, secret_of
 from evenflow.errors import SecretStoreError, SettingsError
-from evenflow.store.serving.sealed import Kind
+from evenflow.store.serving.sealed import SealedKind
 
 
 class VaultSecrets:
@@ -44,7 +44,7 @@ class VaultSecrets:
         )
         self._login = threading.Lock()
 
-    def read(self, kind: Kind, name: str) -> StoredSecret | None:
+    def read(self, kind: SealedKind, name: str) -> StoredSecret | None:
         place = f"{self._path}/{FOLDERS[kind]}/{name}".lstrip("/")
         errors = self._hvac.exceptions
         try:

@@ -20,11 +20,11 @@ from evenflow.api.secret_stores.hashicorp import VaultSecrets
 from evenflow.api.secret_stores.store import EnvironmentSecrets, SecretStore, StoredSecret
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.errors import SecretStoreError, SettingsError
-from evenflow.store.serving.sealed import Kind
+from evenflow.store.serving.sealed import SealedKind
 from evenflow.wire.storage_threads import StorageThreads
 
 DATABASE = "database"
-Answer = StoredSecret | SecretStoreError | None
+LookedUp = StoredSecret | SecretStoreError | None
 
 
 class FoundSecret(NamedTuple):
@@ -49,22 +49,22 @@ class SecretStores:
         self._before = [_Asked(store) for store in before]
         self._after = [_Asked(store) for store in after]
         self._clock = clock
-        self._known: OrderedDict[tuple[str, Kind, str], tuple[float, Answer]] = OrderedDict()  # until when
-        self._asking: dict[tuple[str, Kind, str], asyncio.Task[Answer]] = {}
+        self._known: OrderedDict[tuple[str, SealedKind, str], tuple[float, LookedUp]] = OrderedDict()  # until when
+        self._asking: dict[tuple[str, SealedKind, str], asyncio.Task[LookedUp]] = {}
 
     @property
     def names(self) -> list[str]:
         """Of all of them, as messages call them."""
         return [asked.store.name for asked in (*self._before, *self._after)]
 
-    async def before_database(self, kind: Kind, name: str) -> FoundSecret | None:
+    async def before_database(self, kind: SealedKind, name: str) -> FoundSecret | None:
         """Raises :class:`SecretStoreError`: a store that is away may be the one that has it."""
         return await self._first(self._before, kind, name)
 
-    async def after_database(self, kind: Kind, name: str) -> FoundSecret | None:
+    async def after_database(self, kind: SealedKind, name: str) -> FoundSecret | None:
         return await self._first(self._after, kind, name)
 
-    async def _first(self, stores: Sequence[_Asked], kind: Kind, name: str) -> FoundSecret | None:
+    async def _first(self, stores: Sequence[_Asked], kind: SealedKind, name: str) -> FoundSecret | None:
         if not is_askable(name):
             return None
         for asked in stores:
@@ -75,7 +75,7 @@ class SecretStores:
                 return FoundSecret(asked.store.name, answer)
         return None
 
-    async def _answer(self, asked: _Asked, kind: Kind, name: str) -> Answer:
+    async def _answer(self, asked: _Asked, kind: SealedKind, name: str) -> LookedUp:
         key = (asked.store.name, kind, name)
         known = self._known.get(key)
         if known is not None and known[0] > self._clock():
@@ -86,8 +86,8 @@ class SecretStores:
             asking.add_done_callback(lambda _: self._asking.pop(key, None))
         return await asyncio.shield(asking)  # one who goes away takes the answer from nobody else
 
-    async def _ask(self, asked: _Asked, key: tuple[str, Kind, str]) -> Answer:
-        answer: Answer
+    async def _ask(self, asked: _Asked, key: tuple[str, SealedKind, str]) -> LookedUp:
+        answer: LookedUp
         try:
             answer = await asked.threads.run(limits.SECRET_WAIT, asked.store.read, key[1], key[2])
         except SecretStoreError as error:
@@ -110,7 +110,7 @@ def is_askable(name: str) -> bool:
     return 1 <= len(name) <= MAX_NAME_CHARS and name.isprintable() and not set(name) & set("/\\") and bool(name.strip("."))
 
 
-def _kept(answer: Answer) -> float:
+def _kept(answer: LookedUp) -> float:
     """Seconds."""
     match answer:
         case StoredSecret():

@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 
 from evenflow.core.limits import MAX_SECRET_BYTES
 from evenflow.errors import SecretStoreError
-from evenflow.store.serving.sealed import Kind
+from evenflow.store.serving.sealed import SealedKind
 
-FOLDERS: dict[Kind, str] = {"connection": "connections", "variable": "variables"}
+FOLDERS: dict[SealedKind, str] = {"connection": "connections", "variable": "variables"}
 
 
 class StoredSecret(NamedTuple):
@@ -23,7 +23,7 @@ class SecretStore(Protocol):
 
     name: str
 
-    def read(self, kind: Kind, name: str) -> StoredSecret | None:
+    def read(self, kind: SealedKind, name: str) -> StoredSecret | None:
         """None: it has none of this name. Raises :class:`SecretStoreError`, or whatever its library raises."""
 
 
@@ -57,7 +57,7 @@ class EnvironmentSecrets:
     def __init__(self, prefix: str) -> None:
         self.name, self._prefix = f"the API's environment ({prefix}*)", prefix
 
-    def read(self, kind: Kind, name: str) -> StoredSecret | None:
+    def read(self, kind: SealedKind, name: str) -> StoredSecret | None:
         upper = "".join(char if char.isascii() and char.isalnum() else "_" for char in name.upper())
         text = os.environ.get(f"{self._prefix}{'CONN' if kind == 'connection' else 'VAR'}_{upper}")
         return None if text is None else parse_secret(self.name, name, text)

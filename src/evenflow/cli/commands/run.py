@@ -11,7 +11,7 @@ from evenflow.cli.input.params import Conf, Params, parse_params, refuse_undecla
 from evenflow.cli.output.replies import Json
 from evenflow.cli.output.terminal import print_json, say
 from evenflow.cli.run.place import RunPlace, reach_evenflow
-from evenflow.cli.run.watch import Progress, watch_run
+from evenflow.cli.run.watch import ProgressStyle, watch_run
 from evenflow.contracts import rest
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.service_states import ServiceState
@@ -53,7 +53,7 @@ async def run(
             else:
                 say(f"{started.run_id} is {started.state}. To watch it: evenflow runs watch {dag_id} {started.run_id}")
             return ExitCode.OK
-        progress: Progress = "json" if json else "none" if no_progress else "auto"
+        progress: ProgressStyle = "json" if json else "none" if no_progress else "auto"
         return await watch_run(place.client, dag_id, started.run_id, interrupt="cancel", progress=progress)
 
 

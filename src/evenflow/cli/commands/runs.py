@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from evenflow.cli.commands.operations import ASKED, THIS_RUN, Manner, Runs, clear_tasks, mark_tasks
 from evenflow.cli.input.params import Conf, Limit, Params, parse_params, refuse_undeclared
 from evenflow.cli.input.questions import Yes, check_agreed, check_that_somebody_is_there
-from evenflow.cli.input.run_names import Dag, Run, named_run
+from evenflow.cli.input.run_names import Dag, RunArgument, named_run
 from evenflow.cli.output.replies import Cell, Reply, listed, verb
 from evenflow.cli.output.terminal import local_date, local_time, print_table, say, state_text
 from evenflow.cli.remote import read_pages, remote
@@ -145,7 +145,7 @@ async def note(
     rest: Annotated[str | None, Parameter(show=False)] = None,
     /,
     *,
-    run: Run = None,
+    run: RunArgument = None,
 ) -> Reply:
     """Write down what is to be remembered of a run, the newest if none is named."""
     named, text = (run, text) if rest is None else (text, rest)

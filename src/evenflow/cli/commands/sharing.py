@@ -13,7 +13,7 @@ from evenflow.core.sharing import NOT
 
 app = App(name="sharing")
 
-Kind = Literal["pool", "executor"]
+SharedKind = Literal["pool", "executor"]
 
 _AGING = "After how long a waiting task counts as one of a run with the next higher priority, and again: such as 10m; or off."
 _BY = "Whose slots are kept in proportion: dag, tag or owner; or off."
@@ -30,7 +30,7 @@ async def list_() -> Reply:
 
 @verb(app, "set")
 async def set_(
-    kind: Kind,
+    kind: SharedKind,
     name: str,
     /,
     *,
@@ -47,7 +47,7 @@ async def set_(
 
 
 @verb(app)
-async def tenants(kind: Kind, name: str, /) -> Reply:
+async def tenants(kind: SharedKind, name: str, /) -> Reply:
     """Who shares a pool or executor, and how many slots each holds."""
     async with remote() as client:
         page = await client.list_tenants(kind, name)

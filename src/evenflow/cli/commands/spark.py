@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenflow.cli.commands.tasks import MapIndex, only_instance
-from evenflow.cli.input.run_names import Dag, Run, named_run
+from evenflow.cli.input.run_names import Dag, RunArgument, named_run
 from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import output
 from evenflow.cli.remote import remote
@@ -26,7 +26,7 @@ async def explain(
     task_id: str,
     /,
     *,
-    run: Run = None,
+    run: RunArgument = None,
     map_index: MapIndex = None,
     try_number: Annotated[int | None, Parameter(name="--try", help="Which try; the newest if left out.")] = None,
     against: Annotated[int | None, Parameter(help="Number of another try, which was before: what has changed since.")] = None,

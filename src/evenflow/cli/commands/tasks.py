@@ -13,7 +13,7 @@ from rich.text import Text
 
 from evenflow.cli.commands.operations import ASKED, THESE_TASKS, THIS_RUN, Around, Manner, Runs, clear_tasks, mark_tasks
 from evenflow.cli.input.params import Limit
-from evenflow.cli.input.run_names import Dag, Run, named_run
+from evenflow.cli.input.run_names import Dag, RunArgument, named_run
 from evenflow.cli.output.replies import Cell, Json, Reply, listed, verb
 from evenflow.cli.output.terminal import STATE_ORDER, errors, print_json, print_table, say
 from evenflow.cli.remote import read_pages, remote
@@ -37,7 +37,7 @@ async def list_(
     dag: Dag,
     /,
     *,
-    run: Run = None,
+    run: RunArgument = None,
     task: Annotated[str | None, Parameter(help="Only this task.")] = None,
     state: Annotated[str | None, Parameter(help=f"Only in this state: {', '.join(STATE_ORDER)}.")] = None,
     limit: Limit = 1000,
@@ -79,7 +79,7 @@ async def logs(
     task_id: str | None = None,
     /,
     *,
-    run: Run = None,
+    run: RunArgument = None,
     map_index: MapIndex = None,
     try_number: Annotated[int | None, Parameter(name="--try", help="Which try; the newest if left out.")] = None,
     follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative=(), help="Wait for more until the try has ended.")] = False,
@@ -132,7 +132,7 @@ async def logs(
 
 
 @verb(app)
-async def rendered(dag: Dag, task_id: str, /, *, run: Run = None, map_index: MapIndex = None) -> Reply:
+async def rendered(dag: Dag, task_id: str, /, *, run: RunArgument = None, map_index: MapIndex = None) -> Reply:
     """What the templates of a task became in its newest try, without secrets."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
@@ -177,7 +177,7 @@ async def clear(
     dag: Dag,
     /,
     *task_ids: str,
-    run: Run = None,
+    run: RunArgument = None,
     map_index: MapIndexes = None,
     around: Around = THESE_TASKS,
     runs: Runs = THIS_RUN,
@@ -194,7 +194,7 @@ async def mark(
     dag: Dag,
     /,
     *task_ids: str,
-    run: Run = None,
+    run: RunArgument = None,
     map_index: MapIndexes = None,
     around: Around = THESE_TASKS,
     runs: Runs = THIS_RUN,
@@ -212,7 +212,7 @@ async def events(
     task_id: str,
     /,
     *,
-    run: Run = None,
+    run: RunArgument = None,
     map_index: MapIndex = None,
     limit: Limit = 200,
 ) -> Reply:

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from evenflow.cli.input.run_names import Run, found_run
+from evenflow.cli.input.run_names import RunArgument, found_run
 from evenflow.cli.output.replies import Reply, replies
 from evenflow.cli.output.terminal import local_time, output, say, state_text
 from evenflow.cli.remote import remote
@@ -25,7 +25,7 @@ async def why(
     task_id: str,
     /,
     *,
-    run: Run = None,
+    run: RunArgument = None,
     map_index: Annotated[int | None, Parameter(help="Which instance of a mapped task.")] = None,
 ) -> Reply:
     """Why a task does not run: the limit that blocks it, who holds that and its place in line, or what it waits for.

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.commands.tasks import MapIndex, only_instance
 from evenflow.cli.input.params import Limit
-from evenflow.cli.input.run_names import Dag, Run, named_run
+from evenflow.cli.input.run_names import Dag, RunArgument, named_run
 from evenflow.cli.output.replies import Cell, Reply, listed, verb
 from evenflow.cli.output.terminal import print_json_text
 from evenflow.cli.remote import remote
@@ -26,7 +26,7 @@ async def list_(
     dag: Dag,
     /,
     *,
-    run: Run = None,
+    run: RunArgument = None,
     task: Annotated[str | None, Parameter(help="Only of this task.")] = None,
     limit: Limit = 100,
 ) -> Reply:
@@ -48,7 +48,7 @@ async def show(
     key: str = RETURN_VALUE,
     /,
     *,
-    run: Run = None,
+    run: RunArgument = None,
     map_index: MapIndex = None,
 ) -> Reply:
     """One value, as JSON."""

@@ -14,7 +14,7 @@ from evenflow.contracts import rest
 from evenflow.errors import ApiRefused, DagNotFound, ParamError
 
 Dag = Annotated[str, Parameter(help="DAG, or DAG/RUN.")]
-Run = Annotated[str | None, Parameter(help="Name or date of the run; the newest if left out.")]
+RunArgument = Annotated[str | None, Parameter(help="Name or date of the run; the newest if left out.")]
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -45,7 +45,7 @@ async def found_run(client: RestClient, name: str, run: str | None) -> tuple[str
         raise DagNotFound(f"There is no run and no DAG {name!r}.{hint} To see all runs, type: evenflow runs list") from None
 
 
-def _the_one(found: rest.record.Page[rest.runs.RunName], name: str) -> rest.runs.RunName | None:
+def _the_one(found: rest.record.Page[rest.runs.RunArgument], name: str) -> rest.runs.RunArgument | None:
     """Raises :class:`ParamError` when there are several."""
     if len(found.items) > 1:
         first, *_ = names = [f"{each.dag_id}/{each.run_id}" for each in found.items]

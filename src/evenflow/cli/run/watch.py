@@ -26,7 +26,7 @@ POLL_BIG_S = 1.0  # of a run with so many instances that asking costs
 BIG = 200
 AWAY_S = 30.0  # how long an API that restarts may be away
 
-Progress = Literal["auto", "none", "json"]
+ProgressStyle = Literal["auto", "none", "json"]
 
 
 class View(Protocol):
@@ -38,7 +38,7 @@ class View(Protocol):
 
 
 async def watch_run(
-    client: RestClient, dag_id: str, run_id: str, *, interrupt: Literal["cancel", "leave"], progress: Progress = "auto"
+    client: RestClient, dag_id: str, run_id: str, *, interrupt: Literal["cancel", "leave"], progress: ProgressStyle = "auto"
 ) -> int:
     """Returns the exit code: 0 when the run succeeded, 1 when it failed, 130 when Ctrl-C ended the watching.
 
@@ -97,7 +97,7 @@ async def _look(client: RestClient, dag_id: str, run_id: str, view: View) -> Run
             await asyncio.sleep(POLL_S)
 
 
-def _view(progress: Progress) -> View:
+def _view(progress: ProgressStyle) -> View:
     if progress != "auto":
         return NoView()
     return LiveView() if output.is_terminal else LineView()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from evenflow.core.why import Reason
+from evenflow.core.why import WhyNot
 
 # A reason of a newer API than this client, as it was said. The description has the others alone.
 NewReason = SkipJsonSchema[dict[str, Any]]
@@ -24,4 +24,4 @@ class Why:
     map_index: int
     state: str
     run_state: str
-    reasons: list[Annotated[Reason | NewReason, Field(union_mode="left_to_right")]] = field(default_factory=list)
+    reasons: list[Annotated[WhyNot | NewReason, Field(union_mode="left_to_right")]] = field(default_factory=list)

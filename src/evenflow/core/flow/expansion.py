@@ -9,7 +9,7 @@ from evenflow.core.flow.level import Level
 from evenflow.core.flow.questions import MeasureResults
 from evenflow.core.flow.state import Flow, T
 from evenflow.core.graph import Graph
-from evenflow.core.mapping import Source, product_length, sources
+from evenflow.core.mapping import UpstreamKey, product_length, sources
 from evenflow.core.model import MapInput
 from evenflow.core.states import TaskEvent
 
@@ -45,7 +45,7 @@ def expand_ready(flow: Flow[T], level: Level) -> Asking[None]:
 
 def measure(
     flow: Flow[T], inputs_of: Iterable[tuple[int, tuple[MapInput, ...]]]
-) -> Asking[Mapping[int, Mapping[Source, int | None]]]:
+) -> Asking[Mapping[int, Mapping[UpstreamKey, int | None]]]:
     """The lengths of all results that these inputs map over, by run."""
     wanted = MeasureResults(
         {
@@ -54,7 +54,7 @@ def measure(
             for task_index, key in sources(inputs)
         }
     )
-    lengths: dict[int, dict[Source, int | None]] = {}
+    lengths: dict[int, dict[UpstreamKey, int | None]] = {}
     if wanted.results:
         yield [wanted]
         for run_key, task_index, key, length in wanted.answer:

@@ -80,7 +80,7 @@ class Outlook:
     reason: str = ""
 
 
-Place = tuple[int, int]  # (run_key, task_index)
+GraphPlace = tuple[int, int]  # (run_key, task_index)
 Habits = Mapping[tuple[int, int], TaskHabits]  # by (version_key, task_index)
 
 
@@ -92,7 +92,7 @@ def remaining(took_s: Sequence[float], ran_s: float) -> float | None:
     return 0.0 if took_s and ran_s <= OVERDUE * took_s[-1] else None
 
 
-def ends_within(running: Iterable[RunningTask], habits: Habits, ahead_s: float) -> dict[Place, tuple[float, RunningTask]]:
+def ends_within(running: Iterable[RunningTask], habits: Habits, ahead_s: float) -> dict[GraphPlace, tuple[float, RunningTask]]:
     """What will have ended, with the seconds until then."""
     known = TaskHabits()
     found = {}
@@ -103,9 +103,9 @@ def ends_within(running: Iterable[RunningTask], habits: Habits, ahead_s: float) 
     return found
 
 
-def places_behind(ends: Mapping[Place, tuple[float, RunningTask]], graphs: Mapping[int, Graph]) -> set[Place]:
+def places_behind(ends: Mapping[GraphPlace, tuple[float, RunningTask]], graphs: Mapping[int, Graph]) -> set[GraphPlace]:
     """Tasks that may become ready by these ends: what is to be known of them first. Behind tasks without code, too."""
-    found: set[Place] = set()
+    found: set[GraphPlace] = set()
     for _, task in ends.values():
         graph = graphs.get(task.version_key)
         waiting = [task.task_index] if graph else []
@@ -122,7 +122,7 @@ def places_behind(ends: Mapping[Place, tuple[float, RunningTask]], graphs: Mappi
 
 
 def foresee(
-    ends: Mapping[Place, tuple[float, RunningTask]],
+    ends: Mapping[GraphPlace, tuple[float, RunningTask]],
     graphs: Mapping[int, Graph],
     habits: Habits,
     successors: Iterable[Successor],
@@ -152,7 +152,7 @@ class _Foresight:
     """How far runs have come by then. Counts and free room change with each end and each begin."""
 
     def __init__(
-        self, graphs: Mapping[int, Graph], habits: Habits, waiting: Mapping[Place, Successor], pools: dict[str, int]
+        self, graphs: Mapping[int, Graph], habits: Habits, waiting: Mapping[GraphPlace, Successor], pools: dict[str, int]
     ) -> None:
         self._graphs, self._habits, self._pools = graphs, habits, pools
         self._counts = {place: each.counts or UpstreamCounts(1) for place, each in waiting.items()}

@@ -18,7 +18,7 @@ from evenflow.core.flow.questions import Touched
 from evenflow.core.flow.readiness import propagate, settle
 from evenflow.core.flow.state import Flow, Key, MappedTasks, RunFacts
 from evenflow.core.graph import Graph
-from evenflow.core.mapping import Source
+from evenflow.core.mapping import UpstreamKey
 from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.states import FINISHED, RunState, TaskEvent, TaskState, move
 from evenflow.core.trigger_rules import UpstreamCounts, Verdict
@@ -169,7 +169,7 @@ class LocalFlow:
             case _:
                 raise TypeError(f"A run in memory has no answer to {question}.")
 
-    def _length(self, source: Source, *, mapped: bool) -> int | None:
+    def _length(self, source: UpstreamKey, *, mapped: bool) -> int | None:
         task_index, key = source
         task_id = self._spec.tasks[task_index].task_id
         if mapped:

@@ -15,10 +15,10 @@ from evenflow.sdk.task import Task
 from evenflow.sdk.taskgroup import TaskGroup
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
-XComs = dict[tuple[str, str, int], bytes]  # JSON by task id, key and map index
+StoredXComs = dict[tuple[str, str, int], bytes]  # JSON by task id, key and map index
 
 
-def pulled(xcoms: XComs, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
+def pulled(xcoms: StoredXComs, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
     """(found, value), encoded; ``map_index`` None asks for a list of all instances in map order."""
     if map_index is None:
         found = sorted((at[2], text) for at, text in xcoms.items() if at[:2] == (task_id, key))
@@ -46,7 +46,7 @@ class RunOutcome:
     run_id: str
     state: RunState
     tasks: list[TaskOutcome]  # in the order in which they ended
-    xcoms: XComs = field(repr=False)
+    xcoms: StoredXComs = field(repr=False)
 
     @property
     def states(self) -> dict[str, TaskState | list[TaskState]]:

@@ -19,7 +19,7 @@ from evenflow.sdk.dag import DAG
 from evenflow.sdk.local.alone import answer_alone
 from evenflow.sdk.local.callbacks import Called, TestCallbacks
 from evenflow.sdk.local.flow import LocalInstance
-from evenflow.sdk.local.outcome import XComs, pulled
+from evenflow.sdk.local.outcome import StoredXComs, pulled
 from evenflow.sdk.trying.runner import Channel, TryContext, run_try
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
@@ -47,7 +47,7 @@ def run_for_real(dag: DAG, context: TryContext, channel: Channel) -> Tried:
 class MemoryChannel:
     """``waited_s`` is how long a sensor has waited before this look."""
 
-    xcoms: XComs
+    xcoms: StoredXComs
     task_id: str
     map_index: int
     waited_s: float = 0.0
@@ -96,7 +96,7 @@ class TestTries:
     """The tries of one run and the callbacks that they cause; without ``calls_back`` these are only noted."""
 
     def __init__(self, dag: DAG, base: TryContext, execute: Executes, *, print_logs: bool, calls_back: bool) -> None:
-        self.xcoms: XComs = {}
+        self.xcoms: StoredXComs = {}
         self._kept: dict[tuple[str, int, str], dict[str, Any]] = {}
         self._begun: set[tuple[str, int]] = set()
         self._dag, self._base, self._execute, self._print_logs = dag, base, execute, print_logs

@@ -13,18 +13,18 @@ from collections.abc import Mapping, Sequence
 from evenflow.core.likeness import did_you_mean, few
 from evenflow.core.limits import MAX_SECRET_BYTES
 from evenflow.sdk.secrets import outside
-from evenflow.sdk.secrets.masking import CONNECTION, VARIABLE, Kind, mask_values, secrets_in
+from evenflow.sdk.secrets.masking import CONNECTION, VARIABLE, SealedKind, mask_values, secrets_in
 
-ENV_PREFIXES: dict[Kind, str] = {CONNECTION: "EVENFLOW_CONN_", VARIABLE: "EVENFLOW_VAR_"}
+ENV_PREFIXES: dict[SealedKind, str] = {CONNECTION: "EVENFLOW_CONN_", VARIABLE: "EVENFLOW_VAR_"}
 DIRECTORY = "EVENFLOW_SECRETS_DIR"  # holds connections/<id> and variables/<key>, as Kubernetes mounts secrets
-FOLDERS: dict[Kind, str] = {CONNECTION: "connections", VARIABLE: "variables"}
+FOLDERS: dict[SealedKind, str] = {CONNECTION: "connections", VARIABLE: "variables"}
 
 
-def env_name(kind: Kind, name: str) -> str:
+def env_name(kind: SealedKind, name: str) -> str:
     return ENV_PREFIXES[kind] + re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
-def find(kind: Kind, name: str) -> str | None:
+def find(kind: SealedKind, name: str) -> str | None:
     """The text of a connection or variable; None when it is defined nowhere. Raises :class:`ApiRefused` when the DAG may not use
     it.
     """
@@ -38,12 +38,12 @@ def find(kind: Kind, name: str) -> str | None:
     return found
 
 
-def find_here(kind: Kind, name: str, environ: Mapping[str, str] = os.environ) -> str | None:
+def find_here(kind: SealedKind, name: str, environ: Mapping[str, str] = os.environ) -> str | None:
     """The same without the database."""
     return environ.get(env_name(kind, name)) or _in_file(kind, name, environ)
 
 
-def not_defined(kind: Kind, name: str) -> str:
+def not_defined(kind: SealedKind, name: str) -> str:
     """The beginning of a message: what this host defines, and what was probably meant. The database tells of no more than the DAG
     may use.
     """
@@ -53,12 +53,12 @@ def not_defined(kind: Kind, name: str) -> str:
     return f"{kind.capitalize()} {name!r} is not defined{shown}.{meant(kind, name, there)}"
 
 
-def meant(kind: Kind, name: str, there: Sequence[str]) -> str:
+def meant(kind: SealedKind, name: str, there: Sequence[str]) -> str:
     """`` Did you mean ...?`` of what this host defines, and of what is ``there``: in the database, for this DAG; or nothing."""
     return did_you_mean(name, [*there, *_known_names(kind)])
 
 
-def _known_names(kind: Kind) -> list[str]:
+def _known_names(kind: SealedKind) -> list[str]:
     """What the environment and the files define."""
     prefix = ENV_PREFIXES[kind]
     names = {name.removeprefix(prefix).lower() for name in os.environ if name.startswith(prefix)}
@@ -68,7 +68,7 @@ def _known_names(kind: Kind) -> list[str]:
     return sorted(names)
 
 
-def where_else(kind: Kind, name: str) -> str:
+def where_else(kind: SealedKind, name: str) -> str:
     """The end of a message about what was not found: the database, or why that was not asked."""
     if outside.way() is not None:
         return f". For all workers, type: evenflow {FOLDERS[kind]} set {name}"
@@ -78,12 +78,12 @@ def where_else(kind: Kind, name: str) -> str:
     )
 
 
-def _folder(kind: Kind, environ: Mapping[str, str]) -> str | None:
+def _folder(kind: SealedKind, environ: Mapping[str, str]) -> str | None:
     directory = environ.get(DIRECTORY)
     return os.path.join(directory, FOLDERS[kind]) if directory else None
 
 
-def _in_file(kind: Kind, name: str, environ: Mapping[str, str]) -> str | None:
+def _in_file(kind: SealedKind, name: str, environ: Mapping[str, str]) -> str | None:
     """The content of the file of that name, without the newline at its end."""
     folder = _folder(kind, environ)
     if folder is None or not re.fullmatch(r"[\w-][\w.-]*", name):

@@ -15,9 +15,9 @@ from evenflow.errors import EvenflowError
 from evenflow.sdk.secrets.outside import hide
 from evenflow.sdk.secrets.uris import ConnectionUri
 
-Kind = Literal["connection", "variable"]
-CONNECTION: Kind = "connection"
-VARIABLE: Kind = "variable"
+SealedKind = Literal["connection", "variable"]
+CONNECTION: SealedKind = "connection"
+VARIABLE: SealedKind = "variable"
 
 MASK = "***"
 MIN_LENGTH = 5  # of a value that is masked: shorter ones stand in ordinary words, and everything would be stars
@@ -53,7 +53,7 @@ def is_secret_name(name: str) -> bool:
     return any(part in plain for part in SECRET_NAMES)
 
 
-def secrets_in(kind: Kind, name: str, text: str) -> list[str]:
+def secrets_in(kind: SealedKind, name: str, text: str) -> list[str]:
     """What of a connection or variable must not be shown."""
     if kind == CONNECTION:
         try:

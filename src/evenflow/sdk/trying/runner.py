@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from evenflow.core.deferral import Purpose
-from evenflow.core.ending import Defer, Ending, Outcome
+from evenflow.core.ending import Defer, Ending, OutcomeName
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import BadArgument, EvenflowError, TaskDeferred, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
@@ -361,7 +361,7 @@ class _Previous:
         return None if text is None else datetime.fromisoformat(text)
 
 
-def _failure(outcome: Outcome, error: BaseException, reason: str) -> Ending:
+def _failure(outcome: OutcomeName, error: BaseException, reason: str) -> Ending:
     return Ending(outcome=outcome, reason=_bounded(reason), error_types=_types(error))
 
 

@@ -25,7 +25,7 @@ POOL_TIMEOUT_S = 10.0  # longer than any statement that serves a request should 
 Conn = psycopg.AsyncConnection[Any]
 Row = dict[str, Any]  # by column
 AsyncPool = AsyncConnectionPool[Conn]
-Look = Callable[[Conn], Awaitable[None]]
+Until = Callable[[Conn], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ async def open_pool(
     max_size: int = 10,
     timeouts: Timeouts = DEFAULT_TIMEOUTS,
     generic_plans: bool = False,
-    look: Look | None = None,
+    look: Until | None = None,
 ) -> AsyncPool:
     """An open pool of connections as :func:`connect` makes them; the caller closes it. Raises as :func:`connect` does, unless it
     has none (``min_size`` 0) before somebody wants one.

@@ -12,7 +12,7 @@ from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.views import SIMILAR
 
-Kind = Literal["connection", "variable"]
+SealedKind = Literal["connection", "variable"]
 LOOKS = 2  # at what waits while keys change
 RESEAL = {"deferral": "sealed/reseal_deferral", "once": "sealed/reseal_once", "report": "sealed/reseal_report"}
 CANARY = "evenflow"  # its name, and what is sealed in it
@@ -37,7 +37,7 @@ def name_of_once(run_key: int, name: str) -> str:
 
 
 async def set_value(
-    conn: Conn, kind: Kind, name: str, sealed: bytes, *, description: str | None, dags: Sequence[str] | None, actor: str
+    conn: Conn, kind: SealedKind, name: str, sealed: bytes, *, description: str | None, dags: Sequence[str] | None, actor: str
 ) -> None:
     """Makes or replaces a value; a description or patterns that are None stay."""
     names = {
@@ -51,25 +51,25 @@ async def set_value(
     await conn.execute(sql("sealed/set_one"), names)
 
 
-async def read_value(conn: Conn, kind: Kind, name: str) -> Row | None:
+async def read_value(conn: Conn, kind: SealedKind, name: str) -> Row | None:
     """With the patterns of the DAGs that may use it: none, and every DAG may."""
     cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("sealed/read_one"), {"kind": kind, "name": name})).fetchone()
 
 
-async def list_values(conn: Conn, kind: Kind, *, limit: int, offset: int) -> list[Row]:
+async def list_values(conn: Conn, kind: SealedKind, *, limit: int, offset: int) -> list[Row]:
     """By name."""
     cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("sealed/list_all"), {"kind": kind, "limit": limit, "offset": offset})).fetchall()
 
 
-async def list_similar(conn: Conn, kind: Kind, wanted: str) -> list[tuple[str, list[str]]]:
+async def list_similar(conn: Conn, kind: SealedKind, wanted: str) -> list[tuple[str, list[str]]]:
     """Names like ``wanted``, each with the patterns of the DAGs that may use it."""
     names = {"kind": kind, "wanted": wanted, "limit": SIMILAR}
     return [(name, dags) for name, dags in await (await conn.execute(sql("sealed/list_similar"), names)).fetchall()]
 
 
-async def delete_value(conn: Conn, kind: Kind, name: str) -> bool:
+async def delete_value(conn: Conn, kind: SealedKind, name: str) -> bool:
     """Whether there was one."""
     return await (await conn.execute(sql("sealed/delete_one"), {"kind": kind, "name": name})).fetchone() is not None
 
