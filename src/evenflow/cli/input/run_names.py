@@ -45,7 +45,7 @@ async def found_run(client: RestClient, name: str, run: str | None) -> tuple[str
         raise DagNotFound(f"There is no run and no DAG {name!r}.{hint} To see all runs, type: evenflow runs list") from None
 
 
-def _the_one(found: rest.record.Page[rest.runs.RunName], name: str) -> rest.runs.RunArgument | None:
+def _the_one(found: rest.record.Page[rest.runs.RunName], name: str) -> rest.runs.RunName | None:
     """Raises :class:`ParamError` when there are several."""
     if len(found.items) > 1:
         first, *_ = names = [f"{each.dag_id}/{each.run_id}" for each in found.items]
