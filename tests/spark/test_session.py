@@ -16,7 +16,8 @@ import pytest
 
 from evenflow.errors import SparkFailedForGood, SparkNotInstalled, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark import session
+from evenflow.spark import classic, session
+from evenflow.spark.java import Java, find_java
 from evenflow.spark.session import session_for
 from tests.waiting import wait_until
 
@@ -91,6 +92,48 @@ def test_a_dead_jvm_is_named_and_the_next_session_has_one_of_its_own() -> None:
     ):
         _use_and_fail(spark)
     assert "The table or view `nowhere` cannot be found" in str(wrong.value), "the text is still there when the session is not"
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        (
+            "exit 3",
+            "ended with exit code 3 before its session was there; its last words are in the log. Mostly it does not know an option",
+        ),
+        (
+            "kill -9 $$",
+            "was killed by signal 9 before its session was there; its last words are in the log. Mostly the system kills so",
+        ),
+    ],
+)
+def test_a_jvm_that_ends_before_its_session_says_how_and_what_to_do(
+    last: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's scripts ask a real Java what to start; what they start does no more than end."""
+    java, real = tmp_path / "bin" / "java", find_java().home / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f'#!/bin/sh\ncase "$*" in *launcher.Main*) exec {real} "$@" ;; esac\n{last}\n')
+    java.chmod(0o755)
+    monkeypatch.setattr(classic, "find_java", lambda: Java(tmp_path, 17))
+    with pytest.raises(SparkUnavailable, match=f"^Spark's JVM {told}"), _second_session():
+        raise AssertionError("a session without a JVM")
+
+
+@pytest.mark.spark
+def test_a_jvm_that_dies_while_the_session_begins_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It listens already, so what its end raises is py4j's."""
+    from pyspark import SparkContext
+
+    initialize = SparkContext._initialize_context
+
+    def killed_first(context: SparkContext, conf: object) -> object:
+        SparkContext._gateway.proc.kill()
+        return initialize(context, conf)
+
+    monkeypatch.setattr(SparkContext, "_initialize_context", killed_first)
+    with pytest.raises(SparkUnavailable, match="was killed by signal 9 before its session was there"), _second_session():
+        raise AssertionError("a session without a JVM")
 
 
 @pytest.mark.spark

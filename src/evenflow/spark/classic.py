@@ -19,18 +19,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evenflow.errors import SparkUnavailable
+from evenflow.spark import jvm_end
 from evenflow.spark.class_data import use_archive
 from evenflow.spark.java import find_java
-from evenflow.spark.limits import JVM_DEATH_SHOWS, JVM_ENDS
+from evenflow.spark.limits import JVM_ENDS
 from evenflow.spark.properties import SUBMIT_ARGUMENTS, submit_arguments
 from evenflow.spark.scratch import scratch_directory
 from evenflow.spark.target import SparkTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    JVM = subprocess.Popen[bytes] | None  # None: somebody else's, named by PYSPARK_GATEWAY_PORT
-
 
 # Each of these makes pyspark choose by itself where to run, against the connection.
 CHOOSES_FOR_US = ("MASTER", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE")
@@ -40,7 +38,6 @@ CHOOSES_FOR_US = ("MASTER", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED", "SPA
 def classic_session(target: SparkTarget, app_name: str) -> Iterator[SparkSession]:
     """A session on a local master or a cluster. Raises :class:`SparkUnavailable` when its JVM dies or another session is active."""
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
     if SparkContext._active_spark_context is not None:
         raise SparkUnavailable("This process has a running SparkContext, and Spark allows one. Stop it before the task starts.")
@@ -53,12 +50,26 @@ def classic_session(target: SparkTarget, app_name: str) -> Iterator[SparkSession
             {**warehouse, **use_archive(java), **target.conf, **named}, scratch, os.environ.get(SUBMIT_ARGUMENTS)
         )
         with environment({"JAVA_HOME": str(java.home), "SPARK_LOCAL_DIRS": str(scratch), SUBMIT_ARGUMENTS: arguments}):
-            spark = SparkSession.builder.getOrCreate()
+            spark = _begin()
             with _stopped_at_the_end(spark):
                 for key, value in target.conf.items():
                     if not key.startswith("spark."):  # spark-submit passes over these
                         spark.conf.set(key, value)
                 yield spark
+
+
+def _begin() -> SparkSession:
+    """The session, with its JVM. Raises :class:`SparkUnavailable` when that ends before the session is there."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.builder.getOrCreate()
+    except Exception as error:
+        told = jvm_end.at_begin(_jvm() if SparkContext._gateway is not None else None, error)
+        if told is None:
+            raise
+        raise told from error
 
 
 @contextmanager
@@ -68,14 +79,10 @@ def _stopped_at_the_end(spark: SparkSession) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        code = _exit_code(jvm, error)
-        if code is None:
+        told = jvm_end.in_use(jvm, error)
+        if told is None:
             raise
-        ended = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        raise SparkUnavailable(
-            f"Spark's JVM {ended} while the task used it; its last words are in the log. If it ran out of memory, give it more: "
-            "conf={'spark.driver.memory': '4g'} in the task, or ?driver_memory=4g in the connection."
-        ) from error
+        raise told from error
     finally:
         if jvm is not None and jvm.poll() is not None:
             spark.sparkContext._jsc = None  # so that stop() does all but talk to the JVM
@@ -84,25 +91,12 @@ def _stopped_at_the_end(spark: SparkSession) -> Iterator[None]:
             spark.stop()
 
 
-def _jvm() -> JVM:
+def _jvm() -> jvm_end.JVM:
     from pyspark import SparkContext
 
     assert SparkContext._gateway is not None
-    jvm: JVM = SparkContext._gateway.proc
+    jvm: jvm_end.JVM = SparkContext._gateway.proc
     return jvm
-
-
-def _exit_code(jvm: JVM, error: Exception) -> int | None:
-    """None while the JVM lives. A broken conversation is heard before the other side's exit, so that gets a moment to follow."""
-    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
-
-    broken = isinstance(error, (Py4JError, OSError)) and not isinstance(error, Py4JJavaError)
-    if jvm is None or not broken:
-        return None
-    try:
-        return jvm.wait(JVM_DEATH_SHOWS)
-    except subprocess.TimeoutExpired:
-        return None
 
 
 def end_jvm(within_s: float = JVM_ENDS) -> None:

@@ -1,0 +1,88 @@
+"""How the JVM of a classic session ended, told to whoever has to do something about it.
+
+pyspark says that a gateway exited, and py4j speaks of empty answers and refused connections. Neither says what a process's end
+says: its exit code, or the signal that killed it.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import traceback
+
+from evenflow.errors import SparkUnavailable
+from evenflow.spark.limits import JVM_DEATH_SHOWS
+
+JVM = subprocess.Popen[bytes] | None  # None: somebody else's, named by PYSPARK_GATEWAY_PORT
+
+SHELL_SIGNALS = 128  # what a shell adds to the number of the signal that killed a command
+
+# What to do about a JVM that does not get as far as a session, by the signal that killed it.
+_REMEDIES: dict[int | None, str] = {
+    signal.SIGKILL: "Mostly the system kills so when memory runs out: run fewer tasks at once on this machine, or give Spark less, "
+    "by ?driver_memory=600m in the connection.",
+    signal.SIGTERM: "Somebody told it to end, as who stops a worker does.",
+}
+_REMEDY = (
+    "Mostly it does not know an option (spark.driver.extraJavaOptions, JAVA_TOOL_OPTIONS) or does not get its memory "
+    "(?driver_memory=600m in the connection asks for less)."
+)
+
+
+def at_begin(jvm: JVM, error: Exception) -> SparkUnavailable | None:
+    """For what was raised instead of a session; None when the JVM lives. ``jvm`` is None as well where it never was reached."""
+    code = _code_in_frames(error) if _is_of_launch(error) else _exit_code(jvm, error)
+    if code is None:
+        return None
+    remedy = _REMEDIES.get(_signal(code), _REMEDY)
+    return SparkUnavailable(f"Spark's JVM {_ended(code)} before its session was there; its last words are in the log. {remedy}")
+
+
+def in_use(jvm: JVM, error: Exception) -> SparkUnavailable | None:
+    """For what was raised in a session; None when the JVM lives."""
+    code = _exit_code(jvm, error)
+    if code is None:
+        return None
+    return SparkUnavailable(
+        f"Spark's JVM {_ended(code)} while the task used it; its last words are in the log. If it ran out of memory, give it more: "
+        "conf={'spark.driver.memory': '4g'} in the task, or ?driver_memory=4g in the connection."
+    )
+
+
+def _exit_code(jvm: JVM, error: Exception) -> int | None:
+    """None while the JVM lives. A broken conversation is heard before the other side's exit, so that gets a moment to follow."""
+    from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
+
+    broken = isinstance(error, (Py4JError, OSError)) and not isinstance(error, Py4JJavaError)
+    if jvm is None or not broken:
+        return None
+    try:
+        return jvm.wait(JVM_DEATH_SHOWS)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _is_of_launch(error: Exception) -> bool:
+    from pyspark.errors import PySparkRuntimeError
+
+    return isinstance(error, PySparkRuntimeError) and error.getCondition() == "JAVA_GATEWAY_EXITED"
+
+
+def _code_in_frames(error: Exception) -> int | None:
+    """The exit code of the process that pyspark began: it hands it to nobody, but its frame still has it."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        process = frame.f_locals.get("proc")
+        if isinstance(process, subprocess.Popen):
+            return process.poll()
+    return None
+
+
+def _ended(code: int) -> str:
+    number = _signal(code)
+    return f"was killed by signal {number}" if number else f"ended with exit code {code}"
+
+
+def _signal(code: int) -> int | None:
+    """What killed a process. A shell between it and us, as Spark's scripts are, says so by a code above 128."""
+    number = -code if code < 0 else code - SHELL_SIGNALS
+    return number if number > 0 else None
