@@ -21,7 +21,7 @@ from tests.insights.seeding import History, seed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.timeout(1_500)  # two times 21 statements, on a machine that has others to do as well
+pytestmark = pytest.mark.timeout(1_500)  # two times 23 statements, on a machine that has others to do as well
 
 DIGITS = 12  # engines interpolate between two numbers with different roundings of the last one
 

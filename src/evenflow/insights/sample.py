@@ -87,6 +87,11 @@ class History:
     ends: list[tuple[int, int, _Run, SampleTask, int, int]] = field(default_factory=list)
     runs_made: int = 0
     events: int = 0
+    is_closing: bool = False
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.ends) or any(self.ready.values()) or any(self.queued.values())
 
     def second(self) -> None:
         clock = self.clock
@@ -95,7 +100,7 @@ class History:
             _, epoch, run, task, number, _ = heapq.heappop(self.ends)
             self._end(run, task, number, epoch)
         for dag in self.dags:
-            if clock.us // 1_000_000 % dag.every_s == dag.key % dag.every_s:
+            if not self.is_closing and clock.us // 1_000_000 % dag.every_s == dag.key % dag.every_s:
                 self._make_run(dag)
             while self.queued[dag.dag_id] and self.active[dag.dag_id] < dag.max_active_runs:
                 self._begin(dag, self.queued[dag.dag_id].popleft())
@@ -195,15 +200,20 @@ def make_dags(chance: random.Random, count: int = DAGS) -> list[SampleDag]:
     return made
 
 
-def days(events: int, *, seed: int = 1, dags: int = DAGS) -> Iterator[tuple[date, Rows]]:
-    """Day after day until there were so many events; then what runs ends. Each with its rows by table."""
+def days(events: int, *, seed: int = 1, dags: int = DAGS, ends: bool = False) -> Iterator[tuple[date, Rows]]:
+    """Day after day until there were so many events; where it ``ends``, runs that have begun go on until they are over.
+    Each with its rows by table.
+    """
     chance = random.Random(seed)
     history = History(make_dags(chance, dags), chance, _Clock(int(BEGIN.timestamp()) * 1_000_000))
     day = BEGIN
-    while history.events < events:
+    is_over = False
+    while not is_over:
         end_us = int((day + timedelta(days=1)).timestamp()) * 1_000_000
-        while history.clock.us < end_us and history.events < events:
+        while history.clock.us < end_us and not is_over:
             history.second()
+            history.is_closing = history.events >= events
+            is_over = history.is_closing and not (ends and history.has_work)
         yield day.date(), history.rows
         history.rows = defaultdict(list)
         day += timedelta(days=1)
@@ -237,12 +247,12 @@ def known(dags: list[SampleDag]) -> Rows:
     return {"tasks": tasks, "edges": edges, "limits": limits, "pauses": []}
 
 
-def write_sample(lake: Path, events: int, *, seed: int = 1, dags: int = DAGS) -> int:
+def write_sample(lake: Path, events: int, *, seed: int = 1, dags: int = DAGS, ends: bool = False) -> int:
     """Bronze of such a history; answers how many events it has."""
     count = 0
     for table, rows in known(make_dags(random.Random(seed), dags)).items():
         write_file(lake / "bronze" / table / "sample.parquet", table, [rows])
-    for day, tables in days(events, seed=seed, dags=dags):
+    for day, tables in days(events, seed=seed, dags=dags, ends=ends):
         for table, rows in tables.items():
             write_file(lake / "bronze" / table / f"day={day}" / "sample.parquet", table, [rows])
             count += len(rows) if table != "runs" else 0

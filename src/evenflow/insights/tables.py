@@ -88,6 +88,7 @@ def statement(folder: str, name: str) -> bytes:
 
 SILVER = (
     "moves",
+    "touched",
     "instances",
     "terms",
     "capacities",
@@ -97,6 +98,7 @@ SILVER = (
     "waits",
     "blocked",
     "segments",
+    "attempts",
     "blockers",
 )
 GOLD = (

@@ -1,12 +1,9 @@
 -- By task: how long its tries run, and how that has changed: the median of its last day against that of the days before. It drifts when the last
 -- day has ten tries at least and its median is a quarter more, or less, than before.
-with attempt as (
-    select dag_id, task_id, run_key, task_index, map_index, try_number, min(day) as day, sum(us) as us
-    from segments
-    where cause = 'running'
-    group by dag_id, task_id, run_key, task_index, map_index, try_number
-), dated as (
-    select t.*, max(day) over (partition by dag_id, task_id) as last_day from attempt t
+with dated as (
+    select dag_id, task_id, run_day as day, run_us as us, max(run_day) over (partition by dag_id, task_id) as last_day
+    from attempts
+    where run_day is not null
 ), quantile as (
     select dag_id, task_id, count(*) as tries, percentile(us, 0.5) as p50_us, percentile(us, 0.9) as p90_us, percentile(us, 0.99) as p99_us,
            percentile(case when day = last_day then us end, 0.5) as last_p50_us,

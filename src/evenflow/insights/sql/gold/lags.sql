@@ -9,14 +9,9 @@ with begun as (
     select dag_id, day, count(*) as runs, percentile(late_us, 0.5) as run_p50_us, percentile(late_us, 0.9) as run_p90_us, percentile(late_us, 0.99) as run_p99_us
     from run
     group by dag_id, day
-), attempt as (
-    select dag_id, run_key, task_index, map_index, try_number, min(day) as day,
-           sum(case when cause in ('paused', 'run cap', 'task cap', 'pool', 'executor', 'scheduling', 'no worker') then us else 0 end) as wait_us
-    from segments
-    group by dag_id, run_key, task_index, map_index, try_number
 ), of_try as (
     select dag_id, day, count(*) as tries, percentile(wait_us, 0.5) as wait_p50_us, percentile(wait_us, 0.9) as wait_p90_us, percentile(wait_us, 0.99) as wait_p99_us
-    from attempt
+    from attempts
     group by dag_id, day
 )
 select t.dag_id, t.day, coalesce(r.runs, 0) as runs, t.tries, r.run_p50_us, r.run_p90_us, r.run_p99_us, t.wait_p50_us, t.wait_p90_us, t.wait_p99_us

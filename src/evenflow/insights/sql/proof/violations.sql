@@ -38,9 +38,10 @@ group by run_key, task_index, map_index, epoch, event
 having count(*) > 1
 union all
 select 'dispatch of two', min(run_key), min(task_index), min(map_index), max(at_us), epoch, 'grant'
-from (select distinct run_key, task_index, map_index, at_us, epoch from moves where event in ('grant', 'resume', 'requeue')) d
+from moves
+where event in ('grant', 'resume', 'requeue')
 group by epoch
-having count(distinct concat(run_key, '/', task_index, '/', map_index)) > 1
+having min(run_key) <> max(run_key) or min(task_index) <> max(task_index) or min(map_index) <> max(map_index)
 union all
 select 'of another dispatch', run_key, task_index, map_index, at_us, epoch, concat(event, ' of a dispatch that was over')
 from moves

@@ -2,13 +2,6 @@
 -- ready; where history has no such event, because it started at once, when the last of its upstreams had ended or its run began.
 with begun as (
     select e.run_key, min(unix_micros(e.at)) as begun_us from run_events e where e.event = 'start' group by e.run_key
-), touched as (
-    select run_key, task_index, map_index, min(dag_id) as dag_id, min(version_key) as version_key,
-           min(case when event = 'ready' then at_us end) as ready_us,
-           min(case when event = 'grant' then at_us end) as granted_us,
-           max(case when state in ('success', 'failed', 'skipped', 'upstream_failed') then at_us end) as ended_us
-    from moves
-    group by run_key, task_index, map_index
 ), upstream_ended as (
     select i.run_key, i.task_index, i.map_index, max(u.ended_us) as upstream_us
     from touched i

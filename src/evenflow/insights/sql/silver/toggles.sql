@@ -1,15 +1,14 @@
--- When a limit became full (1) and when it had room again (-1). A DAG that is paused counts as a limit that is full.
-with usage_full as (
-    select scope, kind, name, hour, tx_us, position, case when used >= capacity then 1 else 0 end as is_full from usage
-), of_hour as (
-    select scope, kind, name, hour, max_by(is_full, position) as is_full from usage_full group by scope, kind, name, hour
-), hour_before as (
-    select scope, kind, name, hour, coalesce(lag(is_full) over (partition by scope, kind, name order by hour), 0) as was_full from of_hour
+-- When a limit became full (1) and when it had room again (-1). A DAG that is paused counts as a limit that is full. Within an hour each row knows
+-- what was before it; so only first and last rows of hours are brought together.
+with edge as (
+    select scope, kind, name, hour, tx_us, position, is_full,
+           lag(is_full) over (partition by scope, kind, name order by hour, position) as was_full
+    from usage
+    where position = 1 or next_us is null
 ), change as (
-    select u.scope, u.kind, u.name, u.hour, u.tx_us as us,
-           u.is_full - coalesce(lag(u.is_full) over (partition by u.scope, u.kind, u.name, u.hour order by u.position), h.was_full) as slope
-    from usage_full u
-    join hour_before h on h.scope = u.scope and h.kind = u.kind and h.name = u.name and h.hour = u.hour
+    select scope, kind, name, hour, tx_us as us, is_full - was_full as slope from usage where position > 1
+    union all
+    select scope, kind, name, hour, tx_us, is_full - coalesce(was_full, 0) from edge where position = 1
 ), pause as (
     select p.dag_id, unix_micros(p.at) as us, max(case when p.is_paused then 1 else 0 end) as is_full from pauses p group by p.dag_id, unix_micros(p.at)
 ), pause_change as (
