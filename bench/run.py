@@ -48,6 +48,7 @@ import spark_start
 import startup
 import sustain
 import turn_dags
+import ui_live
 import ui_size
 from shapes import SHAPES
 from slow_disk import slow_commits
@@ -63,6 +64,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return turn_dags.run(dags=given.runs, dsn=given.dsn)
     if case == ui_size.CASE:
         return ui_size.run()
+    if case == ui_live.CASE:
+        return ui_live.run()
     if case == startup.CASE:
         return startup.run(runs=given.runs)
     if case in curve.CASES:
@@ -131,7 +134,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, *curve.CASES]
     names += [many_dags.CASE, pods.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE]
-    names += [startup.CASE, *spark_start.TASKS, *FLEETS, insights.CASE, insights.PROOFS, ui_size.CASE]
+    names += [startup.CASE, *spark_start.TASKS, *FLEETS, insights.CASE, insights.PROOFS, ui_size.CASE, ui_live.CASE]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)

@@ -217,6 +217,19 @@ def test_everything_is_reached_by_keys(page: Page) -> None:
     expect(page.get_by_role("dialog", name="Keys")).to_have_count(0)
 
 
+def test_what_moves_is_shown_without_asking(page: Page, evenflow: RunningEvenflow) -> None:
+    """The API tells it. Here the page's own questions are not answered any more once it has been read."""
+    ask(evenflow, "PATCH", "dags/tidy_up", {"is_paused": True})
+    trigger(evenflow, "tidy_up", "told")
+    with page.expect_response(lambda answer: "/api/v1/live?" in answer.url):
+        see(page, "/dags/tidy_up/runs/told")
+    expect(page.locator(".head .state")).to_have_text("queued")
+    page.route("**/runs/told**", lambda route: None)
+    ask(evenflow, "PATCH", "dags/tidy_up", {"is_paused": False})
+    expect(page.locator(".head .state")).to_have_text("success")
+    expect(page.get_by_role("row", name=re.compile("sweep"))).to_contain_text("success")
+
+
 def test_a_log_is_searched(page: Page) -> None:
     see(page, "/dags/orders/runs/morning%201/tasks/fetch")
     page.get_by_role("searchbox", name="Search the log").fill("PAGE 1")

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from evenflow.api.claims import Claims
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.judge import Judge
+from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
 from evenflow.api.request_metrics import MeasuredRequests
@@ -42,6 +43,7 @@ def application(
     vitals: Vitals,
     probes: Probes,
     trail: Trail,
+    live: Live,
     metrics_token: str,
 ) -> ASGIApp:
     """``reports`` and ``beats`` are the pools for these."""
@@ -68,6 +70,7 @@ def application(
         judge=judge,
         vitals=vitals,
         probes=probes,
+        live=live,
         metrics_token=metrics_token,
     )
     prefix, ui = f"{SCHEMA}/", built_ui()

@@ -134,6 +134,20 @@ LOGIN_FAILURES = 10  # of one address within LOGIN_WINDOW: more is no slip of th
 LOGIN_FAILURES_ALL = 100  # of all addresses: whoever has many of them gains nothing by it
 LOGIN_WINDOW = 60.0  # seconds
 
+# -- what pages hear while they are looked at ---------------------------------------------------------------------------
+
+LIVE_STREAMS = 400  # of one API process, each a page that somebody looks at; a stream is a connection and some kB
+LIVE_PAUSE = 0.1  # between two looks: what is seen within half a second need not be asked for more often
+LIVE_REST = 9  # times as long as the last look took: looks take a tenth of the time of one connection at most
+LIVE_FOLLOW = 2.0  # after a notification, in which looks go on: reports are announced before a scheduler decides on them
+LIVE_SWEEP = 0.5  # what nobody announced, such as a run that its schedule has begun, is seen within so long
+LIVE_MOVES = 5_000  # that one look reads; who moves more has pages read again what they show
+LIVE_RUNS = 100  # of one message
+LIVE_TASKS = 200  # of one run in one message: above it pages read again what they show
+LIVE_AGE = 1_000_000  # transactions: a page that was away for more of them reads everything again
+LIVE_KEPT = 16  # messages that wait for a slow reader; then it is told to read everything again
+LIVE_BEAT = 15.0  # a silent stream says that it lives: proxies cut what is silent for a minute
+
 # -- this service ------------------------------------------------------------------------------------------------------
 
 POOL = 6  # connections; requests above it wait, and the database does the same work with less contention

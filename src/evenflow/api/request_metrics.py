@@ -14,7 +14,7 @@ _PARTS = ((f"{SCHEMA}/claim", "claim"), (f"{SCHEMA}/triggers/claim", "claim"), (
 
 
 class MeasuredRequests:
-    """``claim`` and ``logs`` wait on purpose; ``other`` are health, metrics and what there is not."""
+    """``claim``, ``logs`` and ``live`` wait on purpose; ``other`` are health, metrics and what there is not."""
 
     def __init__(self, app: ASGIApp, meter: Meter) -> None:
         self._app, self._meter = app, meter
@@ -39,4 +39,6 @@ class MeasuredRequests:
 def part_of(path: str) -> str:
     if path.startswith("/api/") and path.endswith("/logs"):
         return "logs"
+    if path == "/api/v1/live":
+        return "live"
     return next((part for prefix, part in _PARTS if path.startswith(prefix)), "other")

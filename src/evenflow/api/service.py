@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import socket
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
@@ -18,6 +19,7 @@ from evenflow.api.garbage import delete_garbage
 from evenflow.api.judge import Judge
 from evenflow.api.keys import check_keys
 from evenflow.api.limits import BEAT_POOL, CLAIM_POOL, POOL, PROBE_POOL, REPORT_POOL
+from evenflow.api.live import Live
 from evenflow.api.logs.objects import open_logs
 from evenflow.api.metrics import system_metrics
 from evenflow.api.probes import Probes
@@ -109,13 +111,19 @@ class ApiService(Service):
             observe(seen.backup_restored(round(keys.quiet_s)))
             claims.hold(keys.quiet_s)
             triggers.hold(keys.quiet_s)
-        wakes: dict[str, Callable[[], None]] = {
-            **{channel: partial(poll.wake, channel) for poll in (claims, triggers) for channel in poll.channels},
-            TOKENS: watch.wake,
-        }
-        listener = AsyncListener(
-            self._url, list(wakes), lambda at: wakes[at](), lambda e: observe(seen.listener_lost(str(e))), name=self.name
-        )
+        self._live = live = Live(pool)
+        wakes: dict[str, list[Callable[[], None]]] = defaultdict(list, {TOKENS: [watch.wake]})
+        for poll in (claims, triggers):
+            for channel in poll.channels:
+                wakes[channel].append(partial(poll.wake, channel))
+        for channel in live.channels:
+            wakes[channel].append(live.wake)
+
+        def woken(channel: str) -> None:
+            for wake in wakes[channel]:
+                wake()
+
+        listener = AsyncListener(self._url, list(wakes), woken, lambda e: observe(seen.listener_lost(str(e))), name=self.name)
         self._opened.push_async_callback(listener.stop)
         await listener.start()
         app = application(
@@ -134,6 +142,7 @@ class ApiService(Service):
             vitals=self.vitals,
             probes=self._probes,
             trail=trail,
+            live=live,
             metrics_token=self._metrics_token,
         )
         self._measure(pool, probing, claims, triggers)
@@ -149,6 +158,7 @@ class ApiService(Service):
             "web server": self._web.run(),
             "claims": claims.serve(),
             "triggers": triggers.serve(),
+            "live": live.serve(),
             "heartbeat": self._beat(),
             "tokens": watch.run(),
             "trail": trail.serve(),
@@ -161,6 +171,7 @@ class ApiService(Service):
         """Long polls are answered, requests in hand finished; new ones are refused, for callers to go to another API process."""
         self._claims.close()
         self._triggers.close()
+        self._live.close()
         await self._web.stop()
 
     async def _leave(self) -> None:

@@ -40,8 +40,27 @@ export async function ask<M extends Method, P extends PathsOf<M>>(
   { names, query, body, signal }: Asked<P, M> = {},
 ): Promise<Answer<P, M>> {
   const answer = await send(method, path, names, query as Record<string, unknown> | undefined, body, signal);
-  return (await answer.json()) as Answer<P, M>;
+  return (method === "get" ? await reading(answer) : await answer.json()) as Answer<P, M>;
 }
+
+// What was read last, by its address: the API says in a line that it is still so (ETag).
+const READ_MOST = 100;
+const read = new Map<string, { tag: string; content: unknown }>();
+
+async function reading(answer: Response): Promise<unknown> {
+  if (answer.status === 304) return read.get(answer.url)?.content;
+  const content: unknown = await answer.json();
+  const tag = answer.headers.get("ETag");
+  if (tag) {
+    read.delete(answer.url);
+    read.set(answer.url, { tag, content });
+    if (read.size > READ_MOST) read.delete(read.keys().next().value!);
+  }
+  return content;
+}
+
+/** Nothing that was read is kept: somebody else may look next. */
+export const forget = () => read.clear();
 
 export interface LogPart {
   text: string;
@@ -77,19 +96,22 @@ async function send(
   body: unknown,
   signal: AbortSignal | undefined,
 ): Promise<Response> {
+  const to = address(path, names, query);
+  const known = method === "get" ? read.get(new URL(to, location.href).href)?.tag : undefined;
   let answer: Response;
   try {
-    answer = await fetch(address(path, names, query), {
+    answer = await fetch(to, {
       method: method.toUpperCase(),
       credentials: "same-origin",
       signal: signal ?? null,
-      ...(body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...(known ? { "If-None-Match": known } : {}) },
     });
   } catch (error) {
     if (!signal?.aborted) lost();
     throw error;
   }
-  if (answer.ok) {
+  if (answer.ok || answer.status === 304) {
     reached();
     return answer;
   }

@@ -1,6 +1,7 @@
-// What pages read: one function a question. How often a question is asked again stands with it.
+// What pages read: one function a question. How often a question is asked again stands with it, for when nothing is told (live.ts).
 import { keepPreviousData, queryOptions, type QueryClient } from "@tanstack/react-query";
 import { ask } from "./client";
+import { every, instancesSince, runsSince } from "./live";
 
 const LIVE_MS = 2_000; // what is looked at while it changes
 const CALM_MS = 5_000; // what changes as a whole
@@ -15,27 +16,27 @@ export const sessionQuery = queryOptions({
 export const statusQuery = queryOptions({
   queryKey: ["status"],
   queryFn: ({ signal }) => ask("get", "/api/v1/status", { signal }),
-  refetchInterval: CALM_MS,
+  refetchInterval: every(CALM_MS),
 });
 
 export const planQuery = (limit: number) =>
   queryOptions({
     queryKey: ["plan", limit],
     queryFn: ({ signal }) => ask("get", "/api/v1/plan", { query: { limit }, signal }),
-    refetchInterval: CALM_MS,
+    refetchInterval: every(CALM_MS),
   });
 
 export const parseErrorsQuery = queryOptions({
   queryKey: ["parse-errors"],
   queryFn: ({ signal }) => ask("get", "/api/v1/parse-errors", { query: { limit: 20 }, signal }),
-  refetchInterval: CALM_MS * 2,
+  refetchInterval: every(CALM_MS * 2),
 });
 
 export const dagsQuery = (search: string, limit: number) =>
   queryOptions({
     queryKey: ["dags", search, limit],
     queryFn: ({ signal }) => ask("get", "/api/v1/dags", { query: { recent: 24, limit, ...(search ? { search } : {}) }, signal }),
-    refetchInterval: CALM_MS,
+    refetchInterval: every(CALM_MS),
     placeholderData: keepPreviousData,
   });
 
@@ -43,14 +44,14 @@ export const dagQuery = (dagId: string) =>
   queryOptions({
     queryKey: ["dag", dagId],
     queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}", { names: { dag_id: dagId }, signal }),
-    refetchInterval: CALM_MS,
+    refetchInterval: every(CALM_MS),
   });
 
 export const gridQuery = (dagId: string, limit: number) =>
   queryOptions({
     queryKey: ["grid", dagId, limit],
     queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/grid", { names: { dag_id: dagId }, query: { limit }, signal }),
-    refetchInterval: LIVE_MS,
+    refetchInterval: every(LIVE_MS),
     placeholderData: keepPreviousData,
   });
 
@@ -71,24 +72,35 @@ type RunState = "queued" | "running" | "success" | "failed";
 export const runsQuery = (wanted: { dag_id?: string; state?: RunState; limit: number }) =>
   queryOptions({
     queryKey: ["runs", wanted],
-    queryFn: ({ signal }) => ask("get", "/api/v1/runs", { query: wanted, signal }),
-    refetchInterval: CALM_MS,
+    queryFn: async ({ signal }) => {
+      const asked = performance.now();
+      const page = await ask("get", "/api/v1/runs", { query: wanted, signal });
+      return { ...page, items: runsSince(page.items, asked) };
+    },
+    refetchInterval: every(CALM_MS),
     placeholderData: keepPreviousData,
   });
 
 export const runQuery = (dagId: string, runId: string) =>
   queryOptions({
     queryKey: ["run", dagId, runId],
-    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}", { names: { dag_id: dagId, run_id: runId }, signal }),
-    refetchInterval: LIVE_MS,
+    queryFn: async ({ signal }) => {
+      const asked = performance.now();
+      const run = await ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}", { names: { dag_id: dagId, run_id: runId }, signal });
+      return runsSince([run], asked)[0]!;
+    },
+    refetchInterval: every(LIVE_MS),
   });
 
 export const tasksQuery = (dagId: string, runId: string, wanted: { task_id?: string; limit: number }) =>
   queryOptions({
     queryKey: ["tasks", dagId, runId, wanted],
-    queryFn: ({ signal }) =>
-      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks", { names: { dag_id: dagId, run_id: runId }, query: wanted, signal }),
-    refetchInterval: LIVE_MS,
+    queryFn: async ({ signal }) => {
+      const asked = performance.now();
+      const page = await ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks", { names: { dag_id: dagId, run_id: runId }, query: wanted, signal });
+      return { ...page, items: instancesSince(dagId, runId, page.items, asked) };
+    },
+    refetchInterval: every(LIVE_MS),
     placeholderData: keepPreviousData,
   });
 
@@ -114,7 +126,7 @@ export const whyQuery = (of: InstanceName) =>
     queryKey: ["why", of],
     queryFn: ({ signal }) =>
       ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/why", { names: namesOf(of), query: { map_index: of.map }, signal }),
-    refetchInterval: LIVE_MS,
+    refetchInterval: every(LIVE_MS),
   });
 
 export const taskEventsQuery = (of: InstanceName) =>
@@ -126,7 +138,7 @@ export const taskEventsQuery = (of: InstanceName) =>
         query: { map_index: of.map, limit: 500 },
         signal,
       }),
-    refetchInterval: LIVE_MS,
+    refetchInterval: every(LIVE_MS),
   });
 
 export const renderedQuery = (of: InstanceName) =>
@@ -146,20 +158,20 @@ export const xcomsQuery = (of: InstanceName) =>
 export const poolsQuery = queryOptions({
   queryKey: ["pools"],
   queryFn: ({ signal }) => ask("get", "/api/v1/pools", { signal }),
-  refetchInterval: LIVE_MS,
+  refetchInterval: every(LIVE_MS),
 });
 
 export const executorsQuery = queryOptions({
   queryKey: ["executors"],
   queryFn: ({ signal }) => ask("get", "/api/v1/executors", { signal }),
-  refetchInterval: LIVE_MS,
+  refetchInterval: every(LIVE_MS),
 });
 
 export const holdersQuery = (kind: "pool" | "queue", name: string) =>
   queryOptions({
     queryKey: ["holders", kind, name],
     queryFn: ({ signal }) => ask("get", "/api/v1/service-states/{kind}/{name}", { names: { kind, name }, signal }),
-    refetchInterval: LIVE_MS,
+    refetchInterval: every(LIVE_MS),
   });
 
 /** After something was changed, everything that is on the page is asked for anew. */

@@ -1,8 +1,9 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, Outlet, useLocation, useNavigate } from "@tanstack/react-router";
+import { Link, Outlet, useLocation, useNavigate, useParams } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import { ask, Refusal } from "../api/client";
+import { ask, forget, Refusal } from "../api/client";
 import { useLostSince } from "../api/connection";
+import { useLive } from "../api/live";
 import { sessionQuery } from "../api/queries";
 import { choose, useChoices } from "../parts/choices";
 import { Icon, type IconName } from "../parts/icons";
@@ -26,6 +27,7 @@ function Inside() {
   const session = useQuery(sessionQuery);
   const location = useLocation();
   const navigate = useNavigate();
+  useLive(useParams({ strict: false }), session.data !== undefined);
   const loggedOut = session.error instanceof Refusal && session.error.status === 401;
   useEffect(() => {
     if (loggedOut) void navigate({ to: "/login", search: { next: location.href }, replace: true });
@@ -57,6 +59,7 @@ function Side({ name }: { name: string }) {
   const logOut = async () => {
     await ask("delete", "/api/v1/session");
     client.clear();
+    forget();
     await navigate({ to: "/login", search: {} });
   };
   const dark = theme === "dark" || (theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches);

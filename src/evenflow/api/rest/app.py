@@ -16,7 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
 from evenflow.api.bodies import header
+from evenflow.api.etags import Tagged
 from evenflow.api.judge import Judge
+from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
 from evenflow.api.refusals import UNREAD, Refused, refusal, too_large
@@ -28,6 +30,7 @@ from evenflow.api.rest import (
     explanations,
     fleets,
     health,
+    live,
     logs,
     metrics,
     operations,
@@ -92,9 +95,10 @@ def rest_application(
     judge: Judge,
     vitals: Vitals,
     probes: Probes,
+    live: Live,
     metrics_token: str = "",
 ) -> ASGIApp:
-    context = ApiContext(pool, tokens, log_store, vault, stores, judge, vitals, probes, LoginLimit())
+    context = ApiContext(pool, tokens, log_store, vault, stores, judge, vitals, probes, LoginLimit(), live)
     watchers = Watchers(tokens, metrics_token)
     app = described_rest()
 
@@ -129,6 +133,7 @@ def described_rest() -> FastAPI:
         operations,
         backfills,
         logs,
+        live,
         explanations,
         xcoms,
         sealed,
@@ -149,6 +154,7 @@ def described_rest() -> FastAPI:
     metrics.routes.add_to(app)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_middleware(Tagged)
     app.add_middleware(_Refusals)
     return app
 

@@ -10,6 +10,7 @@ from fastapi import Depends, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from evenflow.api.judge import Judge
+from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
 from evenflow.api.secret_stores.lookup import SecretStores
@@ -32,6 +33,7 @@ class ApiContext:
     vitals: Vitals
     probes: Probes
     logins: LoginLimit
+    live: Live
 
 
 def context(request: Request) -> ApiContext:

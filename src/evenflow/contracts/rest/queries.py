@@ -123,6 +123,11 @@ class PlanQuery(Request):
     limit: int = Field(default=20, ge=1, le=limits.LANES_SHOWN)
 
 
+class LiveQuery(Request):
+    dag_id: Name | None = Field(default=None, description="Only what moves in runs of this DAG, and which of their tasks.")
+    run_id: Name | None = Field(default=None, description="With dag_id: only what moves in this run.")
+
+
 class StandingQuery(Request):
     paused_dags: bool = Field(default=True, description="Also DAGs that are paused and no more.")
 

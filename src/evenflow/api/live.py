@@ -1,0 +1,173 @@
+"""Tells pages that somebody looks at what moves. One look at the database serves all streams of this process: notifications make it
+happen, and a sweep each half second finds what nobody announced. Schedulers do nothing for those who look on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from evenflow.api import limits
+from evenflow.api import observations as seen
+from evenflow.api.refusals import Refused
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.notify import DAG, DISPATCH, INBOX, TRIGGERS
+from evenflow.store.serving.live import Moves, read_moves
+from evenflow.telemetry.observing import observe
+
+_CURSOR = re.compile(r"(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18})*)?)")  # a snapshot, as PostgreSQL writes it
+_BEHIND = b"event: behind\ndata: {}\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a stream is about: all runs, those of a DAG, or one of them. Tasks are told of a DAG."""
+
+    dag_id: str | None = None
+    run_id: str | None = None
+
+    def has(self, run: dict[str, Any]) -> bool:
+        return self.dag_id in (None, run["dag_id"]) and self.run_id in (None, run["run_id"])
+
+
+@dataclass(eq=False, slots=True)
+class Stream:
+    """Of one page. What it has not read yet is bounded: who is too slow is told to read everything again."""
+
+    topic: Topic
+    _waiting: list[bytes] = field(default_factory=list)
+    _signal: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: bool = False
+
+    def tell(self, message: bytes) -> None:
+        if len(self._waiting) >= limits.LIVE_KEPT:
+            self._waiting = [_BEHIND]
+        self._waiting.append(message)
+        self._signal.set()
+
+    def close(self) -> None:
+        self.closed = True
+        self._signal.set()
+
+    async def heard(self) -> bytes:
+        """What was told since, as soon as there is something; a comment when nothing was for ``limits.LIVE_BEAT`` seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limits.LIVE_BEAT):
+                await self._signal.wait()
+        self._signal.clear()
+        told, self._waiting = b"".join(self._waiting), []
+        return told or b":\n\n"
+
+
+class Live:
+    channels = (INBOX, DISPATCH, TRIGGERS, DAG)
+
+    def __init__(self, pool: AsyncPool) -> None:
+        self._pool = pool
+        self._streams: set[Stream] = set()
+        self._signal, self._wanted = asyncio.Event(), asyncio.Event()
+        self._follow_until, self._closed = 0.0, False
+        self._cursor: str | None = None  # up to where the streams have heard
+
+    @property
+    def watched(self) -> int:
+        return len(self._streams)
+
+    def wake(self) -> None:
+        """Something may move now."""
+        if self._streams:
+            self._follow_until = asyncio.get_running_loop().time() + limits.LIVE_FOLLOW
+            self._signal.set()
+
+    def close(self) -> None:
+        """Ends all streams: their pages turn to another API process, or come back."""
+        self._closed = True
+        for stream in self._streams:
+            stream.close()
+
+    def check_room(self) -> None:
+        """Raises :class:`Refused` when there are as many as this process serves."""
+        if self._closed or len(self._streams) >= limits.LIVE_STREAMS:
+            raise Refused(
+                503,
+                "too_many_streams",
+                f"This API server tells {limits.LIVE_STREAMS} pages what moves, and no more. Read again every few seconds.",
+            )
+
+    @contextlib.contextmanager
+    def stream(self, topic: Topic) -> Iterator[Stream]:
+        stream = Stream(topic, closed=self._closed)
+        self._streams.add(stream)
+        self._wanted.set()
+        try:
+            yield stream
+        finally:
+            self._streams.discard(stream)
+
+    def check_cursor(self, cursor: str) -> None:
+        """Raises :class:`Refused` for what no event of a stream has had as its id."""
+        found = _CURSOR.fullmatch(cursor)
+        if found:
+            oldest, past, others = int(found[1]), int(found[2]), [int(one) for one in found[3].split(",") if one]
+            if 0 < oldest <= past and others == sorted(set(others)) and all(oldest <= one < past for one in others):
+                return
+        raise Refused(422, "bad_value", "Last-Event-ID is the id of an event of this stream, and nothing else.")
+
+    async def since(self, topic: Topic, cursor: str) -> bytes:
+        """What a page has missed since it heard ``cursor``."""
+        return _message(topic, await self._look(cursor, [topic]))
+
+    async def serve(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            if not self._streams:
+                self._cursor = None
+                self._wanted.clear()
+                await self._wanted.wait()
+            began = clock()
+            try:
+                moves = await self._look(self._cursor, [stream.topic for stream in self._streams])
+            except Exception as error:  # the next look goes on from the same cursor
+                observe(seen.moves_not_read(str(error)))
+                await asyncio.sleep(limits.LIVE_SWEEP)
+                continue
+            self._cursor = moves.cursor
+            if moves.runs or moves.is_cut:
+                self._tell(moves)
+            await asyncio.sleep(max(limits.LIVE_PAUSE, limits.LIVE_REST * (clock() - began)))
+            if clock() >= self._follow_until:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(limits.LIVE_SWEEP):
+                        await self._signal.wait()
+                self._signal.clear()
+
+    async def _look(self, cursor: str | None, topics: Sequence[Topic]) -> Moves:
+        dags = {topic.dag_id for topic in topics if topic.dag_id is not None}
+        async with self._pool.connection() as conn:
+            return await read_moves(conn, cursor, dags=dags, moves=limits.LIVE_MOVES, tasks=limits.LIVE_TASKS, age=limits.LIVE_AGE)
+
+    def _tell(self, moves: Moves) -> None:
+        by_topic: dict[Topic, list[Stream]] = defaultdict(list)
+        for stream in self._streams:
+            by_topic[stream.topic].append(stream)
+        for topic, streams in by_topic.items():
+            if message := _message(topic, moves):
+                for stream in streams:
+                    stream.tell(message)
+
+
+def _message(topic: Topic, moves: Moves) -> bytes:
+    """What a page about this topic is told; nothing of what does not concern it."""
+    of_topic = [run for run in moves.runs if topic.has(run)]
+    told = [{**run, "tasks": run["tasks"][: limits.LIVE_TASKS] if topic.dag_id else []} for run in of_topic[: limits.LIVE_RUNS]]
+    more = moves.is_cut or len(of_topic) > len(told) or any(len(run["tasks"]) > limits.LIVE_TASKS for run in of_topic)
+    if not (told or more):
+        return b""
+    return b"id: %s\nevent: news\ndata: %s\n\n" % (moves.cursor.encode(), msgspec.json.encode({"runs": told, "more": more}))

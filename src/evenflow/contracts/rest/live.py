@@ -1,0 +1,26 @@
+"""What a page that is looked at hears while runs go on."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from evenflow.contracts.rest.record import Record, RunWord, TaskWord
+
+
+class MovedTask(Record):
+    task_id: str
+    map_index: int
+    state: TaskWord
+    try_number: int
+
+
+class MovedRun(Record):
+    dag_id: str
+    run_id: str
+    state: RunWord
+    tasks: list[MovedTask] = Field(description="The newest move of each instance; empty where the stream is not about this DAG.")
+
+
+class LiveNews(Record):
+    runs: list[MovedRun] = Field(description="Where something moved, the newest run first.")
+    more: bool = Field(description="Whether more moved than is told: read again what you show.")

@@ -1,0 +1,215 @@
+"""The stream of what moves: who may read it, what it tells, and that nothing is missed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import pytest
+
+from evenflow.api import limits
+from evenflow.api.live import Live, Topic
+from evenflow.api.service import ApiService
+from evenflow.store.db.notify import INBOX
+from tests.api.world import World
+from tests.waiting import until
+
+WITHIN_S = 30.0
+
+
+@dataclass
+class Event:
+    cursor: str
+    kind: str
+    news: dict[str, Any]
+
+    @property
+    def runs(self) -> list[tuple[str, str]]:
+        return [(run["run_id"], run["state"]) for run in self.news["runs"]]
+
+
+class Reader:
+    def __init__(self, answer: aiohttp.ClientResponse) -> None:
+        self._answer = answer
+
+    async def event(self) -> Event:
+        """The next. Raises :class:`EOFError` when the stream has ended."""
+        said: dict[str, str] = {}
+        async with asyncio.timeout(WITHIN_S):
+            while line := (await self._answer.content.readline()).decode():
+                name, _, text = line.rstrip("\n").partition(": ")
+                if name and text:
+                    said[name] = text
+                elif "event" in said:
+                    return Event(said.get("id", ""), said["event"], json.loads(said["data"]))
+        raise EOFError
+
+
+class Streams:
+    def __init__(self, session: aiohttp.ClientSession, api: ApiService, token: str) -> None:
+        self._session, self._live, self._token = session, api._live, token
+        self._rest = f"http://127.0.0.1:{api.port}/api/v1"
+        self._url = f"{self._rest}/live"
+
+    @asynccontextmanager
+    async def open(self, query: str = "", token: str | None = None, **headers: str) -> AsyncIterator[Reader]:
+        """Of a reader from whom nothing is kept back from now on."""
+        shown = {"Authorization": f"Bearer {token or self._token}", **headers}
+        async with self._session.get(f"{self._url}?{query}", headers=shown) as answer:
+            assert answer.status == 200, await answer.text()
+            await until(lambda: self._live._cursor is not None, "the first look is over")
+            yield Reader(answer)
+
+    async def status(self, query: str = "", **headers: str) -> tuple[int, str]:
+        async with self._session.get(f"{self._url}?{query}", headers=headers) as answer:
+            return answer.status, await answer.text()
+
+    async def read(self, path: str, tag: str | None = None) -> tuple[aiohttp.ClientResponse, bytes]:
+        shown = {"Authorization": f"Bearer {self._token}", **({} if tag is None else {"If-None-Match": tag})}
+        async with self._session.get(f"{self._rest}/{path}", headers=shown) as answer:
+            return answer, await answer.read()
+
+
+@pytest.fixture
+async def streams(api: ApiService, operator_token: str) -> AsyncIterator[Streams]:
+    async with aiohttp.ClientSession() as session:
+        yield Streams(session, api, operator_token)
+
+
+def move(world: World, run: int, task: int, state: str, *, map_index: int = -1) -> None:
+    """As a scheduler's turn commits it, which announces nothing."""
+    columns = "run_key, task_index, map_index, epoch, try_number, event, state"
+    world.conn.execute(f"insert into task_event ({columns}) values (%s, %s, %s, 1, 1, 'x', %s)", [run, task, map_index, state])
+
+
+async def test_a_page_hears_what_moves_in_its_run_and_nothing_of_others(streams: Streams, world: World) -> None:
+    """The newest move of an instance counts; what others do is not told, were it in the same look."""
+    version = world.add_dag()
+    run, other = world.run(version, "mine", state="running"), world.run(version, "theirs", state="running")
+    async with streams.open("dag_id=sales&run_id=mine") as reader:
+        with world.conn.transaction():
+            move(world, run, 0, "queued")
+            move(world, run, 0, "running")
+            move(world, run, 1, "success", map_index=4)
+            move(world, other, 0, "failed")
+        heard = await reader.event()
+    assert heard.kind == "news"
+    assert heard.news == {
+        "runs": [
+            {
+                "dag_id": "sales",
+                "run_id": "mine",
+                "state": "running",
+                "tasks": [
+                    {"task_id": "extract", "map_index": -1, "state": "running", "try_number": 1},
+                    {"task_id": "clean", "map_index": 4, "state": "success", "try_number": 1},
+                ],
+            }
+        ],
+        "more": False,
+    }
+
+
+async def test_a_page_about_all_runs_hears_of_them_and_not_of_their_tasks(streams: Streams, world: World) -> None:
+    run = world.run(world.add_dag(), "r", state="running")
+    async with streams.open() as reader:
+        move(world, run, 0, "success")
+        heard = await reader.event()
+    assert [(one["run_id"], one["tasks"]) for one in heard.news["runs"]] == [("r", [])]
+
+
+async def test_what_a_notification_announces_is_heard_before_the_sweep(
+    streams: Streams, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "LIVE_SWEEP", 3600.0)
+    run = world.run(world.add_dag(), "r", state="running")
+    async with streams.open() as reader:
+        move(world, run, 0, "success")
+        world.notify(INBOX)
+        assert (await reader.event()).runs == [("r", "running")]
+
+
+async def test_a_stream_goes_on_behind_the_last_event_that_was_heard(streams: Streams, world: World) -> None:
+    """Nothing that was committed meanwhile is missed, not even by a transaction that had begun before: no number says so."""
+    version = world.add_dag()
+    first, late, missed = (world.run(version, name, state="running") for name in ("first", "late", "missed"))
+    slow = world.conn.__class__.connect(world.conn.info.dsn, password=world.conn.info.password)
+    move(World(slow), late, 0, "success")  # has its number, and is not committed
+    async with streams.open() as reader:
+        move(world, first, 0, "success")
+        heard = await reader.event()
+    assert heard.runs == [("first", "running")]
+    move(world, missed, 0, "failed")
+    slow.commit()
+    slow.close()
+    async with streams.open(**{"Last-Event-ID": heard.cursor}) as reader:
+        after = await reader.event()
+    assert sorted(after.runs) == [("late", "running"), ("missed", "running")]
+
+
+async def test_who_was_away_for_too_long_reads_all_again(streams: Streams, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LIVE_AGE", 0)
+    async with streams.open(**{"Last-Event-ID": "100:100:"}) as reader:
+        heard = await reader.event()
+    assert heard.news == {"runs": [], "more": True}
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "1", "0:5:", "5:4:", "1:9:3,3", "1:9:9", "1:9:3,", "1" * 30 + ":2:"])
+async def test_what_is_no_cursor_is_refused(streams: Streams, operator_token: str, cursor: str) -> None:
+    status, text = await streams.status(Authorization=f"Bearer {operator_token}", **{"Last-Event-ID": cursor})
+    assert (status, "Last-Event-ID" in text) == (422, True)
+
+
+async def test_a_stranger_hears_nothing(streams: Streams, worker_token: str) -> None:
+    """R-SE4"""
+    assert (await streams.status())[0] == 401
+    assert (await streams.status(Authorization=f"Bearer {worker_token}"))[0] == 403
+
+
+async def test_there_are_as_many_streams_as_a_process_serves(
+    streams: Streams, operator_token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "LIVE_STREAMS", 1)
+    async with streams.open():
+        status, text = await streams.status(Authorization=f"Bearer {operator_token}")
+    assert (status, "Read again every few seconds" in text) == (503, True)
+
+
+async def test_an_api_server_that_is_drained_ends_its_streams(streams: Streams, api: ApiService) -> None:
+    async with streams.open() as reader:
+        api._live.close()
+        with pytest.raises(EOFError):
+            await reader.event()
+
+
+async def test_who_reads_too_slowly_is_told_to_read_all_again(api: ApiService) -> None:
+    """What waits for a page is bounded."""
+    with Live(api._pool).stream(Topic()) as stream:
+        for number in range(10 * limits.LIVE_KEPT):
+            stream.tell(b"data: %d\n\n" % number)
+        told = await stream.heard()
+    assert told.startswith(b"event: behind")
+    assert told.count(b"data") <= limits.LIVE_KEPT + 1
+    assert told.endswith(b"data: %d\n\n" % (10 * limits.LIVE_KEPT - 1))
+
+
+async def test_a_list_that_has_not_changed_is_not_sent_again(streams: Streams, world: World) -> None:
+    """Who polls shows the tag of what it has; a tag of something else, or none, gets all."""
+    version = world.add_dag()
+    world.run(version, "first")
+    answer, body = await streams.read("runs")
+    tag = answer.headers["ETag"]
+    again, nothing = await streams.read("runs", tag)
+    assert (again.status, nothing, again.headers["ETag"]) == (304, b"", tag)
+    assert "Content-Type" not in again.headers
+    assert (await streams.read("runs", f'W/{tag}, "other"'))[0].status == 304
+    assert (await streams.read("runs", '"other"'))[1] == body
+    world.run(version, "second")
+    other, news = await streams.read("runs", tag)
+    assert (other.status, len(json.loads(news)["items"])) == (200, 2)
+    assert (await streams.read("nothing-is-here", tag))[0].status == 404

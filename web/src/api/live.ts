@@ -1,0 +1,172 @@
+// What moves is told by the API as it happens (server-sent events): states are put into what is shown, and what else may have changed is
+// asked for again. While the stream is there, pages ask rarely; without it they ask every few seconds, as before.
+import { type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useSyncExternalStore } from "react";
+import { address, type Schemas } from "./client";
+
+const QUIET_MS = 2_000; // the least time between two answers to one question, however much moves
+const SELDOM_MS = 15_000; // what is told of nothing, such as a server that lies still, is seen after so long
+const PAUSE_MS = 5_000; // before a stream that was refused is asked for again
+
+type News = Schemas["LiveNews"];
+type Topic = { dagId?: string; runId?: string };
+
+let open = false;
+const listeners = new Set<() => void>();
+
+function become(next: boolean) {
+  if (open === next) return;
+  open = next;
+  for (const listener of listeners) listener();
+}
+
+/** How often a question is asked again: seldom while what changes is told. */
+export const every = (ms: number) => () => (open ? Math.max(ms, SELDOM_MS) : ms);
+
+export function useIsLive(): boolean {
+  return useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    () => open,
+  );
+}
+
+/** The page that is looked at hears of what it is about, once it is known who looks. A page that nobody sees hears nothing: a browser has few connections to a host. */
+export function useLive({ dagId, runId }: Topic, known: boolean) {
+  const client = useQueryClient();
+  useEffect(() => {
+    if (!known) return;
+    let stream: EventSource | null = null;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const again = new Again(client);
+    const stop = () => {
+      clearTimeout(timer);
+      stream?.close();
+      stream = null;
+      become(false);
+    };
+    const start = () => {
+      if (stream || document.hidden) return;
+      stream = new EventSource(address("/api/v1/live", {}, { dag_id: dagId, run_id: runId }));
+      stream.onopen = () => {
+        become(true);
+        again.all(); // what moved before it was there
+      };
+      stream.onerror = () => {
+        become(false);
+        again.all(); // which finds out whether it is the stream alone
+        if (stream?.readyState !== EventSource.CLOSED) return; // the browser tries again
+        stop();
+        timer = setTimeout(start, PAUSE_MS);
+      };
+      stream.addEventListener("news", (event) => {
+        const news = JSON.parse((event as MessageEvent<string>).data) as News;
+        patch(client, news);
+        again.about(news);
+      });
+      stream.addEventListener("behind", () => again.all());
+    };
+    const onSight = () => (document.hidden ? stop() : start());
+    document.addEventListener("visibilitychange", onSight);
+    start();
+    return () => {
+      document.removeEventListener("visibilitychange", onSight);
+      stop();
+      again.stop();
+    };
+  }, [client, dagId, runId, known]);
+}
+
+// What was told lately, by run and by instance: an answer to a question that was asked before does not take it back.
+const KEPT_MS = 30_000;
+const told = new Map<string, { at: number; now: { state: Run["state"] } | Pick<Instance, "state" | "try_number"> }>();
+type Run = Schemas["RunSummary"];
+type Instance = Schemas["InstanceSummary"];
+
+function since<T extends object>(one: T, key: string, asked: number): T {
+  const found = told.get(key);
+  return found && found.at > asked ? { ...one, ...found.now } : one;
+}
+
+/** Runs with what was told of them after they were asked for (performance.now()). */
+export const runsSince = <T extends { dag_id: string; run_id: string }>(runs: T[], asked: number) =>
+  runs.map((run) => since(run, `${run.dag_id}/${run.run_id}`, asked));
+
+export const instancesSince = (dagId: string, runId: string, tasks: Instance[], asked: number) =>
+  tasks.map((task) => since(task, `${dagId}/${runId}/${task.task_id} ${task.map_index}`, asked));
+
+/** States are shown at once, wherever the cache has the run or the instance. */
+function patch(client: QueryClient, news: News) {
+  const at = performance.now();
+  for (const [key, one] of told) if (one.at < at - KEPT_MS) told.delete(key);
+  for (const run of news.runs) {
+    const name = `${run.dag_id}/${run.run_id}`;
+    told.set(name, { at, now: { state: run.state } });
+    for (const task of run.tasks) told.set(`${name}/${task.task_id} ${task.map_index}`, { at, now: { state: task.state, try_number: task.try_number } });
+    client.setQueryData<Schemas["RunDetail"]>(["run", run.dag_id, run.run_id], (kept) => kept && { ...kept, state: run.state });
+    if (run.tasks.length)
+      client.setQueriesData<Schemas["Page_InstanceSummary_"]>({ queryKey: ["tasks", run.dag_id, run.run_id] }, (kept) =>
+        kept && { ...kept, items: instancesSince(run.dag_id, run.run_id, kept.items, at - 1) },
+      );
+  }
+  client.setQueriesData<Schemas["Page_RunSummary_"]>({ queryKey: ["runs"] }, (kept) => kept && { ...kept, items: runsSince(kept.items, at - 1) });
+}
+
+/** Asks again what may have changed: at once, and under a stream of news each question at most every two seconds. */
+class Again {
+  private readonly waiting = new Set<string>();
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private last = 0;
+
+  constructor(private readonly client: QueryClient) {}
+
+  all() {
+    this.ask("");
+  }
+
+  about(news: News) {
+    if (news.more) this.ask("");
+    else for (const run of news.runs) this.ask(`${run.dag_id}/${run.run_id}`);
+  }
+
+  stop() {
+    clearTimeout(this.timer);
+  }
+
+  private ask(what: string) {
+    this.waiting.add(what);
+    if (this.timer !== undefined) return;
+    this.timer = setTimeout(() => this.flush(), Math.max(0, this.last + QUIET_MS - Date.now()));
+  }
+
+  private flush() {
+    this.timer = undefined;
+    this.last = Date.now();
+    const of = [...this.waiting].map((what) => what.split("/"));
+    this.waiting.clear();
+    void this.client.invalidateQueries(
+      { predicate: ({ queryKey }) => of.some(([dagId, runId]) => !dagId || concerns(queryKey, dagId, runId ?? "")) },
+      { cancelRefetch: false },
+    );
+  }
+}
+
+// Questions about one DAG, run or instance have its names in their keys; those about the whole system change with every move.
+const OF_A_RUN = new Set(["run", "tasks", "cause", "run-events"]);
+const OF_AN_INSTANCE = new Set(["why", "task-events", "rendered", "xcoms"]);
+const OF_A_DAG = new Set(["dag", "grid", "calendar"]);
+const UNMOVED = new Set(["session", "code", "versions", "diff", "parse-errors", "settings", "connections", "variables", "events"]);
+
+function concerns(key: readonly unknown[], dagId: string, runId: string): boolean {
+  const kind = String(key[0]);
+  if (UNMOVED.has(kind)) return false;
+  if (OF_A_RUN.has(kind)) return key[1] === dagId && key[2] === runId;
+  if (OF_A_DAG.has(kind)) return key[1] === dagId;
+  if (OF_AN_INSTANCE.has(kind)) {
+    const of = key[1] as { dagId: string; runId: string };
+    return of.dagId === dagId && of.runId === runId;
+  }
+  return true;
+}
