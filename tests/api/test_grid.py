@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from evenflow.api import limits
 from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import ApiRefused
@@ -94,3 +96,32 @@ async def test_the_code_of_each_version_is_shown(rest: RestClient, world: World)
     assert (new.version_number, new.files[0].text) == (2, "x = 2\n")
     with pytest.raises(ApiRefused, match="has no version 3"):
         await rest.read_code("d", version=3)
+
+
+async def test_runs_of_a_year_are_counted_by_their_day(rest: RestClient, world: World) -> None:
+    """By the logical date, which is not when they ran; what is older than a year is left out."""
+    version = world.add_dag(FIRST)
+    now = datetime.now(UTC).replace(hour=12)
+    yesterday, old = now - timedelta(days=1), now - timedelta(days=400)
+    took = {"started_at": now - timedelta(seconds=30), "ended_at": now}
+    world.run(version, "good", state="success", logical_date=yesterday, **took)
+    world.run(version, "bad", state="failed", logical_date=yesterday + timedelta(hours=1), started_at=now, ended_at=now)
+    world.run(version, "now", state="running", logical_date=now)
+    world.run(version, "old", state="success", logical_date=old, **took)
+    calendar = await rest.read_calendar("d")
+    assert not calendar.is_cut
+    assert [(day.day, day.runs, day.success, day.failed, day.median_s, day.longest_s) for day in calendar.days] == [
+        (f"{yesterday:%Y-%m-%d}", 2, 1, 1, 15.0, 30.0),
+        (f"{now:%Y-%m-%d}", 1, 0, 0, None, None),
+    ]
+
+
+async def test_a_calendar_counts_the_newest_runs_alone_and_says_so(
+    rest: RestClient, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CALENDAR_RUNS", 2)
+    version = world.add_dag(FIRST)
+    for number in range(3):
+        world.run(version, str(number))
+    calendar = await rest.read_calendar("d")
+    assert (sum(day.runs for day in calendar.days), calendar.is_cut) == (2, True)

@@ -13,7 +13,6 @@ ALIKE = 0.7  # of the fields of the larger one are in both
 APART = {  # pairs that are alike, and why they stay two
     # one is pydantic or pure Python, the other MessagePack, and neither may know the other
     ("RecordedAssetEvent", "AssetEventMessage"),
-    ("AssetSummary", "AssetSpec"),
     # what is typed, and what it means once it is checked
     ("BundleSource", "BundleSettings"),
     ("ServiceSettings", "Settings"),
@@ -21,6 +20,8 @@ APART = {  # pairs that are alike, and why they stay two
     ("BackfillRequest", "NewBackfill"),
     # what a pod is named by, in code of authors, and where a log is; neither may know the other
     ("LogName", "OfTry"),
+    # what a run without a server tells its terminal, in code of authors, and what a page is told
+    ("Moment", "MovedTask"),
     # an answer of REST that clients of the release before read
     ("OutrunTry", "Holder"),
     # as columns of a statement, and as what is decided about

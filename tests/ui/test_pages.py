@@ -34,6 +34,15 @@ PAGES = {
     "results": "/dags/orders/runs/morning%201/tasks/fetch?tab=results",
     "rendered": "/dags/orders/runs/morning%201/tasks/fetch?tab=rendered",
     "capacity": "/capacity",
+    "assets": "/assets",
+    "backfills": "/backfills",
+    "fleet": "/fleet",
+    "changes": "/events",
+    "connections": "/connections",
+    "settings": "/settings",
+    "calendar": "/dags/orders/calendar",
+    "versions": "/dags/orders/versions",
+    "about": "/dags/orders/about",
     "no such DAG": "/dags/nope",
 }
 

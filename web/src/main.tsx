@@ -64,6 +64,18 @@ const code = createRoute({
   component: lazyRouteComponent(() => import("./dags/Code"), "CodeTab"),
   validateSearch: (search: Record<string, unknown>): { version?: number } => ({ version: Number(search.version) || undefined }),
 });
+const versions = createRoute({
+  getParentRoute: () => dag,
+  path: "/versions",
+  component: lazyRouteComponent(() => import("./dags/Versions"), "VersionsTab"),
+  validateSearch: (search: Record<string, unknown>): { after?: number; before?: number } => ({
+    after: Number(search.after) || undefined,
+    before: Number(search.before) || undefined,
+  }),
+});
+const calendar = createRoute({ getParentRoute: () => dag, path: "/calendar", component: lazyRouteComponent(() => import("./dags/Calendar"), "CalendarTab") });
+const ofDag = createRoute({ getParentRoute: () => dag, path: "/backfills", component: lazyRouteComponent(() => import("./dags/BackfillsTab"), "BackfillsTab") });
+const about = createRoute({ getParentRoute: () => dag, path: "/about", component: lazyRouteComponent(() => import("./dags/About"), "AboutTab") });
 const runs = createRoute({
   getParentRoute: () => root,
   path: "/runs",
@@ -94,8 +106,29 @@ const capacity = createRoute({
   component: lazyRouteComponent(() => import("./capacity/Capacity"), "Capacity"),
 });
 
+const assets = createRoute({
+  getParentRoute: () => root,
+  path: "/assets",
+  component: lazyRouteComponent(() => import("./assets/Assets"), "Assets"),
+  validateSearch: (search: Record<string, unknown>): { asset?: string } => ({ asset: optional(search.asset) }),
+});
+const backfills = createRoute({ getParentRoute: () => root, path: "/backfills", component: lazyRouteComponent(() => import("./backfills/Backfills"), "Backfills") });
+const fleet = createRoute({ getParentRoute: () => root, path: "/fleet", component: lazyRouteComponent(() => import("./fleet/Fleet"), "Fleet") });
+const events = createRoute({
+  getParentRoute: () => root,
+  path: "/events",
+  component: lazyRouteComponent(() => import("./events/Events"), "Events"),
+  validateSearch: (search: Record<string, unknown>): { actor?: string; action?: string; object?: string } => ({
+    actor: optional(search.actor),
+    action: optional(search.action),
+    object: optional(search.object),
+  }),
+});
+const connections = createRoute({ getParentRoute: () => root, path: "/connections", component: lazyRouteComponent(() => import("./secrets/Secrets"), "Secrets") });
+const settings = createRoute({ getParentRoute: () => root, path: "/settings", component: lazyRouteComponent(() => import("./settings/Settings"), "Settings") });
+
 const router = createRouter({
-  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, code]), runs, run, task, capacity]),
+  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, calendar, code, versions, ofDag, about]), runs, run, task, capacity, assets, backfills, fleet, events, connections, settings]),
   defaultPreload: "intent",
   scrollRestoration: true,
 });

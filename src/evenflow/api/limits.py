@@ -110,6 +110,7 @@ STATUS_STANDINGS = 100  # objects that are not in full service: more than anyone
 HELD_TASKS = 100  # of one object, what they have in flight: the most first
 CALLBACKS_SHOWN = 100  # of one run; all of them: those of the DAG evenflow_callbacks
 PROBE = 2.0  # seconds that the database has to answer a probe; probes are given up after a few
+CALENDAR_RUNS = 20_000  # of one DAG, counted by day in some hundredths of a second: a year of each half hour
 METRICS_TIMEOUT = 5.0  # seconds that the database has for them; Prometheus gives a scrape up after 10
 PROBES_KEPT = 1.0  # seconds that what probes are told is kept: a probe needs no token
 METRICS_KEPT = 1.0  # seconds that the metrics of the system are kept: whoever scrapes needs no token, so asking must be cheap

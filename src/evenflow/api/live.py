@@ -19,7 +19,7 @@ from evenflow.api import observations as seen
 from evenflow.api.refusals import Refused
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.db.notify import DAG, DISPATCH, INBOX, TRIGGERS
-from evenflow.store.serving.live import Moves, read_moves
+from evenflow.store.serving.live import LiveMoves, read_moves
 from evenflow.telemetry.observing import observe
 
 _CURSOR = re.compile(r"(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18})*)?)")  # a snapshot, as PostgreSQL writes it
@@ -38,7 +38,7 @@ class Topic:
 
 
 @dataclass(eq=False, slots=True)
-class Stream:
+class PageStream:
     """Of one page. What it has not read yet is bounded: who is too slow is told to read everything again."""
 
     topic: Topic
@@ -71,7 +71,7 @@ class Live:
 
     def __init__(self, pool: AsyncPool) -> None:
         self._pool = pool
-        self._streams: set[Stream] = set()
+        self._streams: set[PageStream] = set()
         self._signal, self._wanted = asyncio.Event(), asyncio.Event()
         self._follow_until, self._closed = 0.0, False
         self._cursor: str | None = None  # up to where the streams have heard
@@ -102,8 +102,8 @@ class Live:
             )
 
     @contextlib.contextmanager
-    def stream(self, topic: Topic) -> Iterator[Stream]:
-        stream = Stream(topic, closed=self._closed)
+    def stream(self, topic: Topic) -> Iterator[PageStream]:
+        stream = PageStream(topic, closed=self._closed)
         self._streams.add(stream)
         self._wanted.set()
         try:
@@ -148,13 +148,13 @@ class Live:
                         await self._signal.wait()
                 self._signal.clear()
 
-    async def _look(self, cursor: str | None, topics: Sequence[Topic]) -> Moves:
+    async def _look(self, cursor: str | None, topics: Sequence[Topic]) -> LiveMoves:
         dags = {topic.dag_id for topic in topics if topic.dag_id is not None}
         async with self._pool.connection() as conn:
             return await read_moves(conn, cursor, dags=dags, moves=limits.LIVE_MOVES, tasks=limits.LIVE_TASKS, age=limits.LIVE_AGE)
 
-    def _tell(self, moves: Moves) -> None:
-        by_topic: dict[Topic, list[Stream]] = defaultdict(list)
+    def _tell(self, moves: LiveMoves) -> None:
+        by_topic: dict[Topic, list[PageStream]] = defaultdict(list)
         for stream in self._streams:
             by_topic[stream.topic].append(stream)
         for topic, streams in by_topic.items():
@@ -163,7 +163,7 @@ class Live:
                     stream.tell(message)
 
 
-def _message(topic: Topic, moves: Moves) -> bytes:
+def _message(topic: Topic, moves: LiveMoves) -> bytes:
     """What a page about this topic is told; nothing of what does not concern it."""
     of_topic = [run for run in moves.runs if topic.has(run)]
     told = [{**run, "tasks": run["tasks"][: limits.LIVE_TASKS] if topic.dag_id else []} for run in of_topic[: limits.LIVE_RUNS]]

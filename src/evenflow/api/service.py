@@ -112,20 +112,7 @@ class ApiService(Service):
             claims.hold(keys.quiet_s)
             triggers.hold(keys.quiet_s)
         self._live = live = Live(pool)
-        wakes: dict[str, list[Callable[[], None]]] = defaultdict(list, {TOKENS: [watch.wake]})
-        for poll in (claims, triggers):
-            for channel in poll.channels:
-                wakes[channel].append(partial(poll.wake, channel))
-        for channel in live.channels:
-            wakes[channel].append(live.wake)
-
-        def woken(channel: str) -> None:
-            for wake in wakes[channel]:
-                wake()
-
-        listener = AsyncListener(self._url, list(wakes), woken, lambda e: observe(seen.listener_lost(str(e))), name=self.name)
-        self._opened.push_async_callback(listener.stop)
-        await listener.start()
+        await self._listen(watch)
         app = application(
             pool,
             reports=reports,
@@ -184,6 +171,23 @@ class ApiService(Service):
             await self._trail.flush()
             async with self._pool.connection(timeout=1.0) as conn:
                 await services.beat(conn, service_id=self._service_id, kind=self.kind, state="stopped")
+
+    async def _listen(self, watch: TokenWatch) -> None:
+        """Has everybody woken who waits for what is announced."""
+        wakes: dict[str, list[Callable[[], None]]] = defaultdict(list, {TOKENS: [watch.wake]})
+        for poll in (self._claims, self._triggers):
+            for channel in poll.channels:
+                wakes[channel].append(partial(poll.wake, channel))
+        for channel in self._live.channels:
+            wakes[channel].append(self._live.wake)
+
+        def woken(channel: str) -> None:
+            for wake in wakes[channel]:
+                wake()
+
+        listener = AsyncListener(self._url, list(wakes), woken, lambda e: observe(seen.listener_lost(str(e))), name=self.name)
+        self._opened.push_async_callback(listener.stop)
+        await listener.start()
 
     async def _open_pool(self, what: str, **options: Any) -> AsyncPool:
         pool = await open_pool(self._url, name=f"{self.name}{what}", look=self._server.look, **options)

@@ -116,6 +116,7 @@ class RestClient:
     diff_versions = route_1("GET", "/dags/{dag_id}/diff", lambda: rest.queries.DiffQuery, lambda: rest.dags.VersionDiff)
     read_code = route_1("GET", "/dags/{dag_id}/code", lambda: rest.queries.CodeQuery, lambda: rest.dags.DagCode)
     read_grid = route_1("GET", "/dags/{dag_id}/grid", lambda: rest.queries.GridQuery, lambda: rest.runs.Grid)
+    read_calendar = route_1("GET", "/dags/{dag_id}/calendar", lambda: rest.record.Nothing, lambda: rest.runs.Calendar)
     list_parse_errors = route(
         "GET", "/parse-errors", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.dags.ParseError]
     )

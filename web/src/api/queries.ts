@@ -174,5 +174,99 @@ export const holdersQuery = (kind: "pool" | "queue", name: string) =>
     refetchInterval: every(LIVE_MS),
   });
 
+const LOOKS = 200; // of an autoscaler, for its chart
+
+export const fleetsQuery = queryOptions({
+  queryKey: ["fleets"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/fleets", { signal }),
+  refetchInterval: every(CALM_MS),
+});
+
+export const fleetLooksQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["fleet-looks", name],
+    queryFn: ({ signal }) => ask("get", "/api/v1/fleets/{name}/looks", { names: { name }, query: { limit: LOOKS }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
+
+export const fleetStepsQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["fleet-steps", name],
+    queryFn: ({ signal }) => ask("get", "/api/v1/fleets/{name}/steps", { names: { name }, query: { limit: 20 }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
+
+export const eventsQuery = (wanted: { actor?: string; action?: string; object?: string; limit: number }) =>
+  queryOptions({
+    queryKey: ["events", wanted],
+    queryFn: ({ signal }) => ask("get", "/api/v1/events", { query: wanted, signal }),
+    refetchInterval: CALM_MS,
+    placeholderData: keepPreviousData,
+  });
+
+export const backfillsQuery = (wanted: { dag_id?: string; limit: number }) =>
+  queryOptions({
+    queryKey: ["backfills", wanted],
+    queryFn: ({ signal }) => ask("get", "/api/v1/backfills", { query: wanted, signal }),
+    refetchInterval: every(CALM_MS),
+    placeholderData: keepPreviousData,
+  });
+
+export const settingsQuery = queryOptions({
+  queryKey: ["settings"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/settings", { signal }),
+});
+
+export const settingHistoryQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["settings", name],
+    queryFn: ({ signal }) => ask("get", "/api/v1/settings/{name}/history", { names: { name }, query: { limit: 50 }, signal }),
+  });
+
+export const connectionsQuery = queryOptions({
+  queryKey: ["connections"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/connections", { query: { limit: 1000 }, signal }),
+});
+
+export const variablesQuery = queryOptions({
+  queryKey: ["variables"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/variables", { query: { limit: 1000 }, signal }),
+});
+
+export const assetsQuery = (limit: number) =>
+  queryOptions({
+    queryKey: ["assets", limit],
+    queryFn: ({ signal }) => ask("get", "/api/v1/assets", { query: { limit }, signal }),
+    refetchInterval: every(CALM_MS),
+    placeholderData: keepPreviousData,
+  });
+
+export const assetEventsQuery = (asset: string) =>
+  queryOptions({
+    queryKey: ["asset-events", asset],
+    queryFn: ({ signal }) => ask("get", "/api/v1/assets/events", { query: { asset, limit: 100 }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
+
+export const partitionsQuery = (asset: string) =>
+  queryOptions({
+    queryKey: ["partitions", asset],
+    queryFn: ({ signal }) => ask("get", "/api/v1/assets/partitions", { query: { asset, limit: 400 }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
+
+export const diffQuery = (dagId: string, before: number, after: number) =>
+  queryOptions({
+    queryKey: ["diff", dagId, before, after],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/diff", { names: { dag_id: dagId }, query: { before, after }, signal }),
+  });
+
+export const calendarQuery = (dagId: string) =>
+  queryOptions({
+    queryKey: ["calendar", dagId],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/calendar", { names: { dag_id: dagId }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
+
 /** After something was changed, everything that is on the page is asked for anew. */
 export const refresh = (client: QueryClient) => client.invalidateQueries();

@@ -11,11 +11,18 @@ import { Time } from "../parts/time";
 import { Palette } from "./Palette";
 import { Keys } from "./Keys";
 
-export const PLACES: { to: "/" | "/dags" | "/runs" | "/capacity"; name: string; icon: IconName; key: string }[] = [
+type Place = "/" | "/dags" | "/runs" | "/capacity" | "/assets" | "/backfills" | "/fleet" | "/events" | "/connections" | "/settings";
+export const PLACES: { to: Place; name: string; icon: IconName; key: string }[] = [
   { to: "/", name: "Home", icon: "home", key: "h" },
   { to: "/dags", name: "DAGs", icon: "dags", key: "d" },
   { to: "/runs", name: "Runs", icon: "runs", key: "r" },
   { to: "/capacity", name: "Capacity", icon: "capacity", key: "c" },
+  { to: "/assets", name: "Assets", icon: "asset", key: "a" },
+  { to: "/backfills", name: "Backfills", icon: "backfills", key: "b" },
+  { to: "/fleet", name: "Fleet", icon: "fleet", key: "f" },
+  { to: "/events", name: "Events", icon: "events", key: "e" },
+  { to: "/connections", name: "Connections", icon: "key", key: "v" },
+  { to: "/settings", name: "Settings", icon: "settings", key: "s" },
 ];
 
 export function Shell() {

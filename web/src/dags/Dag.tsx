@@ -11,7 +11,11 @@ import { Trigger } from "./Trigger";
 const TABS = [
   { to: "/dags/$dagId", name: "Grid" },
   { to: "/dags/$dagId/graph", name: "Graph" },
+  { to: "/dags/$dagId/calendar", name: "Calendar" },
   { to: "/dags/$dagId/code", name: "Code" },
+  { to: "/dags/$dagId/versions", name: "Versions" },
+  { to: "/dags/$dagId/backfills", name: "Backfills" },
+  { to: "/dags/$dagId/about", name: "About" },
 ] as const;
 
 export function Dag() {

@@ -1,18 +1,17 @@
 import "@xyflow/react/dist/base.css";
-import { graphlib, layout } from "@dagrejs/dagre";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { Background, Controls, Handle, Position, ReactFlow, type Edge, type Node, type NodeProps } from "@xyflow/react";
 import { useMemo } from "react";
 import type { Schemas } from "../api/client";
 import { dagQuery, gridQuery } from "../api/queries";
+import { placed, widthOf } from "../parts/layout";
 import { Empty, Found } from "../parts/parts";
 import { StateMark, stateWord, worst } from "../parts/states";
 
 const RUNS = 25; // to choose from
 const MOST_NODES = 2_000; // above this a picture shows nothing, and its layout takes long
 const HEIGHT = 40;
-const CHAR = 7.2;
 
 export function GraphTab() {
   const { dagId } = useParams({ from: "/dags/$dagId" });
@@ -56,7 +55,7 @@ type TaskNode = Node<{ task: Task; state: string | null; dagId: string; runId: s
 
 function Picture({ dagId, tasks, tasksOfGrid, run }: { dagId: string; tasks: Task[]; tasksOfGrid: string[]; run?: Schemas["GridRun"] }) {
   const shape = JSON.stringify(tasks.map((task) => [task.task_id, task.upstream]));
-  const places = useMemo(() => placed(tasks), [shape]); // laid out anew for another version only
+  const places = useMemo(() => laidOut(tasks), [shape]); // laid out anew for another version only
   const states = useMemo(() => {
     const found = new Map<string, string[]>();
     for (const [state, indexes] of Object.entries(run?.states ?? {})) {
@@ -73,7 +72,7 @@ function Picture({ dagId, tasks, tasksOfGrid, run }: { dagId: string; tasks: Tas
       id: task.task_id,
       type: "task",
       position: places.get(task.task_id) ?? { x: 0, y: 0 },
-      width: widthOf(task),
+      width: widthOf(nameOf(task)),
       height: HEIGHT,
       data: { task, state: of ? worst(of) : run ? "none" : null, dagId, runId: run?.run_id ?? null },
     };
@@ -106,22 +105,11 @@ function Picture({ dagId, tasks, tasksOfGrid, run }: { dagId: string; tasks: Tas
 }
 
 const nameOf = (task: Task) => (task.mapped ? `${task.display_name} [ ]` : task.display_name);
-const widthOf = (task: Task) => Math.max(96, Math.min(320, nameOf(task).length * CHAR + 48));
-
-function placed(tasks: Task[]): Map<string, { x: number; y: number }> {
-  const graph = new graphlib.Graph();
-  graph.setGraph({ rankdir: "LR", nodesep: 16, ranksep: 56 });
-  graph.setDefaultEdgeLabel(() => ({}));
-  for (const task of tasks) graph.setNode(task.task_id, { width: widthOf(task), height: HEIGHT });
-  for (const task of tasks) for (const upstream of task.upstream) graph.setEdge(upstream, task.task_id);
-  layout(graph);
-  return new Map(
-    tasks.map((task) => {
-      const { x, y } = graph.node(task.task_id) as { x: number; y: number };
-      return [task.task_id, { x: x - widthOf(task) / 2, y: y - HEIGHT / 2 }];
-    }),
+const laidOut = (tasks: Task[]) =>
+  placed(
+    tasks.map((task) => ({ id: task.task_id, width: widthOf(nameOf(task)), height: HEIGHT })),
+    tasks.flatMap((task) => task.upstream.map((upstream): [string, string] => [upstream, task.task_id])),
   );
-}
 
 function TaskBox({ data: { task, state, dagId, runId } }: NodeProps<TaskNode>) {
   const inside = (

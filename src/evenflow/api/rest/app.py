@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
 from evenflow.api.bodies import header
-from evenflow.api.etags import Tagged
 from evenflow.api.judge import Judge
 from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
@@ -46,6 +45,7 @@ from evenflow.api.rest import (
     xcoms,
 )
 from evenflow.api.rest.context import ApiContext, operator
+from evenflow.api.rest.etags import Tagged
 from evenflow.api.rest.routes import Responses
 from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.sessions import LoginLimit, caller, check_same_origin

@@ -18,7 +18,7 @@ from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag, check_run_id, stretch_of
 from evenflow.contracts.rest.queries import GridQuery, RunQuery, TaskQuery
 from evenflow.contracts.rest.record import Page
-from evenflow.contracts.rest.runs import CancelledRuns, CancelRequest, Grid, RunChange, RunDetail, RunRequest, RunSummary
+from evenflow.contracts.rest.runs import Calendar, CancelledRuns, CancelRequest, Grid, RunChange, RunDetail, RunRequest, RunSummary
 from evenflow.contracts.rest.tasks import InstanceSummary
 from evenflow.core.model import DagSpec
 from evenflow.core.states import RUN_FINISHED, TaskState
@@ -102,6 +102,14 @@ async def read_grid(conn: Connection, dag_id: str, query: Annotated[GridQuery, Q
     places = {version_key: [place[task_id] for task_id in task_ids] for version_key, task_ids in versions.items()}
     runs = [{**row, "states": _by_place(row["states"], places[row["version_key"]])} for row in shown]
     return Grid.model_validate({"tasks": tasks, "runs": runs, "more": len(rows) > query.limit})
+
+
+@routes.get("/dags/{dag_id}/calendar")
+async def read_calendar(conn: Connection, dag_id: str) -> Calendar:
+    """The runs of the last year by day, and how they ended."""
+    await current_version(conn, dag_id)
+    days = await views.read_calendar(conn, dag_id, runs=limits.CALENDAR_RUNS)
+    return Calendar.model_validate({"days": days, "is_cut": sum(day["runs"] for day in days) >= limits.CALENDAR_RUNS})
 
 
 def _by_place(states: Mapping[str, Sequence[int]], places: Sequence[int]) -> dict[str, list[int]]:

@@ -17,6 +17,7 @@ class AssetSummary(Record):
     group: str
     extra: dict[str, Any]
     last_event_at: datetime | None = Field(title="changed last")
+    producers: list[str] = Field(description="DAGs whose tasks have changed it lately, by its newest 100 events.")
     consumers: list[str] = Field(title="waited for by", description="DAGs that wait for it.")
     partitions: dict[str, Any] | None = Field(description="By time: `every`; by keys: `keys`, and the `param` that says which.")
 

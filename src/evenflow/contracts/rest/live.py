@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import Record, RunWord, TaskWord
+from evenflow.contracts.rest.record import Record, TaskWord
+from evenflow.contracts.rest.runs import RunName
 
 
 class MovedTask(Record):
@@ -14,10 +15,7 @@ class MovedTask(Record):
     try_number: int
 
 
-class MovedRun(Record):
-    dag_id: str
-    run_id: str
-    state: RunWord
+class MovedRun(RunName):
     tasks: list[MovedTask] = Field(description="The newest move of each instance; empty where the stream is not about this DAG.")
 
 

@@ -118,6 +118,22 @@ class Grid(Record):
     more: bool
 
 
+class CalendarDay(Record):
+    day: str = Field(description="Of the logical dates, as YYYY-MM-DD; of runs without one, of their creation.")
+    runs: int
+    success: int
+    failed: int
+    median_s: float | None = Field(description="Of those that have ended; null of none.")
+    longest_s: float | None
+
+
+class Calendar(Record):
+    """How the runs of a DAG of the last year ended, by day."""
+
+    days: list[CalendarDay] = Field(description="Those with runs, the oldest first.")
+    is_cut: bool = Field(description="Whether there are more runs than are counted: the days before the first are left out.")
+
+
 class RunName(Record):
     dag_id: str
     run_id: str

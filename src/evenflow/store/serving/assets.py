@@ -45,8 +45,11 @@ async def set_consumer(conn: Conn, dag_id: str, leaves: Collection[Leaf]) -> Non
         await conn.execute(sql("assets/insert_consumers"), names)
 
 
+PRODUCED = 100  # events of an asset that are looked at for who makes it
+
+
 async def list_assets(conn: Conn, *, limit: int, offset: int) -> list[Row]:
-    return await _rows(conn, "assets/list_assets", limit=limit, offset=offset)
+    return await _rows(conn, "assets/list_assets", limit=limit, offset=offset, events=PRODUCED)
 
 
 async def list_events(conn: Conn, *, asset: str | None, limit: int, offset: int = 0) -> list[Row]:

@@ -9,7 +9,7 @@ from evenflow.store.db.connect import Conn
 from evenflow.store.db.sql import sql
 
 
-class Moves(NamedTuple):
+class LiveMoves(NamedTuple):
     """``cursor`` is a snapshot of the database, as text: the next look goes on behind it. ``is_cut``: not all is told."""
 
     cursor: str
@@ -17,11 +17,11 @@ class Moves(NamedTuple):
     runs: list[dict[str, Any]]  # dag_id, run_id, state, tasks
 
 
-async def read_moves(conn: Conn, since: str | None, *, dags: Iterable[str], moves: int, tasks: int, age: int) -> Moves:
+async def read_moves(conn: Conn, since: str | None, *, dags: Iterable[str], moves: int, tasks: int, age: int) -> LiveMoves:
     """``since`` null: nothing but where to go on from. ``dags``: whose tasks are told, so many ``tasks`` of a run, and one more
     where there are more. ``age``: transactions.
     """
     names = {"since": since, "dags": sorted(dags), "moves": moves, "tasks": tasks, "age": age}
     row = await (await conn.execute(sql("views/read_moves"), names, prepare=False)).fetchone()
     assert row is not None
-    return Moves(*row)
+    return LiveMoves(*row)

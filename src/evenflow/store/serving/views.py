@@ -62,6 +62,11 @@ async def read_grid(conn: Conn, dag_id: str, *, limit: int, offset: int) -> list
     return await _rows(conn, "views/read_grid", dag_id=dag_id, limit=limit, offset=offset)
 
 
+async def read_calendar(conn: Conn, dag_id: str, *, runs: int) -> list[Row]:
+    """The days of the last year on which the DAG has runs, by so many of the newest."""
+    return await _rows(conn, "views/read_calendar", dag_id=dag_id, runs=runs)
+
+
 async def list_task_names(conn: Conn, version_keys: Iterable[int]) -> dict[int, list[str]]:
     """The tasks of each version, that of the newest first."""
     rows = await _rows(conn, "views/list_task_names", version_keys=list(version_keys))

@@ -1,0 +1,162 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { lazy, Suspense, useState } from "react";
+import { ask, type Schemas } from "../api/client";
+import { assetEventsQuery, assetsQuery, partitionsQuery } from "../api/queries";
+import { useTitle } from "../app/title";
+import { Command, Dialog, Empty, Found, MoreButton, Section } from "../parts/parts";
+import { Sure } from "../parts/Sure";
+import { Table } from "../parts/Table";
+import { Time } from "../parts/time";
+import { counted, instanceName, quoted } from "../parts/words";
+
+const Lineage = lazy(() => import("./Lineage").then((found) => ({ default: found.Lineage })));
+const PAGE = 200;
+
+export function Assets() {
+  useTitle("Assets");
+  const { asset } = useSearch({ from: "/assets" });
+  const navigate = useNavigate({ from: "/assets" });
+  const [limit, setLimit] = useState(PAGE);
+  const assets = useQuery(assetsQuery(limit));
+  const chosen = assets.data?.items.find((one) => one.name === asset);
+  return (
+    <div className="page">
+      <h1>Assets</h1>
+      <Found of={assets}>
+        {(page) =>
+          page.items.length ? (
+            <>
+              <Section title="Who makes what, and who waits for it">
+                <Suspense fallback={<div className="loading" role="status" aria-label="Loading" />}>
+                  <Lineage assets={page.items} />
+                </Suspense>
+              </Section>
+              <Section title="All assets" aside={counted(page.items.length, "asset")}>
+                <Table
+                  label="Assets"
+                  rows={page.items}
+                  keyOf={(one) => one.name}
+                  columns={[
+                    { name: "Asset", cell: (one) => <Link to="/assets" search={{ asset: one.name }}>{one.name}</Link> },
+                    { name: "Where", as: "wide", cell: (one) => <code>{one.uri}</code> },
+                    { name: "Made by", cell: (one) => <Dags of={one.producers} /> },
+                    { name: "Waited for by", cell: (one) => <Dags of={one.consumers} /> },
+                    { name: "Partitions", cell: (one) => partitionWord(one) },
+                    { name: "Changed last", as: "right", cell: (one) => <Time at={one.last_event_at} /> },
+                  ]}
+                />
+                <MoreButton more={page.more && limit < 1000} show={() => setLimit(Math.min(1000, limit + PAGE))} />
+              </Section>
+              {chosen && <One asset={chosen} close={() => void navigate({ search: {}, replace: true })} />}
+            </>
+          ) : (
+            <Empty title="There is no asset yet.">
+              <p>An asset is data that a task makes and DAGs wait for: give a task <code>outlets=[Asset("orders")]</code>, and a DAG <code>schedule=Asset("orders")</code>.</p>
+            </Empty>
+          )
+        }
+      </Found>
+    </div>
+  );
+}
+
+function Dags({ of }: { of: string[] }) {
+  if (!of.length) return <span className="quiet">nobody</span>;
+  return of.map((dagId, at) => (
+    <span key={dagId}>
+      {at > 0 && ", "}
+      <Link to="/dags/$dagId" params={{ dagId }}>{dagId}</Link>
+    </span>
+  ));
+}
+
+function partitionWord({ partitions }: Schemas["AssetSummary"]) {
+  if (!partitions) return <span className="quiet">–</span>;
+  return typeof partitions.every === "string" ? `each ${partitions.every}` : counted(Array.isArray(partitions.keys) ? partitions.keys.length : 0, "key");
+}
+
+function One({ asset, close }: { asset: Schemas["AssetSummary"]; close: () => void }) {
+  const events = useQuery(assetEventsQuery(asset.name));
+  const [emits, setEmits] = useState(false);
+  return (
+    <Dialog title={asset.name} open close={close} wide>
+      <p><code>{asset.uri}</code></p>
+      {asset.partitions && <Partitions asset={asset.name} />}
+      <h3>Events</h3>
+      <Found of={events}>
+        {(page) =>
+          page.items.length ? (
+            <Table
+              label={`Events of ${asset.name}`}
+              rows={page.items}
+              keyOf={(one) => String(one.event_id)}
+              columns={[
+                { name: "At", cell: (one) => <Time at={one.at} /> },
+                { name: "By", as: "wide", cell: (one) => <Maker of={one} /> },
+                { name: "Partition", cell: (one) => one.partition ?? "" },
+                { name: "Extra", cell: (one) => Object.keys(one.extra).length > 0 && <code>{JSON.stringify(one.extra)}</code> },
+              ]}
+            />
+          ) : (
+            <Empty title="It has not changed yet." />
+          )
+        }
+      </Found>
+      <footer>
+        <button type="button" onClick={() => setEmits(true)}>
+          Say that it has changed
+        </button>
+      </footer>
+      {emits && (
+        <Sure
+          title={`${asset.name} has changed`}
+          verb="Say so"
+          command={`evenflow assets emit ${quoted(asset.name)}`}
+          act={() => ask("post", "/api/v1/assets/events", { body: { asset: asset.name } })}
+          close={() => setEmits(false)}
+        >
+          <p>{asset.consumers.length ? `DAGs that wait for it may begin a run: ${asset.consumers.join(", ")}.` : "No DAG waits for it."}</p>
+        </Sure>
+      )}
+    </Dialog>
+  );
+}
+
+function Maker({ of }: { of: Schemas["RecordedAssetEvent"] }) {
+  if (!of.dag_id || !of.run_id || !of.task_id) return of.actor;
+  const map = of.map_index ?? -1;
+  return (
+    <Link to="/dags/$dagId/runs/$runId/tasks/$taskId" params={{ dagId: of.dag_id, runId: of.run_id, taskId: of.task_id }} search={map < 0 ? {} : { map }}>
+      {of.dag_id} {instanceName(of.task_id, map)}, {of.run_id}
+    </Link>
+  );
+}
+
+/** Which there are, and which are missing. */
+function Partitions({ asset }: { asset: string }) {
+  const partitions = useQuery(partitionsQuery(asset));
+  return (
+    <Found of={partitions}>
+      {(page) => {
+        const missing = page.items.filter((one) => !one.is_done).length;
+        return (
+          <>
+            <h3>
+              Partitions <span className="quiet">{missing ? `${counted(missing, "is", "are")} missing` : "all are there"}</span>
+            </h3>
+            <ul className="partitions">
+              {page.items.map((one) => (
+                <li key={one.partition} className={one.is_done ? "is-done" : "is-missing"} title={one.is_done ? `there since ${one.at}, by ${one.actor}` : "missing"}>
+                  {one.partition}
+                  {!one.is_done && <span className="visually-hidden"> (missing)</span>}
+                </li>
+              ))}
+            </ul>
+            {missing > 0 && <Command text={`evenflow backfill create DAG --partitions-of ${quoted(asset)}`} />}
+          </>
+        );
+      }}
+    </Found>
+  );
+}

@@ -1,0 +1,83 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useParams } from "@tanstack/react-router";
+import { useState } from "react";
+import type { Schemas } from "../api/client";
+import { calendarQuery } from "../api/queries";
+import { Empty, Found } from "../parts/parts";
+import { Shares } from "../parts/Shares";
+import { counted, duration } from "../parts/words";
+
+type Day = Schemas["CalendarDay"];
+const DAY_MS = 86_400_000;
+const WEEKS = 53;
+
+/** A year of runs, a square a day: how many of its runs ended well. The days are those of UTC, as logical dates are. */
+export function CalendarTab() {
+  const { dagId } = useParams({ from: "/dags/$dagId" });
+  const calendar = useQuery(calendarQuery(dagId));
+  const [chosen, setChosen] = useState<string | null>(null);
+  return (
+    <Found of={calendar}>
+      {(found) => {
+        if (!found.days.length) return <Empty title="It has not run in the last year." />;
+        const days = new Map(found.days.map((day) => [day.day, day]));
+        const shown = (chosen !== null ? days.get(chosen) : undefined) ?? found.days.at(-1)!;
+        return (
+          <>
+            <div className="scroll" tabIndex={0} role="region" aria-label="Runs of the last year, by day">
+              <Year days={days} chosen={shown.day} choose={setChosen} />
+            </div>
+            {found.is_cut && <p className="quiet">It has more runs than are counted here: the days before {found.days[0]!.day} are left out.</p>}
+            <h2 className="note-below">{shown.day}</h2>
+            <dl className="facts-line">
+              <div><dt>Runs</dt><dd className="number">{shown.runs}</dd></div>
+              <div><dt>Median time</dt><dd>{shown.median_s === null ? "–" : duration(shown.median_s)}</dd></div>
+              <div><dt>Longest</dt><dd>{shown.longest_s === null ? "–" : duration(shown.longest_s)}</dd></div>
+            </dl>
+            <Shares label={`Runs of ${shown.day}`} of={shown.runs} parts={partsOf(shown)} />
+            <p className="note-below">
+              <Link to="/runs" search={{ dag: dagId }}>Runs of {dagId}</Link>
+            </p>
+          </>
+        );
+      }}
+    </Found>
+  );
+}
+
+const partsOf = (day: Day) => [
+  { state: "success", n: day.success, word: "success" },
+  { state: "failed", n: day.failed, word: "failed" },
+  { state: "running", n: day.runs - day.success - day.failed, word: "not ended" },
+];
+
+function Year({ days, chosen, choose }: { days: Map<string, Day>; chosen: string; choose: (day: string) => void }) {
+  const today = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+  const first = today - ((WEEKS - 1) * 7 + new Date(today).getUTCDay()) * DAY_MS; // a Sunday
+  const dates = Array.from({ length: (today - first) / DAY_MS + 1 }, (_, n) => new Date(first + n * DAY_MS).toISOString().slice(0, 10));
+  const months = Array.from({ length: WEEKS }, (_, week) => dates[week * 7] ?? "").map((date, week, all) => (date.slice(0, 7) !== (all[week - 1] ?? "").slice(0, 7) ? MONTHS[Number(date.slice(5, 7)) - 1] : ""));
+  return (
+    <>
+      <div className="calendar-months" aria-hidden="true">
+        {months.map((month, week) => (
+          <span key={week}>{month}</span>
+        ))}
+      </div>
+      <div className="calendar">
+        {dates.map((date) => {
+          const day = days.get(date);
+          if (!day) return <span key={date} className="calendar-day" title={`${date}: no run`} />;
+          const told = `${date}: ${counted(day.runs, "run")}, ${day.failed} failed`;
+          return (
+            <span key={date} className={date === chosen ? "calendar-day chosen s-success" : "calendar-day s-success"} title={told} onClick={() => choose(date)}>
+              <i style={{ height: `${(100 * day.success) / day.runs}%` }} />
+              {day.failed > 0 && <i className="s-failed" style={{ height: `${Math.max(25, (100 * day.failed) / day.runs)}%` }} />}
+            </span>
+          );
+        })}
+      </div>
+    </>
+  );
+}
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -1,0 +1,68 @@
+// A fleet that grows and shrinks by itself: what the autoscaler saw, what it asked for, and its reason.
+import { useQuery } from "@tanstack/react-query";
+import type { Schemas } from "../api/client";
+import { fleetLooksQuery, fleetStepsQuery } from "../api/queries";
+import { Lines } from "../parts/Lines";
+import { Empty, Found } from "../parts/parts";
+import { Table } from "../parts/Table";
+import { Time } from "../parts/time";
+import { count, duration } from "../parts/words";
+
+export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
+  const looks = useQuery(fleetLooksQuery(fleet.name));
+  const steps = useQuery(fleetStepsQuery(fleet.name));
+  return (
+    <article className="fleet" aria-label={`Fleet ${fleet.name}`}>
+      <h3>{fleet.name}</h3>
+      <dl className="facts-line">
+        <div><dt>Workers by</dt><dd>{fleet.target}</dd></div>
+        <div><dt>Queues</dt><dd>{fleet.queues.join(", ")}</dd></div>
+        <div><dt>Workers asked for</dt><dd className="number">{count(fleet.replicas)}</dd></div>
+        <div><dt>Running</dt><dd className="number">{count(fleet.running ?? 0)}</dd></div>
+        <div><dt>Waiting</dt><dd className="number">{count(fleet.waiting ?? 0)}</dd></div>
+        {(fleet.expected ?? 0) > 0 && <div><dt>Expected</dt><dd className="number">{count(fleet.expected ?? 0)}</dd></div>}
+        <div><dt>Longest wait</dt><dd className="number">{duration(fleet.oldest_wait_s)}</dd></div>
+        <div><dt>Last look</dt><dd><Time at={fleet.seen_at} /></dd></div>
+      </dl>
+      {fleet.reason && <p className="note">{fleet.reason}</p>}
+      <Found of={looks}>
+        {(page) => {
+          const seen = [...page.items].reverse();
+          return seen.length > 1 ? (
+            <Lines
+              label={`Workers and work of ${fleet.name}`}
+              at={seen.map((look) => Date.parse(look.at) / 1000)}
+              lines={[
+                { name: "workers asked for", values: seen.map((look) => look.asked) },
+                { name: "workers ready", values: seen.map((look) => look.ready) },
+                { name: "tasks running", values: seen.map((look) => look.running) },
+                { name: "tasks waiting", values: seen.map((look) => look.waiting) },
+              ]}
+            />
+          ) : (
+            <Empty title="It has not looked yet." />
+          );
+        }}
+      </Found>
+      <Found of={steps}>
+        {(page) =>
+          page.items.length ? (
+            <Table
+              label={`Steps of ${fleet.name}`}
+              rows={page.items}
+              keyOf={(step) => `${step.plan} ${step.step} ${step.at}`}
+              columns={[
+                { name: "At", cell: (step) => <Time at={step.at} /> },
+                { name: "Step", cell: (step) => step.step.replaceAll("_", " ") },
+                { name: "Done", cell: (step) => (step.is_open ? "not yet" : <Time at={step.done_at} />) },
+                { name: "Detail", as: "widest", cell: (step) => <code>{JSON.stringify(step.detail)}</code> },
+              ]}
+            />
+          ) : (
+            <p className="quiet">It has changed nothing yet.</p>
+          )
+        }
+      </Found>
+    </article>
+  );
+}
