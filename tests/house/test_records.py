@@ -13,6 +13,7 @@ ALIKE = 0.7  # of the fields of the larger one are in both
 APART = {  # pairs that are alike, and why they stay two
     # one is pydantic or pure Python, the other MessagePack, and neither may know the other
     ("RecordedAssetEvent", "AssetEventMessage"),
+    ("MovedRun", "OtherRunState"),
     # what is typed, and what it means once it is checked
     ("BundleSource", "BundleSettings"),
     ("ServiceSettings", "Settings"),
