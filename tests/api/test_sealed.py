@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.api import limits
 from evenflow.api.vault import Vault
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
@@ -241,6 +242,25 @@ async def test_values_and_rendered_fields_for_people(rest: RestClient, client: E
     assert (await rest.get_rendered("sales", "r1", "load")).fields == {}
     with pytest.raises(ApiRefused, match="There is no task 'none'"):
         await rest.get_rendered("sales", "r1", "none")
+
+
+async def test_what_a_try_says_of_its_work_is_kept_once_and_goes_with_its_run(client: ExecutionClient, world: World) -> None:
+    """R-SP4: history counts an application once, whatever is said twice."""
+    run = world.run(world.add_dag())
+    world.dispatch(run, 1)
+    cost = {"application_id": "app-1", "cores": 4, "wall_s": 2.5, "run_s": 6.0, "gc_s": 0.5}
+    cost |= {"input_bytes": 10, "output_bytes": 20, "shuffle_bytes": 30, "spilled_bytes": 40}
+    for application in ("app-1", "app-2"):
+        said = q.KeepRecord(kind="spark_cost", value=cost | {"application_id": application})
+        await client.ask(world.try_token(1), "record", said)
+    rows = world.conn.execute(
+        "select run_key, try_number, application_id, cores, wall_us, task_us, spilled_bytes"
+        " from evenflow_reporting_v1.spark_applications"
+    ).fetchall()
+    assert rows == [(run, 1, "app-1", 4, 2_500_000, 6_000_000, 40)]
+    with pytest.raises(ApiRefused) as refused:
+        await client.ask(world.try_token(1), "record", q.KeepRecord(kind="spark_cost", value={"x": "y" * limits.TRY_RECORD}))
+    assert refused.value.status == 413
 
 
 @pytest.mark.parametrize("name", ["../secrets.key", "2-0000000000000000.json", "1-0000000000000000.json/../x", "s3://x/1-0.json"])

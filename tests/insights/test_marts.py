@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,20 @@ def test_lags_costs_and_durations(lake: Path) -> None:
     assert (cost["owner"], cost["tries"], cost["slot_us"], cost["wait_us"]) == ("ann", 4, 18 * S, 17 * S)
     durations = {row["task_id"]: (row["tries"], row["p50_us"]) for row in DuckDb().rows(lake, "durations")}
     assert durations == {"a": (1, 7 * S), "b": (1, 5 * S), "c": (2, 3 * S), "x": (1, 1 * S)}
+
+
+def test_an_application_of_spark_costs_its_cores_for_as_long_as_it_was_there(lake: Path) -> None:
+    """R-SP4: each try's application, with the DAG, the owner and the task that it was for."""
+    rows = sorted(DuckDb().rows(lake, "application_costs"), key=lambda row: int(row["try_number"]))
+    assert [(row["dag_id"], row["owner"], row["task_id"], row["run_id"], row["application_id"]) for row in rows] == [
+        ("d", "ann", "c", "r1", "app-1"),
+        ("d", "ann", "c", "r1", "app-2"),
+    ]
+    assert [(row["core_us"], row["task_us"], row["gc_us"], row["spilled_bytes"]) for row in rows] == [
+        (12 * S, 8 * S, 1 * S, 0),
+        (8 * S, 6 * S, 0, 7),
+    ]
+    assert {row["day"] for row in rows} == {(tiny.BEGIN - datetime(1970, 1, 1, tzinfo=UTC)).days}
 
 
 def test_advice_has_its_worth(lake: Path) -> None:

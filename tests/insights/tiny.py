@@ -73,6 +73,10 @@ def write(lake: Path) -> None:
             ("pool", "default_pool", at(100), 128, False),
             ("executor", "worker", at(100), 1000, False),
         ],
+        "spark_applications": [
+            (1, 2, -1, at(20), 120, 13, 1, "app-1", 4, 3 * S, 8 * S, S, 100, 10, 50, 0),
+            (1, 2, -1, at(27), 127, 14, 2, "app-2", 4, 2 * S, 6 * S, 0, 100, 10, 50, 7),
+        ],
         "pauses": [("e", at(0), True), ("e", at(30), False)],
     }
     for table, rows in tables.items():

@@ -49,6 +49,14 @@ PROMISED = {
     "mart_anomalies": "dag_id task_id run_key run_id map_index try_number began_at seconds usual_s",
     "mart_critical_members": "dag_id task_id on_path runs seconds share",
     "mart_costs": "day dag_id owner tries slot_hours run_hours deferred_hours wait_hours",
+    "mart_application_costs": (
+        "day dag_id owner task_id run_id map_index try_number application_id cores core_hours task_hours gc_hours input_bytes"
+        " output_bytes shuffle_bytes spilled_bytes"
+    ),
+    "spark_applications": (
+        "run_key task_index map_index at xact epoch try_number application_id cores wall_us task_us gc_us input_bytes output_bytes"
+        " shuffle_bytes spilled_bytes"
+    ),
     "mart_advice": "day cause limit_name more saved_hours wait_hours",
     "mart_violations": "kind run_key task_index map_index at what",
 }

@@ -67,7 +67,14 @@ def test_the_same_function_on_every_target(uri: str, capsys: pytest.CaptureFixtu
     told = Told()
     before = dict(os.environ)
     conf = {"spark.sql.shuffle.partitions": "3"}
-    with session_for(Connection.parse("spark_default", uri), app_name="count_kinds", conf=conf, progress=told) as spark:
+    costs: list[dict[str, Any]] = []
+
+    def keep(kind: str, value: dict[str, Any]) -> None:
+        assert kind == "spark_cost"
+        costs.append(value)
+
+    conn = Connection.parse("spark_default", uri)
+    with session_for(conn, app_name="count_kinds", conf=conf, progress=told, keep=keep) as spark:
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
         assert count_kinds(spark) == {0: 100, 1: 100, 2: 100}
     assert dict(os.environ) == before
@@ -77,12 +84,18 @@ def test_the_same_function_on_every_target(uri: str, capsys: pytest.CaptureFixtu
     if uri.startswith("sc:"):
         assert spark.is_stopped
         assert told_stages is None
+        assert costs == []  # the server is one application, of all who ask it
     else:
         assert told_stages is not None
         assert told_stages.application_id
         assert next(stage.keys for stage in told_stages.stages if stage.shuffle_read_bytes) == ("kind",)
         assert max(stage.longest_task_s for stage in told_stages.stages) >= PACE_S
         assert spark.sparkContext._jsc is None
+        (cost,) = costs
+        assert cost["application_id"] == told_stages.application_id
+        assert cost["run_s"] >= 4 * PACE_S  # of four partitions
+        assert cost["wall_s"] * cost["cores"] >= cost["run_s"] > cost["gc_s"] >= 0
+        assert cost["shuffle_bytes"] > 0
 
 
 @pytest.mark.parametrize(("scheme", "what"), [("spark", "Spark master"), ("sc", "Spark Connect server")])

@@ -36,6 +36,7 @@ BIG = {
     "dispatch",
     "deferral",
     "rendered",
+    "try_record",
     "sealed_value",
     "audit_event",
     "run_wake",
@@ -59,6 +60,7 @@ ROWS |= dict.fromkeys(
         "xcom/list_pushed",
         "xcom/push",
         "rendered/write",
+        "try_records/write",
         "runs/read_previous",
         "dispatch/find_held",
         "triggers/find_claimed",
@@ -136,6 +138,8 @@ FILL = (
     "insert into sealed_value (kind, name, sealed, changed_by)"
     " select kind, left(kind, 1) || n, 'x', 'ada' from generate_series(1, 5000) n, unnest(array['connection', 'variable']) kind",
     "insert into rendered select run_key, task_index, -1, epoch, '{}' from dispatch",
+    "insert into try_record (run_key, task_index, map_index, epoch, kind, try_number, value)"
+    " select run_key, task_index, -1, epoch, 'lineage', 1, '{}' from dispatch",
     "insert into audit_event (actor, action, object) select 'ada', 'pool.set', 'p' || n from generate_series(1, 10000) n",
     # As many deferred, of which triggerers have every second one.
     "insert into task_instance (run_key, task_index, state, epoch)"
@@ -382,6 +386,7 @@ def of_one_try(run_key: int) -> dict[str, dict[str, Any]]:
         "xcom/list_pushed": {**task, "key": "return_value"},
         "xcom/push": {**value, "value": "[1]", "secret": False, "object": None, "size": None, "length": None},
         "rendered/write": {"epoch": run_key, "fields": "{}"},
+        "try_records/write": {"epoch": run_key, "kind": "spark_cost", "value": "{}"},
         "runs/read_previous": {"run_key": run_key},
         "dispatch/find_held": {**task, "epoch": run_key, "map_index": -1},
         "triggers/find_claimed": {**task, "epoch": run_key, "map_index": -1, "claim": 1},

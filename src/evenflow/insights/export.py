@@ -94,6 +94,7 @@ def _write_batch(conn: psycopg.Connection[Any], lake: Path, batch: Batch) -> int
     events, name = 0, f"batch-{batch.number:08}.parquet"
     for table in ("task_events", "run_events"):
         events += _write_days(lake, table, name, _pages(conn, table, names))
+    _write_days(lake, "spark_applications", name, _pages(conn, "spark_applications", names))
     runs = [row for page in _pages(conn, "runs", names) for row in page]
     _write_days(lake, "runs", name, [runs])
     versions = sorted({row[3] for row in runs})

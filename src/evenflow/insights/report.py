@@ -31,6 +31,7 @@ def write_report(engine: DuckDb, lake: Path, target: Path) -> Path:
             "durations",
             "anomalies",
             "costs",
+            "application_costs",
             "advice",
             "violations",
             "lags",
@@ -67,6 +68,7 @@ def write_report(engine: DuckDb, lake: Path, target: Path) -> Path:
                 _anomalies(marts["anomalies"]),
             ),
             _section("Lag and cost", "", _lags(marts["lags"]), _costs(marts["costs"])),
+            *_spark(marts["application_costs"]),
         )
     )
     target.write_text(
@@ -169,6 +171,31 @@ def _costs(rows: list[Row]) -> str:
         for (owner, dag_id), (tries, slot_us, wait_us) in found
     ]
     return _table("Cost", ("owner", "DAG", "tries", "slot hours", "hours waited"), cells)
+
+
+def _spark(rows: list[Row]) -> list[str]:
+    """Nothing where no task was one of Spark."""
+    names = ("core_us", "task_us", "gc_us", "shuffle_bytes", "spilled_bytes")
+    of_task: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0] * (1 + len(names)))
+    for row in rows:
+        total = of_task[row["owner"], row["dag_id"], row["task_id"]]
+        for place, value in enumerate((1, *(int(row[name]) for name in names))):
+            total[place] += value
+    found = sorted(of_task.items(), key=lambda item: -item[1][1])[:MOST_ROWS]
+    cells = [
+        (
+            _text(owner),
+            _code(f"{dag_id}.{task_id}"),
+            f"{took[0]:,}",
+            *map(_hours, took[1:4]),
+            *(f"{n / 2**30:,.1f}" for n in took[4:]),
+        )
+        for (owner, dag_id, task_id), took in found
+    ]
+    titles = ("owner", "task", "applications", "core hours", "task hours", "of these GC", "shuffled GiB", "spilled GiB")
+    return (
+        [_section("Spark", "Core hours are paid for, task hours are used.", _table("Cost by task", titles, cells))] if rows else []
+    )
 
 
 def _section(title: str, text: str, *cards: str) -> str:

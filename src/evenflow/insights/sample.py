@@ -23,6 +23,8 @@ EXECUTOR_SLOTS = 96
 DAGS = 40
 EVENTS_A_TRY = 4  # about: ready, grant, start, end
 RUN_EVENTS = 2
+SPARK_EVERY = 5  # every fifth task of a DAG is one of Spark
+SPARK_CORES = 4
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
@@ -158,6 +160,8 @@ class History:
             self.ready[task.pool].append((run, task, number))
             return
         self._event(run, task, epoch, number, "succeed", "success")
+        if task.index % SPARK_EVERY == 0:
+            self._application(run, task, epoch, number)
         run.left -= 1
         for index in run.dag.downstream[task.index]:
             run.missing[index] -= 1
@@ -173,6 +177,14 @@ class History:
         at, xact = self.clock.stamp(), self.clock.xact
         self.rows["task_events"].append((run.key, task.index, -1, at, xact, epoch, number, event, state, detail))
         self.events += 1
+
+    def _application(self, run: _Run, task: SampleTask, epoch: int, number: int) -> None:
+        wall_us = round(task.seconds) * 1_000_000
+        took = (f"app-{epoch}", SPARK_CORES, wall_us, wall_us * SPARK_CORES // 2, wall_us // 20)
+        moved = tuple((task.index + 1) * size for size in (2**26, 2**20, 2**24, 0))
+        self.rows["spark_applications"].append(
+            (run.key, task.index, -1, self.clock.stamp(), self.clock.xact, epoch, number, *took, *moved)
+        )
 
     def _run_event(self, run: _Run, event: str, state: str) -> None:
         self.rows["run_events"].append((run.key, self.clock.stamp(), self.clock.xact, event, state, "scheduler", None))
@@ -244,7 +256,7 @@ def known(dags: list[SampleDag]) -> Rows:
     limits = [("pool", name, BEGIN, slots, False) for name, slots in POOLS.items()] + [
         ("executor", "worker", BEGIN, EXECUTOR_SLOTS, False)
     ]
-    return {"tasks": tasks, "edges": edges, "limits": limits, "pauses": []}
+    return {"tasks": tasks, "edges": edges, "limits": limits, "pauses": [], "spark_applications": []}
 
 
 def write_sample(lake: Path, events: int, *, seed: int = 1, dags: int = DAGS, ends: bool = False) -> int:
@@ -255,5 +267,5 @@ def write_sample(lake: Path, events: int, *, seed: int = 1, dags: int = DAGS, en
     for day, tables in days(events, seed=seed, dags=dags, ends=ends):
         for table, rows in tables.items():
             write_file(lake / "bronze" / table / f"day={day}" / "sample.parquet", table, [rows])
-            count += len(rows) if table != "runs" else 0
+            count += len(rows) if table in ("task_events", "run_events") else 0
     return count

@@ -63,10 +63,33 @@ BRONZE: dict[str, dict[str, str]] = {
         "max_active_runs": "int32",
     },
     "edges": {"version_key": "int64", "task_index": "int32", "upstream": "int32"},
+    "spark_applications": {
+        "run_key": "int64",
+        "task_index": "int32",
+        "map_index": "int32",
+        "at": "timestamp",
+        "xact": "int64",
+        "epoch": "int64",
+        "try_number": "int32",
+        "application_id": "string",
+        "cores": "int32",
+        "wall_us": "int64",
+        "task_us": "int64",
+        "gc_us": "int64",
+        "input_bytes": "int64",
+        "output_bytes": "int64",
+        "shuffle_bytes": "int64",
+        "spilled_bytes": "int64",
+    },
     "limits": {"kind": "string", "name": "string", "at": "timestamp", "capacity": "int32", "is_change": "bool"},
     "pauses": {"dag_id": "string", "at": "timestamp", "is_paused": "bool"},
 }
-DAY_OF = {"task_events": "at", "run_events": "at", "runs": "created_at"}  # tables that are partitioned by the day (UTC) of a column
+DAY_OF = {
+    "task_events": "at",
+    "run_events": "at",
+    "runs": "created_at",
+    "spark_applications": "at",
+}  # tables that are partitioned by the day (UTC) of a column
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +133,7 @@ GOLD = (
     "critical_paths",
     "critical_members",
     "costs",
+    "application_costs",
     "advice",
 )
 MARTS = (
@@ -129,6 +153,7 @@ RETURNED = {
     "anomalies": "began_us",
     "critical_members": "us",
     "costs": "day",
+    "application_costs": "day",
     "advice": "day",
     "violations": "at_us",
 }

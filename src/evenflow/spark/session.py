@@ -21,7 +21,7 @@ from evenflow.spark.limits import CONNECT_BEGINS, LISTENS
 from evenflow.spark.progress import Progress, classic_progress, connect_progress
 from evenflow.spark.reasons import explained
 from evenflow.spark.shipping import ship_local_modules
-from evenflow.spark.stages import stages_told
+from evenflow.spark.stages import Keep, stages_told
 from evenflow.spark.target import SparkTarget, target_of
 
 if TYPE_CHECKING:
@@ -35,14 +35,16 @@ def session_for(
     app_name: str,
     conf: Mapping[str, str],
     progress: Progress,
+    keep: Keep = lambda kind, value: None,
     session_id: str | None = None,
     tag: str = "evenflow",
 ) -> Iterator[SparkSession]:
     """A session on the target of ``conn``, configured by Evenflow's defaults, ``conn``'s extras and ``conf``, the last one wins.
 
-    ``progress`` is told about running stages, from another thread when the session is classic. On a Spark Connect server the
-    session has ``session_id``, and its jobs have ``tag``. Raises :class:`SparkNotInstalled`, :class:`JavaNotFound`,
-    :class:`SparkUnavailable`, :class:`SettingsError`; of Spark's own errors :class:`SparkFailed`, with the reason first.
+    ``progress`` is told about running stages, from another thread when the session is classic, and ``keep`` at its end what such a
+    session took. On a Spark Connect server the session has ``session_id``, and its jobs have ``tag``. Raises
+    :class:`SparkNotInstalled`, :class:`JavaNotFound`, :class:`SparkUnavailable`, :class:`SettingsError`; of Spark's own errors
+    :class:`SparkFailed`, with the reason first.
     """
     target = target_of(conn, conf, cpus=_cpus())
     _require_pyspark(target)
@@ -54,17 +56,17 @@ def session_for(
         tell = connect_progress
     else:
         session, tell = classic_session(target, app_name), classic_progress
-    with explained(), environment(target.environ), session as spark, _told(target, spark), tell(spark, progress):
+    with explained(), environment(target.environ), session as spark, _told(target, spark, keep), tell(spark, progress):
         yield spark
 
 
 @contextmanager
-def _told(target: SparkTarget, spark: SparkSession) -> Iterator[None]:
-    """What is kept with the try in its log; a Spark Connect server has the driver, and so both."""
+def _told(target: SparkTarget, spark: SparkSession, keep: Keep) -> Iterator[None]:
+    """What is kept with the try; a Spark Connect server has the driver, and so both."""
     if target.connect:
         yield
         return
-    with stages_told(spark), nullcontext() if target.local else executors_told(spark):
+    with stages_told(spark, keep), nullcontext() if target.local else executors_told(spark):
         yield
 
 

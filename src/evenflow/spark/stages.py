@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from evenflow.spark.progress import short_name
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Keep = Callable[[str, dict[str, Any]], None]  # with the try: a kind of wire.questions.RecordKind and a value of JSON
 MARK = "stages of Spark: "  # what the line begins with
 _HASHED = re.compile(r"hashpartitioning\(((?:[^()]|\([^()]*\))*), \d+\)")
 _COLUMN = re.compile(r"([A-Za-z_][\w.]*)#\d+L?")
@@ -65,6 +67,22 @@ class ApplicationFigures:
     left_out: int = field(default=0)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationCost:
+    """What an application took in all: seconds and bytes. ``cores`` are those at its end, ``run_s`` is the sum over tasks."""
+
+    application_id: str
+    cores: int
+    wall_s: float
+    stages: int
+    run_s: float
+    gc_s: float
+    input_bytes: int
+    output_bytes: int
+    shuffle_bytes: int  # read by stages, of others
+    spilled_bytes: int  # as they were on disk
+
+
 class Query(NamedTuple):
     """Of which a stage is a part. ``name`` is for stages that Spark has named after itself."""
 
@@ -73,17 +91,20 @@ class Query(NamedTuple):
 
 
 @contextmanager
-def stages_told(spark: SparkSession) -> Iterator[None]:
-    """Prints the line at the end of a classic session, however that is."""
+def stages_told(spark: SparkSession, keep: Keep) -> Iterator[None]:
+    """Prints the line at the end of a classic session, however that is, and has its cost kept."""
     try:
         yield
     finally:
         told = None
         with suppress(Exception):  # the JVM is gone, or the task has ended its session: that is no failure of the task
             told = read_application(spark)
-        if told is not None and told.stages:
-            sys.stdout.write(f"{line_of(told)}\n")
-            sys.stdout.flush()
+        if told is not None:
+            figures, cost = told
+            if figures.stages:
+                sys.stdout.write(f"{line_of(figures)}\n")
+                sys.stdout.flush()
+            keep("spark_cost", asdict(cost))
 
 
 def line_of(application: ApplicationFigures) -> str:
@@ -106,7 +127,7 @@ def find_application(log: str) -> ApplicationFigures | None:
         return None
 
 
-def read_application(spark: SparkSession) -> ApplicationFigures:
+def read_application(spark: SparkSession) -> tuple[ApplicationFigures, ApplicationCost]:
     """Raises what py4j does."""
     context = spark.sparkContext
     gateway, scala = context._gateway, context._jsc.sc()
@@ -122,13 +143,30 @@ def read_application(spark: SparkSession) -> ApplicationFigures:
     stages = [figures_of(each, queries) for each in json.loads(mapper.writeValueAsString(found)) if each["status"] != "SKIPPED"]
     longest = sorted(stages, key=lambda stage: stage.wall_s, reverse=True)[:MOST_STAGES]
     conf, is_local = context.getConf(), scala.isLocal()
-    return ApplicationFigures(
+    figures = ApplicationFigures(
         application_id=str(context.applicationId),
         is_local=bool(is_local),
         cores=context.defaultParallelism,
         memory_mib=_mebibytes(conf.get("spark.driver.memory" if is_local else "spark.executor.memory") or "1g"),
         stages=tuple(sorted(longest, key=lambda stage: stage.stage_id)),
         left_out=len(stages) - len(longest),
+    )
+    return figures, cost_of(figures, stages, wall_s=time.time() - scala.startTime() / 1e3)
+
+
+def cost_of(application: ApplicationFigures, stages: Sequence[StageFigures], *, wall_s: float) -> ApplicationCost:
+    """``stages`` are all of them, of which ``application`` has the longest."""
+    return ApplicationCost(
+        application_id=application.application_id,
+        cores=application.cores,
+        wall_s=round(wall_s, 3),
+        stages=len(stages),
+        run_s=round(total(stages, "run_s"), 3),
+        gc_s=round(total(stages, "gc_s"), 3),
+        input_bytes=int(total(stages, "input_bytes")),
+        output_bytes=int(total(stages, "output_bytes")),
+        shuffle_bytes=int(total(stages, "shuffle_read_bytes")),
+        spilled_bytes=int(total(stages, "spilled_disk_bytes")),
     )
 
 

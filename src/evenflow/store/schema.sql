@@ -372,6 +372,22 @@ create table once_value (
     primary key (run_key, task_index, map_index, name)
 );
 
+-- What a try says of its work besides its result, each kind once: the application of Spark that it is, what that cost, what it reads and writes.
+-- Written once and never changed; clearing a task leaves what its earlier tries have said.
+create table try_record (
+    run_key     bigint not null,
+    task_index  int not null,
+    map_index   int not null,
+    epoch       bigint not null,                             -- of its dispatch
+    kind        text not null,                               -- wire.questions.RecordKind
+    try_number  smallint not null,
+    at          timestamptz not null default clock_timestamp(),
+    xact        bigint not null default pg_current_xact_id()::text::bigint,  -- that wrote it: exports go on behind one
+    value       jsonb not null,
+    primary key (run_key, task_index, map_index, epoch, kind)
+);
+create index try_record_written on try_record (kind, xact);  -- the history pipeline
+
 -- Logs of runs and DAGs that were deleted, for the API to delete, which has the files. An empty run_id: all of the DAG.
 create table log_garbage (
     dag_id  text not null,
@@ -1364,6 +1380,28 @@ select
 from audit_event a
 where a.action in ('dag.pause', 'dag.unpause');
 
+-- What applications of Spark took that were the session of a try, as their driver knew it at their end. One that was killed has told nothing.
+create view evenflow_reporting_v1.spark_applications with (security_barrier) as
+select
+    c.run_key,                                               -- bigint: the run
+    c.task_index,                                            -- integer: the task, by index
+    c.map_index,                                             -- integer: which instance of a mapped task; -1 when the task is not mapped
+    c.at,                                                    -- timestamp with time zone: when it ended
+    c.xact,                                                  -- bigint: the transaction that wrote this
+    c.epoch,                                                 -- bigint: of the dispatch
+    c.try_number::int as try_number,                         -- integer: the try
+    c.value ->> 'application_id' as application_id,          -- text: the name that Spark gave it
+    (c.value ->> 'cores')::int as cores,                     -- integer: cores that it had when it ended
+    ((c.value ->> 'wall_s')::float8 * 1e6)::bigint as wall_us,  -- bigint: microseconds that it was there
+    ((c.value ->> 'run_s')::float8 * 1e6)::bigint as task_us,   -- bigint: microseconds in which its tasks ran, all together
+    ((c.value ->> 'gc_s')::float8 * 1e6)::bigint as gc_us,   -- bigint: of these, microseconds of garbage collection
+    (c.value ->> 'input_bytes')::bigint as input_bytes,      -- bigint: bytes read
+    (c.value ->> 'output_bytes')::bigint as output_bytes,    -- bigint: bytes written
+    (c.value ->> 'shuffle_bytes')::bigint as shuffle_bytes,  -- bigint: bytes that went from stage to stage
+    (c.value ->> 'spilled_bytes')::bigint as spilled_bytes   -- bigint: bytes that did not fit into memory, as they were on disk
+from try_record c
+where c.kind = 'spark_cost';
+
 -- Of the history pipeline, where it runs: by day (UTC) and DAG how late runs began, and how long tries waited once they could begin, at quantiles.
 create view evenflow_reporting_v1.mart_lags with (security_barrier) as
 select
@@ -1470,6 +1508,31 @@ from mart m
 cross join lateral jsonb_to_recordset(m.rows) as r (day int, dag_id text, owner text, tries bigint, slot_us float8, run_us float8,
                                                     deferred_us float8, wait_us float8)
 where m.name = 'costs';
+
+-- By day, DAG, owner and application of Spark what it took.
+create view evenflow_reporting_v1.mart_application_costs with (security_barrier) as
+select
+    date '1970-01-01' + r.day as day,                        -- date: the day on which it ended
+    r.dag_id,                                                -- text: the DAG
+    r.owner,                                                 -- text: its owner
+    r.task_id,                                               -- text: the task
+    r.run_id,                                                -- text: the run, by its name
+    r.map_index,                                             -- integer: which instance of a mapped task; -1 when the task is not mapped
+    r.try_number,                                            -- integer: the try
+    r.application_id,                                        -- text: the name that Spark gave the application
+    r.cores,                                                 -- integer: cores that it had when it ended
+    r.core_us / 3.6e9 as core_hours,                         -- double precision: hours that it was there, times its cores
+    r.task_us / 3.6e9 as task_hours,                         -- double precision: hours in which its tasks ran, all together
+    r.gc_us / 3.6e9 as gc_hours,                             -- double precision: of these, hours of garbage collection
+    r.input_bytes,                                           -- bigint: bytes read
+    r.output_bytes,                                          -- bigint: bytes written
+    r.shuffle_bytes,                                         -- bigint: bytes that went from stage to stage
+    r.spilled_bytes                                          -- bigint: bytes that did not fit into memory, as they were on disk
+from mart m
+cross join lateral jsonb_to_recordset(m.rows) as r (day int, dag_id text, owner text, task_id text, run_id text, map_index int, try_number int,
+                                                    application_id text, cores int, core_us float8, task_us float8, gc_us float8,
+                                                    input_bytes bigint, output_bytes bigint, shuffle_bytes bigint, spilled_bytes bigint)
+where m.name = 'application_costs';
 
 -- By limit and day what more of it would have been worth.
 create view evenflow_reporting_v1.mart_advice with (security_barrier) as

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import field
 
@@ -189,6 +189,16 @@ class Rendered(Message):
     fields: dict[str, str]
 
 
+RecordKind = Literal["spark_cost"]
+
+
+class KeepRecord(Message):
+    """Keep what this try says of its work, for people and for history; the worker has masked it. Each kind once."""
+
+    kind: RecordKind
+    value: dict[str, Any]
+
+
 class Done(Message):
     """It is done."""
 
@@ -208,6 +218,7 @@ QUESTIONS: dict[str, tuple[type[Message], type[Message]]] = {
     "prior_run": (AskPriorRun, PriorRun),
     "folder": (AskFolder, Folder),
     "rendered": (Rendered, Done),
+    "record": (KeepRecord, Done),
     "once": (AskOnce, Once),
     "set_once": (SetOnce, Once),
     "forget_once": (ForgetOnce, Done),

@@ -118,6 +118,7 @@ def _answers(
         "previous_run": held(values.previous_run),
         "folder": held(FolderRoutes(pool, storage).begin),
         "rendered": values.rendered,
+        "record": values.record,
         "once": once.ask,
         "set_once": once.set,
         "forget_once": once.forget,

@@ -16,8 +16,8 @@ from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.errors import StaleEpoch
 from evenflow.store.db.connect import AsyncPool, Conn, Row
-from evenflow.store.serving import dispatch, events, rendered, sealed, triggers
-from evenflow.wire.questions import AskNamed, Done, Found, PreviousRun, Rendered, SetVariable
+from evenflow.store.serving import dispatch, events, rendered, sealed, triggers, try_records
+from evenflow.wire.questions import AskNamed, Done, Found, KeepRecord, PreviousRun, Rendered, SetVariable
 
 
 class ValueRoutes:
@@ -70,6 +70,17 @@ class ValueRoutes:
             raise too_large("What the templates became", limits.RENDERED)
         async with self._pool.connection() as conn:
             if not await rendered.write(conn, epoch=call.of_try.epoch, fields=fields.decode().replace("\\u0000", "\\ufffd")):
+                raise _over()
+        return Done()
+
+    async def record(self, call: Call) -> Done:
+        message: KeepRecord = call.message
+        value = msgspec.json.encode(message.value)
+        if len(value) > limits.TRY_RECORD:
+            raise too_large(f"What a try says of its work ({message.kind})", limits.TRY_RECORD)
+        async with self._pool.connection() as conn:
+            kept = value.decode().replace("\\u0000", "\\ufffd")
+            if not await try_records.write(conn, epoch=call.of_try.epoch, kind=message.kind, value=kept):
                 raise _over()
         return Done()
 

@@ -6,9 +6,11 @@ import importlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar
 
-from evenflow.errors import ConnectionNotFound
+from evenflow.errors import ApiRefused, ConnectionNotFound
+from evenflow.sdk.asset_events import Control
 from evenflow.sdk.context import Context
 from evenflow.sdk.operator import BaseOperator, PythonOperator
 from evenflow.sdk.secrets.connections import Connection, env_name, get_connection
@@ -58,6 +60,7 @@ class SparkSessionOperator(BaseOperator):
             app_name=self.app_name or name,
             conf=dict(self.conf),
             progress=instance.report_progress,
+            keep=partial(_keep, instance.control),
             session_id=self._begin_session(context, conn) if conn.scheme == "sc" else None,
             tag=f"evenflow {name} {instance.run_id} {instance.map_index} {instance.try_number}".replace(",", "_"),
         ) as spark:
@@ -103,6 +106,14 @@ class SparkOperator(SparkSessionOperator, PythonOperator):
         with self.session(context) as spark:
             self.op_args, self.op_kwargs = frames.read_all(spark, (self.op_args, self.op_kwargs))
             return self.kept(context, self.call(context, spark=spark))
+
+
+def _keep(control: Control, kind: str, value: dict[str, Any]) -> None:
+    """That it cannot be kept is no failure of the task."""
+    try:
+        control.ask("record", {"kind": kind, "value": value})
+    except ApiRefused as refused:
+        print(f"What this try says of its work ({kind}) is not kept: {refused}")
 
 
 def connection_of(conn_id: str) -> Connection:

@@ -37,6 +37,8 @@ with gone as materialized (
     delete from rendered x using small where x.run_key = small.run_key
 ), once as (
     delete from once_value x using small where x.run_key = small.run_key
+), records as (
+    delete from try_record x using small where x.run_key = small.run_key
 ), results as (
     delete from xcom x using small where x.run_key = small.run_key
 ), progress as (

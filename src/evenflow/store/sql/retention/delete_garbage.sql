@@ -28,6 +28,10 @@ with garbage as materialized (
     delete from once_value x
     using garbage g, reached r
     where x.run_key = g.run_key and (x.task_index, x.map_index) <= (r.task_index, r.map_index)
+), records as (
+    delete from try_record x
+    using garbage g, reached r
+    where x.run_key = g.run_key and (x.task_index, x.map_index) <= (r.task_index, r.map_index)
 ), history as (
     delete from task_event x
     using garbage g, reached r
