@@ -25,6 +25,7 @@ HOSTS = {  # every host that a URL in the project may name
     "127.0.0.1",
     "localhost",
     "diataxis.fr",
+    "openlineage.io",  # schemas of its events
     "keepachangelog.com",
     "semver.org",
     "www.apache.org",

@@ -37,6 +37,11 @@ ONCE_VALUES = 100  # of one task instance: ids of what it made outside
 TRY_RECORD = 256 * 2**10  # JSON of one thing that a try says of its work; the lineage of a hundred wide tables is the largest
 RENDERED = 256 * 2**10  # JSON of the template fields of a try; the SDK cuts them well below
 
+LINEAGE_PAUSE = 10.0  # between two looks for events to send: people look at lineage minutes later
+LINEAGE_EVENTS = 50  # taken at once; each is a request
+LINEAGE_TIMEOUT = 10.0  # for one request: who collects stores some KiB
+LINEAGE_AGAIN = 900.0  # after a failure or the death of who had taken them: above what all of these requests may take
+
 # -- triggers ----------------------------------------------------------------------------------------------------------
 
 TRIGGER_FAILURES = 5  # in a row: what fails for two minutes is not cured by looking again, and its task has retries of its own

@@ -19,6 +19,7 @@ from evenflow.api.garbage import delete_garbage
 from evenflow.api.judge import Judge
 from evenflow.api.keys import check_keys
 from evenflow.api.limits import BEAT_POOL, CLAIM_POOL, POOL, PROBE_POOL, REPORT_POOL
+from evenflow.api.lineage import LineageSender
 from evenflow.api.live import Live
 from evenflow.api.logs.objects import open_logs
 from evenflow.api.metrics import system_metrics
@@ -69,6 +70,7 @@ class ApiService(Service):
         tls: Tls | None = None,
         operator_token: str | None = None,
         metrics_token: str = "",
+        openlineage: tuple[str, str] = ("", ""),
         vitals: Vitals | None = None,
     ) -> None:
         super().__init__(name, vitals)
@@ -84,6 +86,7 @@ class ApiService(Service):
         )
         self._opened.callback(self._logs.close)
         self._stores = open_stores(secret_stores)
+        self._openlineage = openlineage
         self._judge = Judge()
         self._opened.push_async_callback(self._judge.close)
         self._server = ServerWatch(database_url, name)
@@ -142,6 +145,7 @@ class ApiService(Service):
         self._service_id = await self._register()
         self._lease.beat()
         return {
+            **self._sending(tokens),
             "web server": self._web.run(),
             "claims": claims.serve(),
             "triggers": triggers.serve(),
@@ -153,6 +157,10 @@ class ApiService(Service):
             "logs": self._logs.tidy(),
             "garbage": delete_garbage(pool, self._storage, self._logs),
         }
+
+    def _sending(self, tokens: Tokens) -> Loops:
+        url, key = self._openlineage
+        return {"lineage": LineageSender(self._pool, url, key, tokens.installation).run()} if url else {}
 
     async def _finish(self) -> None:
         """Long polls are answered, requests in hand finished; new ones are refused, for callers to go to another API process."""

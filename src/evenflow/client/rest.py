@@ -148,6 +148,7 @@ class RestClient:
         "GET", f"{TASK}/events", lambda: rest.queries.TaskEventQuery, lambda: rest.record.Page[rest.tasks.TaskHistoryEntry]
     )
     read_log = route_3("GET", f"{TASK}/logs", lambda: rest.queries.LogQuery, lambda: LogText)
+    get_lineage = route_3("GET", f"{TASK}/lineage", lambda: rest.queries.TryQuery, lambda: rest.tasks.TaskLineage)
     get_rendered = route_3("GET", f"{TASK}/rendered", lambda: rest.queries.InstanceQuery, lambda: rest.tasks.RenderedFields)
     explain = route_3("GET", f"{TASK}/why", lambda: rest.queries.InstanceQuery, lambda: rest.why.Why)
     list_xcoms = route_2("GET", f"{RUN}/xcoms", lambda: rest.queries.XComQuery, lambda: rest.record.Page[rest.tasks.XComEntry])

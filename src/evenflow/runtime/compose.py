@@ -31,6 +31,7 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 port=settings.api_port,
                 tls=settings.tls,
                 metrics_token=settings.metrics_token,
+                openlineage=(settings.openlineage_url, settings.openlineage_key),
                 logs=settings.log_storage,
                 secret_stores=settings.secret_stores,
                 name=settings.name,

@@ -67,6 +67,8 @@ class ServiceSettings:
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0  # of all but an API, which has its own; 0: a free one, -1: none
     metrics_token: str = ""  # that who scrapes must show; empty: none
+    openlineage_url: str = ""  # empty: none
+    openlineage_key: str = ""
     statsd_address: str = ""  # empty: none
     statsd_prefix: str = "evenflow"
     statsd_style: Style = "plain"
@@ -116,6 +118,7 @@ class ServiceSettings:
         withheld |= set() if kind in (Kind.API, Kind.LAUNCHER) else {"secret_keys"}
         withheld |= set() if kind is Kind.LAUNCHER else {"celery_broker", "kubernetes_template"}
         withheld |= set() if kind in (Kind.LAUNCHER, Kind.AUTOSCALER) else {"kubernetes"}
+        withheld |= set() if kind is Kind.API else {"openlineage_key"}
         withheld |= set() if kind is Kind.CONNECT_SERVER else {"spark_connect_token"}
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in withheld}
         values["sources"] = sources_to_json(self.sources)
@@ -147,6 +150,8 @@ class ServiceSettings:
             metrics_host=value("METRICS_HOST"),
             metrics_port=int(value("METRICS_PORT")),
             metrics_token=environ.get(PREFIX + "METRICS_TOKEN", ""),
+            openlineage_url=environ.get(PREFIX + "OPENLINEAGE_URL", ""),
+            openlineage_key=environ.get(PREFIX + "OPENLINEAGE_KEY", ""),
             statsd_address=value("STATSD_ADDRESS"),
             statsd_prefix=value("STATSD_PREFIX"),
             statsd_style=cast(Style, value("STATSD_STYLE")),
@@ -197,6 +202,7 @@ class ServiceSettings:
         return [
             self.token,
             self.metrics_token,
+            self.openlineage_key,
             self.spark_connect_token,
             *self.secret_keys.split(","),
             *passwords,

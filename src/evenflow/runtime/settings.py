@@ -75,6 +75,8 @@ class Settings(BaseSettings):
         min_length=16,
         description="What is to be shown for /metrics; without it the API asks other hosts for an operator's token",
     )
+    openlineage_url: str = Field("", description="Where an API sends what tasks on Spark read and write; empty: nowhere")
+    openlineage_key: SecretStr | None = Field(None, description="What is shown there (Authorization: Bearer ...)")
     statsd_address: str = Field("", description="host:port of a StatsD server that all services send their metrics to")
     statsd_prefix: str = Field("evenflow", max_length=100, description="What the names of metrics in StatsD begin with")
     statsd_style: Literal["plain", "datadog"] = Field("plain", description="plain: labels are parts of the name; datadog: tags")
@@ -187,7 +189,7 @@ class Settings(BaseSettings):
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()
 
-    @field_validator("token", "metrics_token", mode="before")
+    @field_validator("token", "metrics_token", "openlineage_key", mode="before")
     @classmethod
     def _one_line(cls, token: Any) -> Any:
         """Without the end of the line that a file has."""
@@ -196,6 +198,14 @@ class Settings(BaseSettings):
             if not token.isprintable():
                 raise ValueError("it is one line, as `evenflow tokens create` prints it, and this has a line break or a tab in it")
         return token
+
+    @field_validator("openlineage_url")
+    @classmethod
+    def _endpoint(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if url and (parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc):
+            raise ValueError("write it as https://host/api/v1/lineage, and what is to be shown there as openlineage_key")
+        return url
 
     @field_validator("statsd_address")
     @classmethod
@@ -340,6 +350,7 @@ class Settings(BaseSettings):
             "token": self.token.get_secret_value() if self.token is not None else "",
             "secret_keys": self.secret_keys.get_secret_value() if self.secret_keys is not None else "",
             "metrics_token": self.metrics_token.get_secret_value() if self.metrics_token is not None else "",
+            "openlineage_key": self.openlineage_key.get_secret_value() if self.openlineage_key is not None else "",
             "celery_broker": self.celery_broker.get_secret_value() if self.celery_broker is not None else "",
             "kubernetes": self.kubernetes.get_secret_value() if self.kubernetes is not None else "",
             "kubernetes_template": str(self.kubernetes_template or ""),
@@ -358,6 +369,7 @@ class Settings(BaseSettings):
             "api_port",
             "metrics_host",
             "metrics_port",
+            "openlineage_url",
             "statsd_address",
             "statsd_prefix",
             "statsd_style",

@@ -15,6 +15,8 @@ _NOT_SHOWN = (
     "database_url",
     "token",
     "metrics_token",
+    "openlineage_url",
+    "openlineage_key",
     "secret_keys",
     "celery_broker",
     "xcom_url",

@@ -36,6 +36,13 @@ MOST_STAGES = 50  # that a try keeps, those that took longest: some KiB of its l
 MOST_KEYS = 5  # columns by which a query spreads rows
 FIGURES_WAIT = 5.0  # until all is told that has happened: it takes milliseconds
 
+# -- what is read and written ------------------------------------------------------------------------------------------
+
+MOST_QUERIES = 200  # of a session whose lineage is read: each is one text of some KiB, and takes 10 to 50 ms
+MOST_DATASETS = 50  # read, and written; with what follows an event stays below what the API takes
+MOST_COLUMNS = 200  # of a dataset
+MOST_ROOTS = 20  # folders that one relation reads
+
 # -- what executors printed ----------------------------------------------------------------------------------------------
 
 EXECUTORS_SHOWN = 3  # of an application that failed: one cause shows in the first of them

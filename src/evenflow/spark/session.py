@@ -18,6 +18,7 @@ from evenflow.spark.driver import quiet_pyspark
 from evenflow.spark.executor_logs import executors_told
 from evenflow.spark.greeting import begins_to_answer
 from evenflow.spark.limits import CONNECT_BEGINS, LISTENS
+from evenflow.spark.lineage import lineage_told
 from evenflow.spark.progress import Progress, classic_progress, connect_progress
 from evenflow.spark.reasons import explained
 from evenflow.spark.shipping import ship_local_modules
@@ -66,7 +67,11 @@ def _told(target: SparkTarget, spark: SparkSession, keep: Keep) -> Iterator[None
     if target.connect:
         yield
         return
-    with stages_told(spark, keep), nullcontext() if target.local else executors_told(spark):
+    with (
+        stages_told(spark, keep),
+        lineage_told(spark, keep) if target.lineage else nullcontext(),
+        nullcontext() if target.local else executors_told(spark),
+    ):
         yield
 
 

@@ -26,7 +26,7 @@ MASTER_PORT = 7077
 
 SUBMIT_EXTRAS = frozenset({"deploy_mode", "evidence", "rest", "spark_home"})  # of SparkSubmit alone
 LOCAL_EXTRAS = frozenset({"cores", "driver_memory", "log_level", "ui"}) | SUBMIT_EXTRAS - {"rest"}
-CLUSTER_EXTRAS = frozenset({"driver_memory", "log_level", "python", "ui"}) | SUBMIT_EXTRAS
+CLUSTER_EXTRAS = frozenset({"driver_memory", "lineage", "log_level", "python", "ui"}) | SUBMIT_EXTRAS
 
 _QUIET = {
     "spark.ui.showConsoleProgress": "false",  # a progress bar drawn with carriage returns has no place in a log
@@ -42,6 +42,7 @@ class SparkTarget:
 
     url: str
     connect: bool = False
+    lineage: bool = True  # whether a classic session is asked what it reads and writes
     local: bool = False
     conf: dict[str, str] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)  # of the driver, while the session lives
@@ -80,6 +81,7 @@ def _local(cores: str, extra: Mapping[str, str], conf: Mapping[str, str], cpus: 
     return SparkTarget(
         url=f"local[{cores}]",
         local=True,
+        lineage=extra.get("lineage") != "false",
         conf={**_ON_LOOPBACK, "spark.sql.shuffle.partitions": str(partitions), **_driver(extra), **conf},
         # The second keeps Spark from warning that the host name resolves to a loopback address.
         environ={"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
@@ -90,6 +92,7 @@ def _cluster(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
     host, port = _host(conn), conn.port or MASTER_PORT
     return SparkTarget(
         url=f"spark://{_bracketed(host)}:{port}",
+        lineage=conn.extra.get("lineage") != "false",
         conf={**(_ON_LOOPBACK if is_loopback(host) else {}), **_driver(conn.extra), **conf},
         environ={"PYSPARK_PYTHON": conn.extra["python"]} if "python" in conn.extra else {},
         address=(host, port),

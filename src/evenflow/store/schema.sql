@@ -373,7 +373,7 @@ create table once_value (
 );
 
 -- What a try says of its work besides its result, each kind once: the application of Spark that it is, what that cost, what it reads and writes.
--- Written once and never changed; clearing a task leaves what its earlier tries have said.
+-- Nothing of that changes; clearing a task leaves what its earlier tries have said.
 create table try_record (
     run_key     bigint not null,
     task_index  int not null,
@@ -384,9 +384,11 @@ create table try_record (
     at          timestamptz not null default clock_timestamp(),
     xact        bigint not null default pg_current_xact_id()::text::bigint,  -- that wrote it: exports go on behind one
     value       jsonb not null,
+    send_at     timestamptz,                                 -- lineage: when it is to be sent, or sent again; null: it was, or is for us alone
     primary key (run_key, task_index, map_index, epoch, kind)
 );
-create index try_record_written on try_record (kind, xact);  -- the history pipeline
+create index try_record_written on try_record (kind, xact);                                   -- the history pipeline
+create index try_record_unsent on try_record (send_at) where send_at is not null;             -- records/take_unsent
 
 -- Logs of runs and DAGs that were deleted, for the API to delete, which has the files. An empty run_id: all of the DAG.
 create table log_garbage (

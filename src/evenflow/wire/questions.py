@@ -189,7 +189,7 @@ class Rendered(Message):
     fields: dict[str, str]
 
 
-RecordKind = Literal["spark_cost"]
+RecordKind = Literal["spark_cost", "lineage"]
 
 
 class KeepRecord(Message):

@@ -6,13 +6,14 @@ from typing import Annotated
 
 from fastapi import Query
 
+from evenflow.api.lineage import event_of
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection
+from evenflow.api.rest.context import Connection, InContext
 from evenflow.api.rest.routes import Routes
-from evenflow.contracts.rest.queries import InstanceQuery, XComQuery
+from evenflow.contracts.rest.queries import InstanceQuery, TryQuery, XComQuery
 from evenflow.contracts.rest.record import Page
-from evenflow.contracts.rest.tasks import RenderedFields, XComEntry, XComShown
-from evenflow.store.serving import rendered, views, xcom
+from evenflow.contracts.rest.tasks import RenderedFields, TaskLineage, XComEntry, XComShown
+from evenflow.store.serving import rendered, try_records, views, xcom
 
 routes = Routes("Tasks")
 
@@ -39,6 +40,25 @@ async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key
             f"Task {task_id!r} has nothing under {key!r} in run {run_id!r}. To see all, type: evenflow xcoms list {dag_id}",
         )
     return XComShown.model_validate(row)
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/lineage")
+async def get_lineage(
+    within: InContext, conn: Connection, dag_id: str, run_id: str, task_id: str, query: Annotated[TryQuery, Query()]
+) -> TaskLineage:
+    """What a try on Spark read and wrote, and which columns came from which, as an event of OpenLineage."""
+    row = await try_records.read_lineage(
+        conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index, try_number=query.try_number
+    )
+    if row is None:
+        raise Refused(
+            404,
+            "not_found",
+            f"No try of the task {task_id!r} in run {run_id!r} of DAG {dag_id!r} has told what it read and wrote. Tries of "
+            "@task.spark and SparkSQL do when they end, locally or on a standalone cluster; a Spark Connect server tells none.",
+        )
+    event = event_of(row, within.tokens.installation)
+    return TaskLineage(event=event, try_number=row["try_number"], is_sent=not row["unsent"])
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/rendered")

@@ -18,6 +18,7 @@ COMMANDS = (
     ("backfill", "backfill:app", "Make the runs of past dates, watch, pause and end that.", _LOOK),
     ("tasks", "tasks:app", "List the tasks of a run, read their logs, clear and mark them.", _LOOK),
     ("spark", "spark:app", "Say what a task on Spark did, stage by stage, and which setting to change.", _LOOK),
+    ("lineage", "lineage:lineage", "What a task on Spark read and wrote, and which columns came from which.", _LOOK),
     ("why", "why:why", "Say why a task does not run, who is in its way, and what to do.", _LOOK),
     ("plan", "plan:plan", "Say what would start next, and what blocks the rest.", _LOOK),
     ("drain", "service_states:drain", "Take nothing new on, wait for what is in flight, then pause.", _LOOK),

@@ -83,8 +83,11 @@ class InstanceQuery(Request):
     map_index: int = Field(default=UNMAPPED, ge=UNMAPPED, description="-1 of a task that is not mapped.")
 
 
-class LogQuery(InstanceQuery):
+class TryQuery(InstanceQuery):
     try_number: int | None = Field(default=None, ge=1, description="The newest when absent.")
+
+
+class LogQuery(TryQuery):
     offset: int = Field(default=0, ge=0, description="Bytes that are known already.")
     wait_s: float = Field(default=0.0, ge=0, description="Wait for so long until there is more.")
 

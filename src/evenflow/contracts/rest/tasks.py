@@ -50,6 +50,12 @@ class RenderedFields(Record):
     fields: dict[str, str] = Field(description="Template fields of the newest try; empty when none was a template.")
 
 
+class TaskLineage(Record):
+    event: dict[str, object] = Field(description="A RunEvent of OpenLineage: what the try read and wrote, and how it ended.")
+    try_number: int
+    is_sent: bool = Field(description="To the endpoint of the settings. Without one nothing is.")
+
+
 class XComEntry(Record):
     task_id: str = Field(title="task")
     map_index: int

@@ -25,7 +25,7 @@ class SparkFrame:
     @property
     def columns(self) -> dict[str, str]:
         """Name to type, in the order of the DataFrame."""
-        return {field["name"]: _type_name(field["type"]) for field in json.loads(self.schema)["fields"]}
+        return {field["name"]: type_name(field["type"]) for field in json.loads(self.schema)["fields"]}
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{name} {kind}" for name, kind in self.columns.items())
@@ -36,6 +36,6 @@ class SparkFrame:
         return asdict(self)
 
 
-def _type_name(kind: Any) -> str:
+def type_name(kind: Any) -> str:
     """Of a type in the JSON of a schema: a name, or an object that names its kind."""
     return kind if isinstance(kind, str) else str(kind["type"])

@@ -1,0 +1,54 @@
+"""What OpenLineage calls the places that Spark reads and writes: a namespace and a name. Credentials in addresses are left out."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+# Of a JDBC address: what OpenLineage calls the database, the port that is meant without one, and the schema that is.
+_DATABASES = {
+    "postgresql": ("postgres", 5432, "public"),
+    "mysql": ("mysql", 3306, None),
+    "mariadb": ("mysql", 3306, None),
+    "sqlserver": ("sqlserver", 1433, "dbo"),
+}
+
+
+class Dataset(NamedTuple):
+    namespace: str
+    name: str
+
+
+def of_path(address: str) -> Dataset:
+    """Of files: the address of their folder, as Hadoop writes it."""
+    parts = urlsplit(address)
+    scheme, path = {"s3a": "s3", "s3n": "s3", "": "file"}.get(parts.scheme, parts.scheme), parts.path.rstrip("/") or "/"
+    if scheme == "file":
+        return Dataset("file", path)
+    place = _without_password(parts.netloc) if scheme in ("abfs", "abfss", "wasb", "wasbs") else parts.netloc.rpartition("@")[2]
+    return Dataset(f"{scheme}://{place}", path if scheme in ("hdfs", "viewfs", "webhdfs") else path.lstrip("/") or "/")
+
+
+def of_jdbc(url: str, table: str) -> Dataset | None:
+    """None of a query, which is no table."""
+    name = table.strip().replace('"', "").replace("`", "")
+    if not name or name.startswith("(") or " " in name:
+        return None
+    address = re.split(r"[?;]", url.removeprefix("jdbc:"), maxsplit=1)[0]
+    parts = urlsplit(address)
+    if not parts.netloc:
+        return Dataset(address, name)
+    scheme, port, schema = _DATABASES.get(parts.scheme, (parts.scheme, None, None))
+    host, known = parts.netloc.rpartition("@")[2], parts.port or port
+    namespace = f"{scheme}://{host if parts.port or known is None else f'{host}:{known}'}"
+    if schema is not None and "." not in name:
+        name = f"{schema}.{name}"
+    database = unquote(parts.path.strip("/"))
+    return Dataset(namespace, f"{database}.{name}" if database else name)
+
+
+def _without_password(netloc: str) -> str:
+    """Before the host stands a container."""
+    container, at, host = netloc.rpartition("@")
+    return f"{container.partition(':')[0]}{at}{host}"
