@@ -18,15 +18,15 @@ from services import environment, service, token, until_listening
 
 from evenflow.runtime.child import longest_end
 from evenflow.runtime.local import celery_child
-from evenflow.runtime.local_fleet import LocalFleet
+from evenflow.runtime.local_fleet import LocalFleet, fleet_here
 from evenflow.runtime.service_log import Line
 from evenflow.runtime.settings import Settings
 from evenflow.store.serving import executors
 from tests.autoscaler.world import EAGER, Fleets
 from tests.world import at_once
 
-FLEET, QUEUE = "f", "default"
-RUNNING = "select count(*) from service where kind = 'worker' and state = 'active' and starts_with(name, 'f-')"
+QUEUE = "default"
+RUNNING = "select count(*) from service where kind = 'worker' and state = 'active' and starts_with(name, %s)"
 
 
 class Silent:
@@ -40,13 +40,15 @@ class Silent:
 class CeleryFleets(Fleets):
     """Workers register themselves, and end when their host tells them to."""
 
+    named = fleet_here("celery")
+
     def obey(self) -> None: ...
 
     def fleet(self, *given: Any, **told: Any) -> None:
         super().fleet(*given, **{"target": "celery", **told})
 
     def running(self) -> int:
-        return int(self.one(RUNNING))
+        return int(self.one(RUNNING, self.named))
 
 
 @contextlib.contextmanager
@@ -89,7 +91,6 @@ def _host(url: str, settings: Settings, api_url: str, worker_token: str) -> Iter
             screen=Silent(),
             at_most_s=longest_end(settings.drain_timeout),
         )
-        fleet.name = FLEET
         await fleet.start()
         ready.set()
         await over.wait()

@@ -61,8 +61,9 @@ class Cloud:
         return False
 
     def _request(self, method: str, path: str) -> None:
+        """The first of a service may take long: moto imports it then."""
         with suppress(urllib.error.HTTPError):
-            urllib.request.urlopen(urllib.request.Request(f"{self.url}{path}", method=method), timeout=10).close()
+            urllib.request.urlopen(urllib.request.Request(f"{self.url}{path}", method=method), timeout=60).close()
 
 
 @contextmanager

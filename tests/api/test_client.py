@@ -93,6 +93,18 @@ async def test_requests_that_fail_together_leave_a_server_once() -> None:
             await client.close()
 
 
+async def test_a_client_without_patience_asks_each_server() -> None:
+    """A command fails at once where no API is, and not because one of several is gone. Which is asked first is chance."""
+    alive = Server("alive")
+    async with serving(alive) as urls:
+        for _ in range(5):
+            client = HttpClient(",".join([*(f"http://127.0.0.1:{port}" for port in (1, 2, 3)), *urls]), "token", patience_s=0.0)
+            try:
+                assert await ask(client) == "alive"
+            finally:
+                await client.close()
+
+
 async def test_none_of_several_answers() -> None:
     client = HttpClient("http://127.0.0.1:1,http://127.0.0.1:2", "token", patience_s=0.0)
     try:

@@ -50,7 +50,7 @@ class PodFleets(Fleets):
         self.cluster.create(DEPLOYMENT, deployment(replicas, self.deployed))
         self.settle()
 
-    def fleet(self, policy: ScalingPolicy = EAGER, name: str = "f", queues: tuple[str, ...] = ("default",), **given: Any) -> None:
+    def fleet(self, policy: ScalingPolicy = EAGER, name: str = "", queues: tuple[str, ...] = ("default",), **given: Any) -> None:
         super().fleet(policy, name, queues, **{"target": "kubernetes", "options": {"deployment": self.deployed}, **given})
 
     def targets(self) -> dict[str, FleetTarget]:

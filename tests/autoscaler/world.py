@@ -25,14 +25,16 @@ EAGER = ScalingPolicy(min=0, max=4, slots=2, up_after=0, down_after=0, up_rate=1
 class Fleets(Unscheduled):
     """``now`` is the time of looks, in which nothing has to be waited for: rows of the database are moved instead."""
 
+    named = "f"  # the fleet, if no other is
+
     def __init__(self, conn: psycopg.Connection[Any], url: str) -> None:
         super().__init__(conn)
         self.url = url
         self._claims = 0
 
-    def fleet(self, policy: ScalingPolicy = EAGER, name: str = "f", queues: tuple[str, ...] = ("default",), **given: Any) -> None:
+    def fleet(self, policy: ScalingPolicy = EAGER, name: str = "", queues: tuple[str, ...] = ("default",), **given: Any) -> None:
         told = {"target": "native", "options": {}, "by": "test", **given}
-        assert at_once(scaling.set_fleet(self.awaited, name=name, queues=queues, policy=policy, **told))
+        assert at_once(scaling.set_fleet(self.awaited, name=name or self.named, queues=queues, policy=policy, **told))
 
     async def autoscaler(self, name: str = "a", targets: Mapping[str, FleetTarget] | None = None) -> tuple[Steering, Conn]:
         """One that has just started."""
@@ -57,8 +59,8 @@ class Fleets(Unscheduled):
                 self.conn.execute("update service set state = 'stopped' where service_id = %s", [alive])
                 at_once(scaling.forget_native(self.awaited, name.partition("-")[0], [name]))
 
-    def native(self, fleet: str = "f") -> list[tuple[str, bool]]:
-        return at_once(scaling.list_native(self.awaited, fleet))
+    def native(self, fleet: str = "") -> list[tuple[str, bool]]:
+        return at_once(scaling.list_native(self.awaited, fleet or self.named))
 
     # -- workers
 
@@ -100,7 +102,7 @@ class Fleets(Unscheduled):
 
     @property
     def replicas(self) -> int:
-        return int(self.one("select replicas from fleet where name = 'f'"))
+        return int(self.one("select replicas from fleet where name = %s", self.named))
 
     def fenced(self) -> list[str]:
         return self.all("select name from service where fence is not null and state in ('active', 'draining') order by 1")

@@ -7,9 +7,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from evenflow import DAG, BaseOperator, Context, TimeDeltaTrigger, Variable, task
+from evenflow import DAG, BaseOperator, Context, TimeDeltaTrigger, Variable, resources, task
 
 QUEUE = "work"
+SPARK = "here"  # the connection of tasks on Spark
 MARKS = Path(os.environ.get("EXECUTORS_TEST", "/nonexistent"))
 
 
@@ -105,3 +106,23 @@ with DAG("secret"):
         print("the password is", Variable.get("password"), "and no more")
 
     secret()
+
+with DAG("spark"):
+
+    @task.spark(queue=QUEUE, conn_id=SPARK)
+    def counted(*, spark: Any) -> int:
+        return int(spark.range(1000).count())
+
+    counted()
+
+with DAG("hungry"):
+
+    @task(queue=QUEUE, resources=resources(memory="64MiB", cpu=1))
+    def hungry() -> None:
+        """A MiB at a time."""
+        held = []
+        while len(held) < 1024:
+            held.append(bytearray(b"x") * 2**20)
+        wait_for("never")
+
+    hungry()

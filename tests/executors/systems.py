@@ -28,7 +28,7 @@ from tests.kubernetes import cluster as clusters
 from tests.kubernetes.cluster import Cluster
 from tests.pods.world import of_epoch, pods_told, write_template
 from tests.running import RunningEvenflow, environment, running_evenflow
-from tests.waiting import wait_until
+from tests.waiting import SYSTEM_DEADLINE_S, wait_until
 
 T = TypeVar("T")
 
@@ -50,6 +50,9 @@ class System(ABC):
         """Of the worker that has this try."""
         query = "select name from dispatch join service on service_id = worker_id where epoch = %s"
         return str(self.db.execute(query, [epoch]).fetchone()[0])  # type: ignore[index]
+
+    # the reason of a task that may take 64 MiB, and takes more
+    out_of_memory = "out of memory: the kernel killed what used 64.0 of 64 MiB: raise resources(memory=...)"
 
     @abstractmethod
     def end_worker(self, epoch: int) -> None:
@@ -77,14 +80,14 @@ class System(ABC):
             self.db.execute("select state::text from dag_run where dag_id = %s and run_id = %s", [dag, run_id]).fetchone()[0]
         )  # type: ignore[index]
 
-    def end_of(self, dag: str, run_id: str) -> str:
-        wait_until(lambda: self.state(dag, run_id) in ("success", "failed"), lambda: self.told(dag, run_id))
+    def end_of(self, dag: str, run_id: str, within_s: float = SYSTEM_DEADLINE_S) -> str:
+        wait_until(lambda: self.state(dag, run_id) in ("success", "failed"), lambda: self.told(dag, run_id), within_s=within_s)
         return self.state(dag, run_id)
 
-    def run(self, dag: str) -> tuple[str, str]:
+    def run(self, dag: str, *, within_s: float = SYSTEM_DEADLINE_S) -> tuple[str, str]:
         """(state, run_id) of a run that has ended."""
         run_id = self.trigger(dag)
-        return self.end_of(dag, run_id), run_id
+        return self.end_of(dag, run_id, within_s), run_id
 
     def told(self, dag: str, run_id: str) -> str:
         states = [(each.task_id, each.state, each.reason, each.worker, each.losses) for each in self.tasks(dag, run_id)]
@@ -150,6 +153,7 @@ class Celery(System):
             "EVENFLOW_TOKEN": self._token,
             "EVENFLOW_CELERY_BROKER": self.broker.url,
             "EVENFLOW_DRAIN_TIMEOUT": "60",
+            "EVENFLOW_RESOURCES": "enforce",
             "EXECUTORS_TEST": str(self.marks),
         }
         options = [
@@ -221,6 +225,8 @@ class CeleryFleet(System):
 class Kubernetes(System):
     """A pod for each try, on a cluster of this machine."""
 
+    out_of_memory = "Out of memory: container 'try' was killed at its limit of 224Mi"  # with what its worker needs
+
     def __init__(self, running: RunningEvenflow, db: psycopg.Connection[Any], marks: Path, cluster: Cluster) -> None:
         super().__init__(running, db, marks)
         self.cluster = cluster
@@ -249,7 +255,7 @@ def kubernetes() -> Iterator[Kubernetes]:
 
 @contextlib.contextmanager
 def native() -> Iterator[Native]:
-    with _running("--workers", "2", EVENFLOW_QUEUES=QUEUE) as (running, db, marks):
+    with _running("--workers", "2", EVENFLOW_QUEUES=QUEUE, EVENFLOW_RESOURCES="enforce") as (running, db, marks):
         yield Native(running, db, marks)
 
 
@@ -298,7 +304,7 @@ def _running(*arguments: str, **settings: str) -> Iterator[tuple[RunningEvenflow
         url = stack.enter_context(reach_database("", home))
         db = stack.enter_context(psycopg.connect(url, autocommit=True))
         there = "select count(*) from dag where bundle <> 'evenflow'"
-        wait_until(lambda: db.execute(there).fetchone()[0] == 7, lambda: running.log)  # type: ignore[index]
+        wait_until(lambda: db.execute(there).fetchone()[0] == 9, lambda: running.log)  # type: ignore[index]
         try:
             yield running, db, marks
         finally:

@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from evenflow.core.limits import LEASE_S
+from tests.executors.pipelines import SPARK
 from tests.executors.systems import System
 from tests.waiting import wait_until
 
@@ -50,6 +51,23 @@ def test_a_secret_is_given_to_a_task_and_masked_in_its_log(system: System) -> No
     log = system.log("secret", run_id, "secret")
     assert state == "success", log
     assert "the password is *** and no more" in log
+
+
+def test_a_task_on_spark_has_a_session_where_it_runs(system: System) -> None:
+    """Its driver is a process of the try, wherever that is. The connection comes from the API. A JVM is no matter of a moment."""
+    system.ask(lambda client: client.set_connection(SPARK, uri="spark-local://?cores=1&driver_memory=512m"))
+    state, run_id = system.run("spark", within_s=300)
+    assert state == "success", system.told("spark", run_id) + system.log("spark", run_id, "counted")
+    assert system.ask(lambda client: client.get_xcom("spark", run_id, "counted", "return_value")).value == 1000
+
+
+def test_a_task_that_takes_more_memory_than_it_asked_for_fails_and_says_so(system: System) -> None:
+    """R-EX1: ``resources`` of a task is its limit: of a cgroup on a worker, of the container of its pod."""
+    state, run_id = system.run("hungry")
+    assert state == "failed"
+    (task,) = system.tasks("hungry", run_id)
+    assert system.out_of_memory in task.reason, system.told("hungry", run_id)
+    assert (task.losses, task.try_number) == (0, 1)
 
 
 def test_a_task_goes_on_while_its_worker_drains(system: System) -> None:

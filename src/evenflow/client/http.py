@@ -45,9 +45,9 @@ def is_served(response: Response) -> bool:
 
 class HttpClient:
     """Requests with one token to an API of one base URL or several, separated by commas: who does not answer is left for the next.
-    Raises :class:`ApiUnavailable` when there is no answer for ``patience_s``, :class:`SettingsError` for a URL that is not safe. A
-    redirection is not followed: what is sent holds tokens, for nobody else. ``is_answer`` says what is one; a request that has met
-    something else is sent again.
+    Raises :class:`ApiUnavailable` when there is no answer for ``patience_s``, and each was asked; :class:`SettingsError` for a URL
+    that is not safe. A redirection is not followed: what is sent holds tokens, for nobody else. ``is_answer`` says what is one; a
+    request that has met something else is sent again.
     """
 
     def __init__(
@@ -96,9 +96,11 @@ class HttpClient:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (self._patience_s if patience_s is None else patience_s)
         timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S + waits_s, sock_connect=CONNECT_TIMEOUT_S)
-        backoff = FIRST_BACKOFF_S
+        backoff, unasked = FIRST_BACKOFF_S, set(self._urls)
         while True:
-            url, stays, pause = self.api_url, False, backoff * random.uniform(0.5, 1.0)
+            url = next((each for each in self._urls if each in unasked), self.api_url)
+            unasked.discard(url)
+            stays, pause = False, backoff * random.uniform(0.5, 1.0)
             try:
                 async with self._opened().request(
                     method, f"{url}{path}", data=body, headers=headers, params=params, timeout=timeout, allow_redirects=False
@@ -108,13 +110,13 @@ class HttpClient:
                     pause = max(pause, response.asks_for_s)
                 answered = self._is_answer(response)
                 stays = answered and response.status != NO_ROOM
-                if answered or not idempotent or loop.time() + max(pause, backoff) >= deadline:
+                if answered or not idempotent or (not unasked and loop.time() + max(pause, backoff) >= deadline):
                     return response
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-                if loop.time() + backoff >= deadline:
+                if not unasked and loop.time() + backoff >= deadline:
                     raise self._unavailable(error) from error
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                if not idempotent or loop.time() + backoff >= deadline:
+                if not idempotent or (not unasked and loop.time() + backoff >= deadline):
                     raise self._unavailable(error) from error
             finally:
                 if not stays and url == self.api_url:  # also when the caller has given up

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -141,7 +142,7 @@ def _limit(container: Object, ask: PodAsk) -> None:
     """What a task may take is what its container asks for, and its limit."""
     amounts = {}
     if ask.memory is not None:
-        amounts["memory"] = str(ask.memory + WORKER_MEMORY)
+        amounts["memory"] = f"{math.ceil((ask.memory + WORKER_MEMORY) / 2**20)}Mi"
     if ask.cpu is not None:
         amounts["cpu"] = f"{round(ask.cpu * 1000)}m"
     resources = container.get("resources") or {}
