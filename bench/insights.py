@@ -127,7 +127,7 @@ def _timed(engine: DuckDb | Spark, lake: Path, bar_s: float) -> dict[str, Any]:
 def _cpu_s() -> float:
     """Of this process and those that it has started."""
     own = psutil.Process()
-    return sum(times.user + times.system for times in (each.cpu_times() for each in (own, *own.children(recursive=True))))
+    return float(sum(times.user + times.system for times in (each.cpu_times() for each in (own, *own.children(recursive=True)))))
 
 
 def _make(engine: DuckDb | Spark, lake: Path) -> dict[str, float]:

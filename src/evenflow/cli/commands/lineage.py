@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from evenflow.cli.commands.tasks import MapIndex, only_instance
-from evenflow.cli.input.run_names import Dag, Run, named_run
+from evenflow.cli.input.run_names import Dag, RunArgument, named_run
 from evenflow.cli.output.replies import Reply, replies
 from evenflow.cli.output.terminal import output, print_table
 from evenflow.cli.remote import remote
@@ -17,7 +17,9 @@ TryNumber = Annotated[int | None, Parameter(name="--try", help="Which try; the n
 
 
 @replies
-async def lineage(dag: Dag, task_id: str, /, *, run: Run = None, map_index: MapIndex = None, try_number: TryNumber = None) -> Reply:
+async def lineage(
+    dag: Dag, task_id: str, /, *, run: RunArgument = None, map_index: MapIndex = None, try_number: TryNumber = None
+) -> Reply:
     """The datasets that a try on Spark read and wrote, and where each column that it wrote comes from.
 
     With --json it is the event of OpenLineage as it is sent where `openlineage_url` says.
