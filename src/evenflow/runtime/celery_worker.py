@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from evenflow.errors import ServiceFailed
 from evenflow.forking import prctl
@@ -113,21 +112,7 @@ def main() -> None:
 
         warnings.filterwarnings("ignore", "You're running the worker with superuser")  # the worker beside it says so
         sys.argv[:] = ["celery", *sys.argv[2:]]
-        code = _status_of(celery)
-        logging.shutdown()
-        sys.stdout.flush()
-        os._exit(code)  # all has ended; to take the process apart costs Python 0.3 s, and its host waits for it
-
-
-def _status_of(command: Callable[[], object]) -> int:
-    """With which this command ends its process."""
-    try:
-        command()
-    except SystemExit as end:
-        if isinstance(end.code, str):
-            print(end.code, file=sys.stderr, flush=True)
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
-    return 0
+        celery()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from evenflow.api.code_diff import diff_code, show_code
+from evenflow.api.rest.code_diff import diff_code, show_code
 from evenflow.api.rest.context import Connection, InSlice
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.routes import Routes

@@ -1,19 +1,24 @@
 -- The oldest runs after a key that ended before an instant, so many or as many as have so many task instances together, but always one. Of
 -- a run that is deleted in parts those of its first part count. Keys ascend with time, so only what is older than that is looked at, so many at
 -- once; live runs among it, and those that ended later, are left behind. Answers the runs, the key after which the next look begins, and
--- whether that was all. SKIP LOCKED: another scheduler deletes those. Nothing goes that has history from a transaction at or after ``past``.
+-- whether that was all. SKIP LOCKED: another scheduler deletes those. Nothing goes that has history from a transaction at or after ``past``;
+-- of tasks that is looked for once for all, as the index of their history is read whole each time.
 with looked as materialized (
     select run_key, state in ('success', 'failed') and ended_at < %(before)s as is_old
     from dag_run
     where run_key > %(after)s and run_key < %(before_key)s
     order by run_key
     limit %(most)s
+), awaited as materialized (
+    select distinct run_key from task_event
+    where run_key between (select min(run_key) from looked where is_old) and (select max(run_key) from looked where is_old)
+      and xact >= %(past)s::bigint
 ), old as materialized (
     select run_key
     from dag_run
     where run_key = any(array(select run_key from looked where is_old)) and state in ('success', 'failed') and ended_at < %(before)s
       and not exists (select from run_event e where e.run_key = dag_run.run_key and e.xact >= %(past)s::bigint)
-      and not exists (select from task_event e where e.run_key = dag_run.run_key and e.xact >= %(past)s::bigint)
+      and not exists (select from awaited a where a.run_key = dag_run.run_key)
     order by run_key
     limit %(limit)s
     for update skip locked
