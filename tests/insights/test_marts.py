@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -81,3 +82,12 @@ def test_a_history_that_is_right_has_no_violation(lake: Path) -> None:
 def test_a_folder_without_history_says_what_to_type(tmp_path: Path) -> None:
     with pytest.raises(BadValue, match="evenflow insights export"):
         DuckDb().make(tmp_path)
+
+
+def test_a_history_of_before_a_table_came_has_marts(tmp_path: Path) -> None:
+    """R-SP4: what was exported earlier stays good."""
+    tiny.write(tmp_path)
+    shutil.rmtree(tmp_path / "bronze" / "spark_applications")
+    DuckDb().make(tmp_path)
+    assert DuckDb().rows(tmp_path, "application_costs") == []
+    assert DuckDb().rows(tmp_path, "costs") != []

@@ -79,6 +79,24 @@ def test_started_and_exit_in_one_batch_are_one_move(world: World) -> None:
     assert world.run_state(run) == "success"
 
 
+def test_history_knows_how_long_a_try_ran_whose_start_was_not_told(world: World) -> None:
+    """R-SP4: else its run would be taken for a wait for a worker. Where the start was told its event says it."""
+    world.add_dag(dag(task("a"), task("b", 0)))
+    world.trigger("d")
+    world.advance()
+    world.report(world.claim())
+    world.advance()
+    [b] = world.claim()
+    world.report([b], started=True)
+    world.advance()
+    world.report([b])
+    world.advance()
+    told = world.all(
+        "select task_index, event::text, detail ->> 'ran_s' from task_event where event in ('start', 'succeed') order by at"
+    )
+    assert told == [(0, "succeed", "0.01"), (1, "start", None), (1, "succeed", None)]
+
+
 def test_running_shows_when_a_worker_reports_it(world: World) -> None:
     """R-CS2."""
     world.add_dag(dag(task("a")))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenflow.errors import BadValue
-from evenflow.insights.lake import Rows, whole, write_file
+from evenflow.insights.lake import Rows, whole, write_empty, write_file
 from evenflow.insights.tables import BRONZE, DAY_OF, FORMAT, statement
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _write_days(lake: Path, table: str, name: str, pages: Iterable[Rows]) -> int
     for day, parts in by_day.items():
         write_file(lake / "bronze" / table / f"day={day}" / name, table, parts)
     if not by_day:
-        write_file(lake / "bronze" / table / "day=1970-01-01" / "none.parquet", table, [])
+        write_empty(lake, table)
     return count
 
 

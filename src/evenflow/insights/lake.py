@@ -9,16 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from evenflow.errors import BadValue
-from evenflow.insights.tables import schema_of
+from evenflow.insights.tables import BRONZE, DAY_OF, schema_of
 
 Row = dict[str, Any]
 Rows = list[tuple[Any, ...]]
 
 
 def check(lake: Path) -> None:
-    """Raises :class:`BadValue` where no history was exported."""
+    """Raises :class:`BadValue` where no history was exported. A table that came later is empty where it is not there."""
     if not (lake / "bronze" / "task_events").is_dir():
         raise BadValue(f"There is no history in {lake}. Type: evenflow insights export {lake}")
+    for table in BRONZE:
+        if not (lake / "bronze" / table).is_dir():
+            write_empty(lake, table)
+
+
+def write_empty(lake: Path, table: str) -> None:
+    """A file without rows, so that a table has columns."""
+    folder = lake / "bronze" / table
+    write_file((folder / "day=1970-01-01" if table in DAY_OF else folder) / "none.parquet", table, [])
 
 
 @contextmanager

@@ -38,7 +38,7 @@ FIGURES_WAIT = 5.0  # until all is told that has happened: it takes milliseconds
 
 # -- what is read and written ------------------------------------------------------------------------------------------
 
-MOST_QUERIES = 200  # of a session whose lineage is read: each is one text of some KiB, and takes 10 to 50 ms
+MOST_QUERIES = 200  # of a session whose lineage is read: each is one text of some KiB and a call of this process
 MOST_DATASETS = 50  # read, and written; with what follows an event stays below what the API takes
 MOST_COLUMNS = 200  # of a dataset
 MOST_ROOTS = 20  # folders that one relation reads
