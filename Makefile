@@ -37,7 +37,10 @@ test: setup  ## Run checks and, beside them, the tests that need no whole system
 
 test-system: setup  ## Run the tests of whole systems: fleets, executors with their brokers, Spark, long explorations
 	@scripts/setup --brokers --browser
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "system and not slow" --keep-durations system $(ARGS)
+	@failed=0; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "system and not slow and not alone" --keep-durations system $(ARGS) || [[ $$? == 5 ]] || failed=1; \
+	$(BIN)/python -m pytest -m "system and not slow and alone" $(ARGS) || [[ $$? == 5 ]] || failed=1; \
+	exit $$failed  # 5: none of those that ARGS chooses is such a test
 
 test-slow: setup  ## Run the slow tests: faults, soaks
 	@$(BIN)/python -m pytest -m slow $(ARGS)

@@ -28,7 +28,7 @@ from tests.worker.conftest import MODULE, Heard
 from tests.worker.world import World, number_in
 
 # Two of these at once fork against each other, and neither stands in time.
-pytestmark = [pytest.mark.system, pytest.mark.xdist_group("what forks all the time")]
+pytestmark = [pytest.mark.system, pytest.mark.alone]
 
 LINES = 12
 SOURCE = Path(__file__).with_name("lines.c")
