@@ -121,6 +121,7 @@ def _taken(task: Task, said: Said, *, fenced: bool) -> TakenReport:
         at_s=0.0,
         outcome=outcome,
         payload=None if outcome == "success" else {},
+        ran_s=None,
         task_index=0 if current else None,
         map_index=-1,
         holds=[LIMIT],

@@ -186,6 +186,7 @@ def _taken(task: Task, said: Said, rules: Any) -> TakenReport:
         at_s=0.0,
         outcome=outcome,
         payload=payload,
+        ran_s=None,
         task_index=0 if current else None,
         map_index=-1,
         holds=[POOL, RUN],

@@ -15,12 +15,12 @@ import aiohttp
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
+from evenflow.spark.datasets import facet
 from evenflow.store.db.connect import AsyncPool, Row
 from evenflow.store.serving import try_records
 from evenflow.telemetry.observing import observe
 
 _SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
-_FACETS = "https://openlineage.io/spec/facets"
 _ENDED = {"running": "RUNNING", "success": "COMPLETE", "failed": "FAIL"}
 
 
@@ -35,12 +35,12 @@ def event_of(told: Row, installation: str) -> dict[str, Any]:
         "run": {
             "runId": _id(installation, told["run_key"], told["epoch"]),
             "facets": {
-                "parent": _facet(
+                "parent": facet(
                     "1-2-0/ParentRunFacet",
                     run={"runId": _id(installation, told["run_key"])},
                     job={"namespace": installation, "name": told["dag_id"]},
                 ),
-                "evenflow_try": _facet(
+                "evenflow_try": facet(
                     "1-1-1/RunFacet",
                     runId=told["run_id"],
                     taskId=told["task_id"],
@@ -52,7 +52,7 @@ def event_of(told: Row, installation: str) -> dict[str, Any]:
         "job": {
             "namespace": installation,
             "name": job,
-            "facets": {"jobType": _facet("2-0-4/JobTypeJobFacet", processingType="BATCH", integration="EVENFLOW", jobType="TASK")},
+            "facets": {"jobType": facet("2-0-4/JobTypeJobFacet", processingType="BATCH", integration="EVENFLOW", jobType="TASK")},
         },
         "inputs": told["value"].get("inputs", []),
         "outputs": told["value"].get("outputs", []),
@@ -97,7 +97,3 @@ class LineageSender:
 
 def _id(installation: str, *parts: int) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "/".join(("evenflow:", installation, *map(str, parts)))))
-
-
-def _facet(schema: str, **fields: Any) -> dict[str, Any]:
-    return {"_producer": "evenflow", "_schemaURL": f"{_FACETS}/{schema}.json", **fields}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenflow.insights.lake import Row, check, mart_file, rows_of, whole
+from evenflow.insights.lake import Row, check, complete, mart_file, rows_of, whole
 from evenflow.insights.tables import BRONZE, MARTS, Mart, legal_sql
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class DuckDb:
 
     def make(self, lake: Path, tell: Told = ignore) -> None:
         check(lake)
+        complete(lake)
         conn = self._connect(lake)
         try:
             for table in BRONZE:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evenflow.insights.engines import Told, ignore
-from evenflow.insights.lake import Row, check, mart_file, rows_of, whole
+from evenflow.insights.lake import Row, check, complete, mart_file, rows_of, whole
 from evenflow.insights.tables import BRONZE, LAYERS, MARTS, legal_sql
 
 # Spark's names for the types of Arrow.
@@ -27,6 +27,7 @@ class Spark:
     def make(self, lake: Path, tell: Told = ignore, *, layers: Sequence[str] = LAYERS) -> None:
         """The marts of these layers; those of silver, which all others need, are there already unless they are among them."""
         check(lake)
+        complete(lake)
         spark, lake = self._session, lake.absolute()
         for table, columns in BRONZE.items():
             schema = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in columns.items())

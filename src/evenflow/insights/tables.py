@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # of bronze; a column that is added later is null in files from before, and the number stays
 
+_OF_TRY = {
+    "run_key": "int64",
+    "task_index": "int32",
+    "map_index": "int32",
+    "at": "timestamp",
+    "xact": "int64",
+    "epoch": "int64",
+    "try_number": "int32",
+}
+
 # Column by column, with the names that Arrow has for types.
 BRONZE: dict[str, dict[str, str]] = {
     "task_events": {
-        "run_key": "int64",
-        "task_index": "int32",
-        "map_index": "int32",
-        "at": "timestamp",
-        "xact": "int64",
-        "epoch": "int64",
-        "try_number": "int32",
+        **_OF_TRY,
         "event": "string",
         "state": "string",
         "detail": "string",
@@ -64,13 +68,7 @@ BRONZE: dict[str, dict[str, str]] = {
     },
     "edges": {"version_key": "int64", "task_index": "int32", "upstream": "int32"},
     "spark_applications": {
-        "run_key": "int64",
-        "task_index": "int32",
-        "map_index": "int32",
-        "at": "timestamp",
-        "xact": "int64",
-        "epoch": "int64",
-        "try_number": "int32",
+        **_OF_TRY,
         "application_id": "string",
         "cores": "int32",
         "wall_us": "int64",

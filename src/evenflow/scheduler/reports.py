@@ -158,13 +158,13 @@ def _apply_exit(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport)
     _end(ledgers.dispatches, ledgers.deferrals, report)
     match "failed" if report.purpose == Purpose.CLEAN_UP else report.outcome:
         case "success":
-            ledgers.moves.apply(item, TaskEvent.SUCCEED, _implied_start(item, payload))
+            ledgers.moves.apply(item, TaskEvent.SUCCEED, _implied_start(item, report))
             spec = spec_of(facts, item)
             if spec.outlets or spec.outlet_aliases:
                 produce(facts, ledgers.messages, item, spec, payload)
             return
         case "rescheduled":
-            _reschedule(facts, ledgers.moves, ledgers.messages, item, payload)
+            _reschedule(facts, ledgers.moves, ledgers.messages, item, report)
             return
         case "deferred":  # of a run that is being ended
             payload, event = {}, TaskEvent.CANCEL
@@ -177,19 +177,18 @@ def _apply_exit(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport)
     fail(facts, ledgers.moves, ledgers.messages, item, event, payload)
 
 
-def _implied_start(item: Item, payload: dict[str, Any]) -> dict[str, Any] | None:
+def _implied_start(item: Item, report: TakenReport) -> dict[str, Any] | None:
     """What history says of a try whose end came without its start: how long it ran, so that its wait for a worker is known."""
-    ran_s = payload.get("ran_s")
-    return {"ran_s": ran_s} if item.state is TaskState.QUEUED and ran_s is not None else None
+    return {"ran_s": report.ran_s} if item.state is TaskState.QUEUED and report.ran_s is not None else None
 
 
-def _reschedule(facts: Facts, moves: Moves, messages: Messages, item: Item, payload: dict[str, Any]) -> None:
+def _reschedule(facts: Facts, moves: Moves, messages: Messages, item: Item, report: TakenReport) -> None:
     """It looks again later. That uses up no try: the number is given back, and its next start takes the same one."""
     if is_ending(facts, item):
         moves.apply(item, TaskEvent.CANCEL)
         return
-    delay_s = float(payload.get("delay_s") or 0.0)
-    moves.apply(item, TaskEvent.RESCHEDULE, {"delay_s": delay_s, **(_implied_start(item, payload) or {})})
+    delay_s = float((report.payload or {}).get("delay_s") or 0.0)
+    moves.apply(item, TaskEvent.RESCHEDULE, {"delay_s": delay_s, **(_implied_start(item, report) or {})})
     item.try_number -= 1
     messages.reschedules.append(tasks.Retry(item.epoch, *item.key, delay_s))
 

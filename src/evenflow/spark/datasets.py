@@ -1,10 +1,15 @@
-"""What OpenLineage calls the places that Spark reads and writes: a namespace and a name. Credentials in addresses are left out."""
+"""What OpenLineage calls the places that Spark reads and writes: a namespace and a name, and how more is said of them. Credentials in
+addresses are left out.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
+
+PRODUCER = "evenflow"
+_FACETS = "https://openlineage.io/spec/facets"
 
 # Of a JDBC address: what OpenLineage calls the database, the port that is meant without one, and the schema that is.
 _DATABASES = {
@@ -52,3 +57,8 @@ def _without_password(netloc: str) -> str:
     """Before the host stands a container."""
     container, at, host = netloc.rpartition("@")
     return f"{container.partition(':')[0]}{at}{host}"
+
+
+def facet(schema: str, **fields: Any) -> dict[str, Any]:
+    """Of an event or a dataset, by the schema's version and name, such as ``1-2-0/ParentRunFacet``."""
+    return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{schema}.json", **fields}

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenflow.sdk.operators.spark_frame import type_name
-from evenflow.spark.datasets import Dataset, of_jdbc, of_path
+from evenflow.spark.datasets import Dataset, facet, of_jdbc, of_path
 from evenflow.spark.limits import FIGURES_WAIT, MOST_COLUMNS, MOST_DATASETS, MOST_QUERIES, MOST_ROOTS
 from evenflow.spark.plans import Column, How, lineage_of, merge, read_plan
 from evenflow.spark.stages import Keep
@@ -23,10 +23,7 @@ from evenflow.spark.stages import Keep
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PRODUCER = "evenflow"
-_FACETS = "https://openlineage.io/spec/facets"
 _WRAPPERS = frozenset({"CreateDataSourceTableAsSelectCommand", "SaveAsV1TableCommand"})  # the write inside is told, too
-
 
 OfDatasets = dict[tuple[Dataset, str], frozenset[How]]  # columns of datasets, with how they were used
 
@@ -214,14 +211,14 @@ def _of_datasets(origins: Mapping[Column, frozenset[How]], query: ReadQuery) -> 
 
 def _told(dataset: Dataset, known: _Gathered) -> dict[str, Any]:
     schema = [{"name": each["name"], "type": type_name(each["type"])} for each in known.schema[:MOST_COLUMNS]]
-    facets: dict[str, Any] = {"schema": _facet("1-2-0/SchemaDatasetFacet", fields=schema)}
+    facets: dict[str, Any] = {"schema": facet("1-2-0/SchemaDatasetFacet", fields=schema)}
     if known.table is not None:
         identifier = {"namespace": dataset.namespace, "name": known.table, "type": "TABLE"}
-        facets["symlinks"] = _facet("1-0-1/SymlinksDatasetFacet", identifiers=[identifier])
+        facets["symlinks"] = facet("1-0-1/SymlinksDatasetFacet", identifiers=[identifier])
     if known.columns:
         fields = {name: {"inputFields": _input_fields(origins)} for name, origins in list(known.columns.items())[:MOST_COLUMNS]}
         rows = {"dataset": _input_fields(known.rows)} if known.rows else {}
-        facets["columnLineage"] = _facet("1-2-0/ColumnLineageDatasetFacet", fields=fields, **rows)
+        facets["columnLineage"] = facet("1-2-0/ColumnLineageDatasetFacet", fields=fields, **rows)
     return {**dataset._asdict(), "facets": facets}
 
 
@@ -234,7 +231,3 @@ def _input_fields(origins: OfDatasets) -> list[dict[str, Any]]:
         }
         for (dataset, name), ways in sorted(origins.items())
     ]
-
-
-def _facet(schema: str, **fields: Any) -> dict[str, Any]:
-    return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{schema}.json", **fields}

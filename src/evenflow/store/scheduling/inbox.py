@@ -82,7 +82,8 @@ class TakenReport(NamedTuple):
     began_at: str  # the same, less how long it ran
     at_s: float  # seconds since 1970
     outcome: str | None
-    payload: dict[str, Any] | None  # of a plain success only how long it ran, where its start was not told
+    payload: dict[str, Any] | None  # None for a success
+    ran_s: float | None
     task_index: int | None
     map_index: int
     holds: list[int]

@@ -47,9 +47,8 @@ with locked as materialized (
 )
 select r.run_key, r.epoch, r.kind::text, r.at::text, (r.at - make_interval(secs => coalesce((r.payload ->> 'ran_s')::float8, 0)))::text as began_at,
        extract(epoch from r.at)::float8 as at_s, r.payload ->> 'outcome' as outcome,
-       case when r.kind = 'started' then null
-            when r.payload ->> 'outcome' is distinct from 'success' or r.payload ?| array['skip', 'produced'] then r.payload
-            when t.state = 'queued' and r.payload ? 'ran_s' then jsonb_build_object('ran_s', r.payload -> 'ran_s') end as payload,
+       case when r.kind <> 'started' and (r.payload ->> 'outcome' is distinct from 'success' or r.payload ?| array['skip', 'produced']) then r.payload end as payload,
+       (r.payload ->> 'ran_s')::float8 as ran_s,
        d.task_index, d.map_index, d.holds, d.pool_slots, d.worker_id, t.state::text, t.try_number, t.losses, t.tries_before, d.intent,
        d.class is not distinct from 0 as resumes, f.purpose, f.epoch as deferral
 from taken r
