@@ -1,5 +1,6 @@
-"""What OpenLineage calls the places that Spark reads and writes: a namespace and a name, and how more is said of them. Credentials in
-addresses are left out.
+"""What OpenLineage calls the places that Spark reads and writes: a namespace and a name. Credentials in addresses are left out.
+
+What else is said of them, and of runs, are facets.
 """
 
 from __future__ import annotations
