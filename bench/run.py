@@ -4,7 +4,7 @@ a_sustain has options of its own: [--tasks N] [--snapshot]; catch_up has one: [-
 clear_*, cancel_*, change_*, delete_dag and dump_midnight have one: [--size N];
 report_storm and shapes whose server is an embedded one of this program: [--commit-ms MS];
 sawtooth and autoscaler_steps have [--target native|celery|kubernetes] [--size N];
-from_zero, scaling_decision and fleet_week [--size N];
+from_zero, scaling_decision, fleet_week, api_lists and api_fuzz [--size N]; ui_pages [--pages N];
 turn_dags takes the number of DAGs as -n; b shapes have three: [--execution-free] [--reuse] [--executor celery|celery-threads];
 d_full has one: [--busy-s S]; insights has two: [--events N] or [--day TRIES];
 a, c and f shapes and curves have one: [--rtt-ms MS], the time of a round trip to PostgreSQL;
@@ -25,7 +25,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
+import api_fuzz
+import api_lists
 import autoscaler_steps
+import axe
 import bulk
 import catch_up
 import curve
@@ -48,12 +51,16 @@ import spark_start
 import startup
 import sustain
 import turn_dags
+import ui_grid
 import ui_live
+import ui_pages
 import ui_size
 from shapes import SHAPES
 from slow_disk import slow_commits
 
 FLEETS = (sawtooth.CASE, autoscaler_steps.CASE, from_zero.CASE, scaling_decision.CASE, fleet_week.CASE)
+UI = (ui_size.CASE, ui_live.CASE, ui_grid.CASE, ui_pages.CASE, axe.CASE, api_fuzz.CASE, api_lists.CASE)
+WITH_DSN = (ui_pages.CASE, api_lists.CASE)  # of the UI
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -62,10 +69,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     options = {"runs": given.runs, "schedulers": given.schedulers}
     if case == turn_dags.CASE:
         return turn_dags.run(dags=given.runs, dsn=given.dsn)
-    if case == ui_size.CASE:
-        return ui_size.run()
-    if case == ui_live.CASE:
-        return ui_live.run()
+    if case in UI:
+        return of_the_ui(case, given)
     if case == startup.CASE:
         return startup.run(runs=given.runs)
     if case in curve.CASES:
@@ -108,6 +113,25 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     return real.run(case, shape, reuse=given.reuse, executor=given.executor, **options)
 
 
+def of_the_ui(case: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """The web UI, and the API that it asks."""
+    match case:
+        case ui_size.CASE:
+            return ui_size.run()
+        case ui_live.CASE:
+            return ui_live.run()
+        case ui_grid.CASE:
+            return ui_grid.run(runs=given.runs)
+        case axe.CASE:
+            return axe.run()
+        case api_fuzz.CASE:
+            return api_fuzz.run(examples=given.size)
+        case api_lists.CASE:
+            return api_lists.run(size=given.size, dsn=given.dsn)
+        case _:
+            return ui_pages.run(pages=given.pages, runs=given.runs, schedulers=given.schedulers, dsn=given.dsn)
+
+
 def of_fleets(case: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Their size is what a test makes smaller; the bars are for the size that they have without."""
     target = given.target or "native"
@@ -134,7 +158,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, *curve.CASES]
     names += [many_dags.CASE, pods.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE]
-    names += [startup.CASE, *spark_start.TASKS, *FLEETS, insights.CASE, insights.PROOFS, ui_size.CASE, ui_live.CASE]
+    names += [startup.CASE, *spark_start.TASKS, *FLEETS, insights.CASE, insights.PROOFS, *UI]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)
@@ -145,8 +169,10 @@ def main() -> int:
         "--size",
         type=int,
         help="clear_*, cancel_*, change_*, delete_dag, dump_midnight: how many runs, tasks or instances; sawtooth, from_zero:"
-        " tasks; scaling_decision: workers; autoscaler_steps: each so manieth step; fleet_week: days",
+        " tasks; scaling_decision: workers; autoscaler_steps: each so manieth step; fleet_week: days;"
+        " api_lists: task instances; api_fuzz: requests of each kind to each operation",
     )
+    parser.add_argument("--pages", type=int, default=200, help="ui_pages: how many are open")
     parser.add_argument("--target", choices=sawtooth.TARGETS, help="sawtooth, autoscaler_steps: what runs the workers")
     parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")
     parser.add_argument("--missed", type=int, default=17_280, help="catch_up: how many runs; a day of every 5 s")
@@ -169,7 +195,7 @@ def main() -> int:
         raise SystemExit(f"{given.shape} is not disturbed: --kill and --stop are for e.")
     if given.target and given.shape not in (sawtooth.CASE, autoscaler_steps.CASE):
         raise SystemExit(f"{given.shape} has no fleet to choose: --target is for sawtooth and autoscaler_steps.")
-    if given.dsn and given.shape in (from_zero.CASE, fleet_week.CASE):
+    if given.dsn and given.shape in (from_zero.CASE, fleet_week.CASE, *(one for one in UI if one not in WITH_DSN)):
         raise SystemExit(f"{given.shape} needs no server of yours: leave out --dsn.")
     if given.busy_s is not None and given.shape != "d_full":
         raise SystemExit(f"{given.shape} does not fill its slots for long: --busy-s is for d_full.")

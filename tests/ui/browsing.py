@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 
 from evenflow.cli.commands.ui import login_page
 from tests.house.project import ROOT
@@ -17,6 +17,8 @@ from tests.ui.seed import ask
 
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 WITHIN_MS = 60_000  # for what is waited for: CI's machine has much else to do
+WIDE: ViewportSize = {"width": 1360, "height": 860}
+PHONE: ViewportSize = {"width": 390, "height": 780}
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
@@ -34,7 +36,7 @@ def chromium() -> Iterator[Browser]:
 
 def opened(browser: Browser, evenflow: RunningEvenflow, **options: Any) -> BrowserContext:
     """A context of its own, not logged in."""
-    context = browser.new_context(base_url=evenflow.api_url, viewport={"width": 1360, "height": 860}, **options)
+    context = browser.new_context(base_url=evenflow.api_url, viewport=WIDE, **options)
     context.set_default_timeout(WITHIN_MS)
     return context
 

@@ -9,42 +9,12 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.running import RunningEvenflow, running_evenflow
-from tests.ui.browsing import WITHIN_MS, chromium, logged_in, opened, settled, violations, watched
+from tests.ui.addresses import FAILED, PAGES, WAITING
+from tests.ui.browsing import PHONE, WITHIN_MS, chromium, logged_in, opened, settled, violations, watched
 from tests.ui.seed import ask, seed, trigger
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("ui")]
 expect.set_options(timeout=WITHIN_MS)
-
-FAILED = "/dags/orders/runs/morning%204/tasks/load"
-WAITING = "/dags/nightly_export/runs/tonight/tasks/export?map=5"
-PAGES = {
-    "home": "/",
-    "dags": "/dags",
-    "no dag": "/dags?search=nothing-is-called-so",
-    "grid": "/dags/orders",
-    "graph": "/dags/orders/graph",
-    "code": "/dags/orders/code",
-    "trigger": "/dags/orders?trigger=true",
-    "runs": "/runs",
-    "run": "/dags/orders/runs/morning%204",
-    "failed task": FAILED,
-    "waiting task": WAITING,
-    "mapped task": "/dags/orders/runs/morning%201/tasks/weigh",
-    "events": f"{FAILED}?tab=events",
-    "results": "/dags/orders/runs/morning%201/tasks/fetch?tab=results",
-    "rendered": "/dags/orders/runs/morning%201/tasks/fetch?tab=rendered",
-    "capacity": "/capacity",
-    "assets": "/assets",
-    "backfills": "/backfills",
-    "fleet": "/fleet",
-    "changes": "/events",
-    "connections": "/connections",
-    "settings": "/settings",
-    "calendar": "/dags/orders/calendar",
-    "versions": "/dags/orders/versions",
-    "about": "/dags/orders/about",
-    "no such DAG": "/dags/nope",
-}
 
 
 @pytest.fixture(scope="module")
@@ -262,7 +232,7 @@ def test_a_lost_connection_is_told_and_heals_by_itself(page: Page) -> None:
 def test_a_phone_shows_all_of_a_page(browser: Browser, evenflow: RunningEvenflow) -> None:
     """Nothing is wider than the screen, but what scrolls by itself."""
     page = logged_in(browser, evenflow)
-    page.set_viewport_size({"width": 390, "height": 780})
+    page.set_viewport_size(PHONE)
     for path in ("/", "/dags", "/dags/orders/runs/morning%204", FAILED):
         see(page, path)
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
