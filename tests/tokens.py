@@ -13,6 +13,7 @@ from evenflow.api.vault import Vault
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import KeyState
+from evenflow.wire.messages import UserCodeService
 
 HOUR_S = 3600.0
 JTI = "the name of all that tests without a database list"
@@ -50,12 +51,12 @@ def listed(db: psycopg.Connection[Any], token: t.FleetToken | t.OperatorToken) -
     return t.mint(key_state(db), replace(token, token_id=number), ttl=HOUR_S, jti=jti)
 
 
-def fleet_token(db: psycopg.Connection[Any], kind: t.ServiceKind) -> str:
+def fleet_token(db: psycopg.Connection[Any], kind: UserCodeService) -> str:
     """With which services of this kind register."""
     return listed(db, t.FleetToken(kind))
 
 
-def service_token(db: psycopg.Connection[Any], kind: t.ServiceKind, service_id: int) -> str:
+def service_token(db: psycopg.Connection[Any], kind: UserCodeService, service_id: int) -> str:
     """Of one service, which came with a token of its own."""
     jti = t.new_jti()
     token = t.ServiceToken(kind, service_id, _insert(db, kind, "of a test", jti), fleet_jti=jti)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from collections import defaultdict
 from enum import EnumType
 
 import evenflow
-from tests.house.project import DOCS, classes
+from tests.house.project import DOCS, classes, source_modules, tree
 
 REFERENCE = DOCS / "reference" / "authoring.md"
 
@@ -56,3 +57,17 @@ def test_no_class_name_has_two_meanings() -> None:
     for module, node in classes():
         places[node.name].append(module)
     assert {name: modules for name, modules in places.items() if len(modules) > 1} == {}
+
+
+def test_no_alias_of_a_type_takes_the_name_of_a_class() -> None:
+    """Routes write ``Connection`` for a connection to the database, as FastAPI's users do."""
+    named = {node.name for _, node in classes()}
+    taken = [
+        (name, module)
+        for module, path in source_modules().items()
+        for node in tree(path).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Subscript)
+        for name in (target.id for target in node.targets if isinstance(target, ast.Name))
+        if name in named
+    ]
+    assert taken == [("Connection", "evenflow.api.rest.context")]

@@ -46,8 +46,8 @@ def held():
 held()
 """
 ABSENT = {Teller.AUTOSCALER, Teller.LAUNCHER}  # evenflow up starts none by itself
-# with labels that only a failure names, or told by nobody here
-RARE = {metrics.SET_ASIDE, metrics.DISPATCH_UNSERVED, metrics.QUEUED_TIMEOUTS} | {
+# with labels that only a failure or an executor of another kind names, or told by nobody here
+RARE = {metrics.SET_ASIDE, metrics.DISPATCH_UNSERVED, metrics.QUEUED_TIMEOUTS, metrics.EXECUTOR_LAUNCHERS} | {
     metric for metric in METRICS if metric.tellers <= ABSENT
 }
 

@@ -52,7 +52,7 @@ def test_the_log_of_a_failed_try_has_the_ends_of_what_its_executors_printed(
         conn = Connection.parse("spark_default", uri)
         with (
             pytest.raises(SparkFailed, match="no such shop"),
-            session_for(conn, app_name="fails", conf={}, progress=lambda *told: None) as spark,
+            session_for(conn, app_name="fails", conf={}, progress=lambda *told: None, keep=lambda *kept: None) as spark,
         ):
             spark.range(2).repartition(1).mapInPandas(fails, "id long").collect()
     log = capsys.readouterr().out

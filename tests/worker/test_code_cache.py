@@ -13,6 +13,7 @@ from evenflow.errors import CodeArchiveError
 from evenflow.fleet import limits
 from evenflow.fleet.code_cache import CodeCache
 from evenflow.wire.code import archive_hash, pack
+from tests.observed import observations
 
 FILES = {"dag.py": b"x = 1\n", "lib/a.py": b""}
 HASH = archive_hash(FILES)
@@ -62,9 +63,13 @@ async def test_what_was_changed_here_is_fetched_anew(tmp_path: Path, change: str
 
 
 async def test_two_at_once_make_one_folder(tmp_path: Path) -> None:
+    """R-EX1: services of a host share it. What one has put there another does not take for changed: a try may run from it."""
     api = FakeCode(pack(FILES))
     first, second = CodeCache(tmp_path / "code", api), CodeCache(tmp_path / "code", api)
-    assert len(set(await asyncio.gather(first.fetch(HASH), second.fetch(HASH)))) == 1
+    with observations() as seen:
+        assert len(set(await asyncio.gather(first.fetch(HASH), second.fetch(HASH)))) == 1
+    assert api.fetched == 2, "both found nothing"
+    assert seen == []
     assert [entry.name for entry in (tmp_path / "code").iterdir()] == [HASH]
 
 

@@ -10,9 +10,9 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused, too_large
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_NAME_CHARS, MAX_SECRET_BYTES
+from evenflow.core.object_names import SealedKind
 from evenflow.errors import ConnectionNotFound
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.store.serving.sealed import SealedKind
 
 _CONNECTION = re.compile(r"[\w.:#!()-]+")  # as in Airflow, without slashes
 

@@ -40,9 +40,9 @@ from evenflow.errors import KeyNotKnownYet, NotAllowed
 from evenflow.store.scheduling.tasks import TryKey
 from evenflow.store.serving.tokens import KeyState, digest_of
 from evenflow.store.serving.triggers import TriggerKey
+from evenflow.wire.messages import UserCodeService
 
-ServiceKind = Literal["worker", "processor", "triggerer"]
-SERVICE_KINDS: tuple[ServiceKind, ...] = ("worker", "processor", "triggerer")
+SERVICE_KINDS: tuple[UserCodeService, ...] = ("worker", "processor", "triggerer")
 FLEETS = tuple(f"{kind} fleet" for kind in SERVICE_KINDS)  # as refusals name the kinds of fleet tokens
 
 DAY_S = 86_400.0
@@ -69,7 +69,7 @@ _CODE_CHARS = 22  # of a login code before its sign: so many bytes in Base64
 
 @dataclass(frozen=True, slots=True)
 class FleetToken:
-    kind: ServiceKind
+    kind: UserCodeService
     token_id: int = 0  # by which it can be revoked
     scope: tuple[str, ...] = ()  # queues, of a processor bundles, that its services may serve; none: all
     jti: str = field(default="", compare=False)  # its name, which the list has a digest of
@@ -78,7 +78,7 @@ class FleetToken:
 
 @dataclass(frozen=True, slots=True)
 class ServiceToken:
-    kind: ServiceKind
+    kind: UserCodeService
     service_id: int
     fleet_id: int = 0  # the fleet token that it registered with
     scope: tuple[str, ...] = ()  # that token's

@@ -1,10 +1,15 @@
-"""Limits, and objects with a state of service, as people name them, and what to type about them."""
+"""Limits, objects with a state of service, connections and variables as people name them, and what to type about them."""
 
 from __future__ import annotations
 
 import shlex
+from typing import Literal
 
 from evenflow.core.service_states import ServiceKind, ServiceState
+
+SealedKind = Literal["connection", "variable"]
+CONNECTION: SealedKind = "connection"
+VARIABLE: SealedKind = "variable"
 
 _LIMITS = {
     "pool": "pool {}",

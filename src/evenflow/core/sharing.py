@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from evenflow.core.limits import MAX_NAME_CHARS, MAX_NAMES
 from evenflow.core.model import DagSpec
 from evenflow.core.selection.pool_policy import parse_time, show_time
 from evenflow.errors import BadValue
 
+SharedKind = Literal["pool", "executor"]
 DAG, TAG, OWNER = "dag", "tag", "owner"
 NOT = "off"
 MAX_WEIGHT = 1_000  # whoever has more than a thousand times as much as another wants a pool of its own

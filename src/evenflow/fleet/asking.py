@@ -6,9 +6,10 @@ from typing import Protocol
 
 import msgspec
 
+from evenflow.core.object_names import CONNECTION, VARIABLE
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
 from evenflow.fleet.patience import ApiSilent, Patience, Silences
-from evenflow.sdk.secrets.masking import CONNECTION, VARIABLE, secrets_in
+from evenflow.sdk.secrets.masking import secrets_in
 from evenflow.wire.messages import Message
 from evenflow.wire.questions import QUESTIONS, AskNamed, Found
 

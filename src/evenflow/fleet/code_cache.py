@@ -1,9 +1,9 @@
-"""DAG code on this host: fetched once by its hash, kept in ``<home>/code/<hash>``."""
+"""DAG code on this host: fetched by its hash, kept in ``<home>/code/<hash>`` for all services of the host that share the home."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
@@ -30,22 +30,33 @@ class CodeCache:
         is fetched anew. Raises what the API's client does, and :class:`CodeArchiveError`.
         """
         folder = self._folder / code_hash
-        async with self._turn:  # so that no mending takes a folder away that another call has just found whole
+        async with self._turn:
             if await asyncio.to_thread(is_unpacked, folder, code_hash=code_hash):
                 os.utime(folder)  # used: pruning spares it
                 return folder
             archive = await self._api.get_code(code_hash)
+            await asyncio.to_thread(self._place, archive, folder)
+        return folder
+
+    def _place(self, archive: bytes, folder: Path) -> None:
+        """Alone of all processes: none takes a folder away that another one has just put there, or found whole."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if is_unpacked(folder, code_hash=folder.name):
+                return
             if folder.is_dir():
                 observe(seen.code_changed(str(folder)))
-                await asyncio.to_thread(self._put_away, folder)
-            await asyncio.to_thread(unpack, archive, folder, code_hash=code_hash)
-        return folder
+                self._put_away(folder)
+            unpack(archive, folder, code_hash=folder.name)
+        finally:
+            os.close(lock)
 
     def _put_away(self, folder: Path) -> None:
         """Out of the way in one step: there is either nothing under its name or all of a version."""
         away = Path(tempfile.mkdtemp(prefix=".changed-", dir=self._folder))
-        with contextlib.suppress(FileNotFoundError):  # another one has done it
-            os.rename(folder, away / folder.name)
+        os.rename(folder, away / folder.name)
         shutil.rmtree(away, ignore_errors=True)
 
     def prune(self) -> None:

@@ -20,7 +20,7 @@ from evenflow.fleet import observations as seen
 from evenflow.fleet.patience import Patience
 from evenflow.forking.boot_clock import boot_time
 from evenflow.telemetry.observing import observe
-from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered, ServiceKind
+from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered, UserCodeService
 
 RETRY_S = 0.5  # after a beat without an answer: some twenty tries before a lease lapses
 LEAVE_TIMEOUT_S = 2.0  # for the farewell; without it the lease says the same, later
@@ -32,7 +32,7 @@ class ServiceApi(Protocol):
     async def beat(self, service_id: int, message: Beat, *, patience_s: float | None = None) -> BeatAnswer: ...
 
 
-def identity(kind: ServiceKind, name: str, detail: dict[str, Any]) -> Register:
+def identity(kind: UserCodeService, name: str, detail: dict[str, Any]) -> Register:
     """Of this process, as a service."""
     return Register(kind=kind, name=name, host=socket.gethostname(), pid=os.getpid(), version=version("evenflow"), detail=detail)
 

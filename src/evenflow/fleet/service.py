@@ -16,7 +16,7 @@ from evenflow.forking.sandbox import Sandbox
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
-from evenflow.wire.messages import Beat, BeatAnswer, ServiceKind
+from evenflow.wire.messages import Beat, BeatAnswer, UserCodeService
 from evenflow.wire.tls import Tls
 
 
@@ -36,7 +36,7 @@ class Member:
 class FleetService(Service):
     """It is its loops, and what it makes of answers to its beats."""
 
-    kind: ClassVar[ServiceKind]
+    kind: ClassVar[UserCodeService]
 
     def __init__(self, member: Member) -> None:
         super().__init__(member.name, member.vitals)

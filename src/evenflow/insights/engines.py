@@ -14,7 +14,7 @@ from evenflow.insights.tables import BRONZE, MARTS, Mart, legal_sql
 if TYPE_CHECKING:
     import duckdb
 
-Told = Callable[[Mart], None]
+Tell = Callable[[Mart], None]
 
 # DuckDB's names for functions that statements call by Spark's.
 _MACROS = (
@@ -34,7 +34,7 @@ class DuckDb:
 
     name = "duckdb"
 
-    def make(self, lake: Path, tell: Told = ignore) -> None:
+    def make(self, lake: Path, tell: Tell = ignore) -> None:
         check(lake)
         complete(lake)
         conn = self._connect(lake)

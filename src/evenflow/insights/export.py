@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenflow.errors import BadValue
-from evenflow.insights.lake import Rows, whole, write_empty, write_file
+from evenflow.insights.lake import LakeRows, whole, write_empty, write_file
 from evenflow.insights.tables import BRONZE, DAY_OF, FORMAT, statement
 
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ def _write_batch(conn: psycopg.Connection[Any], lake: Path, batch: Batch) -> int
     return events
 
 
-def _write_days(lake: Path, table: str, name: str, pages: Iterable[Rows]) -> int:
+def _write_days(lake: Path, table: str, name: str, pages: Iterable[LakeRows]) -> int:
     """One file for each day that has rows, each written as a whole."""
-    place, by_day, count = list(BRONZE[table]).index(DAY_OF[table]), dict[str, list[Rows]](), 0
+    place, by_day, count = list(BRONZE[table]).index(DAY_OF[table]), dict[str, list[LakeRows]](), 0
     for page in pages:
         count += len(page)
         for day, rows in groupby(sorted(page, key=lambda row: row[place].date()), key=lambda row: row[place].date()):
@@ -121,7 +121,7 @@ def _write_days(lake: Path, table: str, name: str, pages: Iterable[Rows]) -> int
     return count
 
 
-def _pages(conn: psycopg.Connection[Any], table: str, names: dict[str, Any]) -> Iterator[Rows]:
+def _pages(conn: psycopg.Connection[Any], table: str, names: dict[str, Any]) -> Iterator[LakeRows]:
     with conn.transaction(), conn.cursor(name=f"export_{table}") as cursor:
         cursor.execute(statement("export", table), names)
         while rows := cursor.fetchmany(ROWS_AT_ONCE):

@@ -12,7 +12,7 @@ from evenflow.errors import BadValue
 from evenflow.insights.tables import BRONZE, DAY_OF, schema_of
 
 Row = dict[str, Any]
-Rows = list[tuple[Any, ...]]
+LakeRows = list[tuple[Any, ...]]
 
 
 def check(lake: Path) -> None:
@@ -45,7 +45,7 @@ def whole(target: Path) -> Iterator[Path]:
     unfinished.replace(target)
 
 
-def write_file(target: Path, table: str, parts: Iterable[Rows]) -> None:
+def write_file(target: Path, table: str, parts: Iterable[LakeRows]) -> None:
     """Rows of a table of bronze; the same rows make the same file."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -26,7 +26,7 @@ RUN_EVENTS = 2
 SPARK_EVERY = 5  # every fifth task of a DAG is one of Spark
 SPARK_CORES = 4
 
-Rows = dict[str, list[tuple[Any, ...]]]
+SampleRows = dict[str, list[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class History:
     dags: list[SampleDag]
     chance: random.Random
     clock: _Clock
-    rows: Rows = field(default_factory=lambda: defaultdict(list))
+    rows: SampleRows = field(default_factory=lambda: defaultdict(list))
     used: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     active: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     queued: dict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
@@ -212,7 +212,7 @@ def make_dags(chance: random.Random, count: int = DAGS) -> list[SampleDag]:
     return made
 
 
-def days(events: int, *, seed: int = 1, dags: int = DAGS, ends: bool = False) -> Iterator[tuple[date, Rows]]:
+def days(events: int, *, seed: int = 1, dags: int = DAGS, ends: bool = False) -> Iterator[tuple[date, SampleRows]]:
     """Day after day until there were so many events; where it ``ends``, runs that have begun go on until they are over.
     Each with its rows by table.
     """
@@ -231,7 +231,7 @@ def days(events: int, *, seed: int = 1, dags: int = DAGS, ends: bool = False) ->
         day += timedelta(days=1)
 
 
-def known(dags: list[SampleDag]) -> Rows:
+def known(dags: list[SampleDag]) -> SampleRows:
     """What a history knows of its DAGs and limits."""
     tasks = [
         (

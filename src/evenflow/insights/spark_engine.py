@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenflow.insights.engines import Told, ignore
+from evenflow.insights.engines import Tell, ignore
 from evenflow.insights.lake import Row, check, complete, mart_file, rows_of, whole
 from evenflow.insights.tables import BRONZE, LAYERS, MARTS, legal_sql
 
@@ -24,7 +24,7 @@ class Spark:
     def __init__(self, session: Any) -> None:
         self._session = session
 
-    def make(self, lake: Path, tell: Told = ignore, *, layers: Sequence[str] = LAYERS) -> None:
+    def make(self, lake: Path, tell: Tell = ignore, *, layers: Sequence[str] = LAYERS) -> None:
         """The marts of these layers; those of silver, which all others need, are there already unless they are among them."""
         check(lake)
         complete(lake)

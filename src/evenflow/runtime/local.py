@@ -205,7 +205,7 @@ def _import_clients() -> tuple[object, ...]:
     return RestClient, tokens
 
 
-def scopes(settings: Settings) -> dict[tokens.Kind, Sequence[str]]:
+def scopes(settings: Settings) -> dict[tokens.TokenKind, Sequence[str]]:
     """What the services of these settings serve, and their tokens are for."""
     return {
         "worker": settings.queues,

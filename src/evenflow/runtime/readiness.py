@@ -36,7 +36,7 @@ class Notifier:
 
 class ReadinessSocket:
     """The starter's side, one for each child: ``ready`` is set when the child that was given ``environment`` is ready; ``live_at``
-    is when it said last that it is live, by the clock of the event loop.
+    is when it said last that it is ready or live, by the clock of the event loop.
     """
 
     def __init__(self) -> None:
@@ -60,5 +60,5 @@ class ReadinessSocket:
         said = self._socket.recv(4096).split(b"\n")
         if READY.encode() in said:
             self.ready.set()
-        if LIVE.encode() in said:
+        if {READY.encode(), LIVE.encode()}.intersection(said):
             self.live_at = self._loop.time()

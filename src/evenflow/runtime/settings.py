@@ -20,6 +20,7 @@ from evenflow.connect_server.limits import IDLE, LEAST_MEMORY, MEMORY
 from evenflow.core.bundle import HISTORY_BUNDLE, OWN_BUNDLE, BundleSource
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.core.model import Enforcement
+from evenflow.core.object_names import CONNECTION
 from evenflow.errors import SettingsError
 from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.forking.sandbox import OURS as PREFIX
@@ -33,7 +34,6 @@ from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.runtime.wrong_settings import did_you_mean, explain
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.secrets.connections import env_name
-from evenflow.sdk.secrets.masking import CONNECTION
 from evenflow.spark.target import CONNECT_PORT
 from evenflow.telemetry.statsd import parse_address
 from evenflow.triggerer.limits import CAPACITY

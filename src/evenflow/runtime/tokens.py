@@ -33,15 +33,15 @@ from evenflow.store.db.connect import Conn, connect_async
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import GivenToken, KeyState
 
-Kind = Literal["operator", "worker", "processor", "triggerer"]
-LASTS_S: dict[Kind, float] = {
+TokenKind = Literal["operator", "worker", "processor", "triggerer"]
+LASTS_S: dict[TokenKind, float] = {
     "operator": OPERATOR_TTL_S,
     "worker": FLEET_TTL_S,
     "processor": FLEET_TTL_S,
     "triggerer": FLEET_TTL_S,
 }
 LOOK_S = 5.0  # how often it is looked whether tokens are to be renewed: so long are they void when the clock jumped by an hour
-NO_SCOPES: Mapping[Kind, Sequence[str]] = MappingProxyType({})
+NO_SCOPES: Mapping[TokenKind, Sequence[str]] = MappingProxyType({})
 
 
 class NewToken(NamedTuple):
@@ -59,7 +59,7 @@ def vault_of(settings: Settings) -> Vault:
 async def create_token(
     database_url: str,
     vault: Vault,
-    kind: Kind,
+    kind: TokenKind,
     *,
     name: str,
     by: str,
@@ -77,7 +77,7 @@ async def create_token(
 
 
 async def create_tokens(
-    database_url: str, vault: Vault, *, name: str, by: str = "evenflow up", scopes: Mapping[Kind, Sequence[str]] = NO_SCOPES
+    database_url: str, vault: Vault, *, name: str, by: str = "evenflow up", scopes: Mapping[TokenKind, Sequence[str]] = NO_SCOPES
 ) -> dict[str, str]:
     """One of each kind for an ``evenflow up``, which starts services again for as long as it runs, and keeps them by
     :func:`keep_tokens`. Those that ``by`` has made before are good for nothing from now on.
@@ -124,7 +124,7 @@ async def _keys(conn: Conn, vault: Vault) -> KeyState:
 
 
 async def _create(
-    conn: Conn, keys: KeyState, kind: Kind, name: str, scope: Sequence[str], by: str, ttl: float, *, leased: bool
+    conn: Conn, keys: KeyState, kind: TokenKind, name: str, scope: Sequence[str], by: str, ttl: float, *, leased: bool
 ) -> NewToken:
     names, lease, jti = sorted(set(scope)), LEASED_S if leased else None, new_jti()
     digest = stored.digest_of(jti)

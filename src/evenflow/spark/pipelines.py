@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.errors import SparkFailed, SparkFailedForGood
 from evenflow.spark.driver import describe
 from evenflow.spark.limits import FLOWS_SHOWN, MOST_REASON
-from evenflow.spark.progress import Progress
+from evenflow.spark.progress import TellProgress
 from evenflow.spark.reasons import reason_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _ERROR = re.compile(r"^Error: (?P<text>[^\n]*)", re.MULTILINE)
 class Flows:
     """What each flow of a run is, in the order in which Spark named them."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: TellProgress) -> None:
         self.states: dict[str, str] = {}
         self.errors: dict[str, str] = {}
         self._progress = progress
@@ -70,7 +70,7 @@ def run_pipeline(
     full_refresh: Sequence[str],
     full_refresh_all: bool,
     dry_run: bool,
-    progress: Progress,
+    progress: TellProgress,
 ) -> dict[str, str]:
     """What each flow came to. The definitions are Python, which runs here, and SQL. Raises :class:`SparkFailed` with the flow that
     failed, and :class:`SparkFailedForGood` where the pipeline cannot be planned.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.shell.progress import ProgressHandler, StageInfo
 
-Progress = Callable[[str, int, int, dict[str, Any]], None]  # label, done, total, detail
+TellProgress = Callable[[str, int, int, dict[str, Any]], None]  # label, done, total, detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Stage:
 class StageTeller:
     """Passes on what stages say, when it differs from what was said last."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: TellProgress) -> None:
         self._progress = progress
         self._last: list[Stage] = []
 
@@ -54,7 +54,7 @@ class StageTeller:
 
 
 @contextmanager
-def classic_progress(spark: SparkSession, progress: Progress) -> Iterator[None]:
+def classic_progress(spark: SparkSession, progress: TellProgress) -> Iterator[None]:
     """Tells ``progress`` of the jobs of a classic session every half second, from a thread that ends before this returns."""
     teller, ended = StageTeller(progress), threading.Event()
 
@@ -77,7 +77,7 @@ def classic_progress(spark: SparkSession, progress: Progress) -> Iterator[None]:
 
 
 @contextmanager
-def connect_progress(spark: SparkSession, progress: Progress) -> Iterator[None]:
+def connect_progress(spark: SparkSession, progress: TellProgress) -> Iterator[None]:
     """Tells ``progress`` what a Spark Connect server says while a query of this session runs."""
     teller = StageTeller(progress)
 

@@ -19,7 +19,7 @@ from evenflow.spark.executor_logs import executors_told
 from evenflow.spark.greeting import begins_to_answer
 from evenflow.spark.limits import CONNECT_BEGINS, LISTENS
 from evenflow.spark.lineage import lineage_told
-from evenflow.spark.progress import Progress, classic_progress, connect_progress
+from evenflow.spark.progress import TellProgress, classic_progress, connect_progress
 from evenflow.spark.reasons import explained
 from evenflow.spark.shipping import ship_local_modules
 from evenflow.spark.stages import Keep, stages_told
@@ -35,16 +35,16 @@ def session_for(
     *,
     app_name: str,
     conf: Mapping[str, str],
-    progress: Progress,
-    keep: Keep = lambda kind, value: None,
+    progress: TellProgress,
+    keep: Keep | None = None,
     session_id: str | None = None,
     tag: str = "evenflow",
 ) -> Iterator[SparkSession]:
     """A session on the target of ``conn``, configured by Evenflow's defaults, ``conn``'s extras and ``conf``, the last one wins.
 
     ``progress`` is told about running stages, from another thread when the session is classic, and ``keep`` at its end what such a
-    session took. On a Spark Connect server the session has ``session_id``, and its jobs have ``tag``. Raises
-    :class:`SparkNotInstalled`, :class:`JavaNotFound`, :class:`SparkUnavailable`, :class:`SettingsError`; of Spark's own errors
+    session took; without it nothing is told. On a Spark Connect server the session has ``session_id``, and its jobs have ``tag``.
+    Raises :class:`SparkNotInstalled`, :class:`JavaNotFound`, :class:`SparkUnavailable`, :class:`SettingsError`; of Spark's own errors
     :class:`SparkFailed`, with the reason first.
     """
     target = target_of(conn, conf, cpus=_cpus())
@@ -62,9 +62,9 @@ def session_for(
 
 
 @contextmanager
-def _told(target: SparkTarget, spark: SparkSession, keep: Keep) -> Iterator[None]:
+def _told(target: SparkTarget, spark: SparkSession, keep: Keep | None) -> Iterator[None]:
     """What is kept with the try; a Spark Connect server has the driver, and so both."""
-    if target.connect:
+    if target.connect or keep is None:
         yield
         return
     with (

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from evenflow.core.model import DagSpec
+from evenflow.core.object_names import CONNECTION, VARIABLE
 from evenflow.errors import BadArgument
 from evenflow.sdk.clock import going_by
 from evenflow.sdk.dag import DAG
@@ -17,7 +18,6 @@ from evenflow.sdk.local.engine import Engine, Pace
 from evenflow.sdk.local.run import context_of_run
 from evenflow.sdk.local.tries import TestTries, Tried, run_for_real
 from evenflow.sdk.secrets.lookup import env_name
-from evenflow.sdk.secrets.masking import CONNECTION, VARIABLE
 from evenflow.sdk.trying.runner import Channel, TryContext
 from evenflow.testing.outcome import Outcome
 from evenflow.testing.standing_clock import StandingClock

@@ -7,10 +7,10 @@ that is changed while tasks wait is the new one in the next.
 
 from __future__ import annotations
 
+from evenflow.core.object_names import CONNECTION
 from evenflow.errors import ApiRefused, ApiUnavailable, ConnectionNotFound, LookRefused, LookUnanswered
 from evenflow.sdk.secrets import lookup, outside
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.sdk.secrets.masking import CONNECTION
 from evenflow.sdk.triggers import BaseTrigger
 
 

@@ -35,13 +35,13 @@ class Refusal(Message):
 # -- services ----------------------------------------------------------------------------------------------------------
 
 
-ServiceKind = Literal["worker", "processor", "triggerer"]
+UserCodeService = Literal["worker", "processor", "triggerer"]
 
 
 class Register(Message):
     """POST /services"""
 
-    kind: ServiceKind
+    kind: UserCodeService
     name: str
     host: str
     pid: int

@@ -14,6 +14,7 @@ from evenflow.api.trail import AskedSecrets
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_NAME_CHARS
+from evenflow.core.object_names import SealedKind
 from evenflow.errors import StaleEpoch
 from evenflow.store.db.connect import AsyncPool, Conn, Row
 from evenflow.store.serving import dispatch, events, rendered, sealed, triggers, try_records
@@ -84,7 +85,7 @@ class ValueRoutes:
                 raise _over()
         return Done()
 
-    async def _find(self, call: Call, kind: sealed.SealedKind) -> Found:
+    async def _find(self, call: Call, kind: SealedKind) -> Found:
         """No connection to the database waits for a store. What the database says of who may use a name holds for all stores."""
         message: AskNamed = call.message
         async with self._pool.connection() as conn:
@@ -109,12 +110,12 @@ class ValueRoutes:
         assert value is not None
         return Found(text=self._vault.open(kind, message.name, value["sealed"]))
 
-    async def _similar(self, conn: Conn, kind: sealed.SealedKind, name: str, dag_id: str, bundle: str) -> list[str]:
+    async def _similar(self, conn: Conn, kind: SealedKind, name: str, dag_id: str, bundle: str) -> list[str]:
         """No more than the DAG may use. Which of them was meant is found where it costs nobody else: by who asks."""
         found = await sealed.list_similar(conn, kind, name)
         return [name for name, patterns in found if may_use(patterns, dag_id, bundle)]
 
-    async def _usable(self, conn: Conn, kind: sealed.SealedKind, name: str, dag_id: str, bundle: str) -> Row | None:
+    async def _usable(self, conn: Conn, kind: SealedKind, name: str, dag_id: str, bundle: str) -> Row | None:
         value = await sealed.read_value(conn, kind, name)
         if value is not None and not may_use(value["dags"], dag_id, bundle):
             raise Refused(

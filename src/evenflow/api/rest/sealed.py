@@ -27,13 +27,13 @@ from evenflow.contracts.rest.sealed import (
 )
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.limits import PAGE
+from evenflow.core.object_names import SealedKind
 from evenflow.errors import SecretsError
 from evenflow.masker import Masker
 from evenflow.sdk.secrets import connections
 from evenflow.sdk.secrets.masking import MASK, is_secret_name, secrets_in
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import events, sealed, tokens
-from evenflow.store.serving.sealed import SealedKind
 
 routes = Routes("Connections and variables")
 

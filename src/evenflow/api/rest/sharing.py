@@ -12,13 +12,11 @@ from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.contracts.rest.sharing import Sharing, SharingChange, Tenant
 from evenflow.core.limits import MAX_NAMES
-from evenflow.core.sharing import NOT, SharingRule
+from evenflow.core.sharing import NOT, SharedKind, SharingRule
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, sharing
 
 routes = Routes("Pools")
-
-SharedKind = Annotated[str, Path(pattern="^(pool|executor)$")]
 
 
 @routes.get("/sharing")

@@ -9,8 +9,8 @@ from typing import Any
 
 from evenflow.api import limits
 from evenflow.api.secret_stores.store import FOLDERS, StoredSecret, secret_of
+from evenflow.core.object_names import SealedKind
 from evenflow.errors import SecretStoreError, SettingsError
-from evenflow.store.serving.sealed import SealedKind
 
 
 class VaultSecrets:

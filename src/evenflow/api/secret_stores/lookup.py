@@ -19,8 +19,8 @@ from evenflow.api.secret_stores.clouds import AwsSecrets, GoogleSecrets
 from evenflow.api.secret_stores.hashicorp import VaultSecrets
 from evenflow.api.secret_stores.store import EnvironmentSecrets, SecretStore, StoredSecret
 from evenflow.core.limits import MAX_NAME_CHARS
+from evenflow.core.object_names import SealedKind
 from evenflow.errors import SecretStoreError, SettingsError
-from evenflow.store.serving.sealed import SealedKind
 from evenflow.wire.storage_threads import StorageThreads
 
 DATABASE = "database"

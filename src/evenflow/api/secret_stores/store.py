@@ -7,8 +7,8 @@ import os
 from typing import NamedTuple, Protocol
 
 from evenflow.core.limits import MAX_SECRET_BYTES
+from evenflow.core.object_names import SealedKind
 from evenflow.errors import SecretStoreError
-from evenflow.store.serving.sealed import SealedKind
 
 FOLDERS: dict[SealedKind, str] = {"connection": "connections", "variable": "variables"}
 

@@ -21,11 +21,12 @@ from evenflow.cli.output.terminal import local_time, say
 from evenflow.cli.remote import remote
 from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
+from evenflow.core.object_names import CONNECTION
 from evenflow.errors import ParamError
 from evenflow.runtime.settings import load_settings
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.sdk.secrets.lookup import find_here
-from evenflow.sdk.secrets.masking import CONNECTION, is_secret_name
+from evenflow.sdk.secrets.masking import is_secret_name
 from evenflow.sdk.secrets.uris import uri_of_fields
 
 T = TypeVar("T", bound=rest.sealed.StoredValue)

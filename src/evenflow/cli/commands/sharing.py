@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from evenflow.cli.output.replies import Reply, listed, verb
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
-from evenflow.core.sharing import NOT
+from evenflow.core.sharing import NOT, SharedKind
 
 app = App(name="sharing")
-
-SharedKind = Literal["pool", "executor"]
 
 _AGING = "After how long a waiting task counts as one of a run with the next higher priority, and again: such as 10m; or off."
 _BY = "Whose slots are kept in proportion: dag, tag or owner; or off."

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
 
 from pydantic import ConfigDict, Field
 
 from evenflow.contracts.rest.record import Record, Request
+from evenflow.core.object_names import SealedKind
 
 
 class SharedRequest(Request):
@@ -29,7 +29,7 @@ class VariableRequest(SharedRequest):
 
 
 class CheckRequest(SharedRequest):
-    kind: Literal["connection", "variable"]
+    kind: SealedKind
     name: str
     text: str = Field(description="The URI, or the value.")
 

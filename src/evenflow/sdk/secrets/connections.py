@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from evenflow.core.object_names import CONNECTION
 from evenflow.errors import ConnectionNotFound
 from evenflow.sdk.logged import Logged
 from evenflow.sdk.secrets import lookup
-from evenflow.sdk.secrets.masking import CONNECTION
 from evenflow.sdk.secrets.uris import ConnectionUri
 
 

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 
 from evenflow.core.likeness import did_you_mean, few
 from evenflow.core.limits import MAX_SECRET_BYTES
+from evenflow.core.object_names import CONNECTION, VARIABLE, SealedKind
 from evenflow.sdk.secrets import outside
-from evenflow.sdk.secrets.masking import CONNECTION, VARIABLE, SealedKind, mask_values, secrets_in
+from evenflow.sdk.secrets.masking import mask_values, secrets_in
 
 ENV_PREFIXES: dict[SealedKind, str] = {CONNECTION: "EVENFLOW_CONN_", VARIABLE: "EVENFLOW_VAR_"}
 DIRECTORY = "EVENFLOW_SECRETS_DIR"  # holds connections/<id> and variables/<key>, as Kubernetes mounts secrets

@@ -9,15 +9,12 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any
 
+from evenflow.core.object_names import CONNECTION, SealedKind
 from evenflow.errors import EvenflowError
 from evenflow.sdk.secrets.outside import hide
 from evenflow.sdk.secrets.uris import ConnectionUri
-
-SealedKind = Literal["connection", "variable"]
-CONNECTION: SealedKind = "connection"
-VARIABLE: SealedKind = "variable"
 
 MASK = "***"
 MIN_LENGTH = 5  # of a value that is masked: shorter ones stand in ordinary words, and everything would be stars

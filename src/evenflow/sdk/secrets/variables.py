@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from evenflow.core.object_names import VARIABLE
 from evenflow.errors import BadArgument, VariableNotFound
 from evenflow.sdk.secrets import outside
 from evenflow.sdk.secrets.lookup import env_name, find, not_defined, where_else
-from evenflow.sdk.secrets.masking import VARIABLE
 
 _NO_DEFAULT: Any = object()
 

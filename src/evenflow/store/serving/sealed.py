@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import psycopg
 from psycopg.rows import dict_row
 
+from evenflow.core.object_names import SealedKind
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.views import SIMILAR
 
-SealedKind = Literal["connection", "variable"]
 LOOKS = 2  # at what waits while keys change
 RESEAL = {"deferral": "sealed/reseal_deferral", "once": "sealed/reseal_once", "report": "sealed/reseal_report"}
 CANARY = "evenflow"  # its name, and what is sealed in it
