@@ -44,8 +44,8 @@ def session_for(
 
     ``progress`` is told about running stages, from another thread when the session is classic, and ``keep`` at its end what such a
     session took; without it nothing is told. On a Spark Connect server the session has ``session_id``, and its jobs have ``tag``.
-    Raises :class:`SparkNotInstalled`, :class:`JavaNotFound`, :class:`SparkUnavailable`, :class:`SettingsError`; of Spark's own errors
-    :class:`SparkFailed`, with the reason first.
+    Raises :class:`SparkNotInstalled`, :class:`JavaNotFound`, :class:`SparkUnavailable`, :class:`SettingsError`; of Spark's own
+    errors :class:`SparkFailed`, with the reason first.
     """
     target = target_of(conn, conf, cpus=_cpus())
     _require_pyspark(target)
