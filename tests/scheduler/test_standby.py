@@ -46,6 +46,11 @@ def running(world: World, count: int) -> list[Try]:
     return tries
 
 
+def report_in_order(world: World, tries: list[Try]) -> None:
+    for one in tries:
+        world.report([one])
+
+
 @contextmanager
 def the_lock(url: str) -> Iterator[psycopg.Connection[Any]]:
     with connect(url, name="holder", timeouts=UNBOUNDED) as holder, holder.transaction():
@@ -53,27 +58,29 @@ def the_lock(url: str) -> Iterator[psycopg.Connection[Any]]:
         yield holder
 
 
-@pytest.fixture
-def spread(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Where those who help begin: a number from 0 to below 1, in the place of chance."""
-    return lambda value: monkeypatch.setattr("evenflow.scheduler.advance.random", lambda: value)
-
-
 def picked(outcome: TurnOutcome) -> tuple[int, int, int]:
     assert outcome.starts == outcome.reports
     return outcome.picks, outcome.contended, outcome.reports
 
 
-def test_runs_that_others_have_are_no_obstacle(world: World, database_url: str, spread: Callable[[float], None]) -> None:
-    """R-HA1, R-HA14: who helps finds as many runs as it may apply, behind those that the holder has in hand."""
-    world.report(running(world, 8))
-    spread(0.0)
-    with the_lock(database_url) as holder:
+@contextmanager
+def in_others_hands(url: str, run_keys: list[int]) -> Iterator[None]:
+    """These runs, as one has them who helps."""
+    with connect(url, name="helper", timeouts=UNBOUNDED) as helper, helper.transaction():
+        helper.execute("select from dag_run where run_key = any(%s) for no key update", [run_keys])
+        yield
+
+
+def test_runs_that_others_have_are_no_obstacle(world: World, database_url: str) -> None:
+    """R-HA1, R-HA14: who helps finds as many runs as it may apply, behind those that others have in hand."""
+    tries = running(world, 8)
+    report_in_order(world, tries)
+    with the_lock(database_url) as holder, in_others_hands(database_url, [t.run_key for t in tries[-1:]]):
         found = inbox.lock_runs(holder, inbox.EVERYTHING, limit=AT_ONCE, helps_after_s=SWEEP_S).all()
         assert [row.found for row in found] == [AT_ONCE] * AT_ONCE, "it is told of no more than it came to"
-        assert picked(advance(world.conn, Catalog(), max_runs=2)) == (5, 3, 2), "it begins with the third"
-        assert picked(advance(world.conn, Catalog(), max_runs=2)) == (6, 5, 1)
-    assert world.advance().reports == AT_ONCE
+        assert picked(advance(world.conn, Catalog(), max_runs=1)) == (2, 1, 1), "it begins with the newest"
+        assert picked(advance(world.conn, Catalog(), max_runs=2)) == (7, 6, 1)
+    assert world.advance().reports == AT_ONCE + 1
     assert world.used("executor") == 8
     world.audit()
 
@@ -88,15 +95,14 @@ def altered(monkeypatch: pytest.MonkeyPatch, *replaced: tuple[str, str]) -> None
 
 
 def test_a_limit_before_the_locks_would_leave_helpers_nothing(
-    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch, spread: Callable[[float], None]
+    world: World, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the test above notices."""
     first_ones = "order by rank limit (select most from aimed limit 1)) as w"
     altered(monkeypatch, ("    limit (select most from aimed limit 1)\n", ""), ("order by rank) as w", first_ones))
-    world.report(running(world, 8))
-    spread(0.0)
-    with the_lock(database_url) as holder:
-        assert len(inbox.lock_runs(holder, inbox.EVERYTHING, limit=AT_ONCE, helps_after_s=SWEEP_S).all()) == AT_ONCE
+    tries = running(world, 8)
+    report_in_order(world, tries)
+    with the_lock(database_url), in_others_hands(database_url, [t.run_key for t in tries[-2:]]):
         assert advance(world.conn, Catalog(), max_runs=2).reports == 0
 
 
@@ -104,26 +110,31 @@ IN_ORDER = ("case when in_order then place", "case when true then place")
 ALL_OF_THEM = ("case when in_order or n > %(limit)s then", "case when true then")
 
 
-@pytest.mark.parametrize(
-    ("where", "broken", "most_contended"),
-    [(0.0, (), 0), (0.99, (), 0), (0.0, (IN_ORDER,), AT_ONCE), (0.99, (IN_ORDER,), AT_ONCE)],
-)
-def test_who_helps_begins_behind_what_a_turn_takes(
+@pytest.mark.parametrize(("where", "newest_left"), [(0.0, 0), (0.49, 0), (0.5, 1), (0.99, 1)])
+@pytest.mark.parametrize(("broken", "contended"), [((), 0), ((IN_ORDER,), AT_ONCE)])
+def test_who_helps_begins_far_from_the_oldest(
     world: World,
     database_url: str,
     monkeypatch: pytest.MonkeyPatch,
-    spread: Callable[[float], None],
     where: float,
+    newest_left: int,
     broken: tuple[tuple[str, str], ...],
-    most_contended: int,
+    contended: int,
 ) -> None:
-    """R-HA14: where more wait than one turn takes, nobody picks what the holder has in its hands."""
+    """R-HA14: nobody picks what the holder has in its hands. With the newest, or, of more than six turns' worths, behind some of
+    these.
+    """
     altered(monkeypatch, *broken)
-    world.report(running(world, 4 * AT_ONCE))
-    spread(where)
+    monkeypatch.setattr("evenflow.scheduler.advance.random", lambda: where)
+    tries = running(world, 8 * AT_ONCE)
+    report_in_order(world, tries)
     with the_lock(database_url) as holder:
         inbox.lock_runs(holder, inbox.EVERYTHING, limit=AT_ONCE, helps_after_s=SWEEP_S).all()
-        assert picked(advance(world.conn, Catalog(), max_runs=AT_ONCE)) == (AT_ONCE + most_contended, most_contended, AT_ONCE)
+        assert picked(advance(world.conn, Catalog(), max_runs=AT_ONCE)) == (AT_ONCE + contended, contended, AT_ONCE)
+    if not broken:
+        left = {run_key for (run_key,) in world.conn.execute("select run_key from report")}
+        newest = AT_ONCE * (7 - newest_left)
+        assert {t.run_key for t in tries} - left == {t.run_key for t in tries[newest : newest + AT_ONCE]}
 
 
 @pytest.mark.parametrize(("broken", "contended"), [((), 0), ((ALL_OF_THEM,), 4), ((IN_ORDER,), 4)])
@@ -245,7 +256,7 @@ def test_each_does_its_share_of_a_backlog(world: World, database_url: str, monke
 
 
 def test_it_takes_no_turn_while_the_holder_keeps_up(world: World, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-HA14: what is said sends it to look, once; it takes a turn when something has waited for too long (R-HA5)."""
+    """R-HA14, R-HA21: what is said sends it to look, once; it takes a turn when something has waited for too long (R-HA5)."""
     first, *others = running(world, 4)
     monkeypatch.setattr(turns, "SWEEP_S", 600.0)
     looks: list[inbox.Wait] = []

@@ -5,8 +5,10 @@
 -- to the limit, so that each of several finds as many as it can apply; LATERAL: run by run, whatever the planner believes of how many there are;
 -- NO KEY: rows that refer to the run may be inserted meanwhile. A scheduler without the executor's lock leaves all to the holder
 -- until the oldest report or timer has waited for too long. Without that rule each notification would
--- send all schedulers to the same runs. Nor does it go where the holder is at work, who takes the oldest runs: it begins behind those, at
--- one of the turns' worths that follow, by "spread", which is between 0 and 1. Where fewer wait than a turn takes it takes half of them, the newest.
+-- send all schedulers to the same runs. Nor does it go where others are at work. The holder takes the oldest runs, so it begins with the newest,
+-- which came when the others had begun. Of more than six turns' worths it leaves out as many of the newest as "spread" says, which is at least 0
+-- and below 1, but comes no nearer to the oldest than that, so that none in the middle waits for long. Where fewer wait than a turn takes
+-- it takes half of them.
 -- Each row says how many it came to; when all of them were skipped, or there were none, a single row says so, whose run is 0.
 -- Reports of transactions before "since" are not looked for: they are taken, and yet each look would pass over them while anybody's
 -- snapshot is older. Each row says from which transaction on the next look is to be.
@@ -56,8 +58,7 @@ with recursive head as materialized (
 ), aimed as materialized (
     select run_key, first,
            case when in_order then place
-                when n <= %(limit)s then n - 1 - place
-                else (n + place - %(limit)s * (1 + floor(%(spread)s::float8 * ((n - 1) / %(limit)s))::bigint)) %% n end as rank,
+                else (2 * n - 1 - place - %(limit)s * floor(%(spread)s::float8 * greatest(0, (n - 1) / %(limit)s - 5))::bigint) %% n end as rank,
            case when in_order or n > %(limit)s then %(limit)s else (n + 1) / 2 end as most
     from waiting
     cross join (select current_setting('evenflow.lead')::boolean or %(only)s::bigint[] is not null as in_order) as a
