@@ -12,9 +12,10 @@ _INTRODUCTION = f"""\
 JSON in and out, times in ISO 8601 and UTC. A running API describes itself, with all fields, at `{PREFIX}/openapi.json`, which is
 [openapi.json](openapi.json) here.
 
-A request shows an operator's token as `Authorization: Bearer ...`: the one in `operator.token` of Evenflow's home, or one that
-`evenflow tokens create operator` makes. A browser shows the cookie of its session instead ([web UI](../how-to/web-ui.md)). Only the
-health routes and `POST /api/v1/session` are open."""
+A request shows a token as `Authorization: Bearer ...`: the one in `operator.token` of Evenflow's home, or one that
+`evenflow tokens create operator` makes. The role that it needs ([roles](../how-to/users.md)) is `x-role` in the description. A
+browser shows the cookie of its session instead ([web UI](../how-to/web-ui.md)). Only the health routes and
+`POST /api/v1/session` are open."""
 
 
 def description() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import signal
 import subprocess
@@ -415,3 +416,19 @@ def test_times_carry_their_zone(cli: CommandLine, monkeypatch: pytest.MonkeyPatc
     finally:
         monkeypatch.undo()
         time.tzset()
+
+
+def test_users_and_where_they_are_logged_in(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SE3"""
+    password = cli.show("users", "add", "ada", "--role", "author").split("\n")[0]
+    assert len(password) == 20
+    assert "There is a user 'ada'" in cli.refused("users", "add", "ada")
+    monkeypatch.setattr("sys.stdin", io.StringIO("a sentence that ada knows\n"))
+    assert cli.ask("users", "set-password", "ada", "--ask")["password"] is None
+    assert cli.show("users", "set-role", "ada", "viewer") == "ada has the role viewer\n"
+    assert [(user["name"], user["role"]) for user in cli.ask("users", "list")["users"]] == [("ada", "viewer")]
+    assert "to let them in again, type: evenflow users enable ada" in cli.show("users", "disable", "ada", "--yes")
+    assert cli.show("users", "enable", "ada") == "ada may log in again, with the role viewer\n"
+    assert {"ada", "viewer"} <= set(cli.show("users", "list").split())
+    assert cli.ask("sessions", "list")["more"] is False
+    assert "There is no session 999999" in cli.refused("sessions", "end", "999999")

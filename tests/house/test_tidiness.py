@@ -67,7 +67,7 @@ PURE = {"evenflow", "__future__"} | {  # of the standard library what neither re
     *("graphlib", "hashlib", "heapq", "inspect", "itertools", "json", "math", "operator", "re", "shlex", "string", "struct"),
     *("types", "typing", "zlib", "zoneinfo"),
 }
-IMPORTED_AS = {"pyjwt": "jwt", "httptools": "uvicorn"}
+IMPORTED_AS = {"argon2-cffi": "argon2", "pyjwt": "jwt", "httptools": "uvicorn"}
 
 pytestmark = pytest.mark.usefixtures("_parsed")
 

@@ -27,6 +27,8 @@ PAGES = {
     "changes": "/events",
     "connections": "/connections",
     "settings": "/settings",
+    "users": "/users",
+    "sessions": "/sessions",
     "calendar": "/dags/orders/calendar",
     "versions": "/dags/orders/versions",
     "about": "/dags/orders/about",

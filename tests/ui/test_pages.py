@@ -65,13 +65,15 @@ def test_a_stranger_sees_the_login_and_comes_back_to_the_page(browser: Browser, 
     page = opened(browser, evenflow).new_page()
     watched(page)
     page.goto("/capacity")
-    expect(page.get_by_label("Or show an operator's token, once:")).to_be_visible()
+    expect(page.get_by_label("Name")).to_be_visible()
     assert violations(page) == []
-    page.get_by_label("Or show an operator's token, once:").fill("guessed")
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_text("Without a password").click()
+    assert violations(page) == []
+    page.get_by_label("Or show a token, once:").fill("guessed")
+    page.get_by_role("button", name="Show it").click()
     expect(page.get_by_role("alert")).to_contain_text("not one of this Evenflow's")
-    page.get_by_label("Or show an operator's token, once:").fill(evenflow.token)
-    page.get_by_role("button", name="Log in").click()
+    page.get_by_label("Or show a token, once:").fill(evenflow.token)
+    page.get_by_role("button", name="Show it").click()
     expect(page.get_by_role("heading", name="Capacity")).to_be_visible()
     kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
     assert evenflow.token not in kept
@@ -238,3 +240,62 @@ def test_a_phone_shows_all_of_a_page(browser: Browser, evenflow: RunningEvenflow
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
         assert violations(page) == [], path
     page.context.close()
+
+
+def log_in(browser: Browser, evenflow: RunningEvenflow, name: str, password: str, path: str = "/") -> Page:
+    page = opened(browser, evenflow).new_page()
+    watched(page)
+    page.goto(path)
+    page.get_by_label("Name").fill(name)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("navigation", name="Pages").wait_for()
+    return page
+
+
+def test_an_admin_makes_a_user_who_may_look_and_nothing_else(page: Page, browser: Browser, evenflow: RunningEvenflow) -> None:
+    """R-SE3: the password is shown once; what the role does not allow is there, cannot be done, and says why; and a role that is
+    given holds at once.
+    """
+    see(page, "/users")
+    page.get_by_role("button", name="Add a user").click()
+    page.get_by_label("Name").fill("eve")
+    page.get_by_role("button", name="Add", exact=True).click()
+    given = page.get_by_role("dialog", name="The password of eve")
+    password = given.locator("code").inner_text()
+    given.get_by_role("button", name="I have it").click()
+    expect(given).to_have_count(0)
+    eve = log_in(browser, evenflow, "eve", password, FAILED)
+    expect(eve.get_by_role("button", name="Run again")).to_be_disabled()
+    expect(eve.get_by_role("group", name="This is for the role author, and you have the role viewer.").first).to_be_attached()
+    expect(eve.get_by_role("navigation", name="Pages").get_by_role("link", name="Users")).to_have_count(0)
+    assert violations(eve) == []
+    see(eve, "/dags")
+    expect(eve.get_by_role("button", name="Trigger orders")).to_be_disabled()
+    page.get_by_role("button", name="Change the role of eve").click()
+    page.get_by_label("Role").select_option("author")
+    page.get_by_role("button", name="Change it").click()
+    expect(page.get_by_role("row", name=re.compile("eve.*author"))).to_be_visible()
+    see(eve, FAILED)
+    expect(eve.get_by_role("button", name="Run again")).to_be_enabled()
+    assert eve.flaws == []  # type: ignore[attr-defined]
+    eve.context.close()
+
+
+def test_one_logs_oneself_out_elsewhere(browser: Browser, evenflow: RunningEvenflow) -> None:
+    """R-SE4"""
+    ask(evenflow, "POST", "users", {"name": "bob", "role": "viewer", "password": "correct horse battery"})
+    here, elsewhere = (log_in(browser, evenflow, "bob", "correct horse battery", "/sessions") for _ in range(2))
+    expect(here.get_by_role("row", name=re.compile("bob"))).to_have_count(2)
+    here.get_by_role("button", name=re.compile("Log out session")).click()
+    here.get_by_role("dialog").get_by_role("button", name="Log out", exact=True).click()
+    expect(here.get_by_role("row", name=re.compile("bob"))).to_have_count(1)
+    expect(elsewhere).to_have_url(re.compile("/login"))
+    here.get_by_label("The one of now").fill("correct horse battery")
+    here.get_by_label("Another one").fill("another one of mine")
+    here.get_by_role("button", name="Change it").click()
+    expect(here.get_by_role("status")).to_contain_text("It is changed")
+    assert violations(here) == []
+    for page in (here, elsewhere):
+        assert page.flaws == []  # type: ignore[attr-defined]
+        page.context.close()

@@ -139,7 +139,15 @@ KEYS_CHECK = 3.0  # how long a revoked token is good after all when the notifica
 LOGIN_CODE = 600.0  # a code of `evenflow up` or `evenflow ui` is for whoever is at the terminal; the next one is a command away
 LOGIN_FAILURES = 10  # of one address within LOGIN_WINDOW: more is no slip of the hand
 LOGIN_FAILURES_ALL = 100  # of all addresses: whoever has many of them gains nothing by it
+LOGIN_FAILURES_NAME = 10  # for one name, from wherever: at 14,400 guesses a day nobody finds a password of twelve characters
 LOGIN_WINDOW = 60.0  # seconds
+PASSWORD_MEMORY_KIB = 65_536  # of Argon2id for one password: the second choice of RFC 9106, for hosts that have much else to do
+PASSWORD_PASSES = 3  # over that memory; with it about 0.1 s
+PASSWORD_LANES = 4  # as that choice has it
+PASSWORDS_AT_ONCE = 2  # checked by an API process: 128 MiB, and two processors
+PASSWORDS_WAITING = 16  # for that; about a second's worth
+SESSIONS = 1_000  # among which one to end is looked for, the newest first
+BROWSER_CHARS = 200  # of what a browser says that it is, in the list of sessions
 
 # -- what pages hear while they are looked at ---------------------------------------------------------------------------
 

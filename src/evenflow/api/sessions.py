@@ -9,7 +9,8 @@ other page can add that.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from time import monotonic, time
 from urllib.parse import urlsplit
 
@@ -21,8 +22,10 @@ from evenflow.api.bodies import bearer, header
 from evenflow.api.refusals import Forbidden, Refused, Unauthorized
 from evenflow.api.tokens import SESSION_TTL_S, OperatorToken, SessionToken, Tokens, listed_id, new_jti
 from evenflow.store.db.connect import Conn
-from evenflow.store.serving import tokens as stored
+from evenflow.store.serving import users
 from evenflow.store.serving.events import ORIGIN
+from evenflow.store.serving.tokens import digest_of
+from evenflow.store.serving.users import NewSession
 
 _SECURE = "__Host-"  # browsers take a cookie whose name begins so over TLS alone, for this host alone
 _SAFE = frozenset({"GET", "HEAD"})
@@ -60,22 +63,13 @@ def _told(token_id: int | None) -> None:
         origin.token_id = token_id
 
 
-async def begin_session(conn: Conn, tokens: Tokens, *, name: str, login_id: int) -> tuple[str, float]:
-    """The text of its token, and for how many seconds it is good: no longer than the token ``login_id``."""
+async def begin_session(conn: Conn, tokens: Tokens, begun: NewSession) -> tuple[str, float]:
+    """The text of its token, and for how many seconds it is good: no longer than the token that it was begun with."""
     jti = new_jti()
-    token_id, expires_at = await stored.insert_token(
-        conn,
-        kind="session",
-        name=name,
-        scope=(),
-        by=name,
-        ttl=SESSION_TTL_S,
-        ends_with=login_id,
-        key_id=tokens.key_id,
-        digest=stored.digest_of(jti),
-    )
+    token_id, expires_at = await users.insert_session(conn, begun, ttl=SESSION_TTL_S, key_id=tokens.key_id, digest=digest_of(jti))
     ttl = expires_at.timestamp() - time()
-    return tokens.for_session(SessionToken(name, token_id, login_id), jti, ttl=ttl), ttl
+    token = SessionToken(begun.name, token_id, begun.login_id, begun.user is not None)
+    return tokens.for_session(token, jti, ttl=ttl), ttl
 
 
 def check_same_origin(scope: Scope) -> None:
@@ -129,21 +123,35 @@ def _cookie_name(installation: str) -> str:
 
 
 class LoginLimit:
-    """How often it may be tried in vain to log in, from one address and from all. It holds up whoever shows what this Evenflow has
-    not made, and nobody else: many people have one address, and who fails on purpose would lock them out.
+    """How often it may be tried in vain to log in, from one address, for one name and from all, at this API server. Of codes and
+    tokens it holds up guesses, which are known as such, and nobody else: many people have one address. A password cannot be known
+    before it is checked, so who fails on purpose holds up the others for a while: they have `evenflow ui`.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
-        self._failures: deque[tuple[float, str]] = deque()  # when and whence, the oldest first
+        self._failures: deque[tuple[float, str, str]] = deque()  # when, whence and for which name, the oldest first
 
-    def check(self, address: str) -> None:
+    @contextmanager
+    def attempt(self, address: str, name: str) -> Iterator[None]:
+        """A look at a password. It counts as failed until it is known better: many may be made at one moment. Raises
+        :class:`Refused`.
+        """
+        self.check(address, name)
+        failure = (self._clock(), address, name)
+        self._failures.append(failure)
+        yield
+        with suppress(ValueError):  # so long ago that it is forgotten
+            self._failures.remove(failure)
+
+    def check(self, address: str, name: str = "") -> None:
         """Raises :class:`Refused`."""
         begin = self._clock() - limits.LOGIN_WINDOW
         while self._failures and self._failures[0][0] < begin:
             self._failures.popleft()
-        here = sum(1 for _, whence in self._failures if whence == address)
-        if here >= limits.LOGIN_FAILURES or len(self._failures) >= limits.LOGIN_FAILURES_ALL:
+        here = sum(1 for _, whence, _ in self._failures if whence == address)
+        named = sum(1 for _, _, other in self._failures if name and other == name)
+        if here >= limits.LOGIN_FAILURES or named >= limits.LOGIN_FAILURES_NAME or len(self._failures) >= limits.LOGIN_FAILURES_ALL:
             raise Refused(
                 429,
                 "too_many_logins",
@@ -153,4 +161,4 @@ class LoginLimit:
     def failed(self, address: str) -> None:
         """Raises :class:`Refused`, when it is once too often."""
         self.check(address)
-        self._failures.append((self._clock(), address))
+        self._failures.append((self._clock(), address, ""))

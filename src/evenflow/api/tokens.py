@@ -16,8 +16,9 @@ The text of a token is stored nowhere. One is void when it expires, when its key
 from) is revoked, when who made it on a lease does not renew that, and a try token also when its try is over. Tokens of services and
 tries are void, too, when the database was set back to an earlier state: they belong to one incarnation of it.
 
-A *session token* is what a browser gets in a cookie when a person logs in. It is in the list as an operator's is, and good for no
-longer than the token that the person logged in with.
+A *session token* is what a browser gets in a cookie when a person logs in. It is in the list as an operator's is. One that was
+begun with a token is good for no longer than that; one that was begun with a password ends when that is changed, or the person is
+disabled. What a person's token or session may do is not signed into it: its role is in the list, and counts as it is there.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, assert_never
 
@@ -36,6 +37,7 @@ import jwt
 import msgspec
 from jwt.types import Options
 
+from evenflow.core.people.roles import Role
 from evenflow.errors import KeyNotKnownYet, NotAllowed
 from evenflow.store.scheduling.tasks import TryKey
 from evenflow.store.serving.tokens import KeyState, digest_of
@@ -104,15 +106,18 @@ class TriggerToken(TriggerKey):
 class OperatorToken:
     name: str  # stands in the history beside what was done
     token_id: int = 0
+    role: Role = field(default=Role.VIEWER, compare=False)  # as the list has it
 
 
 @dataclass(frozen=True, slots=True)
 class SessionToken:
-    """A person's in a browser; ``login_id`` is the token that they logged in with, 0 one that is in no list."""
+    """A person's in a browser; ``login_id`` is the token that they logged in with, 0 one that is in no list, or a password."""
 
     name: str
     token_id: int
     login_id: int
+    by_password: bool = False
+    role: Role = field(default=Role.VIEWER, compare=False)  # as the list has it
 
 
 Token = FleetToken | ServiceToken | TryToken | TriggerToken | OperatorToken | SessionToken
@@ -170,8 +175,8 @@ def mint(state: KeyState, token: Token, *, ttl: float, jti: str | None = None) -
             }
         case OperatorToken(name, token_id):
             claims = {"k": "operator", "sub": name, "j": token_id}
-        case SessionToken(name, token_id, login_id):
-            claims = {"k": "session", "sub": name, "j": token_id, "p": login_id}
+        case SessionToken(name, token_id, login_id, by_password):
+            claims = {"k": "session", "sub": name, "j": token_id, "p": login_id, "w": by_password}
         case _:
             assert_never(token)
     made = {"iss": state.installation, "aud": _audience(token), "jti": jti or new_jti()}
@@ -276,7 +281,7 @@ class Tokens:
     def verify(self, text: str) -> Token:
         """As the function :func:`verify`."""
         if self._operator_token and hmac.compare_digest(text.encode(), self._operator_token.encode()):
-            return OperatorToken("operator")
+            return OperatorToken("operator", role=Role.ADMIN)
         return self._verified(text).token
 
     def _verified(self, text: str) -> _Verified:
@@ -365,6 +370,8 @@ def _verified(state: KeyState, text: str) -> _Verified:
         listed = token.fleet_jti if isinstance(token, ServiceToken) else claims["jti"]
         if state.listed.get(claims.get("j", 0)) != digest_of(listed):
             raise NotListed(_NOT_LISTED)
+    if isinstance(token, OperatorToken | SessionToken):
+        token = replace(token, role=state.roles.get(claims["j"], Role.VIEWER))
     return _Verified(token, key_id, float(claims["exp"]))
 
 
@@ -394,6 +401,6 @@ def _token(claims: dict[str, Any]) -> Token:
         case "operator":
             return OperatorToken(claims["sub"], claims.get("j", 0))
         case "session":
-            return SessionToken(claims["sub"], claims["j"], claims["p"])
+            return SessionToken(claims["sub"], claims["j"], claims["p"], claims["w"])
         case _:
             raise NotAllowed("The token is of a kind that this Evenflow does not know. Upgrade Evenflow on this host.")

@@ -88,6 +88,7 @@ CLAIM_SLOTS = 1_000  # tries, or triggers, of one claim: their rows are one tran
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1  # of weights, priorities and slots: columns are of this width
 MOST_TRIES_COUNTED = 20_000  # tries that are counted of a queue: as many as 1,000 workers may run at once, and 20 ms
 MAX_NAME_CHARS = 250  # of ids, names and keys, as in Airflow: they stand in log paths (255 bytes a name) and in indexes
+PASSWORD_LEAST, PASSWORD_MOST = 12, 256  # characters: guessing one of twelve takes for ever; more than a sentence is no password
 MAX_URI_CHARS = 1_500  # of an asset, as its name
 MAX_PATH_CHARS = 500  # of a class by its module and name: an exception, a trigger, a kind of task
 MAX_ASSET_NAME = 1_500  # bytes of UTF-8, for a name may be a URI: it stands in indexes, which hold 2,700, beside a dag_id

@@ -36,16 +36,20 @@ REVOKE_S = 5.0  # one statement; a database that is gone must not hold up the en
 
 
 class LocalEvenflow:
-    """Started by ``start``, ended by ``stop``, which must be called even when ``start`` raised."""
+    """Started by ``start``, ended by ``stop``, which must be called even when ``start`` raised. ``makes_user``: a first one, where
+    there is none, whose password somebody is there to read.
+    """
 
-    def __init__(self, settings: Settings, screen: LogScreen) -> None:
+    def __init__(self, settings: Settings, screen: LogScreen, *, makes_user: bool = False) -> None:
         self._settings = settings
         self._screen = screen
+        self._makes_user = makes_user
         self._contexts = contextlib.ExitStack()
         self._children: dict[Kind, list[Child]] = {}
         self.api_url = ""
         self.operator_token = ""
         self.login_code = ""  # with which a browser logs in, once
+        self.first_password: str | None = None  # of the admin that was made: there was no user
         self._database_url = ""  # as soon as tokens were given out there
         self._keeping: asyncio.Task[None] | None = None
         self._template: ServiceTemplate | None = None
@@ -91,12 +95,18 @@ class LocalEvenflow:
             self._fleet = self._local_fleet(bounds, port, given)
             await self._fleet.start()
         first = [kind for kind in Kind if kind not in RUNS_USER_CODE and kind is not Kind.API]
-        await asyncio.gather(self._start_api(), *self._starts(first))
+        await asyncio.gather(self._start_api(), self._make_user(), *self._starts(first))
         await asyncio.gather(*self._starts(RUNS_USER_CODE))  # which ask the API; what they load for tasks may not hold it up
         publish(presence.UpPresence(pid=os.getpid(), api_url=self.api_url, dags=str(settings.dags), bundle=settings.bundle))
 
     def _starts(self, kinds: Iterable[Kind]) -> list[Coroutine[Any, Any, None]]:
         return [child.start() for kind in kinds for child in self._children[kind]]
+
+    async def _make_user(self) -> None:
+        if self._makes_user:
+            from evenflow.runtime import users
+
+            self.first_password = await users.make_first(self._database_url, by=self._maker)
 
     async def _start_api(self) -> None:
         """Raises :class:`ApiNotTrusted` at once when none of the others could ever speak to it. An address that does not answer
@@ -200,9 +210,9 @@ class LocalEvenflow:
 def _import_clients() -> tuple[object, ...]:
     """In the only thread that imports: two that meet in a circle of imports may be given modules that are not whole."""
     from evenflow.client.rest import RestClient
-    from evenflow.runtime import tokens
+    from evenflow.runtime import tokens, users
 
-    return RestClient, tokens
+    return RestClient, tokens, users
 
 
 def scopes(settings: Settings) -> dict[tokens.TokenKind, Sequence[str]]:

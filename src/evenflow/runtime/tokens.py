@@ -25,6 +25,7 @@ from evenflow.api.tokens import (
     new_jti,
 )
 from evenflow.api.vault import Vault
+from evenflow.core.people.roles import Role
 from evenflow.errors import EvenflowError
 from evenflow.forking.boot_clock import boot_time
 from evenflow.runtime.service_settings import SECRETS_FILE
@@ -64,16 +65,17 @@ async def create_token(
     name: str,
     by: str,
     scope: Sequence[str] = (),
+    role: Role = Role.OPERATOR,
     ttl: float | None = None,
     leased: bool = False,
 ) -> NewToken:
-    """A new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's, ``scope`` what the fleet
-    may serve: queues, or bundles; none: all. With ``leased`` it is good for as long as :func:`keep_tokens` goes on.
-    Raises :class:`SecretsError`.
+    """A new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's, ``role`` what the person may,
+    ``scope`` what the fleet may serve: queues, or bundles; none: all. With ``leased`` it is good for as long as :func:`keep_tokens`
+    goes on. Raises :class:`SecretsError`.
     """
     async with await connect_async(database_url, name="tokens") as conn:
         lasts = LASTS_S[kind] if ttl is None else ttl
-        return await _create(conn, await _keys(conn, vault), kind, name, scope, by, lasts, leased=leased)
+        return await _create(conn, await _keys(conn, vault), kind, name, scope, role, by, lasts, leased=leased)
 
 
 async def create_tokens(
@@ -86,7 +88,7 @@ async def create_tokens(
         await stored.revoke_made_by(conn, by)
         keys = await _keys(conn, vault)
         return {
-            kind: (await _create(conn, keys, kind, name, scopes.get(kind, ()), by, LEASED_TTL_S, leased=True)).text
+            kind: (await _create(conn, keys, kind, name, scopes.get(kind, ()), Role.ADMIN, by, LEASED_TTL_S, leased=True)).text
             for kind in LASTS_S
         }
 
@@ -124,12 +126,21 @@ async def _keys(conn: Conn, vault: Vault) -> KeyState:
 
 
 async def _create(
-    conn: Conn, keys: KeyState, kind: TokenKind, name: str, scope: Sequence[str], by: str, ttl: float, *, leased: bool
+    conn: Conn, keys: KeyState, kind: TokenKind, name: str, scope: Sequence[str], role: Role, by: str, ttl: float, *, leased: bool
 ) -> NewToken:
     names, lease, jti = sorted(set(scope)), LEASED_S if leased else None, new_jti()
     digest = stored.digest_of(jti)
     token_id, expires_at = await stored.insert_token(
-        conn, kind=kind, name=name, scope=names, by=by, ttl=ttl, lease=lease, key_id=max(keys.keys), digest=digest
+        conn,
+        kind=kind,
+        name=name,
+        scope=names,
+        role=role if kind == "operator" else None,
+        by=by,
+        ttl=ttl,
+        lease=lease,
+        key_id=max(keys.keys),
+        digest=digest,
     )
     token = OperatorToken(name, token_id) if kind == "operator" else FleetToken(kind, token_id, tuple(names))
     return NewToken(mint(keys, token, ttl=ttl, jti=jti), token_id, expires_at)

@@ -13,12 +13,12 @@ from evenflow.runtime.settings import Settings
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # HUP: the terminal was closed
 
 
-async def up(settings: Settings, screen: LogScreen, on_ready: Callable[[LocalEvenflow], None]) -> None:
+async def up(settings: Settings, screen: LogScreen, on_ready: Callable[[LocalEvenflow], None], *, makes_user: bool) -> None:
     """Start everything, call ``on_ready``, and stop everything on the first signal; a second one cuts the draining short.
 
     Raises what :meth:`LocalEvenflow.start` raises, when all that was started has ended.
     """
-    evenflow = LocalEvenflow(settings, screen)
+    evenflow = LocalEvenflow(settings, screen, makes_user=makes_user)
     told_to_end = asyncio.Event()
 
     def on_signal() -> None:

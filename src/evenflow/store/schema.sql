@@ -47,12 +47,28 @@ create table token_key (
     created_at  timestamptz not null default now()
 );
 
+-- People who log in with a password.
+create table user_account (
+    name             text collate "C" primary key,
+    role             text not null check (role in ('viewer', 'author', 'operator', 'admin')),  -- core/people/roles
+    password         text not null,                          -- Argon2id of it, with its parameters and salt
+    is_disabled      boolean not null default false,
+    created_at       timestamptz not null default now(),
+    created_by       text not null,
+    logged_in_at     timestamptz                             -- the last time
+);
+
 -- Tokens that were given to people and to fleets of services, without their text. Those of services and tries are not listed.
 create table token (
     token_id    bigint generated always as identity primary key,
     kind        text not null,                               -- operator, session, worker, processor, triggerer
     name        text not null,
     scope       text[] not null default '{}',                -- queues, of a processor bundles, that services may serve; none: all
+    role        text check (role in ('viewer', 'author', 'operator', 'admin')),  -- core/people/roles; null: of a fleet, or a session, which has its person's or its token's
+    user_name   text collate "C" references user_account (name),   -- of a session that was begun with a password
+    login_id    bigint not null default 0,                   -- the token that a session was begun with; 0: none, or one in no list
+    address     text,                                        -- whence a session was begun
+    agent       text,                                        -- the browser that it was begun in, as that says
     created_at  timestamptz not null default now(),
     created_by  text not null,
     expires_at  timestamptz not null,                        -- as is signed into it

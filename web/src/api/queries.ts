@@ -13,6 +13,20 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
 });
 
+export const sessionsQuery = (limit: number) =>
+  queryOptions({
+    queryKey: ["sessions", limit],
+    queryFn: ({ signal }) => ask("get", "/api/v1/sessions", { query: { limit }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
+
+export const usersQuery = (limit: number) =>
+  queryOptions({
+    queryKey: ["users", limit],
+    queryFn: ({ signal }) => ask("get", "/api/v1/users", { query: { limit }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
+
 export const statusQuery = queryOptions({
   queryKey: ["status"],
   queryFn: ({ signal }) => ask("get", "/api/v1/status", { signal }),

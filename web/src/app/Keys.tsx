@@ -1,7 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { Dialog } from "../parts/parts";
-import { PLACES } from "./Shell";
+import { PLACES, usePlaces } from "./Shell";
 
 const SECOND_KEY_MS = 1200; // for the second of two keys, as in g d
 
@@ -12,6 +12,7 @@ const isTyped = (target: EventTarget | null) =>
 export function Keys() {
   const [shown, setShown] = useState(false);
   const navigate = useNavigate();
+  const places = usePlaces();
   useEffect(() => {
     let last = { key: "", at: 0 };
     const onKey = (event: KeyboardEvent) => {
@@ -36,7 +37,7 @@ export function Keys() {
     <Dialog title="Keys" open={shown} close={() => setShown(false)}>
       <dl className="keys">
         <dt><kbd>Ctrl K</kbd></dt><dd>find a page, a DAG or an action</dd>
-        {PLACES.map((place) => (
+        {places.map((place) => (
           <div key={place.to} className="pair">
             <dt><kbd>g</kbd> <kbd>{place.key}</kbd></dt><dd>go to {place.name}</dd>
           </div>

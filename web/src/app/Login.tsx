@@ -16,13 +16,15 @@ function takeCode(): string | null {
 
 export function Login() {
   useTitle("Log in");
+  const [name, setName] = useState("");
+  const [password, setPassword] = useState("");
   const [token, setToken] = useState("");
   const begun = useRef(false);
   const client = useQueryClient();
   const router = useRouter();
   const { next } = useSearch({ from: "/login" });
   const login = useMutation({
-    mutationFn: (shown: { code: string } | { token: string }) => ask("post", "/api/v1/session", { body: shown }),
+    mutationFn: (shown: { code: string } | { token: string } | { name: string; password: string }) => ask("post", "/api/v1/session", { body: shown }),
     onSuccess: (session) => {
       client.setQueryData(sessionQuery.queryKey, session);
       router.history.replace(next?.startsWith("/") && !next.startsWith("//") ? next : "/");
@@ -39,19 +41,17 @@ export function Login() {
     <main className="login">
       <img src="/mark.svg" alt="" width="40" height="40" />
       <h1>Evenflow</h1>
-      <p>
-        Type this where Evenflow runs, and open the address that it prints:
-        <Command text="evenflow ui" />
-      </p>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          login.mutate({ token: token.trim() });
+          login.mutate({ name: name.trim(), password });
         }}
       >
-        <label htmlFor="token">Or show an operator's token, once:</label>
-        <input id="token" type="password" autoComplete="off" spellCheck={false} value={token} onChange={(event) => setToken(event.target.value)} />
-        <button type="submit" className="primary" disabled={!token.trim() || login.isPending}>
+        <label htmlFor="name">Name</label>
+        <input id="name" autoComplete="username" autoCapitalize="none" spellCheck={false} value={name} onChange={(event) => setName(event.target.value)} />
+        <label htmlFor="password">Password</label>
+        <input id="password" type="password" autoComplete="current-password" value={password} onChange={(event) => setPassword(event.target.value)} />
+        <button type="submit" className="primary" disabled={!name.trim() || !password || login.isPending}>
           {login.isPending ? "Logging in" : "Log in"}
         </button>
       </form>
@@ -60,7 +60,26 @@ export function Login() {
           {login.error.message}
         </p>
       )}
-      <p className="quiet">The token is not kept in this browser. The session lasts for twelve hours, or until you log out.</p>
+      <details>
+        <summary>Without a password</summary>
+        <p>
+          Type this where Evenflow runs, and open the address that it prints:
+          <Command text="evenflow ui" />
+        </p>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            login.mutate({ token: token.trim() });
+          }}
+        >
+          <label htmlFor="token">Or show a token, once:</label>
+          <input id="token" type="password" autoComplete="off" spellCheck={false} value={token} onChange={(event) => setToken(event.target.value)} />
+          <button type="submit" disabled={!token.trim() || login.isPending}>
+            Show it
+          </button>
+        </form>
+      </details>
+      <p className="quiet">Neither is kept in this browser. The session lasts for twelve hours, or until you log out.</p>
     </main>
   );
 }

@@ -6,7 +6,7 @@ import type { Schemas } from "../api/client";
 import { dagsQuery } from "../api/queries";
 import { choose } from "../parts/choices";
 import { Icon, type IconName } from "../parts/icons";
-import { PLACES } from "./Shell";
+import { usePlaces } from "./Shell";
 
 const SHOWN = 12; // DAGs: who has more that fit types on
 
@@ -45,8 +45,9 @@ function Choice({ close, logOut }: { close: () => void; logOut: () => void }) {
   const search = useDeferredValue(typed.trim());
   const dags = useQuery({ ...dagsQuery(search, SHOWN), refetchInterval: false });
   const navigate = useNavigate();
+  const places = usePlaces();
   const entries: Entry[] = [
-    ...PLACES.map((place) => ({ id: place.to, name: place.name, kind: "page", icon: place.icon, go: () => void navigate({ to: place.to }) })),
+    ...places.map((place) => ({ id: place.to, name: place.name, kind: "page", icon: place.icon, go: () => void navigate({ to: place.to }) })),
     { id: "light", name: "Light colours", kind: "action", icon: "sun" as const, go: () => choose({ theme: "light" }) },
     { id: "dark", name: "Dark colours", kind: "action", icon: "moon" as const, go: () => choose({ theme: "dark" }) },
     { id: "utc", name: "Times in UTC", kind: "action", icon: "clock" as const, go: () => choose({ zone: "utc" }) },

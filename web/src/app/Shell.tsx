@@ -5,14 +5,15 @@ import { ask, forget, Refusal } from "../api/client";
 import { useLostSince } from "../api/connection";
 import { useLive } from "../api/live";
 import { sessionQuery } from "../api/queries";
+import { allows, type Role } from "../parts/Allowed";
 import { choose, useChoices } from "../parts/choices";
 import { Icon, type IconName } from "../parts/icons";
 import { Time } from "../parts/time";
 import { Palette } from "./Palette";
 import { Keys } from "./Keys";
 
-type Place = "/" | "/dags" | "/runs" | "/capacity" | "/assets" | "/backfills" | "/fleet" | "/events" | "/connections" | "/settings";
-export const PLACES: { to: Place; name: string; icon: IconName; key: string }[] = [
+type Place = "/" | "/dags" | "/runs" | "/capacity" | "/assets" | "/backfills" | "/fleet" | "/events" | "/connections" | "/settings" | "/users" | "/sessions";
+export const PLACES: { to: Place; name: string; icon: IconName; key: string; needs?: Role }[] = [
   { to: "/", name: "Home", icon: "home", key: "h" },
   { to: "/dags", name: "DAGs", icon: "dags", key: "d" },
   { to: "/runs", name: "Runs", icon: "runs", key: "r" },
@@ -20,10 +21,18 @@ export const PLACES: { to: Place; name: string; icon: IconName; key: string }[] 
   { to: "/assets", name: "Assets", icon: "asset", key: "a" },
   { to: "/backfills", name: "Backfills", icon: "backfills", key: "b" },
   { to: "/fleet", name: "Fleet", icon: "fleet", key: "f" },
-  { to: "/events", name: "Events", icon: "events", key: "e" },
-  { to: "/connections", name: "Connections", icon: "key", key: "v" },
+  { to: "/events", name: "Events", icon: "events", key: "e", needs: "operator" },
+  { to: "/connections", name: "Connections", icon: "key", key: "v", needs: "author" },
   { to: "/settings", name: "Settings", icon: "settings", key: "s" },
+  { to: "/users", name: "Users", icon: "users", key: "u", needs: "admin" },
+  { to: "/sessions", name: "Sessions", icon: "session", key: "n" },
 ];
+
+/** Those that one's role is for. */
+export function usePlaces() {
+  const role = useQuery(sessionQuery).data?.role;
+  return PLACES.filter((place) => !place.needs || (role !== undefined && allows(role, place.needs)));
+}
 
 export function Shell() {
   const { pathname } = useLocation();
@@ -61,6 +70,7 @@ function Inside() {
 function Side({ name }: { name: string }) {
   const [palette, setPalette] = useState(false);
   const { theme, zone } = useChoices();
+  const places = usePlaces();
   const client = useQueryClient();
   const navigate = useNavigate();
   const logOut = async () => {
@@ -83,7 +93,7 @@ function Side({ name }: { name: string }) {
       </button>
       <Palette open={palette} setOpen={setPalette} logOut={() => void logOut()} />
       <nav aria-label="Pages">
-        {PLACES.map((place) => (
+        {places.map((place) => (
           <Link key={place.to} to={place.to} activeOptions={{ exact: place.to === "/" }} activeProps={{ "aria-current": "page" }}>
             <Icon name={place.icon} />
             <span>{place.name}</span>

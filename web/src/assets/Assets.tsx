@@ -4,6 +4,7 @@ import { lazy, Suspense, useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { assetEventsQuery, assetsQuery, partitionsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
+import { Allowed } from "../parts/Allowed";
 import { Command, Dialog, Empty, Found, MoreButton, Section } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
@@ -104,9 +105,11 @@ function One({ asset, close }: { asset: Schemas["AssetSummary"]; close: () => vo
         }
       </Found>
       <footer>
-        <button type="button" onClick={() => setEmits(true)}>
-          Say that it has changed
-        </button>
+        <Allowed to="author">
+          <button type="button" onClick={() => setEmits(true)}>
+            Say that it has changed
+          </button>
+        </Allowed>
       </footer>
       {emits && (
         <Sure

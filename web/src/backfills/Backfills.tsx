@@ -4,6 +4,7 @@ import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { backfillsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
+import { Allowed } from "../parts/Allowed";
 import { Command, Empty, Found, MoreButton } from "../parts/parts";
 import { Shares } from "../parts/Shares";
 import { Sure } from "../parts/Sure";
@@ -101,14 +102,16 @@ function Progress({ of }: { of: Backfill }) {
 function Buttons({ of, act }: { of: Backfill; act: (change: Change) => void }) {
   if (of.ended_at) return null;
   return (
-    <span className="buttons">
-      <button type="button" onClick={() => act({ of, kind: of.is_paused ? "resume" : "pause" })}>
-        {of.is_paused ? "Go on" : "Pause"}
-      </button>
-      <button type="button" className="danger" onClick={() => act({ of, kind: "cancel" })}>
-        Cancel
-      </button>
-    </span>
+    <Allowed to="author">
+      <span className="buttons">
+        <button type="button" onClick={() => act({ of, kind: of.is_paused ? "resume" : "pause" })}>
+          {of.is_paused ? "Go on" : "Pause"}
+        </button>
+        <button type="button" className="danger" onClick={() => act({ of, kind: "cancel" })}>
+          Cancel
+        </button>
+      </span>
+    </Allowed>
   );
 }
 

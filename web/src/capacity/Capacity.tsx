@@ -4,6 +4,7 @@ import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { executorsQuery, holdersQuery, planQuery, poolsQuery, refresh, statusQuery } from "../api/queries";
 import { useTitle } from "../app/title";
+import { Allowed } from "../parts/Allowed";
 import { Command, Dialog, Empty, Found, Meter, Section, Trouble } from "../parts/parts";
 import { count, counted, duration, quoted } from "../parts/words";
 import { Blocked, limitWord } from "./Blocked";
@@ -91,9 +92,11 @@ function Pools({ pools }: { pools: Schemas["Pool"][] }) {
               </td>
               <td>{pool.policy}</td>
               <td className="right">
-                <button type="button" onClick={() => setChanged(pool)}>
-                  Change
-                </button>
+                <Allowed to="operator">
+                  <button type="button" onClick={() => setChanged(pool)}>
+                    Change
+                  </button>
+                </Allowed>
               </td>
             </tr>
           ))}

@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { dagQuery } from "../api/queries";
 import { useTitle } from "../app/title";
+import { Allowed } from "../parts/Allowed";
 import { Icon } from "../parts/icons";
 import { Found, Switch } from "../parts/parts";
 import { Time } from "../parts/time";
@@ -34,11 +35,13 @@ export function Dag() {
           <>
             <div className="head">
               <h1>{found.display_name}</h1>
-              <Switch on={!found.is_paused} busy={pause.isPending} label={`${found.display_name} is on`} change={(on) => pause.mutate(!on)} />
-              <span className="spread" />
-              <button type="button" className="primary" onClick={() => asked(true)}>
-                <Icon name="play" /> Trigger
-              </button>
+              <Allowed to="author">
+                <Switch on={!found.is_paused} busy={pause.isPending} label={`${found.display_name} is on`} change={(on) => pause.mutate(!on)} />
+                <span className="spread" />
+                <button type="button" className="primary" onClick={() => asked(true)}>
+                  <Icon name="play" /> Trigger
+                </button>
+              </Allowed>
             </div>
             <dl className="facts-line">
               <div><dt>Schedule</dt><dd>{found.schedule ?? "when triggered"}</dd></div>

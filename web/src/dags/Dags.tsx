@@ -4,6 +4,7 @@ import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { dagsQuery, refresh } from "../api/queries";
 import { useTitle } from "../app/title";
+import { Allowed, useWhyNot } from "../parts/Allowed";
 import { Icon } from "../parts/icons";
 import { Command, Empty, Found, MoreButton, Switch } from "../parts/parts";
 import { stateWord } from "../parts/states";
@@ -77,10 +78,13 @@ export function usePause(dagId: string) {
 
 function DagRow({ dag }: { dag: Schemas["DagSummary"] }) {
   const pause = usePause(dag.dag_id);
+  const whyNot = useWhyNot("author");
   return (
     <tr className={dag.is_paused ? "paused" : undefined}>
       <td>
-        <Switch on={!dag.is_paused} busy={pause.isPending} label={`${dag.display_name} is on`} change={(on) => pause.mutate(!on)} />
+        <Allowed to="author">
+          <Switch on={!dag.is_paused} busy={pause.isPending} label={`${dag.display_name} is on`} change={(on) => pause.mutate(!on)} />
+        </Allowed>
       </td>
       <td className="wide">
         <Link to="/dags/$dagId" params={{ dagId: dag.dag_id }} className="named">
@@ -99,9 +103,15 @@ function DagRow({ dag }: { dag: Schemas["DagSummary"] }) {
       <td>{dag.schedule ?? <span className="quiet">when triggered</span>}</td>
       <td>{dag.is_paused ? <span className="quiet">{dag.service_state}</span> : dag.next_run_at ? <Time at={dag.next_run_at} /> : <span className="quiet">–</span>}</td>
       <td className="right">
-        <Link to="/dags/$dagId" params={{ dagId: dag.dag_id }} search={{ trigger: true }} className="button" aria-label={`Trigger ${dag.display_name}`}>
-          <Icon name="play" /> Trigger
-        </Link>
+        {whyNot === null ? (
+          <Link to="/dags/$dagId" params={{ dagId: dag.dag_id }} search={{ trigger: true }} className="button" aria-label={`Trigger ${dag.display_name}`}>
+            <Icon name="play" /> Trigger
+          </Link>
+        ) : (
+          <button type="button" disabled title={whyNot} aria-label={`Trigger ${dag.display_name}`}>
+            <Icon name="play" /> Trigger
+          </button>
+        )}
       </td>
     </tr>
   );

@@ -3,6 +3,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { refresh } from "../api/queries";
+import { Allowed } from "../parts/Allowed";
 import { Command, Dialog, Trouble } from "../parts/parts";
 import { quoted } from "../parts/words";
 import { fieldOf, read, shown, type Field } from "./params";
@@ -49,9 +50,11 @@ export function Trigger({ dag, close }: { dag: Detail; close: () => void }) {
           <button type="button" onClick={close}>
             Leave it
           </button>
-          <button type="submit" className="primary" disabled={wrong || trigger.isPending}>
-            Trigger
-          </button>
+          <Allowed to="author">
+            <button type="submit" className="primary" disabled={wrong || trigger.isPending}>
+              Trigger
+            </button>
+          </Allowed>
         </footer>
       </form>
     </Dialog>

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { fleetsQuery, statusQuery } from "../api/queries";
 import { useTitle } from "../app/title";
+import { Allowed } from "../parts/Allowed";
 import { Command, Empty, Found, Meter, Section } from "../parts/parts";
 import { StateMark } from "../parts/states";
 import { Sure } from "../parts/Sure";
@@ -81,9 +82,11 @@ function Services({ services, standings }: { services: Service[]; standings: Sch
             as: "right",
             cell: (service) =>
               service.kind === "worker" && (
-                <button type="button" onClick={() => setDrained({ name: service.name, state: draining.has(service.name) ? "active" : "draining" })}>
-                  {draining.has(service.name) ? "Activate" : "Drain"}
-                </button>
+                <Allowed to="operator">
+                  <button type="button" onClick={() => setDrained({ name: service.name, state: draining.has(service.name) ? "active" : "draining" })}>
+                    {draining.has(service.name) ? "Activate" : "Drain"}
+                  </button>
+                </Allowed>
               ),
           },
         ]}

@@ -4,6 +4,7 @@ import { useState } from "react";
 import type { Schemas } from "../api/client";
 import { runQuery, tasksQuery } from "../api/queries";
 import { useTitle } from "../app/title";
+import { Allowed } from "../parts/Allowed";
 import { Empty, Found, MoreButton } from "../parts/parts";
 import { StateMark, StateName, stateWord } from "../parts/states";
 import { Time, Took } from "../parts/time";
@@ -80,7 +81,7 @@ export function Run() {
 function Actions({ run, act }: { run: Schemas["RunDetail"]; act: (operation: Operation) => void }) {
   const ended = ENDED.has(run.state);
   return (
-    <>
+    <Allowed to="author">
       {run.is_being_changed && <span className="quiet">being changed</span>}
       {run.state === "failed" && (
         <button type="button" className="primary" onClick={() => act({ kind: "clear", only: "failed" })}>
@@ -100,7 +101,7 @@ function Actions({ run, act }: { run: Schemas["RunDetail"]; act: (operation: Ope
           Cancel
         </button>
       )}
-    </>
+    </Allowed>
   );
 }
 

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { connectionsQuery, variablesQuery } from "../api/queries";
 import { useTitle } from "../app/title";
+import { Allowed } from "../parts/Allowed";
 import { Command, Empty, Found, Section } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
@@ -20,9 +21,11 @@ export function Secrets() {
   const variables = useQuery(variablesQuery);
   const [asked, setAsked] = useState<Asked | null>(null);
   const add = (kind: Kind) => (
-    <button type="button" onClick={() => setAsked({ kind, of: null })}>
-      Add a {kind}
-    </button>
+    <Allowed to="operator">
+      <button type="button" onClick={() => setAsked({ kind, of: null })}>
+        Add a {kind}
+      </button>
+    </Allowed>
   );
   return (
     <div className="page">
@@ -106,14 +109,16 @@ function Changed({ of }: { of: Stored }) {
 function Buttons({ kind, of, ask: act }: { kind: Kind; of: Stored; ask: (asked: Asked) => void }) {
   if (!of.changed_at) return null; // it stands elsewhere, and is changed there
   return (
-    <span className="buttons">
-      <button type="button" aria-label={`Change ${of.name}`} onClick={() => act({ kind, of })}>
-        Change
-      </button>
-      <button type="button" className="danger" aria-label={`Delete ${of.name}`} onClick={() => act({ kind, of, gone: true })}>
-        Delete
-      </button>
-    </span>
+    <Allowed to="operator">
+      <span className="buttons">
+        <button type="button" aria-label={`Change ${of.name}`} onClick={() => act({ kind, of })}>
+          Change
+        </button>
+        <button type="button" className="danger" aria-label={`Delete ${of.name}`} onClick={() => act({ kind, of, gone: true })}>
+          Delete
+        </button>
+      </span>
+    </Allowed>
   );
 }
 

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { settingHistoryQuery, settingsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
+import { Allowed } from "../parts/Allowed";
 import { Found } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
@@ -31,7 +32,7 @@ export function Settings() {
               { name: "Meaning", as: "wide", cell: (one) => one.meaning },
               { name: "Otherwise", cell: (one) => <code className="quiet">{shown(one.default)}</code> },
               { name: "Changed", cell: (one) => (one.changed_at ? <><Time at={one.changed_at} /> <span className="quiet">by {one.changed_by}</span></> : <span className="quiet">never</span>) },
-              { name: "Change", hidden: true, as: "right", cell: (one) => <button type="button" onClick={() => setChanged(one)} aria-label={`Change ${one.name}`}>Change</button> },
+              { name: "Change", hidden: true, as: "right", cell: (one) => <Allowed to="operator"><button type="button" onClick={() => setChanged(one)} aria-label={`Change ${one.name}`}>Change</button></Allowed> },
             ]}
           />
         )}

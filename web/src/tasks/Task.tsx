@@ -4,6 +4,7 @@ import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { namesOf, renderedQuery, taskEventsQuery, tasksQuery, xcomsQuery, type InstanceName } from "../api/queries";
 import { useTitle } from "../app/title";
+import { Allowed } from "../parts/Allowed";
 import { Empty, Found, MoreButton } from "../parts/parts";
 import { StateMark, StateName, stateWord } from "../parts/states";
 import { Time, Took } from "../parts/time";
@@ -102,15 +103,17 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
         <h1>{instanceName(of.taskId, of.map)}</h1>
         {instance && <StateName state={instance.state} />}
         <span className="spread" />
-        <button type="button" onClick={() => setOperation({ kind: "clear", only: null })}>
-          Run again
-        </button>
-        <button type="button" onClick={() => setOperation({ kind: "mark", state: "success" })}>
-          Mark success
-        </button>
-        <button type="button" onClick={() => setOperation({ kind: "mark", state: "failed" })}>
-          Mark failed
-        </button>
+        <Allowed to="author">
+          <button type="button" onClick={() => setOperation({ kind: "clear", only: null })}>
+            Run again
+          </button>
+          <button type="button" onClick={() => setOperation({ kind: "mark", state: "success" })}>
+            Mark success
+          </button>
+          <button type="button" onClick={() => setOperation({ kind: "mark", state: "failed" })}>
+            Mark failed
+          </button>
+        </Allowed>
       </div>
       {instance && (
         <dl className="facts-line">

@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import type { Schemas } from "../api/client";
 import { whyQuery, type InstanceName } from "../api/queries";
 import { usePause } from "../dags/Dags";
+import { Allowed } from "../parts/Allowed";
 import { Command, Found } from "../parts/parts";
 import type { Operation } from "../runs/Operate";
 
@@ -41,14 +42,18 @@ function ReasonBox({ reason, first, of, act, state }: { reason: Reason; first: b
       {told.cure && (
         <p className="cure">
           <span className="quiet">{upper(told.aim ?? "to change it")}:</span> {told.cure.startsWith("evenflow ") ? <Command text={told.cure} /> : told.cure}
-          <Cure reason={reason} act={act} />
+          <Allowed to="author">
+            <Cure reason={reason} act={act} />
+          </Allowed>
         </p>
       )}
       {state === "failed" && first && (
         <p className="cure">
-          <button type="button" className="primary" onClick={() => act({ kind: "clear", only: null })}>
-            Run it again
-          </button>
+          <Allowed to="author">
+            <button type="button" className="primary" onClick={() => act({ kind: "clear", only: null })}>
+              Run it again
+            </button>
+          </Allowed>
         </p>
       )}
     </div>

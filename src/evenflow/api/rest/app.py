@@ -41,12 +41,14 @@ from evenflow.api.rest import (
     settings,
     sharing,
     system,
+    users,
     versions,
     xcoms,
 )
 from evenflow.api.rest.context import ApiContext, operator
 from evenflow.api.rest.etags import Tagged
-from evenflow.api.rest.routes import Responses
+from evenflow.api.rest.passwords import Passwords
+from evenflow.api.rest.routes import GuardedRoute, Responses
 from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.sessions import LoginLimit, caller, check_same_origin
 from evenflow.api.tokens import Tokens
@@ -70,7 +72,7 @@ _CODES = {404: "not_found", 405: "method_not_allowed"}
 _NAMES = ("dag_id", "run_id", "task_id")  # that are held to the rule of names
 _ERRORS = {
     401: "No token, or one that is not good any more.",
-    403: "The token is good, but not for this.",
+    403: "The token or session is good, but not for this: its role is too low, or it is of another kind.",
     404: "There is no such thing.",
     409: "It cannot be done in the present state.",
     413: "The body is too large.",
@@ -98,7 +100,7 @@ def rest_application(
     live: Live,
     metrics_token: str = "",
 ) -> ASGIApp:
-    context = ApiContext(pool, tokens, log_store, vault, stores, judge, vitals, probes, LoginLimit(), live)
+    context = ApiContext(pool, tokens, log_store, vault, stores, judge, vitals, probes, LoginLimit(), Passwords(), live)
     watchers = Watchers(tokens, metrics_token)
     app = described_rest()
 
@@ -126,6 +128,7 @@ def described_rest() -> FastAPI:
         redirect_slashes=False,  # it would lead to the host that a request names, and from TLS before a proxy into the clear
         generate_unique_id_function=_operation_id,
     )
+    app.router.route_class = GuardedRoute
     for part in (
         dags,
         versions,
@@ -145,6 +148,7 @@ def described_rest() -> FastAPI:
         service_states,
         fleets,
         sessions,
+        users,
         system,
     ):
         part.routes.add_to(app, PREFIX, dependencies=[Depends(operator)], responses=_REFUSED)

@@ -16,25 +16,26 @@ from evenflow.contracts.rest.queries import AssetEventQuery, PartitionQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_ASSET_EXTRA_BYTES
+from evenflow.core.people.roles import Role
 from evenflow.store.serving import assets, events
 
 routes = Routes("Assets")
 
 
-@routes.get("/assets")
+@routes.get("/assets", Role.VIEWER)
 async def list_assets(conn: Connection, part: InSlice) -> Page[AssetSummary]:
     """Assets by name, with their last event and the DAGs that wait for them."""
     return part.page(Page[AssetSummary], await assets.list_assets(conn, limit=part.read_limit, offset=part.offset))
 
 
-@routes.get("/assets/events")
+@routes.get("/assets/events", Role.VIEWER)
 async def list_events(conn: Connection, query: Annotated[AssetEventQuery, Query()]) -> Page[RecordedAssetEvent]:
     """Events, the newest first: of all assets, or of one."""
     rows = await assets.list_events(conn, asset=query.asset, limit=query.read_limit, offset=query.offset)
     return query.page(Page[RecordedAssetEvent], rows)
 
 
-@routes.get("/assets/partitions")
+@routes.get("/assets/partitions", Role.VIEWER)
 async def list_asset_partitions(conn: Connection, query: Annotated[PartitionQuery, Query()]) -> Page[AssetPartition]:
     """The partitions that an asset should have, in order, and which of them there are."""
     found = await list_partitions(conn, await partitioned(conn, query.asset), query.from_date, query.to_date)
@@ -42,7 +43,7 @@ async def list_asset_partitions(conn: Connection, query: Annotated[PartitionQuer
     return query.page(Page[AssetPartition], wanted[query.offset : query.offset + query.read_limit])
 
 
-@routes.post("/assets/events", status_code=201)
+@routes.post("/assets/events", Role.AUTHOR, status_code=201)
 async def emit_event(conn: Connection, operator: Operator, request: EventRequest) -> Emitted:
     """Says that an asset has changed, as the success of a task does. Your name stands in its history."""
     if (flaw := flaw_of(request.extra)) is not None:

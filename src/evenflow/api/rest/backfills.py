@@ -21,6 +21,7 @@ from evenflow.contracts.rest.queries import BackfillQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.limits import BACKFILL_RUNS
 from evenflow.core.model import DagSpec
+from evenflow.core.people.roles import Role
 from evenflow.core.timetable import TICKING, TimetableRun, describe, runs_between
 from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import Conn, Row
@@ -32,7 +33,7 @@ routes = Routes("Backfills")
 _AGAIN = {Reprocess.NONE: (), Reprocess.FAILED: ("failed",), Reprocess.COMPLETED: ("failed", "success")}
 
 
-@routes.post("/dags/{dag_id}/backfills", status_code=201)
+@routes.post("/dags/{dag_id}/backfills", Role.AUTHOR, status_code=201)
 async def create_backfill(
     conn: Connection, within: InContext, operator: Operator, dag_id: str, request: BackfillRequest, response: Response
 ) -> BackfillPlan:
@@ -180,27 +181,27 @@ def _reason(existing: tuple[str, str] | None, reprocess: Reprocess) -> str | Non
     return f"has the run {existing[0]}, which is {existing[1]}"
 
 
-@routes.get("/backfills")
+@routes.get("/backfills", Role.VIEWER)
 async def list_backfills(conn: Connection, query: Annotated[BackfillQuery, Query()]) -> Page[Backfill]:
     """Backfills, the newest first, and how far they are."""
     rows = await backfills.list_all(conn, dag_id=query.dag_id, limit=query.read_limit, offset=query.offset)
     return query.page(Page[Backfill], rows)
 
 
-@routes.get("/backfills/{backfill_id}")
+@routes.get("/backfills/{backfill_id}", Role.VIEWER)
 async def get_backfill(conn: Connection, backfill_id: int) -> Backfill:
     """One backfill, and how far it is."""
     return Backfill.model_validate(await _found(conn, backfill_id))
 
 
-@routes.get("/backfills/{backfill_id}/runs")
+@routes.get("/backfills/{backfill_id}/runs", Role.VIEWER)
 async def list_backfill_runs(conn: Connection, part: InSlice, backfill_id: int) -> Page[BackfillDate]:
     """The dates of a backfill in their order, each with its run."""
     await _found(conn, backfill_id)
     return part.page(Page[BackfillDate], await backfills.list_runs(conn, backfill_id, limit=part.read_limit, offset=part.offset))
 
 
-@routes.patch("/backfills/{backfill_id}")
+@routes.patch("/backfills/{backfill_id}", Role.AUTHOR)
 async def change_backfill(conn: Connection, operator: Operator, backfill_id: int, change: BackfillChange) -> Backfill:
     """Pauses or resumes a backfill. Paused, it makes no runs; those that it has made go on."""
     dag_id = await _open(conn, backfill_id)
@@ -210,7 +211,7 @@ async def change_backfill(conn: Connection, operator: Operator, backfill_id: int
     return Backfill.model_validate(await _found(conn, backfill_id))
 
 
-@routes.post("/backfills/{backfill_id}/cancel", status_code=202)
+@routes.post("/backfills/{backfill_id}/cancel", Role.AUTHOR, status_code=202)
 async def cancel_backfill(conn: Connection, operator: Operator, backfill_id: int) -> Backfill:
     """Ends a backfill: it makes no more runs, those that have not begun are cancelled, those that run go on."""
     dag_id = await _open(conn, backfill_id)

@@ -13,6 +13,7 @@ from evenflow.api.judge import Judge
 from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
+from evenflow.api.rest.passwords import Passwords
 from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.sessions import LoginLimit
 from evenflow.api.tokens import OperatorToken, SessionToken, Tokens
@@ -33,6 +34,7 @@ class ApiContext:
     vitals: Vitals
     probes: Probes
     logins: LoginLimit
+    passwords: Passwords
     live: Live
 
 
@@ -42,7 +44,7 @@ def context(request: Request) -> ApiContext:
 
 InContext = Annotated[ApiContext, Depends(context)]
 
-_bearer = HTTPBearer(auto_error=False, description="An operator token, as in the file operator.token of EVENFLOW_HOME.")
+_bearer = HTTPBearer(auto_error=False, description="A token of a person or tool, as in the file operator.token of EVENFLOW_HOME.")
 
 
 def caller_of(request: Request) -> OperatorToken | SessionToken:

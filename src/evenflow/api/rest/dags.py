@@ -18,6 +18,7 @@ from evenflow.core.bundle import OWN_BUNDLE
 from evenflow.core.limits import LEASE_S
 from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec, read_schedule
+from evenflow.core.people.roles import Role
 from evenflow.core.timetable import describe
 from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import Conn, Row
@@ -26,7 +27,7 @@ from evenflow.store.serving import dag_deletion, dags, events, views
 routes = Routes("DAGs")
 
 
-@routes.get("/dags")
+@routes.get("/dags", Role.VIEWER)
 async def list_dags(conn: Connection, query: Annotated[DagQuery, Query()]) -> Page[DagSummary]:
     """DAGs by name; with `retired` also those whose file is gone."""
     rows = await views.list_dags(
@@ -35,7 +36,7 @@ async def list_dags(conn: Connection, query: Annotated[DagQuery, Query()]) -> Pa
     return query.page(Page[DagSummary], [_in_words(row) for row in rows])
 
 
-@routes.get("/dags/{dag_id}")
+@routes.get("/dags/{dag_id}", Role.VIEWER)
 async def get_dag(conn: Connection, dag_id: str) -> DagDetail:
     """A DAG with its tasks and params, as its newest version has them."""
     current = await current_version(conn, dag_id)
@@ -43,7 +44,7 @@ async def get_dag(conn: Connection, dag_id: str) -> DagDetail:
     return DagDetail.model_validate({**_in_words(summary), **_described(DagSpec.from_json(current.spec))})
 
 
-@routes.patch("/dags/{dag_id}")
+@routes.patch("/dags/{dag_id}", Role.AUTHOR)
 async def change_dag(conn: Connection, operator: Operator, dag_id: str, change: DagChange) -> DagSummary:
     """Pauses or unpauses a DAG. Paused, it starts no task; what has started goes on."""
     await current_version(conn, dag_id)
@@ -53,7 +54,7 @@ async def change_dag(conn: Connection, operator: Operator, dag_id: str, change: 
     return DagSummary.model_validate(_in_words(summary))
 
 
-@routes.post("/dags/{dag_id}/release")
+@routes.post("/dags/{dag_id}/release", Role.AUTHOR)
 async def release_dag(conn: Connection, operator: Operator, dag_id: str, change: DagRelease) -> DagSummary:
     """Gives a DAG id to another bundle, whose next file with it has the DAG. Until then it goes on as it is."""
     check_dag(dag_id)
@@ -66,7 +67,7 @@ async def release_dag(conn: Connection, operator: Operator, dag_id: str, change:
     return DagSummary.model_validate(_in_words(summary))
 
 
-@routes.delete("/dags/{dag_id}")
+@routes.delete("/dags/{dag_id}", Role.OPERATOR)
 async def delete_dag(conn: Connection, operator: Operator, dag_id: str, query: Annotated[DeletionQuery, Query()]) -> DeletedDag:
     """Deletes a DAG whose file is gone, with its versions and all that there is of its runs; the logs follow soon. With `dry_run`
     it only says how many runs that would be.
@@ -89,7 +90,7 @@ async def delete_dag(conn: Connection, operator: Operator, dag_id: str, query: A
     return DeletedDag(dag_id=dag_id, runs=done.runs)
 
 
-@routes.get("/parse-errors")
+@routes.get("/parse-errors", Role.VIEWER)
 async def list_parse_errors(conn: Connection, part: InSlice) -> Page[ParseError]:
     """DAG files that cannot be loaded, or whose DAGs were refused."""
     rows = await views.list_parse_errors(conn, lease_s=LEASE_S, limit=part.read_limit, offset=part.offset)

@@ -13,6 +13,7 @@ from evenflow.contracts.rest.executors import Executor, ExecutorChange
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.core.executors import KINDS, UNLIMITED, check_kind, check_options
 from evenflow.core.model import DEFAULT_EXECUTOR
+from evenflow.core.people.roles import Role
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, executors
 from evenflow.store.serving.executors import ExecutorRow
@@ -20,20 +21,20 @@ from evenflow.store.serving.executors import ExecutorRow
 routes = Routes("Executors")
 
 
-@routes.get("/executors")
+@routes.get("/executors", Role.VIEWER)
 async def list_executors(conn: Connection) -> Page[Executor]:
     """All executors, their queues and slots, and how many of these are taken."""
     found = [_shown(row) for row in await executors.list_executors(conn)]
     return Page[Executor](items=found, limit=len(found), offset=0, more=False)
 
 
-@routes.get("/executors/{name}")
+@routes.get("/executors/{name}", Role.VIEWER)
 async def get_executor(conn: Connection, name: str) -> Executor:
     """An executor."""
     return _shown(await _found(conn, name))
 
 
-@routes.put("/executors/{name}")
+@routes.put("/executors/{name}", Role.OPERATOR)
 async def set_executor(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: ExecutorChange) -> Executor:
     """Makes an executor, or changes one; what is not said stays. Tries that run keep their slots, also above a limit, and stay
     where they are when their queue goes to another executor; what waits goes with the queue.
@@ -64,7 +65,7 @@ async def set_executor(conn: Connection, operator: Operator, name: Annotated[Nam
     return _shown(await _found(conn, name))
 
 
-@routes.delete("/executors/{name}")
+@routes.delete("/executors/{name}", Role.OPERATOR)
 async def delete_executor(conn: Connection, operator: Operator, name: str) -> Executor:
     """Its queues are of `worker` from now on, with all that has not begun; what runs ends where it is. Answers what it was."""
     found = await _found(conn, name)

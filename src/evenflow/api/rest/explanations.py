@@ -18,6 +18,7 @@ from evenflow.contracts.rest.runs import RunName
 from evenflow.contracts.rest.tasks import WaitingTrigger
 from evenflow.contracts.rest.why import Why
 from evenflow.core.explain import Explainer
+from evenflow.core.people.roles import Role
 from evenflow.explaining.plan import read_plan
 from evenflow.explaining.why import RUNS_NAMED, explain, find_runs
 from evenflow.store.serving import triggers
@@ -25,14 +26,14 @@ from evenflow.store.serving import triggers
 routes = Routes("Explanations")
 
 
-@routes.get("/runs/{run_id}")
+@routes.get("/runs/{run_id}", Role.VIEWER)
 async def find_run(conn: Connection, run_id: Annotated[Name, Path()], query: Annotated[RunNameQuery, Query()]) -> Page[RunName]:
     """The runs of this name, or where there is none, of this logical date (a day of UTC, or a second): of one DAG, or of all."""
     rows = await find_runs(conn, run_id, dag_id=query.dag_id, stretch=stretch_of(run_id))
     return Page[RunName].model_validate({"items": rows, "limit": RUNS_NAMED, "offset": 0, "more": len(rows) == RUNS_NAMED})
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/why")
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/why", Role.VIEWER)
 async def explain_task(conn: Connection, dag_id: str, run_id: str, task_id: str, query: Annotated[InstanceQuery, Query()]) -> Why:
     """Why a task instance does not run, as data and in words: the limit, who holds it, its place in line; an upstream."""
     found = await explain(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index)
@@ -45,13 +46,13 @@ def _in_utc(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-@routes.get("/plan")
+@routes.get("/plan", Role.VIEWER)
 async def get_plan(conn: Connection, query: Annotated[PlanQuery, Query()]) -> Plan:
     """A dry run: what a scheduler would start right now, in which order, and what blocks the rest. Nothing is changed."""
     return await read_plan(conn, limit=query.limit)
 
 
-@routes.get("/triggers")
+@routes.get("/triggers", Role.VIEWER)
 async def list_triggers(conn: Connection, query: Annotated[TriggerQuery, Query()]) -> Page[WaitingTrigger]:
     """Which tasks wait for what, since when, and where their triggers run; the longest waiting first."""
     rows = await triggers.list_waiting(conn, dag_id=query.dag_id, run_id=query.run_id, limit=query.read_limit, offset=query.offset)

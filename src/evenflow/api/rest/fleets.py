@@ -15,6 +15,7 @@ from evenflow.contracts.rest.queries import PageQuery
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.core.executors import NATIVE
 from evenflow.core.limits import MOST_TRIES_COUNTED
+from evenflow.core.people.roles import Role
 from evenflow.core.scaling.fleet_options import check_target, serves
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look, load_of, slots_needed
@@ -29,21 +30,21 @@ routes = Routes("Fleets")
 _AS_AT_FIRST = "default"  # in the place of a value
 
 
-@routes.get("/fleets")
+@routes.get("/fleets", Role.VIEWER)
 async def list_fleets(conn: Connection) -> Page[FleetSummary]:
     """All fleets, as an autoscaler saw them last."""
     found = [FleetSummary(**await _summary(conn, fleet)) for fleet in await scaling.list_fleets(conn)]
     return Page[FleetSummary](items=found, limit=len(found), offset=0, more=False)
 
 
-@routes.get("/fleets/{name}")
+@routes.get("/fleets/{name}", Role.VIEWER)
 async def get_fleet(conn: Connection, name: str) -> FleetDetail:
     """A fleet, and the workers that serve its queues: who would go first, who is protected, and who is going."""
     fleet = await _found(conn, name)
     return FleetDetail(**await _summary(conn, fleet), workers=await fleet_workers(conn, fleet))
 
 
-@routes.put("/fleets/{name}")
+@routes.put("/fleets/{name}", Role.OPERATOR)
 async def set_fleet(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: FleetChange) -> FleetSummary:
     """Makes a fleet, or changes one; what is not said stays. It counts from the next look of the autoscaler on, a second later at
     most.
@@ -80,7 +81,7 @@ async def set_fleet(conn: Connection, operator: Operator, name: Annotated[Name, 
     return FleetSummary(**await _summary(conn, await _found(conn, name)))
 
 
-@routes.delete("/fleets/{name}")
+@routes.delete("/fleets/{name}", Role.OPERATOR)
 async def delete_fleet(conn: Connection, operator: Operator, name: str) -> FleetSummary:
     """Nobody makes it larger or smaller from now on. Its workers stay, except for native ones, which end when they have drained."""
     fleet = FleetSummary(**await _summary(conn, await _found(conn, name)))
@@ -89,7 +90,7 @@ async def delete_fleet(conn: Connection, operator: Operator, name: str) -> Fleet
     return fleet
 
 
-@routes.get("/fleets/{name}/looks")
+@routes.get("/fleets/{name}/looks", Role.VIEWER)
 async def list_fleet_looks(conn: Connection, name: str, query: Annotated[PageQuery, Query()]) -> Page[FleetLook]:
     """What was seen of a fleet, the newest first: every five seconds, and whenever something was decided."""
     await _found(conn, name)
@@ -97,7 +98,7 @@ async def list_fleet_looks(conn: Connection, name: str, query: Annotated[PageQue
     return query.page(Page[FleetLook], [_told(row) for row in rows])
 
 
-@routes.get("/fleets/{name}/steps")
+@routes.get("/fleets/{name}/steps", Role.VIEWER)
 async def list_fleet_steps(conn: Connection, name: str, query: Annotated[PageQuery, Query()]) -> Page[FleetStep]:
     """What was done with a fleet, step by step, the newest plan first."""
     await _found(conn, name)
@@ -105,7 +106,7 @@ async def list_fleet_steps(conn: Connection, name: str, query: Annotated[PageQue
     return query.page(Page[FleetStep], [{**row, "is_open": row["open"]} for row in rows])
 
 
-@routes.get("/queues/{queue}/demand")
+@routes.get("/queues/{queue}/demand", Role.VIEWER)
 async def get_queue_demand(conn: Connection, queue: str) -> QueueDemand:
     """What a queue needs now. To make workers fewer by it ends what they run: only an autoscaler of Evenflow fences them first."""
     serving = [worker for worker in await scaling.read_workers(conn) if queue in worker.queues]

@@ -16,7 +16,7 @@ routes = Routes("Health", prefix="/health")
 _NOT: dict[int | str, dict[str, Any]] = {503: {"model": Health, "description": "It is not; the checks say why."}}
 
 
-@routes.get("", responses={503: {"model": SystemHealth, "description": "A kind of service is missing."}})
+@routes.get("", None, responses={503: {"model": SystemHealth, "description": "A kind of service is missing."}})
 async def read_health(within: InContext, response: Response) -> SystemHealth:
     """All services that live, or were heard of within the hour, as of a second ago at most. One that has missed its beats for a
     lease is not healthy.
@@ -29,13 +29,13 @@ async def read_health(within: InContext, response: Response) -> SystemHealth:
     return SystemHealth.model_validate({"status": status, "missing": missing, "services": services}, from_attributes=False)
 
 
-@routes.get("/live", responses=_NOT)
+@routes.get("/live", None, responses=_NOT)
 async def live(within: InContext, response: Response) -> Health:
     """All loops of this process turn. If not, restart it."""
     return _answer(within.vitals.live(), response)
 
 
-@routes.get("/ready", responses=_NOT)
+@routes.get("/ready", None, responses=_NOT)
 async def ready(within: InContext, response: Response) -> Health:
     """This process is registered, and its database answers. If not, send requests elsewhere."""
     verdict = within.vitals.ready()

@@ -14,6 +14,7 @@ from evenflow.api.rest.routes import Routes
 from evenflow.api.sessions import caller
 from evenflow.contracts.rest.live import LiveNews
 from evenflow.contracts.rest.queries import LiveQuery
+from evenflow.core.people.roles import Role
 from evenflow.errors import NotAllowed
 
 routes = Routes("Live")
@@ -21,6 +22,7 @@ routes = Routes("Live")
 
 @routes.get(
     "/live",
+    Role.VIEWER,
     response_class=StreamingResponse,
     responses={
         200: {"model": LiveNews, "description": "Server-sent events `news`, each with such a record; `behind`: read all again."}

@@ -12,6 +12,7 @@ from evenflow.api.logs.store import LogName
 from evenflow.api.rest.context import InContext
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.queries import LogQuery
+from evenflow.core.people.roles import Role
 from evenflow.core.states import HOLDING, TaskState
 from evenflow.errors import DagNotFound
 from evenflow.store.serving import views
@@ -24,6 +25,7 @@ LOG_ENDED = frozenset(TaskState) - LOG_GROWS
 
 @routes.get(
     "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs",
+    Role.VIEWER,
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "The text after `offset`."}},
 )

@@ -18,6 +18,7 @@ routes = Routes("Metrics")
 
 @routes.get(
     "/metrics",
+    None,
     response_class=Response,
     responses={
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "In the text format of Prometheus."}
@@ -41,7 +42,7 @@ async def _read_system(vitals: Vitals) -> list[Reading]:
         return []
 
 
-@routes.get("/metrics/targets")
+@routes.get("/metrics/targets", None)
 async def list_targets(within: InContext) -> list[ScrapeTarget]:
     """Where the services that live tell their metrics, as Prometheus reads it (`http_sd_configs`)."""
     system = await within.probes.look()

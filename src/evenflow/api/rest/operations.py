@@ -24,6 +24,7 @@ from evenflow.core.likeness import did_you_mean
 from evenflow.core.limits import PAGE
 from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.operations import Only, Operation, Target, targets, touched_states
+from evenflow.core.people.roles import Role
 from evenflow.core.states import FINISHED, MARKS, RUN_FINISHED, RunState, TaskState
 from evenflow.core.states import TaskEvent as Event
 from evenflow.errors import DagNotFound, LogStorageError
@@ -36,13 +37,13 @@ routes = Routes("Operations")
 _MARKED = {event: state for state, event in MARKS.items()}
 
 
-@routes.post("/dags/{dag_id}/runs/{run_id}/clear", status_code=202)
+@routes.post("/dags/{dag_id}/runs/{run_id}/clear", Role.AUTHOR, status_code=202)
 async def clear_tasks(conn: Connection, operator: Operator, dag_id: str, run_id: str, request: ClearRequest) -> Operated:
     """Has tasks run again: finished ones wait for their upstreams anew, running ones are killed first. A finished run goes on."""
     return await _operate(conn, dag_id, run_id, request, _operation(Event.CLEAR, operator, request, request.only))
 
 
-@routes.post("/dags/{dag_id}/runs/{run_id}/mark", status_code=202)
+@routes.post("/dags/{dag_id}/runs/{run_id}/mark", Role.AUTHOR, status_code=202)
 async def mark_tasks(conn: Connection, operator: Operator, dag_id: str, run_id: str, request: MarkRequest) -> Operated:
     """Says how tasks ended; running ones are killed first. What failed or could not start below them is cleared. Without `tasks` it
     is about the whole run: marked `failed`, it is ended and fails; marked `success` after that, only the run changes.
@@ -50,7 +51,7 @@ async def mark_tasks(conn: Connection, operator: Operator, dag_id: str, run_id: 
     return await _operate(conn, dag_id, run_id, request, _operation(MARKS[TaskState(request.state)], operator, request, None))
 
 
-@routes.delete("/dags/{dag_id}/runs/{run_id}")
+@routes.delete("/dags/{dag_id}/runs/{run_id}", Role.OPERATOR)
 async def delete_run(within: InContext, operator: Operator, dag_id: str, run_id: str) -> RunSummary:
     """Deletes a run that has ended: its tasks, results, history and logs."""
     async with within.pool.connection() as conn:
@@ -68,7 +69,7 @@ async def delete_run(within: InContext, operator: Operator, dag_id: str, run_id:
     return RunSummary.model_validate(run)
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}/events")
+@routes.get("/dags/{dag_id}/runs/{run_id}/events", Role.VIEWER)
 async def list_run_events(conn: Connection, part: InSlice, dag_id: str, run_id: str) -> Page[RunHistoryEntry]:
     """What happened to a run, the oldest first, and who did it."""
     run = await found_run(conn, dag_id, run_id)
@@ -76,7 +77,7 @@ async def list_run_events(conn: Connection, part: InSlice, dag_id: str, run_id: 
     return part.page(Page[RunHistoryEntry], rows)
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/events")
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/events", Role.VIEWER)
 async def list_task_events(
     conn: Connection,
     dag_id: str,

@@ -14,6 +14,7 @@ from evenflow.contracts.rest.record import Name, Page
 from evenflow.contracts.rest.steering import Pool, PoolChange
 from evenflow.core.deferral import parse_while_deferred
 from evenflow.core.model import DEFAULT_POOL
+from evenflow.core.people.roles import Role
 from evenflow.core.selection.pool_policy import PoolPolicy
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, pools
@@ -21,14 +22,14 @@ from evenflow.store.serving import events, pools
 routes = Routes("Pools")
 
 
-@routes.get("/pools")
+@routes.get("/pools", Role.VIEWER)
 async def list_pools(conn: Connection) -> Page[Pool]:
     """Pools with their slots, how many are taken, and their policy."""
     found = await _pools(conn)
     return Page[Pool](items=list(found.values()), limit=len(found), offset=0, more=False)
 
 
-@routes.put("/pools/{name}")
+@routes.put("/pools/{name}", Role.OPERATOR)
 async def set_pool(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: PoolChange) -> Pool:
     """Makes a pool, or changes one. Tasks that run keep their slots, also above a lower limit; more room takes effect at once."""
     policy = None if change.policy is None else PoolPolicy.parse(change.policy)
@@ -40,7 +41,7 @@ async def set_pool(conn: Connection, operator: Operator, name: Annotated[Name, P
     return await _found_pool(conn, name)
 
 
-@routes.delete("/pools/{name}")
+@routes.delete("/pools/{name}", Role.OPERATOR)
 async def delete_pool(conn: Connection, operator: Operator, name: str) -> Pool:
     """Deletes a pool that no DAG names and no run needs any more; answers what it was."""
     pool = await _found_pool(conn, name)

@@ -21,6 +21,7 @@ from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import Calendar, CancelledRuns, CancelRequest, Grid, RunChange, RunDetail, RunRequest, RunSummary
 from evenflow.contracts.rest.tasks import InstanceSummary
 from evenflow.core.model import DagSpec
+from evenflow.core.people.roles import Role
 from evenflow.core.states import RUN_FINISHED, TaskState
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import DagNotFound
@@ -31,7 +32,7 @@ from evenflow.store.serving import callbacks, dags, events, views
 routes = Routes("Runs")
 
 
-@routes.post("/dags/{dag_id}/runs", status_code=201)
+@routes.post("/dags/{dag_id}/runs", Role.AUTHOR, status_code=201)
 async def trigger_run(
     conn: Connection, within: InContext, operator: Operator, dag_id: str, request: RunRequest, response: Response
 ) -> RunSummary:
@@ -74,7 +75,7 @@ async def _exists(conn: Conn, dag_id: str, run_id: str, logical_date: datetime |
     return Refused(409, "run_exists", f"The DAG {dag_id!r} has a run {run_id!r} already. Choose another run_id.")
 
 
-@routes.patch("/dags/{dag_id}/runs/{run_id}")
+@routes.patch("/dags/{dag_id}/runs/{run_id}", Role.AUTHOR)
 async def change_run(conn: Connection, operator: Operator, dag_id: str, run_id: str, change: RunChange) -> RunSummary:
     """Writes a run's note."""
     run = await found_run(conn, dag_id, run_id)
@@ -83,14 +84,14 @@ async def change_run(conn: Connection, operator: Operator, dag_id: str, run_id: 
     return RunSummary.model_validate({**run, "note": change.note})
 
 
-@routes.get("/runs")
+@routes.get("/runs", Role.VIEWER)
 async def list_runs(conn: Connection, query: Annotated[RunQuery, Query()]) -> Page[RunSummary]:
     """Runs, the newest first."""
     rows = await views.list_runs(conn, dag_id=query.dag_id, state=query.state, limit=query.read_limit, offset=query.offset)
     return query.page(Page[RunSummary], rows)
 
 
-@routes.get("/dags/{dag_id}/grid")
+@routes.get("/dags/{dag_id}/grid", Role.VIEWER)
 async def read_grid(conn: Connection, dag_id: str, query: Annotated[GridQuery, Query()]) -> Grid:
     """The newest runs of a DAG, and how each task of them stands."""
     current = await current_version(conn, dag_id)
@@ -104,7 +105,7 @@ async def read_grid(conn: Connection, dag_id: str, query: Annotated[GridQuery, Q
     return Grid.model_validate({"tasks": tasks, "runs": runs, "more": len(rows) > query.limit})
 
 
-@routes.get("/dags/{dag_id}/calendar")
+@routes.get("/dags/{dag_id}/calendar", Role.VIEWER)
 async def read_calendar(conn: Connection, dag_id: str) -> Calendar:
     """The runs of the last year by day, and how they ended."""
     await current_version(conn, dag_id)
@@ -122,7 +123,7 @@ def _by_place(states: Mapping[str, Sequence[int]], places: Sequence[int]) -> dic
     }
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}")
+@routes.get("/dags/{dag_id}/runs/{run_id}", Role.VIEWER)
 async def get_run(conn: Connection, dag_id: str, run_id: str) -> RunDetail:
     """A run, how its task instances stand, and what running ones say of their progress."""
     run = await found_run(conn, dag_id, run_id)
@@ -135,7 +136,7 @@ async def get_run(conn: Connection, dag_id: str, run_id: str) -> RunDetail:
     )
 
 
-@routes.post("/dags/{dag_id}/runs/{run_id}/cancel", status_code=202)
+@routes.post("/dags/{dag_id}/runs/{run_id}/cancel", Role.AUTHOR, status_code=202)
 async def cancel_run(conn: Connection, operator: Operator, dag_id: str, run_id: str) -> RunSummary:
     """Asks for the end of a run: nothing of it starts any more, running tries are killed, then it fails."""
     run = await found_run(conn, dag_id, run_id)
@@ -146,7 +147,7 @@ async def cancel_run(conn: Connection, operator: Operator, dag_id: str, run_id: 
     return RunSummary.model_validate(run)
 
 
-@routes.post("/dags/{dag_id}/runs/cancel", status_code=202)
+@routes.post("/dags/{dag_id}/runs/cancel", Role.AUTHOR, status_code=202)
 async def cancel_runs(conn: Connection, operator: Operator, dag_id: str, request: CancelRequest) -> CancelledRuns:
     """Asks for the end of all runs of a DAG that have not ended. Asked again, it finds those that came since."""
     await current_version(conn, dag_id)
@@ -159,7 +160,7 @@ async def cancel_runs(conn: Connection, operator: Operator, dag_id: str, request
     return CancelledRuns(runs=runs, more=len(found) > len(asked))
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}/tasks")
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks", Role.VIEWER)
 async def list_tasks(conn: Connection, dag_id: str, run_id: str, query: Annotated[TaskQuery, Query()]) -> Page[InstanceSummary]:
     """Task instances in the order of the DAG, those that wait included."""
     run = await found_run(conn, dag_id, run_id)

@@ -28,6 +28,7 @@ from evenflow.contracts.rest.sealed import (
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.limits import PAGE
 from evenflow.core.object_names import SealedKind
+from evenflow.core.people.roles import Role
 from evenflow.errors import SecretsError
 from evenflow.masker import Masker
 from evenflow.sdk.secrets import connections
@@ -40,20 +41,20 @@ routes = Routes("Connections and variables")
 Reveal = Annotated[RevealQuery, Query()]
 
 
-@routes.get("/connections")
+@routes.get("/connections", Role.AUTHOR)
 async def list_connections(conn: Connection, within: InContext, part: InSlice) -> Page[StoredConnection]:
     """Connections of the database by name, without what is secret in them."""
     rows = await sealed.list_values(conn, "connection", limit=part.read_limit, offset=part.offset)
     return part.page(Page[StoredConnection], [_connection(within, row, reveal=False) for row in rows])
 
 
-@routes.get("/connections/{name}")
+@routes.get("/connections/{name}", Role.OPERATOR)
 async def get_connection(within: InContext, operator: Operator, name: str, query: Reveal) -> StoredConnection:
     """One connection, from where a task gets it; with `reveal` also its password and secret extras, which the events tell."""
     return _connection(within, await _looked_up(within, operator, "connection", name, query.reveal), reveal=query.reveal)
 
 
-@routes.put("/connections/{name}")
+@routes.put("/connections/{name}", Role.OPERATOR)
 async def set_connection(
     conn: Connection, within: InContext, operator: Operator, name: str, change: ConnectionRequest
 ) -> StoredConnection:
@@ -62,7 +63,7 @@ async def set_connection(
     return _connection(within, await _found(conn, "connection", name), reveal=False)
 
 
-@routes.delete("/connections/{name}")
+@routes.delete("/connections/{name}", Role.OPERATOR)
 async def delete_connection(conn: Connection, within: InContext, operator: Operator, name: str) -> StoredConnection:
     """Deletes a connection; answers what it was."""
     found = await _found(conn, "connection", name)
@@ -71,20 +72,20 @@ async def delete_connection(conn: Connection, within: InContext, operator: Opera
     return _connection(within, found, reveal=False)
 
 
-@routes.get("/variables")
+@routes.get("/variables", Role.AUTHOR)
 async def list_variables(conn: Connection, within: InContext, part: InSlice) -> Page[StoredVariable]:
     """Variables of the database by name; those with names of secrets without their values."""
     rows = await sealed.list_values(conn, "variable", limit=part.read_limit, offset=part.offset)
     return part.page(Page[StoredVariable], [_variable(within, row, reveal=False) for row in rows])
 
 
-@routes.get("/variables/{name}")
+@routes.get("/variables/{name}", Role.OPERATOR)
 async def get_variable(within: InContext, operator: Operator, name: str, query: Reveal) -> StoredVariable:
     """One variable, from where a task gets it; with `reveal` also what is secret in it, which the events tell."""
     return _variable(within, await _looked_up(within, operator, "variable", name, query.reveal), reveal=query.reveal)
 
 
-@routes.put("/variables/{name}")
+@routes.put("/variables/{name}", Role.OPERATOR)
 async def set_variable(
     conn: Connection, within: InContext, operator: Operator, name: str, change: VariableRequest
 ) -> StoredVariable:
@@ -93,7 +94,7 @@ async def set_variable(
     return _variable(within, await _found(conn, "variable", name), reveal=False)
 
 
-@routes.delete("/variables/{name}")
+@routes.delete("/variables/{name}", Role.OPERATOR)
 async def delete_variable(conn: Connection, within: InContext, operator: Operator, name: str) -> StoredVariable:
     """Deletes a variable; answers what it was."""
     found = await _found(conn, "variable", name)
@@ -102,14 +103,14 @@ async def delete_variable(conn: Connection, within: InContext, operator: Operato
     return _variable(within, found, reveal=False)
 
 
-@routes.post("/secrets/check")
+@routes.post("/secrets/check", Role.OPERATOR)
 async def check_secret(operator: Operator, request: CheckRequest) -> CheckedValue:
     """Refuses what cannot be stored as a connection or variable. Stores nothing: who stores many asks for each of them first."""
     check_value(request.kind, request.name, request.text)
     return CheckedValue(kind=request.kind, name=request.name)
 
 
-@routes.post("/secrets/rotate")
+@routes.post("/secrets/rotate", Role.ADMIN)
 async def rotate_secrets(conn: Connection, within: InContext, operator: Operator) -> Rotated:
     """Makes a new key, unless keys are set, and seals with the first one every connection and variable, what tasks keep, and
     the keys of tokens."""

@@ -15,6 +15,7 @@ from evenflow.contracts.rest.queries import StandingQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import ObjectStanding, StandingChange, StandingObject
 from evenflow.core.limits import PAGE
+from evenflow.core.people.roles import Role
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, states
@@ -38,7 +39,7 @@ _WHERE = {
 }
 
 
-@routes.get("/service-states")
+@routes.get("/service-states", Role.VIEWER)
 async def list_service_states(conn: Connection, query: Annotated[StandingQuery, Query()]) -> Page[StandingObject]:
     """What is not active."""
     found = await states.list_standings(conn, paused_dags=query.paused_dags, limit=PAGE + 1)
@@ -46,14 +47,14 @@ async def list_service_states(conn: Connection, query: Annotated[StandingQuery, 
     return Page[StandingObject](items=items, limit=PAGE, offset=0, more=len(found) > PAGE)
 
 
-@routes.get("/service-states/{kind}/{name:path}")
+@routes.get("/service-states/{kind}/{name:path}", Role.VIEWER)
 async def get_service_state(conn: Connection, kind: ServiceKind, name: str) -> ObjectStanding:
     """The state of one object, and what is in flight there."""
     await _check(conn, kind, name)
     return await _standing(conn, kind, name)
 
 
-@routes.put("/service-states/{kind}/{name:path}")
+@routes.put("/service-states/{kind}/{name:path}", Role.OPERATOR)
 async def set_service_state(
     conn: Connection, operator: Operator, kind: ServiceKind, name: str, change: StandingChange
 ) -> ObjectStanding:

@@ -1,4 +1,4 @@
-"""Logging in and out, for people in browsers."""
+"""Sessions of people in browsers: logging in by a password, a code or a token, logging out, and where one is logged in."""
 
 from __future__ import annotations
 
@@ -7,68 +7,140 @@ from importlib.metadata import version
 from fastapi import Request, Response
 
 from evenflow.api import limits
-from evenflow.api.refusals import Forbidden, Unauthorized
-from evenflow.api.rest.context import ApiContext, Connection, InContext, caller_of
+from evenflow.api.refusals import Forbidden, Refused, Unauthorized
+from evenflow.api.rest.context import ApiContext, Connection, InContext, InSlice, caller_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.sessions import begin_session, checked_token, set_cookie
-from evenflow.api.tokens import SessionToken
-from evenflow.contracts.rest.sessions import LoginCode, Session, SessionRequest
+from evenflow.api.tokens import OperatorToken, SessionToken
+from evenflow.contracts.rest.record import Page
+from evenflow.contracts.rest.sessions import LoginCode, Session, SessionRequest, SessionSummary
+from evenflow.core.people.roles import Role
 from evenflow.errors import NotAllowed
-from evenflow.store.serving import tokens
+from evenflow.store.db.connect import Conn
+from evenflow.store.serving import tokens, users
+from evenflow.store.serving.users import NewSession
 
 routes = Routes("Sessions")  # for who is logged in
 doors = Routes("Sessions")  # for everyone
 
 
-@doors.post("/session")
+@doors.post("/session", None)
 async def log_in(within: InContext, http: Request, response: Response, request: SessionRequest) -> Session:
-    """Logs a browser in, by a code that is good once or by an operator's token. The answer sets a cookie that no script reads."""
+    """Logs a browser in, by a name and a password, by a code that is good once or by an operator's token. The answer sets a cookie
+    that no script reads.
+    """
     address = http.client.host if http.client else "unknown"
-    try:
-        name, login_id = await _who(within, request, address)
-    except NotAllowed:
-        within.logins.failed(address)
-        raise
+    if request.name is not None:
+        begun = await _by_password(within, request.name, request.password or "", address)
+    else:
+        try:
+            begun = await _by_token(within, request, address)
+        except NotAllowed:
+            within.logins.failed(address)
+            raise
+    said = http.headers.get("user-agent", "")[: limits.BROWSER_CHARS]
+    begun = begun._replace(address=address, agent="".join(char if char.isprintable() else "?" for char in said))
     async with within.pool.connection() as conn:
-        text, age_s = await begin_session(conn, within.tokens, name=name, login_id=login_id)
+        text, age_s = await begin_session(conn, within.tokens, begun)
     response.headers["Set-Cookie"] = set_cookie(http.scope, within.tokens.installation, text, age_s=age_s)
-    return Session(name=name, version=version("evenflow"))
+    token = await within.tokens.admit(text)
+    assert isinstance(token, SessionToken)
+    return _told(token)
 
 
-async def _who(within: ApiContext, request: SessionRequest, address: str) -> tuple[str, int]:
-    """The person, and the number of the token that the session ends with. Raises :class:`NotAllowed`, and :class:`Refused` when
-    there were too many guesses: then the database is asked for no more of them.
+async def _by_password(within: ApiContext, name: str, password: str, address: str) -> NewSession:
+    """Raises :class:`NotAllowed`: in the same words and after the same time whether there is such a user or not; and
+    :class:`Refused`.
+    """
+    with within.logins.attempt(address, name):
+        async with within.pool.connection() as conn:
+            found = await users.find_user(conn, name)
+        checked = await within.passwords.check(password, found.password if found else None)
+        if found is None or not checked.is_right or found.is_disabled:
+            raise Unauthorized("There is no user with this name and password, or they may not log in.")
+    async with within.pool.connection() as conn:
+        await users.note_login(conn, name, password=checked.renewed)
+    return NewSession(name, user=name, login_id=0, role=None, address="", agent="")
+
+
+async def _by_token(within: ApiContext, request: SessionRequest, address: str) -> NewSession:
+    """The session ends with the token. Raises :class:`NotAllowed`, and :class:`Refused` when there were too many guesses: then the
+    database is asked for no more of them.
     """
     if request.code is None:
         token = await checked_token(within.tokens, request.token)
-        return token.name, token.token_id
-    if not within.tokens.has_made(request.code):
-        within.logins.check(address)
-    async with within.pool.connection() as conn:
-        taken = await tokens.take_login_code(conn, request.code)
-    if taken is None:
-        raise Unauthorized("The code was used before, or its time is over. `evenflow ui` prints a new one.")
-    return taken
+        name, login_id = token.name, token.token_id
+    else:
+        if not within.tokens.has_made(request.code):
+            within.logins.check(address)
+        async with within.pool.connection() as conn:
+            taken = await tokens.take_login_code(conn, request.code)
+        if taken is None:
+            raise Unauthorized("The code was used before, or its time is over. `evenflow ui` prints a new one.")
+        name, login_id = taken
+    role = None if login_id else Role.ADMIN  # the only token that is in no list is the API's own
+    return NewSession(name, user=None, login_id=login_id, role=role, address="", agent="")
 
 
-@routes.get("/session")
+@routes.get("/session", Role.VIEWER)
 async def get_session(http: Request) -> Session:
-    """Who asks."""
-    token = caller_of(http)
-    return Session(name=token.name, version=version("evenflow"))
+    """Who asks, and what they may."""
+    return _told(caller_of(http))
 
 
-@routes.delete("/session")
+def _told(caller: OperatorToken | SessionToken) -> Session:
+    return Session(
+        name=caller.name,
+        role=caller.role,
+        by_password=isinstance(caller, SessionToken) and caller.by_password,
+        version=version("evenflow"),
+    )
+
+
+@routes.delete("/session", Role.VIEWER)
 async def log_out(conn: Connection, within: InContext, http: Request, response: Response) -> Session:
     """Logs out: the session is good for nothing any more, on any API server."""
     token = caller_of(http)
     if isinstance(token, SessionToken):
         await tokens.revoke(conn, token.token_id, by=token.name)
     response.headers["Set-Cookie"] = set_cookie(http.scope, within.tokens.installation, "")
-    return Session(name=token.name, version=version("evenflow"))
+    return _told(token)
 
 
-@routes.post("/login-codes", status_code=201)
+@routes.get("/sessions", Role.VIEWER)
+async def list_sessions(conn: Connection, http: Request, part: InSlice) -> Page[SessionSummary]:
+    """Where you are logged in, the newest first; for an admin, where everybody is."""
+    return part.page(Page[SessionSummary], await _visible(conn, caller_of(http), limit=part.read_limit, offset=part.offset))
+
+
+@routes.delete("/sessions/{session_id}", Role.VIEWER)
+async def end_session(conn: Connection, http: Request, session_id: int) -> SessionSummary:
+    """Logs out a browser: one of yours, or as an admin anybody's."""
+    caller = caller_of(http)
+    for found in await _visible(conn, caller, limit=limits.SESSIONS):
+        if found.session_id == session_id:
+            await tokens.revoke(conn, session_id, by=caller.name)
+            return found
+    raise Refused(404, "not_found", f"There is no session {session_id} that you see. Where you are: evenflow sessions list")
+
+
+async def _visible(conn: Conn, caller: OperatorToken | SessionToken, *, limit: int, offset: int = 0) -> list[SessionSummary]:
+    """Those that began as the caller's did; an admin sees all."""
+    user: str | None = None
+    login_id: int | None = None
+    if not caller.role.allows(Role.ADMIN):
+        if isinstance(caller, OperatorToken):
+            login_id = caller.token_id
+        elif caller.by_password:
+            user = caller.name
+        else:
+            login_id = caller.login_id
+    rows = await users.list_sessions(conn, user=user, login_id=login_id, limit=limit, offset=offset)
+    this = caller.token_id if isinstance(caller, SessionToken) else 0
+    return [SessionSummary(**row, is_this=row["session_id"] == this) for row in rows]
+
+
+@routes.post("/login-codes", Role.VIEWER, status_code=201)
 async def make_login_code(conn: Connection, within: InContext, http: Request) -> LoginCode:
     """Makes a code with which a browser logs in as you, once, soon. Its session ends with the token that you show. A session makes
     none: whoever has copied one would go on for ever.

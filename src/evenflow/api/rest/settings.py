@@ -9,6 +9,7 @@ from evenflow.api.rest.context import Connection, InSlice, Operator
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import SettingRequest, SettingValue, SettingVersion
+from evenflow.core.people.roles import Role
 from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS, Setting, find_setting
 from evenflow.store.db.connect import Conn, Row
 from evenflow.store.serving import dags, events, settings
@@ -16,7 +17,7 @@ from evenflow.store.serving import dags, events, settings
 routes = Routes("Settings")
 
 
-@routes.get("/settings")
+@routes.get("/settings", Role.VIEWER)
 async def list_settings(conn: Connection) -> Page[SettingValue]:
     """All settings that decide, with their values; the default where nobody has set one."""
     stored = await settings.read_settings(conn)
@@ -24,12 +25,12 @@ async def list_settings(conn: Connection) -> Page[SettingValue]:
     return Page[SettingValue](items=items, limit=len(items), offset=0, more=False)
 
 
-@routes.get("/settings/{name}")
+@routes.get("/settings/{name}", Role.VIEWER)
 async def get_setting(conn: Connection, name: str) -> SettingValue:
     return await _read(conn, find_setting(name))
 
 
-@routes.put("/settings/{name}")
+@routes.put("/settings/{name}", Role.OPERATOR)
 async def set_setting(conn: Connection, operator: Operator, name: str, change: SettingRequest) -> SettingValue:
     """Gives a setting a value, for all schedulers from their next transaction on."""
     setting = find_setting(name)
@@ -39,7 +40,7 @@ async def set_setting(conn: Connection, operator: Operator, name: str, change: S
     return await _read(conn, setting)
 
 
-@routes.delete("/settings/{name}")
+@routes.delete("/settings/{name}", Role.OPERATOR)
 async def unset_setting(conn: Connection, operator: Operator, name: str) -> SettingValue:
     """Its default holds again, for all schedulers from their next transaction on."""
     setting = find_setting(name)
@@ -48,7 +49,7 @@ async def unset_setting(conn: Connection, operator: Operator, name: str) -> Sett
     return await _read(conn, setting)
 
 
-@routes.get("/settings/{name}/history")
+@routes.get("/settings/{name}/history", Role.VIEWER)
 async def list_setting_history(conn: Connection, part: InSlice, name: str) -> Page[SettingVersion]:
     """What the setting was set to, and by whom, the newest first."""
     setting = find_setting(name)

@@ -12,6 +12,7 @@ from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.contracts.rest.sharing import Sharing, SharingChange, Tenant
 from evenflow.core.limits import MAX_NAMES
+from evenflow.core.people.roles import Role
 from evenflow.core.sharing import NOT, SharedKind, SharingRule
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import events, sharing
@@ -19,14 +20,14 @@ from evenflow.store.serving import events, sharing
 routes = Routes("Pools")
 
 
-@routes.get("/sharing")
+@routes.get("/sharing", Role.VIEWER)
 async def list_sharing(conn: Connection) -> Page[Sharing]:
     """All pools and executors, and what is decided for them beyond the order of tasks."""
     found = [_shown(*row) for row in await sharing.list_rules(conn)]
     return Page[Sharing](items=found, limit=len(found), offset=0, more=False)
 
 
-@routes.put("/sharing/{kind}/{name}")
+@routes.put("/sharing/{kind}/{name}", Role.OPERATOR)
 async def set_sharing(
     conn: Connection, operator: Operator, kind: SharedKind, name: Annotated[Name, Path()], change: SharingChange
 ) -> Sharing:
@@ -42,7 +43,7 @@ async def set_sharing(
     return _shown(kind, name, rule)
 
 
-@routes.get("/sharing/{kind}/{name}/tenants")
+@routes.get("/sharing/{kind}/{name}/tenants", Role.VIEWER)
 async def list_tenants(conn: Connection, kind: SharedKind, name: str) -> Page[Tenant]:
     """Who ever shared a pool or executor, those with the most slots for their weight first."""
     await _found(conn, kind, name)

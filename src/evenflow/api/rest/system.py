@@ -15,6 +15,7 @@ from evenflow.contracts.rest.queries import ChangeQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.system import ChangeEvent, QuarantineEntry, Released, SetAside, Status
 from evenflow.core.limits import LEASE_S
+from evenflow.core.people.roles import Role
 from evenflow.errors import DagNotFound
 from evenflow.explaining import audit as auditor
 from evenflow.store.serving import events, metrics, quarantine, states, views
@@ -22,7 +23,7 @@ from evenflow.store.serving import events, metrics, quarantine, states, views
 routes = Routes("System")
 
 
-@routes.get("/status")
+@routes.get("/status", Role.VIEWER)
 async def get_status(conn: Connection) -> Status:
     """Who lives, what waits, and how the database is."""
     database = await views.read_health(conn)
@@ -48,7 +49,7 @@ async def get_status(conn: Connection) -> Status:
     )
 
 
-@routes.get("/events")
+@routes.get("/events", Role.OPERATOR)
 async def list_changes(conn: Connection, query: Annotated[ChangeQuery, Query()]) -> Page[ChangeEvent]:
     """What people changed, the newest first: connections, variables, pools, settings, pauses, runs, backfills, assets; and
     secrets that tasks asked for, services that registered, requests that were refused.
@@ -58,14 +59,14 @@ async def list_changes(conn: Connection, query: Annotated[ChangeQuery, Query()])
     return query.page(Page[ChangeEvent], rows)
 
 
-@routes.get("/quarantine")
+@routes.get("/quarantine", Role.VIEWER)
 async def list_quarantine(conn: Connection, part: InSlice) -> Page[QuarantineEntry]:
     """What is set aside, the latest first: nothing is applied to such a run and nothing of it starts; all others go on."""
     rows = await quarantine.list_quarantine(conn, limit=part.read_limit, offset=part.offset)
     return part.page(Page[QuarantineEntry], rows)
 
 
-@routes.post("/quarantine/release")
+@routes.post("/quarantine/release", Role.OPERATOR)
 async def release_quarantined(conn: Connection, operator: Operator, what: SetAside) -> Released:
     """Has it tried again. What was said of a run meanwhile is applied then; does it fail again, it is set aside again."""
     async with events.recorded(conn, operator, f"{what.kind}.release", what.object):
@@ -74,7 +75,7 @@ async def release_quarantined(conn: Connection, operator: Operator, what: SetAsi
     return Released(kind=what.kind, object=what.object)
 
 
-@routes.get("/audit")
+@routes.get("/audit", Role.OPERATOR)
 async def get_audit(conn: Connection) -> Audit:
     """Recomputes every counter and lane from task instances and holds. Reads all task instances of running runs."""
     return Audit(findings=await auditor.audit_async(conn))

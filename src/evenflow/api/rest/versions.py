@@ -15,6 +15,7 @@ from evenflow.contracts.rest.dags import BundleSummary, DagCode, DagVersion, Fil
 from evenflow.contracts.rest.queries import CodeQuery, DiffQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.limits import LEASE_S
+from evenflow.core.people.roles import Role
 from evenflow.core.spec_diff import diff_specs
 from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import Conn
@@ -23,7 +24,7 @@ from evenflow.store.serving import dags, views
 routes = Routes("DAGs")
 
 
-@routes.get("/dags/{dag_id}/versions")
+@routes.get("/dags/{dag_id}/versions", Role.VIEWER)
 async def list_versions(conn: Connection, dag_id: str, part: InSlice) -> Page[DagVersion]:
     """The versions of a DAG, the newest first. A run keeps the one that it began with."""
     await current_version(conn, dag_id)
@@ -31,7 +32,7 @@ async def list_versions(conn: Connection, dag_id: str, part: InSlice) -> Page[Da
     return part.page(Page[DagVersion], rows)
 
 
-@routes.get("/dags/{dag_id}/diff")
+@routes.get("/dags/{dag_id}/diff", Role.VIEWER)
 async def diff_versions(conn: Connection, dag_id: str, query: Annotated[DiffQuery, Query()]) -> VersionDiff:
     """What differs between two versions: tasks, settings and code. 0 is the newest one, -1 the one before that."""
     await current_version(conn, dag_id)
@@ -49,7 +50,7 @@ async def diff_versions(conn: Connection, dag_id: str, query: Annotated[DiffQuer
     )
 
 
-@routes.get("/dags/{dag_id}/code")
+@routes.get("/dags/{dag_id}/code", Role.VIEWER)
 async def read_code(conn: Connection, dag_id: str, query: Annotated[CodeQuery, Query()]) -> DagCode:
     """The files that a version was read from."""
     await current_version(conn, dag_id)
@@ -60,7 +61,7 @@ async def read_code(conn: Connection, dag_id: str, query: Annotated[CodeQuery, Q
     return DagCode(version_number=version.version_number, file=version.file, files=files)
 
 
-@routes.get("/bundles")
+@routes.get("/bundles", Role.VIEWER)
 async def list_bundles(conn: Connection, part: InSlice) -> Page[BundleSummary]:
     """The sources of DAG files, as each processor that lives sees them."""
     rows = await views.list_bundles(conn, lease_s=LEASE_S, limit=part.read_limit, offset=part.offset)
@@ -68,7 +69,7 @@ async def list_bundles(conn: Connection, part: InSlice) -> Page[BundleSummary]:
     return part.page(Page[BundleSummary], [{**row, **{key: (row["state"] or {}).get(key) for key in keys}} for row in rows])
 
 
-@routes.get("/parse-warnings")
+@routes.get("/parse-warnings", Role.VIEWER)
 async def list_parse_warnings(conn: Connection, part: InSlice) -> Page[ParseWarning]:
     """DAG files that Python warned of while they were loaded."""
     return part.page(Page[ParseWarning], await views.list_parse_warnings(conn, limit=part.read_limit, offset=part.offset))

@@ -13,6 +13,7 @@ from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.queries import InstanceQuery, TryQuery, XComQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.tasks import RenderedFields, TaskLineage, XComEntry, XComShown
+from evenflow.core.people.roles import Role
 from evenflow.store.serving import rendered, try_records, views, xcom
 
 routes = Routes("Tasks")
@@ -20,7 +21,7 @@ routes = Routes("Tasks")
 OfInstance = Annotated[InstanceQuery, Query()]
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}/xcoms")
+@routes.get("/dags/{dag_id}/runs/{run_id}/xcoms", Role.VIEWER)
 async def list_xcoms(conn: Connection, dag_id: str, run_id: str, query: Annotated[XComQuery, Query()]) -> Page[XComEntry]:
     """What the tasks of a run pushed and returned, without the values."""
     rows = await xcom.list_values(
@@ -29,7 +30,7 @@ async def list_xcoms(conn: Connection, dag_id: str, run_id: str, query: Annotate
     return query.page(Page[XComEntry], rows)
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/xcoms/{key}")
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/xcoms/{key}", Role.VIEWER)
 async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key: str, query: OfInstance) -> XComShown:
     """One value."""
     row = await xcom.read_value(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index, key=key)
@@ -42,7 +43,7 @@ async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key
     return XComShown.model_validate(row)
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/lineage")
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/lineage", Role.VIEWER)
 async def get_lineage(
     within: InContext, conn: Connection, dag_id: str, run_id: str, task_id: str, query: Annotated[TryQuery, Query()]
 ) -> TaskLineage:
@@ -61,7 +62,7 @@ async def get_lineage(
     return TaskLineage(event=event, try_number=row["try_number"], is_sent=not row["unsent"])
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/rendered")
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/rendered", Role.VIEWER)
 async def get_rendered(conn: Connection, dag_id: str, run_id: str, task_id: str, query: OfInstance) -> RenderedFields:
     """What the template fields of the newest try became."""
     if await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index) is None:

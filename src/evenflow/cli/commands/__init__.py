@@ -43,6 +43,8 @@ COMMANDS = (
     ("audit", "status:audit", "Recompute every counter of the scheduler and compare.", _OPERATE),
     ("db", "db:app", "Migrate, check, start, stop and open the database.", _OPERATE),
     ("secrets", "sealed:secrets_app", "Change the keys that seal connections and variables.", _OPERATE),
+    ("users", "users:app", "List users, make, disable them, say what they may.", _OPERATE),
+    ("sessions", "users:sessions_app", "List where people are logged in, and log them out.", _OPERATE),
     ("tokens", "tokens:app", "Make tokens for people and services.", _OPERATE),
     ("version", "version:version", "Versions of Evenflow and of what it stands on.", _OPERATE),
     ("scheduler", "services:scheduler", "Decide which task runs when.", _SERVICES),

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 
 from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import errors, local_time, print_table, say
+from evenflow.core.people.roles import Role
 from evenflow.errors import BadValue
 from evenflow.runtime.database import open_database
 from evenflow.runtime.settings import Settings, load_settings
@@ -30,6 +31,7 @@ async def create(
     /,
     *,
     name: Annotated[str | None, Parameter(help="Of the person, which the history shows; or of the fleet. Else yours.")] = None,
+    role: Annotated[Role | None, Parameter(help="What the person or tool may do; operator when absent.")] = None,
     queue: Annotated[
         list[str] | None, Parameter(negative=(), help="That the workers or triggerers may serve; once for each. Else all.")
     ] = None,
@@ -48,11 +50,16 @@ async def create(
 
     if days is not None and not 0 < days <= 3650:
         raise BadValue(f"--days is above 0 and at most 3650, not {days:g}.")
+    if role is not None and kind != "operator":
+        raise BadValue(f"A token for {kind} has no role. Leave --role out.")
     scope = _scope(kind, queue or [], bundle or [])
     with _database() as (url, settings):
         by = getpass.getuser()
         ttl = None if days is None else days * DAY_S
-        token = await tokens.create_token(url, vault_of(settings), kind, name=name or by, scope=scope, by=by, ttl=ttl)
+        given_role = role or Role.OPERATOR
+        token = await tokens.create_token(
+            url, vault_of(settings), kind, name=name or by, scope=scope, role=given_role, by=by, ttl=ttl
+        )
 
     def tell() -> None:
         say(token.text)
@@ -70,12 +77,13 @@ async def list_all() -> Reply:
 
     with _database() as (url, _):
         given = await tokens.list_tokens(url)
-    columns = ("#id", "kind", "name", "for", "state", "made", "by", "used", "expires", "#key", "revoked by")
+    columns = ("#id", "kind", "name", "role", "for", "state", "made", "by", "used", "expires", "#key", "revoked by")
     rows = [
         (
             t.token_id,
             t.kind,
             t.name,
+            t.role or "",
             ", ".join(t.scope) or "all",
             t.state,
             local_time(t.created_at),

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from evenflow.cli.commands.ui import login_page
 from evenflow.cli.output.terminal import output
+from evenflow.runtime.local import LocalEvenflow
 from evenflow.runtime.service_log import Line
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
 from evenflow.runtime.settings import DEFAULT_PORT, Settings, load_settings
@@ -56,9 +57,11 @@ def up(
     if not settings.dags.exists() and "dags" not in settings.model_fields_set and not settings.bundles:
         settings.dags.mkdir()
     with UpScreen(settings, quiet=quiet) as screen:
-        asyncio.run(
-            run_up(settings, screen, lambda evenflow: screen.ready(evenflow.api_url, evenflow.login_code, time.monotonic() - began))
-        )
+
+        def ready(evenflow: LocalEvenflow) -> None:
+            screen.ready(evenflow.api_url, evenflow.login_code, time.monotonic() - began, evenflow.first_password)
+
+        asyncio.run(run_up(settings, screen, ready, makes_user=output.is_terminal))
     return 0
 
 
@@ -79,8 +82,11 @@ class UpScreen:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._starting.stop()
 
-    def ready(self, api_url: str, login_code: str, seconds: float) -> None:
-        """The code, which logs in whoever has it, is for a terminal alone: what is not one is kept."""
+    def ready(self, api_url: str, login_code: str, seconds: float, first_password: str | None = None) -> None:
+        """The code, which logs in whoever has it, and the password of the first user are for a terminal alone: what is not one is
+        kept.
+        """
+        from evenflow.runtime.users import FIRST
         from evenflow.store.db.connect import redacted  # by now this process has a client of the database
 
         self._starting.stop()
@@ -89,6 +95,10 @@ class UpScreen:
         facts = Table.grid(padding=(0, 3))
         page = login_page(api_url, login_code) if output.is_terminal and login_code else api_url
         facts.add_row("  Web UI, API", Text(page, style="bold cyan", overflow="fold"))
+        if first_password is not None:
+            facts.add_row(
+                "  First user", Text.assemble((FIRST, "bold"), ", password ", (first_password, "bold"), " (shown this once)")
+            )
         facts.add_row("  DAG folder", str(self._settings.dags))
         facts.add_row("  Database", database)
         facts.add_row("  Data, logs", str(self._settings.home))

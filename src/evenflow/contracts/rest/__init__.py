@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         steering,
         system,
         tasks,
+        users,
         why,
     )
 
@@ -47,6 +48,7 @@ __all__ = [
     "steering",
     "system",
     "tasks",
+    "users",
     "why",
 ]
 

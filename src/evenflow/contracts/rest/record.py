@@ -16,6 +16,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from evenflow.core import limits
 from evenflow.core.limits import FIRST_YEAR, LAST_YEAR
+from evenflow.core.people.roles import Role
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.core.states import RunState, TaskState
 
@@ -41,6 +42,7 @@ _known_first = Field(union_mode="left_to_right")
 RunWord = Annotated[RunState | Word, _known_first]
 TaskWord = Annotated[TaskState | Word, _known_first]
 ServiceWord = Annotated[ServiceState | Word, _known_first]
+RoleWord = Annotated[Role | Word, _known_first]
 ServiceKindWord = Annotated[ServiceKind | Word, _known_first]
 
 

@@ -6,25 +6,45 @@ from datetime import datetime
 
 from pydantic import Field, model_validator
 
-from evenflow.contracts.rest.record import Record, Request
+from evenflow.contracts.rest.record import Record, Request, RoleWord
+from evenflow.core.limits import MAX_NAME_CHARS, PASSWORD_MOST
 
 
 class SessionRequest(Request):
     """What a person shows once. The answer is a cookie."""
 
+    name: str | None = Field(default=None, min_length=1, max_length=MAX_NAME_CHARS, description="Of a user, with their password.")
+    password: str | None = Field(default=None, max_length=PASSWORD_MOST)
     code: str | None = Field(default=None, max_length=100, description="As `evenflow up` and `evenflow ui` print it; good once.")
     token: str | None = Field(default=None, max_length=4_096, description="An operator's token.")
 
     @model_validator(mode="after")
     def _one_of_them(self) -> SessionRequest:
-        if (self.code is None) == (self.token is None):
-            raise ValueError("to log in, send a code or a token, one of them")
+        given = [self.name is not None and self.password is not None, self.code is not None, self.token is not None]
+        if given.count(True) != 1 or (self.name is None) != (self.password is None):
+            raise ValueError("to log in, send a name and a password, or a code, or a token, one of them")
         return self
 
 
 class Session(Record):
     name: str = Field(description="Of the person, as the events tell it.")
+    role: RoleWord = Field(description="What they may.")
+    by_password: bool = Field(description="Whether the session was begun with a password, which can be changed.")
     version: str = Field(description="Of Evenflow.")
+
+
+class SessionSummary(Record):
+    """A browser in which somebody is logged in."""
+
+    session_id: int = Field(title="session")
+    name: str = Field(title="of")
+    by_password: bool = Field(description="Else it was begun with a token, and ends with that.")
+    address: str | None = Field(title="from", description="Whence it was begun.")
+    agent: str | None = Field(title="browser", description="As the browser says it.")
+    began_at: datetime = Field(title="began")
+    used_at: datetime | None = Field(title="used", description="The last time, to the hour.")
+    expires_at: datetime = Field(title="until")
+    is_this: bool = Field(title="this one", description="Whether it is the session that asks.")
 
 
 class LoginCode(Record):

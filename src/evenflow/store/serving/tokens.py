@@ -7,13 +7,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any, NamedTuple, cast
 
 import psycopg
 from psycopg.rows import args_row
 
+from evenflow.core.people.roles import Role
 from evenflow.errors import SecretsError
 from evenflow.store.db.connect import Conn
 from evenflow.store.db.sql import sql
@@ -35,6 +36,7 @@ class KeyState:
     incarnation: int  # of the database: 0, or since when it has its state from a backup
     quiet_s: float  # until tries may be given to workers; not above 0: now
     lapsed: frozenset[int] = frozenset()  # numbers of tokens whose maker has not said for long that they are needed
+    roles: Mapping[int, Role] = field(default_factory=dict)  # of people's tokens and sessions, as they are now
 
     def agrees(self, other: KeyState) -> bool:
         """Whether it says the same of every token."""
@@ -46,6 +48,7 @@ class GivenToken(NamedTuple):
     kind: str
     name: str
     scope: list[str]  # queues, of a processor bundles; none: all
+    role: str | None  # of a person's
     created_at: datetime
     created_by: str
     expires_at: datetime  # or when it lapses, unless it is renewed
@@ -78,10 +81,11 @@ async def read_keys(conn: Conn, seals: Seals, *, quiet_s: float) -> KeyState:
 
 def key_state(row: Sequence[Any], seals: Seals) -> KeyState:
     """Of a row of tokens/read_keys."""
-    sealed, revoked, lapsed, listed, incarnation, left_s, installation = row
+    sealed, revoked, lapsed, listed, roles, incarnation, left_s, installation = row
     keys = {int(number): _opened(seals, int(number), bytes.fromhex(value)) for number, value in sealed.items()}
     digests = {int(number): bytes.fromhex(value) for number, value in listed.items()}
-    return KeyState(installation, keys, frozenset(revoked), digests, incarnation, left_s, frozenset(lapsed))
+    may = {int(number): Role(role) for number, role in roles.items()}
+    return KeyState(installation, keys, frozenset(revoked), digests, incarnation, left_s, frozenset(lapsed), may)
 
 
 def digest_of(jti: str) -> bytes:
@@ -139,19 +143,20 @@ async def insert_token(
     kind: str,
     name: str,
     scope: Sequence[str],
+    role: Role | None,
     by: str,
     ttl: float,
     lease: float | None = None,
-    ends_with: int = 0,
     key_id: int,
     digest: bytes,
 ) -> tuple[int, datetime]:
     """The number of a token that is good for ``ttl`` seconds, and until when that is; with a ``lease`` it is good for so many, and
-    again when it is renewed. It expires no later than the token ``ends_with``, if that is one.
+    again when it is renewed. ``role`` is that of a person's.
     """
-    given = {"kind": kind, "name": name, "scope": list(scope)}
-    names = {**given, "by": by, "ttl": ttl, "lease": lease, "ends_with": ends_with, "key_id": key_id, "digest": digest}
-    async with recorded(conn, by, "token.create", name, kind=kind, scope=list(scope)) as detail:
+    given = {"kind": kind, "name": name, "scope": list(scope), "role": role}
+    names = {**given, "by": by, "ttl": ttl, "lease": lease, "key_id": key_id, "digest": digest}
+    told = {"role": role} if role is not None else {"scope": list(scope)}
+    async with recorded(conn, by, "token.create", name, kind=kind, **told) as detail:
         row = await (await conn.execute(sql("tokens/insert_one"), names)).fetchone()
         assert row is not None
         token_id, expires_at = row

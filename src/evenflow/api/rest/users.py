@@ -1,0 +1,85 @@
+"""Users: who logs in with a password, and what they may. Who may make them says the role of these routes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Request
+
+from evenflow.api.refusals import Forbidden, Refused
+from evenflow.api.rest.context import Connection, InContext, InSlice, Operator, caller_of
+from evenflow.api.rest.passwords import new_password
+from evenflow.api.rest.routes import Routes
+from evenflow.api.tokens import SessionToken
+from evenflow.contracts.rest.record import Name, Page
+from evenflow.contracts.rest.users import GivenPassword, PasswordChange, PasswordRequest, User, UserChange, UserRequest
+from evenflow.core.people.roles import Role
+from evenflow.store.db.connect import Conn
+from evenflow.store.serving import users
+
+routes = Routes("Users")
+
+
+@routes.get("/users", Role.ADMIN)
+async def list_users(conn: Connection, part: InSlice) -> Page[User]:
+    """Users by name."""
+    return part.page(Page[User], await users.list_users(conn, limit=part.read_limit, offset=part.offset))
+
+
+@routes.post("/users", Role.ADMIN, status_code=201)
+async def add_user(within: InContext, operator: Operator, request: UserRequest) -> GivenPassword:
+    """Makes a user. A password that is made for them is in the answer, once; they can change it."""
+    made = new_password() if request.password is None else None
+    stored = await within.passwords.hashed(made or request.password or "")
+    async with within.pool.connection() as conn:
+        if not await users.insert_user(conn, request.name, role=request.role, password=stored, by=operator):
+            raise Refused(409, "name_taken", f"There is a user {request.name!r}. To see all, type: evenflow users list")
+    return GivenPassword(name=request.name, password=made)
+
+
+@routes.patch("/users/{name}", Role.ADMIN)
+async def change_user(conn: Connection, operator: Operator, name: str, change: UserChange) -> User:
+    """Says what a user may, and whether they may log in. It holds at once, also in sessions that they have."""
+    await _found(conn, name)
+    if not await users.change_user(conn, name, role=change.role, is_disabled=change.is_disabled, by=operator):
+        raise Refused(409, "last_admin", f"{name} is the last admin. First make another one: evenflow users set-role NAME admin")
+    return await _found(conn, name)
+
+
+@routes.put("/users/{name}/password", Role.ADMIN)
+async def set_user_password(
+    within: InContext, operator: Operator, name: Annotated[Name, Path()], request: PasswordRequest
+) -> GivenPassword:
+    """Gives a user another password, and logs them out everywhere."""
+    made = new_password() if request.password is None else None
+    async with within.pool.connection() as conn:
+        await _found(conn, name)
+    stored = await within.passwords.hashed(made or request.password or "")
+    async with within.pool.connection() as conn:
+        await users.set_password(conn, name, stored, by=operator)
+    return GivenPassword(name=name, password=made)
+
+
+@routes.put("/session/password", Role.VIEWER)
+async def change_password(within: InContext, http: Request, request: PasswordChange) -> GivenPassword:
+    """Changes your own password. You are logged out everywhere else."""
+    caller = caller_of(http)
+    if not (isinstance(caller, SessionToken) and caller.by_password):
+        raise Forbidden("Only who has logged in with a password has one to change.")
+    address = http.client.host if http.client else "unknown"
+    with within.logins.attempt(address, caller.name):
+        async with within.pool.connection() as conn:
+            found = await users.find_user(conn, caller.name)
+        if not (await within.passwords.check(request.old, found.password if found else None)).is_right:
+            raise Refused(422, "bad_value", "The old password is wrong.")
+    stored = await within.passwords.hashed(request.new)
+    async with within.pool.connection() as conn:
+        await users.set_password(conn, caller.name, stored, kept=caller.token_id, by=caller.name)
+    return GivenPassword(name=caller.name, password=None)
+
+
+async def _found(conn: Conn, name: str) -> User:
+    """Raises :class:`Refused`."""
+    for row in await users.list_users(conn, name=name, limit=1):
+        return User.model_validate(row)
+    raise Refused(404, "not_found", f"There is no user {name!r}. To see all, type: evenflow users list")

@@ -1,0 +1,116 @@
+"""``evenflow users``: who logs in with a password, and what they may; ``evenflow sessions``: where."""
+
+from __future__ import annotations
+
+import sys
+from getpass import getpass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from evenflow.cli.commands.sealed import read_secret
+from evenflow.cli.input.params import Limit
+from evenflow.cli.input.questions import Yes, check_agreed
+from evenflow.cli.output.replies import Reply, listed, verb
+from evenflow.cli.output.terminal import errors, say
+from evenflow.cli.remote import remote
+from evenflow.contracts import rest
+from evenflow.core.people.roles import Role
+from evenflow.errors import ParamError
+
+app = App(name="users")
+sessions_app = App(name="sessions")
+
+Name = Annotated[str, Parameter(help="As the user types it to log in.")]
+RoleOption = Annotated[Role, Parameter(help="What the user may; each role may do what those before it may.")]
+Ask = Annotated[bool, Parameter(negative=(), help="Ask for the password, or read it from standard input, instead of making one.")]
+File = Annotated[Path | None, Parameter(name="--file", help="Read the password from this file.")]
+
+
+@verb(app, "list")
+async def list_users(*, limit: Limit = 100) -> Reply:
+    """All users, and what they may."""
+    async with remote() as client:
+        page = await client.list_users(limit=limit)
+    return listed("users", page, rest.users.User, empty="No users. To make one, type: evenflow users add NAME --role admin")
+
+
+@verb(app, meant=("create", "new"))
+async def add(name: Name, /, *, role: RoleOption = Role.VIEWER, ask: Ask = False, file: File = None) -> Reply:
+    """Make a user. The password that is made is printed once, and can be changed by the user."""
+    password = _password(file) if ask or file is not None else None
+    async with remote() as client:
+        given = await client.add_user(name=name, role=role, password=password)
+    return _told(given, f"{given.name} is a user with the role {role}")
+
+
+@verb(app, meant=("passwd",))
+async def set_password(name: Name, /, *, ask: Ask = False, file: File = None) -> Reply:
+    """Give a user another password, and log them out everywhere."""
+    password = _password(file) if ask or file is not None else None
+    async with remote() as client:
+        given = await client.set_user_password(name, password=password)
+    return _told(given, f"{given.name} has a new password, and is logged out everywhere")
+
+
+@verb(app)
+async def set_role(name: Name, role: Annotated[Role, Parameter(help="What the user may from now on.")], /) -> Reply:
+    """Say what a user may. It holds at once, also where they are logged in."""
+    async with remote() as client:
+        user = await client.change_user(name, role=role)
+    return Reply(user, f"{user.name} has the role {user.role}")
+
+
+@verb(app, meant=("delete", "remove"))
+async def disable(name: Name, /, *, yes: Yes = False) -> Reply:
+    """Log a user out everywhere, and let them in no more."""
+    check_agreed(f"{name} will be logged out everywhere, and cannot log in.", yes=yes)
+    async with remote() as client:
+        user = await client.change_user(name, is_disabled=True)
+    return Reply(user, f"{user.name} is disabled; to let them in again, type: evenflow users enable {user.name}")
+
+
+@verb(app)
+async def enable(name: Name, /) -> Reply:
+    """Let a user in again who was disabled."""
+    async with remote() as client:
+        user = await client.change_user(name, is_disabled=False)
+    return Reply(user, f"{user.name} may log in again, with the role {user.role}")
+
+
+@verb(sessions_app, "list")
+async def list_sessions(*, limit: Limit = 100) -> Reply:
+    """Browsers that are logged in: for an admin all, else those that began with the token of this command."""
+    async with remote() as client:
+        page = await client.list_sessions(limit=limit)
+    return listed("sessions", page, rest.sessions.SessionSummary, empty="Nobody is logged in.")
+
+
+@verb(sessions_app, meant=("revoke", "delete"))
+async def end(session_id: Annotated[int, Parameter(help="Its number, as `evenflow sessions list` shows it.")], /) -> Reply:
+    """Log out a browser, at once."""
+    async with remote() as client:
+        ended = await client.end_session(session_id)
+    return Reply(ended, f"session {ended.session_id} of {ended.name} is ended")
+
+
+def _password(file: Path | None) -> str:
+    """Asked for twice on a terminal, where nobody sees what they type. Raises :class:`ParamError`."""
+    password = read_secret("The password", file)
+    if file is None and sys.stdin.isatty() and getpass("The same again (not shown): ") != password:
+        raise ParamError("These are two different passwords. Nothing was done.")
+    return password
+
+
+def _told(given: rest.users.GivenPassword, words: str) -> Reply:
+    """The password alone is on stdout."""
+
+    def tell() -> None:
+        if given.password is None:
+            say(words)
+        else:
+            say(given.password)
+            errors.print(f"{words}. The password above is shown once: it is stored nowhere.", soft_wrap=True, highlight=False)
+
+    return Reply(given, tell)

@@ -1,0 +1,50 @@
+"""Users: who logs in with a password, and what they may."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from evenflow.contracts.rest.record import Name, Record, Request, RoleWord
+from evenflow.core.limits import PASSWORD_LEAST, PASSWORD_MOST
+from evenflow.core.people.roles import Role
+
+NewPassword = Annotated[str, StringConstraints(min_length=PASSWORD_LEAST, max_length=PASSWORD_MOST)]
+
+
+class User(Record):
+    name: str = Field(title="user")
+    role: RoleWord = Field(title="role", description="What the user may.")
+    is_disabled: bool = Field(title="disabled")
+    created_at: datetime = Field(title="made")
+    created_by: str = Field(title="by")
+    logged_in_at: datetime | None = Field(title="logged in", description="The last time; null: never.")
+
+
+class UserRequest(Request):
+    name: Name
+    role: Role
+    password: NewPassword | None = Field(default=None, description="When absent, one is made.")
+
+
+class UserChange(Request):
+    """What is absent stays."""
+
+    role: Role | None = None
+    is_disabled: bool | None = Field(default=None, description="Who is disabled is logged out, and cannot log in.")
+
+
+class PasswordRequest(Request):
+    password: NewPassword | None = Field(default=None, description="When absent, one is made.")
+
+
+class PasswordChange(Request):
+    old: str = Field(max_length=PASSWORD_MOST)
+    new: NewPassword
+
+
+class GivenPassword(Record):
+    name: str = Field(description="Of the user.")
+    password: str | None = Field(description="One that was made. It is told once, and stored nowhere.")

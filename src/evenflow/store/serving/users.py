@@ -1,0 +1,116 @@
+"""Users: who logs in with a password, what they may, and where they are logged in."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+import psycopg
+from psycopg.rows import args_row, dict_row
+
+from evenflow.core.people.roles import Role
+from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.sql import sql
+from evenflow.store.serving.events import recorded
+
+
+class FoundUser(NamedTuple):
+    role: str
+    password: str  # Argon2id of it
+    is_disabled: bool
+
+
+class NewSession(NamedTuple):
+    """``user`` is who has shown a password, ``login_id`` the token that was shown; the role stands there, else here."""
+
+    name: str
+    user: str | None
+    login_id: int
+    role: Role | None
+    address: str
+    agent: str
+
+
+async def is_empty(conn: Conn) -> bool:
+    """Whether nobody can log in with a password yet."""
+    row = await (await conn.execute(sql("users/is_empty"))).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+async def insert_user(conn: Conn, name: str, *, role: Role, password: str, by: str) -> bool:
+    """False: the name is taken. ``password`` is what is stored of it."""
+    async with conn.transaction():
+        names = {"name": name, "role": role, "password": password, "by": by}
+        if await (await conn.execute(sql("users/insert_one"), names)).fetchone() is None:
+            return False
+        async with recorded(conn, by, "user.create", name, role=role):
+            return True
+
+
+async def insert_first(conn: Conn, name: str, *, password: str, by: str) -> bool:
+    """An admin, if there is nobody."""
+    async with conn.transaction():
+        names = {"name": name, "password": password, "by": by}
+        if await (await conn.execute(sql("users/insert_first"), names)).fetchone() is None:
+            return False
+        async with recorded(conn, by, "user.create", name, role=Role.ADMIN):
+            return True
+
+
+async def find_user(conn: Conn, name: str) -> FoundUser | None:
+    return await (await conn.cursor(row_factory=args_row(FoundUser)).execute(sql("users/find_one"), {"name": name})).fetchone()
+
+
+async def list_users(conn: Conn, *, name: str | None = None, limit: int, offset: int = 0) -> list[Row]:
+    names = {"name": name, "limit": limit, "offset": offset}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("users/list_all"), names)).fetchall()
+
+
+async def change_user(conn: Conn, name: str, *, role: Role | None, is_disabled: bool | None, by: str) -> bool:
+    """False: afterwards no admin were left, so nothing was changed. Who is disabled is logged out."""
+    told = {what: value for what, value in (("role", role), ("is_disabled", is_disabled)) if value is not None}
+    async with conn.transaction() as change, recorded(conn, by, "user.change", name, **told):
+        before = await (await conn.execute(sql("users/lock_admins"))).fetchall()
+        await conn.execute(sql("users/change_one"), {"name": name, "role": role, "is_disabled": is_disabled})
+        row = await (await conn.execute(sql("users/count_admins"))).fetchone()
+        assert row is not None
+        if before and row[0] == 0:
+            raise psycopg.Rollback(change)
+        if is_disabled:
+            await conn.execute(sql("tokens/revoke_sessions_of"), {"user": name, "kept": 0, "by": by})
+        await conn.execute(sql("tokens/notify"))
+        return True
+    return False
+
+
+async def set_password(conn: Conn, name: str, password: str, *, kept: int = 0, by: str) -> None:
+    """``password`` is what is stored of it. The user is logged out everywhere but in the session ``kept``."""
+    async with recorded(conn, by, "user.set_password", name):
+        await conn.execute(sql("users/set_password"), {"name": name, "password": password})
+        await conn.execute(sql("tokens/revoke_sessions_of"), {"user": name, "kept": kept, "by": by})
+        await conn.execute(sql("tokens/notify"))
+
+
+async def insert_session(conn: Conn, session: NewSession, *, ttl: float, key_id: int, digest: bytes) -> tuple[int, datetime]:
+    """The number of a session that is good for ``ttl`` seconds, and no longer than the token that it was begun with; and until when
+    that is.
+    """
+    names = {**session._asdict(), "ttl": ttl, "key_id": key_id, "digest": digest}
+    async with recorded(conn, session.name, "token.create", session.name, kind="session") as detail:
+        row = await (await conn.execute(sql("tokens/insert_session"), names)).fetchone()
+        assert row is not None
+        token_id, expires_at = row
+        detail["token"] = token_id
+    return token_id, expires_at
+
+
+async def note_login(conn: Conn, name: str, *, password: str | None) -> None:
+    """``password``: what is stored of it from now on."""
+    await conn.execute(sql("users/note_login"), {"name": name, "password": password})
+
+
+async def list_sessions(conn: Conn, *, user: str | None, login_id: int | None, limit: int, offset: int = 0) -> list[Row]:
+    """Of one user, or of one token, or all; the newest first."""
+    names = {"user": user, "login_id": login_id, "limit": limit, "offset": offset}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("tokens/list_sessions"), names)).fetchall()
