@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -13,12 +14,14 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest import passwords
 from evenflow.api.rest.passwords import Passwords, hashed
+from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
 from evenflow.core.people.roles import Role
 from evenflow.errors import ApiRefused
 from evenflow.runtime.users import make_first
 from tests.api.test_sessions import SESSION, Browser, until_refused
 from tests.api.world import World
+from tests.apis import make_api
 from tests.tokens import operator_token as new_operator_token
 from tests.waiting import DEADLINE_S
 
@@ -168,6 +171,27 @@ async def test_who_is_disabled_is_logged_out_and_stays_out(browser: Browser, ada
     assert await browser.log_in(name=ada, password=PASSWORD) == 401
     await admin.change_user(ada, is_disabled=False)
     assert await browser.log_in(name=ada, password=PASSWORD) == 200
+
+
+async def test_a_session_whose_user_a_restore_does_not_know_is_over(
+    browser: Browser, ada: str, world: World, database_url: str, api: ApiService, tmp_path: Path
+) -> None:
+    """R-SE3: sessions outlive a restore, as tokens do; it stops nobody else, nor an API server that starts then."""
+    await browser.log_in(name=ada, password=PASSWORD)
+    world.conn.execute("delete from user_account where name = 'ada'")
+    world.conn.execute("select pg_notify('tokens', '')")
+    await until_refused(browser)
+    other = make_api(database_url, tmp_path, name="other", vault=api._vault)
+    await other.start()
+    await other.stop()
+
+
+async def test_a_session_whose_token_is_forgotten_is_over(browser: Browser, world: World) -> None:
+    """R-SE3: it has no role of its own."""
+    await browser.log_in(token=new_operator_token(world.conn, name="eve", role=Role.ADMIN))
+    world.conn.execute("delete from token where name = 'eve' and kind = 'operator'")
+    world.conn.execute("select pg_notify('tokens', '')")
+    await until_refused(browser)
 
 
 async def test_somebody_remains_who_says_who_may_what(admin: RestClient) -> None:

@@ -306,7 +306,8 @@ _LAPSED = (
     f"The `evenflow up` or `evenflow run` that made the token has gone, or could not reach its database for an hour. {_NEW_ONE}"
 )
 _LOGGED_OUT = (
-    "The token that this session was begun with is not good any more. Log in again: `evenflow ui` prints an address for that."
+    "The user or token that this session was begun with is not good any more. Log in again: `evenflow ui` prints an address for "
+    "that."
 )
 _NOT_LISTED = (
     "The token is not in this Evenflow's list (evenflow tokens list): that was set back to before it was made, or somebody who has "
@@ -371,7 +372,10 @@ def _verified(state: KeyState, text: str) -> _Verified:
         if state.listed.get(claims.get("j", 0)) != digest_of(listed):
             raise NotListed(_NOT_LISTED)
     if isinstance(token, OperatorToken | SessionToken):
-        token = replace(token, role=state.roles.get(claims["j"], Role.VIEWER))
+        role = state.roles.get(claims["j"])
+        if role is None and isinstance(token, SessionToken):
+            raise NotAllowed(_LOGGED_OUT)
+        token = replace(token, role=role or Role.VIEWER)
     return _Verified(token, key_id, float(claims["exp"]))
 
 

@@ -65,7 +65,7 @@ create table token (
     name        text not null,
     scope       text[] not null default '{}',                -- queues, of a processor bundles, that services may serve; none: all
     role        text check (role in ('viewer', 'author', 'operator', 'admin')),  -- core/people/roles; null: of a fleet, or a session, which has its person's or its token's
-    user_name   text collate "C" references user_account (name),   -- of a session that was begun with a password
+    user_name   text collate "C",                            -- of a session that was begun with a password; a restore may know no such user
     login_id    bigint not null default 0,                   -- the token that a session was begun with; 0: none, or one in no list
     address     text,                                        -- whence a session was begun
     agent       text,                                        -- the browser that it was begun in, as that says

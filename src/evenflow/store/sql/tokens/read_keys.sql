@@ -8,7 +8,8 @@ select coalesce((select jsonb_object_agg(key_id, encode(value, 'hex')) from toke
                  from token t
                  left join user_account u on u.name = t.user_name
                  left join token l on l.token_id = t.login_id
-                 where t.kind in ('operator', 'session') and t.revoked_at is null and u.is_disabled is not true), '{}') as roles,
+                 where t.kind in ('operator', 'session') and t.revoked_at is null and u.is_disabled is not true
+                   and coalesce(u.role, l.role, t.role) is not null), '{}') as roles,
        coalesce(i.incarnation, 0) as incarnation,
        coalesce(extract(epoch from i.began_at + make_interval(secs => %(quiet_s)s) - now())::float8, 0) as quiet_s,
        (select id from installation) as installation
