@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-Role = Literal["setup", "teardown", "decisive_teardown"]  # the last fails the run when it fails
+SetupRole = Literal["setup", "teardown", "decisive_teardown"]  # the last fails the run when it fails
 
 
 class SetupScope:

@@ -24,7 +24,9 @@ sessions_app = App(name="sessions")
 
 Name = Annotated[str, Parameter(help="As the user types it to log in.")]
 RoleOption = Annotated[Role, Parameter(help="What the user may; each role may do what those before it may.")]
-Ask = Annotated[bool, Parameter(negative=(), help="Ask for the password, or read it from standard input, instead of making one.")]
+AskOption = Annotated[
+    bool, Parameter(negative=(), help="Ask for the password, or read it from standard input, instead of making one.")
+]
 File = Annotated[Path | None, Parameter(name="--file", help="Read the password from this file.")]
 
 
@@ -37,7 +39,7 @@ async def list_users(*, limit: Limit = 100) -> Reply:
 
 
 @verb(app, meant=("create", "new"))
-async def add(name: Name, /, *, role: RoleOption = Role.VIEWER, ask: Ask = False, file: File = None) -> Reply:
+async def add(name: Name, /, *, role: RoleOption = Role.VIEWER, ask: AskOption = False, file: File = None) -> Reply:
     """Make a user. The password that is made is printed once, and can be changed by the user."""
     password = _password(file) if ask or file is not None else None
     async with remote() as client:
@@ -46,7 +48,7 @@ async def add(name: Name, /, *, role: RoleOption = Role.VIEWER, ask: Ask = False
 
 
 @verb(app, meant=("passwd",))
-async def set_password(name: Name, /, *, ask: Ask = False, file: File = None) -> Reply:
+async def set_password(name: Name, /, *, ask: AskOption = False, file: File = None) -> Reply:
     """Give a user another password, and log them out everywhere."""
     password = _password(file) if ask or file is not None else None
     async with remote() as client:

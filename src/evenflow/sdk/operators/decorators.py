@@ -30,7 +30,7 @@ from evenflow.sdk.operators.sensors import POKE_INTERVAL_S, TIMEOUT_S, PythonSen
 from evenflow.sdk.operators.spark_task import DEFAULT_CONNECTION, SparkOperator
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
 from evenflow.sdk.partials import Begun
-from evenflow.sdk.setup_teardown import Role
+from evenflow.sdk.setup_teardown import SetupRole
 from evenflow.sdk.signature import Signature, returns_mapping
 from evenflow.sdk.xcomarg import XComArg
 
@@ -83,7 +83,7 @@ class TaskFunction(Uncalled, Generic[P, R]):
         self.function = function
         self.operator = operator
         self.options = dict(options)
-        self.role: Role | None = None
+        self.role: SetupRole | None = None
         self.guards: tuple[RunCondition, ...] = ()
         functools.update_wrapper(self, function)
 
@@ -120,7 +120,7 @@ class TaskFunction(Uncalled, Generic[P, R]):
         """The same function with other settings, e.g. ``load.override(task_id="load_late", retries=5)(...)``."""
         return self._copy({**self.options, **options})
 
-    def in_role(self, role: Role) -> TaskFunction[P, R]:
+    def in_role(self, role: SetupRole) -> TaskFunction[P, R]:
         """The same function, every call of which is a setup or a teardown."""
         return self._copy(self.options, role=role)
 
@@ -149,7 +149,7 @@ class TaskFunction(Uncalled, Generic[P, R]):
         return PartialFunction(self, {}).expand_kwargs(kwargs)
 
     def _copy(
-        self, options: Mapping[str, Any], *, role: Role | None = None, guards: tuple[RunCondition, ...] | None = None
+        self, options: Mapping[str, Any], *, role: SetupRole | None = None, guards: tuple[RunCondition, ...] | None = None
     ) -> TaskFunction[P, R]:
         copied: TaskFunction[P, R] = TaskFunction(self.function, self.operator, options)
         copied.role, copied.guards = role or self.role, self.guards if guards is None else guards

@@ -7,7 +7,7 @@ from typing import Any, overload
 
 from evenflow.errors import BadArgument
 from evenflow.sdk.operators.decorators import TaskFunction, task
-from evenflow.sdk.setup_teardown import Role
+from evenflow.sdk.setup_teardown import SetupRole
 from evenflow.sdk.taskgroup import GroupFunction
 
 
@@ -28,7 +28,7 @@ def teardown(function: Any = None, /, *, on_failure_fail_dagrun: bool = False) -
     """Makes each call of the function a teardown. It runs once all upstream has ended, if a setup succeeded that is directly
     upstream of it. With ``on_failure_fail_dagrun`` the run fails when it fails.
     """
-    role: Role = "decisive_teardown" if on_failure_fail_dagrun else "teardown"
+    role: SetupRole = "decisive_teardown" if on_failure_fail_dagrun else "teardown"
     if function is None:
         return lambda decorated: _task_function("teardown", decorated).in_role(role)
     return _task_function("teardown", function).in_role(role)
