@@ -16,7 +16,7 @@ import pytest
 
 from evenflow.errors import SparkFailedForGood, SparkNotInstalled, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark import classic, session
+from evenflow.spark import classic, launching, session
 from evenflow.spark.java import Java, find_java
 from evenflow.spark.session import session_for
 from tests.waiting import wait_until
@@ -101,6 +101,7 @@ def test_a_dead_jvm_is_named_and_the_next_session_has_one_of_its_own() -> None:
             "exit 3",
             "ended with exit code 3 before its session was there; its last words are in the log. Mostly it does not know an option",
         ),
+        ("exit 0", "ended with exit code 0 before its session was there; its last words are in the log."),
         (
             "kill -9 $$",
             "was killed by signal 9 before its session was there; its last words are in the log. Mostly the system kills so",
@@ -110,14 +111,28 @@ def test_a_dead_jvm_is_named_and_the_next_session_has_one_of_its_own() -> None:
 def test_a_jvm_that_ends_before_its_session_says_how_and_what_to_do(
     last: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark's scripts ask a real Java what to start; what they start does no more than end."""
-    java, real = tmp_path / "bin" / "java", find_java().home / "bin" / "java"
-    java.parent.mkdir()
-    java.write_text(f'#!/bin/sh\ncase "$*" in *launcher.Main*) exec {real} "$@" ;; esac\n{last}\n')
-    java.chmod(0o755)
-    monkeypatch.setattr(classic, "find_java", lambda: Java(tmp_path, 17))
+    """Spark's scripts ask a real Java what to start; what they start does no more than end. pyspark waits for ever for code 0."""
+    real = find_java().home / "bin" / "java"
+    java_is(tmp_path, f'case "$*" in *launcher.Main*) exec {real} "$@" ;; esac\n{last}', monkeypatch)
     with pytest.raises(SparkUnavailable, match=f"^Spark's JVM {told}"), _second_session():
         raise AssertionError("a session without a JVM")
+
+
+def test_a_jvm_that_never_gets_ready_is_killed_with_what_it_has_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launching, "JVM_BEGINS", 0.3)
+    java_is(tmp_path, "sleep 600 & sleep 600", monkeypatch)
+    before = set(psutil.Process().children(recursive=True))
+    with pytest.raises(SparkUnavailable, match=r"^Spark's JVM was not ready after 0\.3 s, and was killed"), _second_session():
+        raise AssertionError("a session without a JVM")
+    wait_until(lambda: set(psutil.Process().children(recursive=True)) <= before, "nothing of it is left")
+
+
+def java_is(home: Path, does: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = home / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{does}\n")
+    java.chmod(0o755)
+    monkeypatch.setattr(classic, "find_java", lambda: Java(home, 17))
 
 
 @pytest.mark.spark

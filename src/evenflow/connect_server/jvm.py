@@ -11,7 +11,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -41,7 +42,7 @@ class ServerProcess:
         """Raises :class:`JavaNotFound`, and :class:`OSError` where there is no room."""
         with ExitStack() as opened:
             scratch = opened.enter_context(scratch_directory())
-            port = _free_port()
+            port = opened.enter_context(kept_port())
             launch = launch_of(scratch, port=port, token=token, heap_mib=heap_mib, inherited=own_environment(os.environ))
             process = subprocess.Popen(
                 launch.command,
@@ -156,7 +157,12 @@ def _resident(process: psutil.Process) -> int:
         return 0
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextmanager
+def kept_port() -> Iterator[int]:
+    """A free port that nobody else is given, though nothing listens there yet: a JVM takes up to a minute until it does. It may, as
+    it reuses addresses.
+    """
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield int(holder.getsockname()[1])

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenflow.errors import SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark.class_data import QUIET, archive_path
+from evenflow.spark.class_data import QUIET, archive_path, is_whole, mark_whole
 from evenflow.spark.classic import end_jvm
 from evenflow.spark.java import find_java
 from evenflow.spark.limits import ARCHIVE_WRITTEN
@@ -24,15 +24,18 @@ def make_archive() -> Path:
     """Runs a session that does a bit of everything, and has its JVM write the archive as it ends."""
     path = archive_path(find_java())
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
+    partial = path.with_name(f"{path.name}.{uuid.uuid4().hex}")
     conf = {"spark.driver.defaultJavaOptions": f"-XX:ArchiveClassesAtExit={partial} {QUIET}"}
     local = Connection.parse("archive", "spark-local://?cores=2")
     try:
         with session_for(local, app_name="archive", conf=conf, progress=lambda *_: None) as spark:
             _exercise(spark, f"{spark.conf.get('spark.sql.warehouse.dir')}/archive")
-        end_jvm(within_s=ARCHIVE_WRITTEN)
-        if not partial.is_file():
-            raise SparkUnavailable(f"The JVM wrote no class-data archive to {partial}. Is there room for 200 MB?")
+        code = end_jvm(within_s=ARCHIVE_WRITTEN)
+        if code != 0 or not partial.is_file():
+            raise SparkUnavailable(
+                f"The JVM wrote no whole class-data archive to {partial} (exit code {code}). Is there room for 200 MB?"
+            )
+        mark_whole(partial)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
@@ -63,7 +66,7 @@ def _unchanged(batches: Iterator[Any]) -> Iterator[Any]:
 def main() -> str:
     """What was done: an archive that is there is of this Java and this pyspark, and stays."""
     path = archive_path(find_java())
-    return f"{path} is there." if path.is_file() else f"Wrote {make_archive()}"
+    return f"{path} is there." if is_whole(path) else f"Wrote {make_archive()}"
 
 
 if __name__ == "__main__":

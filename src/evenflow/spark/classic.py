@@ -22,6 +22,7 @@ from evenflow.errors import SparkUnavailable
 from evenflow.spark import jvm_end
 from evenflow.spark.class_data import use_archive
 from evenflow.spark.java import find_java
+from evenflow.spark.launching import connect
 from evenflow.spark.limits import JVM_ENDS
 from evenflow.spark.properties import SUBMIT_ARGUMENTS, submit_arguments
 from evenflow.spark.scratch import scratch_directory
@@ -63,10 +64,11 @@ def _begin() -> SparkSession:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    SparkContext._ensure_initialized(gateway=connect())
     try:
         return SparkSession.builder.getOrCreate()
     except Exception as error:
-        told = jvm_end.at_begin(_jvm() if SparkContext._gateway is not None else None, error)
+        told = jvm_end.at_begin(_jvm(), error)
         if told is None:
             raise
         raise told from error
@@ -99,24 +101,26 @@ def _jvm() -> jvm_end.JVM:
     return jvm
 
 
-def end_jvm(within_s: float = JVM_ENDS) -> None:
-    """Ends the JVM of an earlier session in this process, if there was one; kills it when it has not ended ``within_s``."""
+def end_jvm(within_s: float = JVM_ENDS) -> int | None:
+    """Ends the JVM of an earlier session in this process, and says its exit code; None if there was none. It is killed when it has
+    not ended ``within_s``.
+    """
     from pyspark import SparkContext
 
     if SparkContext._gateway is None:
-        return
+        return None
     jvm = _jvm()
     SparkContext._gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     if jvm is None:
-        return
+        return None
     assert jvm.stdin is not None
     jvm.stdin.close()
     try:
-        jvm.wait(within_s)
+        return jvm.wait(within_s)
     except subprocess.TimeoutExpired:
         jvm.kill()
-        jvm.wait()
+        return jvm.wait()
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import traceback
 
 from evenflow.errors import SparkUnavailable
 from evenflow.spark.limits import JVM_DEATH_SHOWS
@@ -29,13 +28,24 @@ _REMEDY = (
 )
 
 
-def at_begin(jvm: JVM, error: Exception) -> SparkUnavailable | None:
-    """For what was raised instead of a session; None when the JVM lives. ``jvm`` is None as well where it never was reached."""
-    code = _code_in_frames(error) if _is_of_launch(error) else _exit_code(jvm, error)
-    if code is None:
-        return None
+def before_session(code: int) -> SparkUnavailable:
+    """For a JVM that has ended."""
     remedy = _REMEDIES.get(_signal(code), _REMEDY)
     return SparkUnavailable(f"Spark's JVM {_ended(code)} before its session was there; its last words are in the log. {remedy}")
+
+
+def silent(for_s: float) -> SparkUnavailable:
+    """For one that lives, and was not ready after so many seconds."""
+    return SparkUnavailable(
+        f"Spark's JVM was not ready after {for_s:g} s, and was killed; its last words are in the log. This machine may be busy "
+        "with too much else: run fewer tasks at once on it."
+    )
+
+
+def at_begin(jvm: JVM, error: Exception) -> SparkUnavailable | None:
+    """For what was raised instead of a session; None when the JVM lives."""
+    code = _exit_code(jvm, error)
+    return None if code is None else before_session(code)
 
 
 def in_use(jvm: JVM, error: Exception) -> SparkUnavailable | None:
@@ -53,28 +63,13 @@ def _exit_code(jvm: JVM, error: Exception) -> int | None:
     """None while the JVM lives. A broken conversation is heard before the other side's exit, so that gets a moment to follow."""
     from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 
-    broken = isinstance(error, (Py4JError, OSError)) and not isinstance(error, Py4JJavaError)
+    broken = isinstance(error, (Py4JError, ConnectionError)) and not isinstance(error, Py4JJavaError)
     if jvm is None or not broken:
         return None
     try:
         return jvm.wait(JVM_DEATH_SHOWS)
     except subprocess.TimeoutExpired:
         return None
-
-
-def _is_of_launch(error: Exception) -> bool:
-    from pyspark.errors import PySparkRuntimeError
-
-    return isinstance(error, PySparkRuntimeError) and error.getCondition() == "JAVA_GATEWAY_EXITED"
-
-
-def _code_in_frames(error: Exception) -> int | None:
-    """The exit code of the process that pyspark began: it hands it to nobody, but its frame still has it."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        process = frame.f_locals.get("proc")
-        if isinstance(process, subprocess.Popen):
-            return process.poll()
-    return None
 
 
 def _ended(code: int) -> str:
