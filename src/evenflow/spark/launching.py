@@ -13,6 +13,7 @@ import struct
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,12 +39,13 @@ def connect() -> JavaGateway:
     """
     from pyspark.java_gateway import launch_gateway
 
+    to_jvm: Callable[[], JavaGateway] = launch_gateway
     if PORT in os.environ:
-        return launch_gateway()
+        return to_jvm()
     jvm, port, secret = _start()
     os.environ.update({PORT: str(port), SECRET: secret})
     try:
-        gateway = launch_gateway()
+        gateway = to_jvm()
     except Exception as error:
         told = jvm_end.at_begin(jvm, error)
         _kill(jvm)

@@ -47,6 +47,7 @@ class SparkTarget:
     conf: dict[str, str] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)  # of the driver, while the session lives
     address: tuple[str, int] | None = None
+    page: str | None = None  # of the Spark UI of a Connect server, as its connection says
 
 
 def target_of(conn: Connection, conf: Mapping[str, str], *, cpus: int) -> SparkTarget:
@@ -102,12 +103,16 @@ def _cluster(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
 def _connect(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
     host, port = _host(conn), conn.port or CONNECT_PORT
     written = urlsplit(conn.uri).path.strip("/")  # ";token=..." where Spark itself wants it
-    params = [f";{key}={quote(value)}" for key, value in conn.extra.items() if not key.startswith("spark.")]
+    params = [f";{key}={quote(value)}" for key, value in conn.extra.items() if not key.startswith("spark.") and key != "ui"]
+    page = conn.extra.get("ui")
+    if page is not None and not re.fullmatch(r"https?://[^/?#@]+", page):
+        raise SettingsError(f"Connection {conn.conn_id!r} says ui={page!r}; write where its Spark UI is: ui=http://HOST:4040")
     return SparkTarget(
         url=f"sc://{_bracketed(host)}:{port}/{written}{''.join(params)}",
         connect=True,
         conf={**_spark_conf(conn.extra), **conf},
         address=(host, port),
+        page=page,
     )
 
 
@@ -116,6 +121,8 @@ def _driver(extra: Mapping[str, str]) -> dict[str, str]:
     return {
         **_QUIET,
         "spark.ui.enabled": extra.get("ui", "false"),
+        "spark.ui.port": "0",  # any: from 4040 on, the seventeenth driver of a host finds none, and does not begin
+        "spark.ui.killEnabled": "false",
         "spark.driver.memory": extra.get("driver_memory", DRIVER_MEMORY),
         "spark.log.level": extra.get("log_level", "WARN").upper(),
         **_spark_conf(extra),

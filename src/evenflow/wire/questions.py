@@ -189,7 +189,7 @@ class Rendered(Message):
     fields: dict[str, str]
 
 
-RecordKind = Literal["spark_cost", "lineage"]
+RecordKind = Literal["spark_cost", "spark_ui", "lineage"]
 
 
 class KeepRecord(Message):

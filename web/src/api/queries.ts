@@ -155,6 +155,16 @@ export const taskEventsQuery = (of: InstanceName) =>
     refetchInterval: every(LIVE_MS),
   });
 
+/** Where the Spark UI of a running task is; refused while there is none. */
+export const sparkUiQuery = (of: InstanceName) =>
+  queryOptions({
+    queryKey: ["spark-ui", of],
+    queryFn: ({ signal }) =>
+      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui", { names: namesOf(of), query: { map_index: of.map }, signal }),
+    retry: false,
+    refetchInterval: ({ state }) => (state.data ? false : CALM_MS),
+  });
+
 export const renderedQuery = (of: InstanceName) =>
   queryOptions({
     queryKey: ["rendered", of],

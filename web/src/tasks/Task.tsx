@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
-import { namesOf, renderedQuery, taskEventsQuery, tasksQuery, xcomsQuery, type InstanceName } from "../api/queries";
+import { namesOf, renderedQuery, sparkUiQuery, taskEventsQuery, tasksQuery, xcomsQuery, type InstanceName } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
 import { Empty, Found, MoreButton } from "../parts/parts";
@@ -67,6 +67,23 @@ function Unknown({ of }: { of: string }) {
   );
 }
 
+/** A link to the Spark UI of the running try, once it has told of one. */
+function SparkUi({ of }: { of: InstanceName }) {
+  const found = useQuery(sparkUiQuery(of)).data;
+  return (
+    found && (
+      <div>
+        <dt>Spark</dt>
+        <dd>
+          <a href={found.path} target="_blank" rel="noopener">
+            {found.application_id}
+          </a>
+        </dd>
+      </div>
+    )
+  );
+}
+
 /** Of a mapped task: a mark for each instance. */
 function Mapped({ instances, dagId, runId, taskId }: { instances: Schemas["InstanceSummary"][]; dagId: string; runId: string; taskId: string }) {
   return (
@@ -122,6 +139,7 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
           <div><dt>Began</dt><dd><Time at={instance.started_at} /></dd></div>
           <div><dt>Took</dt><dd><Took seconds={instance.elapsed_s} running={instance.state === "running"} /></dd></div>
           {instance.worker && <div><dt>Worker</dt><dd>{instance.worker}</dd></div>}
+          {instance.state === "running" && instance.operator.startsWith("spark") && <SparkUi of={of} />}
           {instance.losses > 0 && <div><dt>Lost</dt><dd title="by infrastructure; that uses up no try">{instance.losses} times</dd></div>}
         </dl>
       )}

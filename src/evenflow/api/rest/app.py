@@ -40,6 +40,7 @@ from evenflow.api.rest import (
     sessions,
     settings,
     sharing,
+    spark_ui,
     system,
     users,
     versions,
@@ -77,6 +78,7 @@ _ERRORS = {
     409: "It cannot be done in the present state.",
     413: "The body is too large.",
     422: "A value makes no sense.",
+    502: "What the answer would come from cannot be reached.",
     503: "The database does not answer.",
 }
 _ERROR = {"application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorAnswer.__name__}"}}}
@@ -107,7 +109,8 @@ def rest_application(
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         async def ruled(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *_RULES]
+                own = {name for name, _ in message["headers"]}  # a page of Spark may have its styles
+                message["headers"] = [*message["headers"], *(rule for rule in _RULES if rule[0] not in own)]
             await send(message)
 
         scope["state"] = {"context": context, "watchers": watchers}
@@ -139,6 +142,7 @@ def described_rest() -> FastAPI:
         live,
         explanations,
         xcoms,
+        spark_ui,
         sealed,
         pools,
         executors,

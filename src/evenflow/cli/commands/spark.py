@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import quote
 
 from cyclopts import App, Parameter
 from rich.table import Table
@@ -12,12 +13,14 @@ from evenflow.cli.commands.tasks import MapIndex, only_instance
 from evenflow.cli.input.run_names import Dag, RunArgument, named_run
 from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import output
-from evenflow.cli.remote import remote
+from evenflow.cli.remote import find_api, remote
+from evenflow.core.model import UNMAPPED
 from evenflow.errors import BadArgument
+from evenflow.runtime.settings import load_settings
 from evenflow.spark.advice import Advice, advise, called, compare, seconds, size, slowest
 from evenflow.spark.stages import ApplicationFigures, find_application
 
-app = App(name="spark", help="Say what a task on Spark did, stage by stage, and which setting to change.")
+app = App(name="spark", help="Say what a task on Spark does and did, stage by stage, and which setting to change.")
 
 
 @verb(app)
@@ -58,6 +61,23 @@ async def explain(
         changes = compare(await told(against), application) if against is not None else []
     data = {"application": application, "advice": advice, "changes": changes}
     return Reply(data, lambda: _print(application, advice, changes))
+
+
+@verb(app)
+async def ui(dag: Dag, task_id: str, /, *, run: RunArgument = None, map_index: MapIndex = None) -> Reply:
+    """Where the Spark UI of a running task is: the page of the task in the web UI leads to it.
+
+    `evenflow ui` logs a browser in. With --json it is the path of the API, for programs with a token, too.
+    """
+    settings = load_settings()
+    async with remote(settings) as client:
+        dag_id, run_id = await named_run(client, dag, run)
+        index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
+        found = await client.find_spark_ui(dag_id, run_id, task_id, map_index=index)
+    names = "/".join(quote(text, safe="") for text in (dag_id, "runs", run_id, "tasks", task_id))
+    page = f"{find_api(settings).partition(',')[0].rstrip('/')}/dags/{names}" + (f"?map={index}" if index != UNMAPPED else "")
+    told = f"Try {found.try_number} is the application {found.application_id}. The link to its Spark UI is at {page}"
+    return Reply({**found.model_dump(), "page": page}, lambda: output.print(Text(told), soft_wrap=True))
 
 
 def _print(application: ApplicationFigures, advice: list[Advice], changes: list[str]) -> None:

@@ -20,6 +20,12 @@ async def read_lineage(conn: Conn, *, dag_id: str, run_id: str, task_id: str, ma
     return await (await conn.cursor(row_factory=dict_row).execute(sql("records/read_lineage"), names)).fetchone()
 
 
+async def read_spark_ui(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_index: int) -> Row | None:
+    """Of the newest try that has told."""
+    names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("records/read_spark_ui"), names)).fetchone()
+
+
 async def take_unsent(conn: Conn, *, limit: int, again_s: float) -> list[Row]:
     """As :func:`read_lineage` has it. Who does not tell that it was sent leaves it to others after ``again_s`` seconds."""
     names = {"limit": limit, "again_s": again_s}

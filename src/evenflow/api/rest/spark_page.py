@@ -1,0 +1,156 @@
+"""The web page of an application of Spark, read for people from where its try says that it is.
+
+A try may say anything, and this server may reach what the try cannot. So an address is a number and a port of those that everyone
+may have, it is none of the segment of a host, where clouds keep their secrets, and what answers there has to be the application
+that the try has named. Nothing but its pages and its figures is asked for, by GET and without what our caller has shown us. Nobody
+here follows a redirect. What comes back runs no scripts in a browser, for it would run as a page of Evenflow.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import aiohttp
+from starlette.responses import Response
+from yarl import URL
+
+from evenflow.api import limits
+from evenflow.api.refusals import Refused
+
+RULES = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+}
+_SHOWN = re.compile(
+    r"|(jobs|stages|storage|environment|executors|SQL|connect)/?|(jobs/job|stages/stage|stages/pool|storage/rdd|SQL/execution|connect/session)/?"
+    r"|static/[\w.-]+|api/v1/(version|applications(/[\w-]+)*)/?"
+)
+_TYPES = frozenset(
+    {"text/html", "text/css", "text/plain", "application/json", "image/svg+xml", "image/png", "image/x-icon", "font/woff2"}
+)
+_FIRST_PORT = 1024  # those below are of a host's services
+
+
+@dataclass(frozen=True, slots=True)
+class SparkPage:
+    """As a try has told it. ``proxy_base`` is what its links begin with, where its session has been told so."""
+
+    url: str
+    application_id: str
+    proxy_base: str = ""
+
+    @classmethod
+    def told(cls, value: Mapping[str, Any]) -> SparkPage:
+        """Raises :class:`Refused` for what is no address that is asked here."""
+        url, application_id, base = (value.get(name) for name in ("url", "application_id", "proxy_base"))
+        if not (isinstance(url, str) and isinstance(application_id, str) and isinstance(base, str) and _is_asked(url)):
+            raise _unreachable("the try has told an address that no page of Spark has")
+        return cls(url, application_id, base if re.fullmatch(r"(/[\w.-]+)*", base) else "")
+
+
+async def look(page: SparkPage) -> None:
+    """Raises :class:`Refused` where the application does not answer."""
+    async with _client() as http:
+        await _check(http, page)
+
+
+async def show(page: SparkPage, path: str, query: str, base: str) -> Response:
+    """What the page has at ``path``, for who reads it below ``base``. Raises :class:`Refused`."""
+    if not _SHOWN.fullmatch(path):
+        raise Refused(
+            403,
+            "forbidden",
+            f"{path!r} of the Spark UI is not shown here: it can only be read. To end the task, type: evenflow runs cancel, "
+            "or evenflow tasks mark.",
+        )
+    async with _client() as http:
+        await _check(http, page)
+        asked = URL(f"{page.url}/{path}").with_query(query)
+        status, told, body = await _read(http, asked, limits.SPARK_PAGE, {"X-Forwarded-Context": base})
+    if 300 <= status < 400:
+        return Response(status_code=303, headers={"Location": _led(page, str(asked), told.get("Location", ""), base)})
+    kind = told.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind not in _TYPES:
+        kind = "application/octet-stream"
+    if kind == "text/html":
+        body = _with_links(page, body, base)
+    charset = "; charset=utf-8" if kind.startswith("text/") else ""
+    return Response(body, status if status < 500 else 502, {"Content-Type": kind + charset, **RULES})
+
+
+def _is_asked(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        address, port = ipaddress.ip_address(parts.hostname or ""), parts.port
+    except ValueError:
+        return False
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    bare = f"{parts.scheme}://{parts.netloc}" == url and "@" not in parts.netloc and parts.scheme in ("http", "https")
+    strange = address.is_link_local or address.is_multicast or address.is_unspecified
+    return bare and not strange and port is not None and port >= _FIRST_PORT
+
+
+def _client() -> aiohttp.ClientSession:
+    """Without what the environment says of proxies and passwords."""
+    return aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=limits.SPARK_PAGE_ANSWERS))
+
+
+async def _check(http: aiohttp.ClientSession, page: SparkPage) -> None:
+    """Another program may have the port by now, or always had it."""
+    _, _, body = await _read(http, URL(f"{page.url}/api/v1/applications"), limits.SPARK_APPLICATIONS, {})
+    try:
+        known = [each["id"] for each in json.loads(body)]
+    except (ValueError, TypeError, KeyError):
+        known = []
+    if page.application_id not in known:
+        raise _unreachable(f"what answers at {page.url} is not the application {page.application_id}")
+
+
+async def _read(
+    http: aiohttp.ClientSession, url: URL, most: int, headers: Mapping[str, str]
+) -> tuple[int, Mapping[str, str], bytes]:
+    try:
+        async with http.get(url, allow_redirects=False, headers=headers) as answer:
+            body = bytearray()
+            async for part in answer.content.iter_chunked(2**16):
+                body += part
+                if len(body) > most:
+                    raise Refused(502, "unreachable", f"The Spark UI answers with more than {most:,} bytes at {url.path}.")
+            return answer.status, answer.headers, bytes(body)
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise _unreachable(f"nothing answers at {url.origin()} ({type(error).__name__})") from error
+
+
+def _unreachable(why: str) -> Refused:
+    return Refused(
+        502,
+        "unreachable",
+        f"The Spark UI of the task cannot be reached from this API server: {why}. It has to be reachable from here; a driver on a "
+        "local master is reached on its own host alone.",
+    )
+
+
+def _led(page: SparkPage, asked: str, to: str, base: str) -> str:
+    """Where a redirect leads, below ``base``."""
+    parts = urlsplit(urljoin(asked, to))
+    if f"{parts.scheme}://{parts.netloc}" != page.url:
+        raise _unreachable("it leads to another address")
+    path = parts.path
+    for prefix in filter(None, (base, page.proxy_base)):
+        path = path.removeprefix(prefix)
+    return f"{base}/{path.lstrip('/')}" + (f"?{parts.query}" if parts.query else "")
+
+
+def _with_links(page: SparkPage, body: bytes, base: str) -> bytes:
+    """What begins with the page's own address, or with what its session was told, begins with ``base``."""
+    for origin in filter(None, (page.url, page.proxy_base)):
+        begins = rb"((?:href|src|action)=[\"'])" + re.escape(origin.encode()) + rb"(?=[/\"'])"
+        body = re.sub(begins, lambda found: bytes(found[1]) + base.encode(), body)
+    return body

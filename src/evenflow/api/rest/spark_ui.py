@@ -1,0 +1,72 @@
+"""The Spark UI of a task, while its application runs: only to be read."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import Query, Request, Response
+
+from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import InContext
+from evenflow.api.rest.routes import Routes
+from evenflow.api.rest.spark_page import SparkPage, look, show
+from evenflow.contracts.rest.queries import InstanceQuery
+from evenflow.contracts.rest.tasks import SparkUi
+from evenflow.core.people.roles import Role
+from evenflow.store.serving import try_records, views
+
+routes = Routes("Tasks")
+_UI = "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui"
+
+
+@routes.get(_UI, Role.VIEWER)
+async def find_spark_ui(
+    within: InContext, dag_id: str, run_id: str, task_id: str, query: Annotated[InstanceQuery, Query()]
+) -> SparkUi:
+    """Where the Spark UI of a running try is shown. It was looked at: it answers."""
+    page, try_number = await _page(within, dag_id, run_id, task_id, query.map_index)
+    await look(page)
+    path = f"{_base(dag_id, run_id, task_id, query.map_index)}/jobs/"
+    return SparkUi(path=path, application_id=page.application_id, try_number=try_number)
+
+
+@routes.get(
+    f"{_UI}/{{map_index}}/{{path:path}}",
+    Role.VIEWER,
+    response_class=Response,
+    responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}, "description": "As Spark shows it."}},
+)
+async def show_spark_ui(
+    within: InContext, request: Request, dag_id: str, run_id: str, task_id: str, map_index: int, path: str
+) -> Response:
+    """A page of the Spark UI of a running try, without its scripts, or figures of Spark's own REST API below `api/v1/`."""
+    page, _ = await _page(within, dag_id, run_id, task_id, map_index)
+    return await show(page, path, request.url.query, _base(dag_id, run_id, task_id, map_index))
+
+
+async def _page(within: InContext, dag_id: str, run_id: str, task_id: str, map_index: int) -> tuple[SparkPage, int]:
+    """What the newest try has told, and its number."""
+    async with within.pool.connection() as conn:
+        row = await try_records.read_spark_ui(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+        hint = await views.similar_task(conn, dag_id, task_id) if row is None else ""
+    if row is None:
+        raise Refused(
+            404,
+            "not_found",
+            f"No try of the task {task_id!r} in run {run_id!r} of DAG {dag_id!r} has told of a Spark UI.{hint} A task on Spark has "
+            "one when its connection says ui=true; of a Spark Connect server ui=http://HOST:4040 says where it is.",
+        )
+    if not row["runs"]:
+        raise Refused(
+            409,
+            "ended",
+            f"Try {row['try_number']} of the task {task_id!r} has ended, and its Spark UI with it. What its stages took says: "
+            f"evenflow spark explain {dag_id}/{run_id} {task_id}",
+        )
+    return SparkPage.told(row["value"]), row["try_number"]
+
+
+def _base(dag_id: str, run_id: str, task_id: str, map_index: int) -> str:
+    names = {name: quote(text, safe="") for name, text in (("dag_id", dag_id), ("run_id", run_id), ("task_id", task_id))}
+    return f"/api/v1{_UI.format(**names)}/{map_index}"

@@ -1,0 +1,192 @@
+"""The Spark UI of a running try through the API: read only, and of nothing but what the try has named (R-SP3)."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from evenflow.api.refusals import Refused
+from evenflow.api.rest import spark_page
+from evenflow.api.rest.spark_page import SparkPage
+from evenflow.client.execution import ExecutionClient
+from evenflow.client.rest import RestClient
+from evenflow.errors import ApiRefused
+from evenflow.wire import questions as q
+from tests.api.world import World
+
+APP = "local-17"
+BASE = "/api/v1/dags/sales/runs/r1/tasks/extract/spark-ui/-1"
+
+
+class Driver:
+    """What a driver of Spark answers, and who asked for what."""
+
+    def __init__(self) -> None:
+        self.applications = [{"id": APP}]
+        self.asked: list[web.Request] = []
+        self.elsewhere = "http://127.0.0.1:9/jobs/"
+        self.url = ""
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.asked.append(request)
+        base = request.headers.get("X-Forwarded-Context", "")
+        match request.path:
+            case "/api/v1/applications":
+                return web.json_response(self.applications)
+            case "/":
+                return web.Response(status=302, headers={"Location": f"{self.url}{base}/jobs/?a=1"})
+            case "/environment/":
+                return web.Response(status=302, headers={"Location": self.elsewhere})
+            case "/jobs/":
+                text = f'<a href="{base}/stages/">S</a><a href="{self.url}/SQL/">Q</a><a href="/proxy/x/executors/">E</a>'
+                return web.Response(text=text, content_type="text/html", headers={"Set-Cookie": "a=b"})
+            case "/static/webui.js":
+                return web.Response(text="alert()", content_type="application/javascript")
+            case _:
+                return web.Response(body=b"x" * 100, content_type="text/plain")
+
+
+@pytest.fixture
+async def driver() -> AsyncIterator[Driver]:
+    driver = Driver()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", driver.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    driver.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    yield driver
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
+    async with RestClient(api_url, operator_token) as client:
+        yield client
+
+
+async def told(client: ExecutionClient, world: World, url: str) -> None:
+    """A run with a try that says that its page is there."""
+    world.dispatch(world.run(world.add_dag()), 1)
+    value = {"application_id": APP, "url": url, "proxy_base": ""}
+    await client.ask(world.try_token(1), "record", q.KeepRecord(kind="spark_ui", value=value))
+
+
+async def test_a_page_is_read_through_the_api_as_long_as_its_try_runs(
+    rest: RestClient, client: ExecutionClient, world: World, driver: Driver, api_url: str, operator_token: str
+) -> None:
+    with pytest.raises(ApiRefused, match="has told of a Spark UI"):
+        await rest.find_spark_ui("sales", "r1", "extract")
+    await told(client, world, driver.url)
+    found = await rest.find_spark_ui("sales", "r1", "extract")
+    assert (found.path, found.application_id, found.try_number) == (f"{BASE}/jobs/", APP, 1)
+    shows = {"Authorization": f"Bearer {operator_token}"}
+    async with aiohttp.ClientSession() as browser:
+        async with browser.get(api_url + found.path) as answer:
+            assert answer.status == 401
+        async with browser.get(api_url + found.path, headers=shows) as answer:
+            assert (answer.status, answer.headers.getall("Content-Security-Policy")) == (200, [*spark_page.RULES.values()])
+            assert "script-src" not in answer.headers["Content-Security-Policy"], "none run: default-src is 'none'"
+            assert "Set-Cookie" not in answer.headers
+            page = await answer.text()
+        assert f'<a href="{BASE}/stages/">' in page
+        assert f'<a href="{BASE}/SQL/">' in page
+        assert not {"Authorization", "Cookie"} & driver.asked[-1].headers.keys(), "what a person shows is for the API alone"
+        async with browser.post(api_url + found.path, headers=shows) as answer:
+            assert answer.status == 405
+        world.conn.execute("delete from dispatch where epoch = 1")
+        async with browser.get(api_url + found.path, headers=shows) as answer:
+            assert (answer.status, (await answer.json())["error"]["code"]) == (409, "ended")
+    with pytest.raises(ApiRefused, match=r"has ended, and its Spark UI with it\..*: evenflow spark explain sales/r1 extract"):
+        await rest.find_spark_ui("sales", "r1", "extract")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "jobs/job/kill",
+        "jobs/job/kill/",
+        "stages/stage/kill/",
+        "executors/threadDump/",
+        "executors/heapHistogram/",
+        "json/",
+        "static/../jobs/job/kill",
+        "../../../pools",
+        "/127.0.0.1:5432/",
+        "@169.254.169.254/",
+        "api/v1/submissions/create",
+        "api/v1/applications/../../../x",
+    ],
+)
+async def test_nothing_else_is_asked_for(path: str, driver: Driver) -> None:
+    with pytest.raises(Refused, match="is not shown here: it can only be read"):
+        await spark_page.show(SparkPage(driver.url, APP), path, "id=1", BASE)
+    assert driver.asked == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(f"http://{host}:4040" for host in ("169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "0.0.0.0", "224.0.0.1")),
+        "http://127.0.0.1:80",
+        "http://127.0.0.1",
+        "http://localhost:4040",
+        "http://metadata.google.internal:4040",
+        "http://a:b@127.0.0.1:4040",
+        "http://127.0.0.1:4040/x",
+        "http://127.0.0.1:4040?x=",
+        "file:///etc/passwd",
+        "gopher://127.0.0.1:4040",
+        "http://127.0.0.1:99999",
+        "",
+        None,
+    ],
+)
+def test_an_address_that_no_page_of_spark_has_is_never_asked(url: str | None) -> None:
+    with pytest.raises(Refused, match="has told an address that no page of Spark has"):
+        SparkPage.told({"application_id": APP, "url": url, "proxy_base": ""})
+
+
+@pytest.mark.parametrize("place", ["10.0.0.7:4040", "127.0.0.1:41234", "[fd00::7]:4040"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_addresses_of_drivers_are_asked(scheme: str, place: str) -> None:
+    url = f"{scheme}://{place}"
+    assert SparkPage.told({"application_id": APP, "url": url, "proxy_base": ""}).url == url
+
+
+async def test_what_is_not_the_application_of_the_try_is_asked_for_nothing_more(driver: Driver) -> None:
+    """Its port may be another program's by now, and a try may name any."""
+    driver.applications = [{"id": "local-18"}]
+    with pytest.raises(Refused, match=rf"what answers at {driver.url} is not the application {APP}"):
+        await spark_page.show(SparkPage(driver.url, APP), "jobs/", "", BASE)
+    assert [request.path for request in driver.asked] == ["/api/v1/applications"]
+
+
+async def test_a_driver_that_is_gone_is_said_to_be() -> None:
+    with socket.socket() as nobody:  # has the port, and does not listen
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        with pytest.raises(Refused, match=rf"cannot be reached from this API server: nothing answers at {url} "):
+            await spark_page.look(SparkPage(url, APP))
+
+
+async def test_redirects_stay_with_the_page(driver: Driver) -> None:
+    page = SparkPage(driver.url, APP, "/proxy/x")
+    led = await spark_page.show(page, "", "", BASE)
+    assert (led.status_code, led.headers["Location"]) == (303, f"{BASE}/jobs/?a=1")
+    with pytest.raises(Refused, match="it leads to another address"):
+        await spark_page.show(page, "environment/", "", BASE)
+    shown = await spark_page.show(page, "jobs/", "", BASE)
+    assert f'<a href="{BASE}/executors/">' in bytes(shown.body).decode(), "links of a session that was told its base"
+    script = await spark_page.show(page, "static/webui.js", "", BASE)
+    assert script.headers["Content-Type"] == "application/octet-stream"
+
+
+async def test_what_is_too_large_is_not_passed_on(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenflow.api.limits.SPARK_PAGE", 99)
+    with pytest.raises(Refused, match="answers with more than 99 bytes"):
+        await spark_page.show(SparkPage(driver.url, APP), "storage/", "", BASE)
