@@ -26,6 +26,7 @@ from evenflow.sdk.context import Context, TaskInstance, get_current_context
 from evenflow.sdk.dag import DAG, dag, runs_in_memory
 from evenflow.sdk.edges import Label, chain, chain_linear, cross_downstream
 from evenflow.sdk.operator import BaseOperator, EmptyOperator, PythonOperator
+from evenflow.sdk.operators.approval import ApprovalOperator, approve
 from evenflow.sdk.operators.asset_function import asset
 from evenflow.sdk.operators.bash import BashOperator
 from evenflow.sdk.operators.branching import (
@@ -94,6 +95,7 @@ if not TYPE_CHECKING:  # a type checker would take every name for one of ours
 
 __all__ = [
     "DAG",
+    "ApprovalOperator",
     "Asset",
     "AssetAlias",
     "AssetAll",
@@ -175,6 +177,7 @@ __all__ = [
     "WeightRule",
     "XComArg",
     "XComError",
+    "approve",
     "asset",
     "chain",
     "chain_linear",

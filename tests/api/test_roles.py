@@ -23,6 +23,9 @@ NEEDED: dict[Role | None, str] = {
         GET /metrics/targets
     """,
     Role.VIEWER: """
+        GET /api/v1/approvals
+        GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/approval
+        POST /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/answer
         GET /api/v1/assets
         GET /api/v1/assets/events
         GET /api/v1/assets/partitions

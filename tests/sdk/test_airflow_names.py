@@ -21,7 +21,7 @@ REFUSED = (
         "AirflowPlugin",
         "hookimpl",
     ),
-    *("ApprovalOperator", "NEVER_EXPIRE", "XCom", "DagRun", "DagBag", "trigger_dag", "DagNotFound", "KubernetesPodOperator"),
+    *("HITLOperator", "NEVER_EXPIRE", "XCom", "DagRun", "DagBag", "trigger_dag", "DagNotFound", "KubernetesPodOperator"),
     *("PostgresHook", "S3Hook", "HttpOperator", "SQLExecuteQueryOperator", "SlackNotifier", "SSHOperator", "DockerOperator"),
     *("SparkSubmitOperator", "Metadata", "ObjectStoragePath", "ExternalTaskMarker", "AssetWatcher"),
 )

@@ -17,6 +17,7 @@ from evenflow.core.ending import Defer, told
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_KEPT_DEPTH, MAX_NAME_CHARS, MAX_PATH_CHARS, MAX_WAIT_S
 from evenflow.core.model import DEFAULT_QUEUE
+from evenflow.core.people.approvals import PEOPLE, ApprovalQuestion
 from evenflow.errors import SecretsError, XComError
 from evenflow.store.serving.dispatch import ClaimedResume
 from evenflow.store.serving.sealed import WAITING
@@ -47,8 +48,21 @@ def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> Defer:
         check_kept(text, values)
         if len(msgspec.json.encode(values)) > MAX_DEFERRED_BYTES:
             raise too_large(text, MAX_DEFERRED_BYTES)
+    if queue == PEOPLE:
+        question_of(defer)
     timeout = None if defer.timeout_s is None else min(max(defer.timeout_s, 0.0), MAX_WAIT_S)
     return Defer(trigger=defer.trigger, queue=queue, sealed=sealed_text(vault, run_key, told(defer)), timeout_s=timeout)
+
+
+def question_of(defer: Defer) -> ApprovalQuestion:
+    """What a task asks that waits in the queue of people. Raises :class:`XComError` for what is no question."""
+    try:
+        question = msgspec.json.decode(defer.trigger_kwargs["question"], type=ApprovalQuestion)
+    except (msgspec.MsgspecError, KeyError, TypeError) as error:
+        raise XComError(f"What waits in the queue {PEOPLE} must be a question of approve(...): {error}.") from None
+    if (flaw := question.flaw()) is not None:
+        raise XComError(f"A question cannot be asked: {flaw}.")
+    return question
 
 
 def check_kept(what: str, value: Any) -> None:

@@ -20,7 +20,7 @@ from evenflow.core.meter import Meter
 from evenflow.core.metrics import TRIGGER_WAIT
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, SecretsError, XComError
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool, Conn
+from evenflow.store.db.connect import AsyncPool, Conn, Row
 from evenflow.store.db.notify import TRIGGERS
 from evenflow.store.serving import triggers
 from evenflow.store.serving.triggers import ClaimedTrigger, TriggerKey
@@ -42,6 +42,8 @@ class EventPayload(msgspec.Struct, omit_defaults=True):
     purpose: str  # event, failed
     event: str | None = None  # sealed, in base64
     error: str | None = None
+    actor: str | None = None  # of an answer: the person, and what that chose
+    choice: str | None = None
 
 
 class _Event(msgspec.Struct):
@@ -179,6 +181,15 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
     return TriggerReportsAnswer(refused=list(refused.values()), refused_at=list(refused))
 
 
+async def answer(conn: Conn, vault: Vault, waiting: Row, *, actor: str, choice: str, said: str) -> None:
+    """An event that a person made, in a transaction of the caller, who wakes schedulers after it. The task is handed ``said``,
+    which is JSON, as text: so nothing in it means a type of a value.
+    """
+    event = _sealed(vault, waiting["run_key"], msgspec.json.encode(said), "The answer")
+    payload = EventPayload(waiting["task_index"], waiting["map_index"], 0, "event", event=event, actor=actor, choice=choice)
+    await triggers.put_events(conn, msgspec.json.encode([_Event(waiting["run_key"], waiting["epoch"], 0.0, payload)]).decode())
+
+
 def _key(tokens: Tokens, report: TriggerReport) -> TriggerKey:
     token = tokens.verify(report.token)
     if not isinstance(token, TriggerToken):
@@ -190,13 +201,13 @@ def _event(key: TriggerKey, report: TriggerReport, payload: EventPayload) -> _Ev
     return _Event(key.run_key, key.epoch, min(max(report.age_s, 0.0), limits.REPORT_AGE), payload)
 
 
-def _sealed(vault: Vault, run_key: int, event: bytes) -> str:
+def _sealed(vault: Vault, run_key: int, event: bytes, what: str = "The event of a trigger") -> str:
     """An event for the database, which cannot read it. Raises :class:`XComError` for what is no JSON."""
     if len(event) > MAX_DEFERRED_BYTES:
-        raise too_large("The event of a trigger", MAX_DEFERRED_BYTES)
+        raise too_large(what, MAX_DEFERRED_BYTES)
     try:
         value = msgspec.json.decode(event)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise XComError(f"The event of a trigger is not JSON: {error}.") from None
-    deferrals.check_kept("The event of a trigger", value)
+        raise XComError(f"{what} is not JSON: {error}.") from None
+    deferrals.check_kept(what, value)
     return deferrals.sealed_text(vault, run_key, value)

@@ -158,6 +158,13 @@ class RestClient:
         "GET", "/triggers", lambda: rest.queries.TriggerQuery, lambda: rest.record.Page[rest.tasks.WaitingTrigger]
     )
 
+    # what tasks ask people
+    list_approvals = route(
+        "GET", "/approvals", lambda: rest.queries.ApprovalQuery, lambda: rest.record.Page[rest.approvals.Approval]
+    )
+    get_approval = route_3("GET", f"{TASK}/approval", lambda: rest.queries.InstanceQuery, lambda: rest.approvals.Approval)
+    answer = route_3("POST", f"{TASK}/answer", lambda: rest.approvals.AnswerRequest, lambda: rest.approvals.Answered)
+
     # backfills
     create_backfill = route_1(
         "POST", "/dags/{dag_id}/backfills", lambda: rest.backfills.BackfillRequest, lambda: rest.backfills.BackfillPlan

@@ -78,6 +78,8 @@ class Explainer:
                 return Told(sentence=f"It waits for something outside{waited}. {looks}.")
             case x.AwaitsEvent():
                 return self._event(reason)
+            case x.AwaitsAnswer():
+                return self._answer(reason)
             case x.NoScheduler():
                 cure = "evenflow scheduler (or everything: evenflow up)"
                 return Told(sentence="No scheduler is alive, so nothing starts.", cure=cure)
@@ -213,6 +215,11 @@ class Explainer:
         cure = "evenflow triggerer (or everything: evenflow up)"
         return Told(sentence=f"{sentence} No triggerer has it yet.", facts=facts, cure=cure, aim="if none runs")
 
+    def _answer(self, reason: x.AwaitsAnswer) -> Told:
+        facts = [_fact("at most until", f"{self.written(reason.until)}, in {self._until(reason.until)}")] if reason.until else []
+        sentence = f"It asks people, {self._since(reason.since)}, and waits for an answer. It takes no worker's slot meanwhile."
+        return Told(sentence=sentence, facts=facts, cure=self._approve(), aim="to answer")
+
     def _holders(self, reason: x.FullLimit | x.KeptPool) -> Iterator[Fact]:
         """How many, and the first of them, a line or two each: no column of a table is narrow then."""
         if not reason.holders:
@@ -240,6 +247,10 @@ class Explainer:
     def _log_of(self, task_id: str, map_index: int, *more: str) -> str:
         index = ["--map-index", str(map_index)] if map_index >= 0 else []
         return _typed("tasks", "logs", self.dag_id, task_id, "--run", self.run_id, *more, *index)
+
+    def _approve(self) -> str:
+        index = ["--map-index", str(self.map_index)] if self.map_index >= 0 else []
+        return _typed("approve", f"{self.dag_id}/{self.run_id}", self.task_id, *index)
 
     def _since(self, at: datetime) -> str:
         return f"since {self.written(at)} ({duration((self.now - at).total_seconds())})"

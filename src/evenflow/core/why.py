@@ -268,6 +268,15 @@ class AwaitsEvent(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AwaitsAnswer(_Reason):
+    """It asks people, and waits for an answer."""
+
+    kind: Literal["awaits_answer"] = "awaits_answer"
+    since: datetime
+    until: datetime | None  # then its default is the answer, or it fails
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FullLimit(_Reason):
     """A limit has no room for it.
 
@@ -360,6 +369,7 @@ WhyNot = (
     | AwaitsRetry
     | AwaitsPoke
     | AwaitsEvent
+    | AwaitsAnswer
     | FullLimit
     | KeptPool
     | SharedSlots

@@ -197,6 +197,8 @@ async def _not_dispatched(conn: Conn, graph: Graph, row: Row, state: TaskState, 
 
 
 def _awaits_event(row: Row) -> WhyNot:
+    if row["asks"]:
+        return why.AwaitsAnswer(since=row["deferred_at"], until=row["timeout_at"])
     return why.AwaitsEvent(
         state=TaskState.DEFERRED.value,
         trigger=row["trigger"],

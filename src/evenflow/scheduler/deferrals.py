@@ -92,7 +92,7 @@ def _defer_one(
 
 
 def apply_events(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport]) -> int:
-    """What triggerers say; answers how many of these reports are void."""
+    """What triggerers say, and people who were asked; answers how many of these reports are void."""
     waiting = stored.read_some(facts.conn, {_key_of(report) for report in reports})
     void = 0
     for report in reports:
@@ -106,7 +106,10 @@ def apply_events(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport])
             continue
         run.ready_at_s = max(run.ready_at_s, report.at_s)
         purpose = Purpose(said["purpose"])
-        _come_back(facts, ledgers, item, found, purpose, report.at_s, event=said.get("event"), reason=said.get("error"))
+        answer: dict[str, str] = {name: said[name] for name in ("actor", "choice") if name in said}
+        _come_back(
+            facts, ledgers, item, found, purpose, report.at_s, event=said.get("event"), reason=said.get("error"), answer=answer
+        )
     return void
 
 
@@ -147,8 +150,10 @@ def _come_back(
     *,
     event: str | None = None,
     reason: str | None = None,
+    answer: Mapping[str, str] | None = None,
 ) -> None:
     detail: dict[str, Any] = {"purpose": purpose, "trigger": waiting.trigger, "waited_s": round(waiting.waited_s, 3)}
+    detail.update(answer or {})
     if reason:
         detail["reason"] = reason
     why_not = None if waiting.direct else "direct_resume is off"

@@ -8,7 +8,7 @@ _ASSETS_FROM_OUTSIDE = "Say that the asset has changed with: evenflow assets emi
 _PARTITIONS = "Evenflow has no partitions of assets: give each part an asset of its own, or its name in the event's extra."
 _PLUGINS = "Evenflow loads no plugins: put what DAG files share into a module beside them."
 _TIMETABLES = "Schedules are cron expressions, the timetables that there are, and EventsTimetable for dates of your own."
-_PEOPLE = "Evenflow has no tasks that ask a person: end the DAG there, and trigger the one that goes on."
+_PEOPLE = "Ask with approve(...): its choices, params and on_reject say the rest."
 _DATABASE = "Tasks do not reach the database: ask the context, or the REST API."
 _STATE_STORE = "What tries keep for those after them is ti.once(...); what runs keep is a Variable."
 _CLIENT = "Evenflow has no providers: call the system's own client in a function with @task; get_connection has the secrets."
@@ -48,7 +48,7 @@ _SHARED = {
     ),
     _PLUGINS: ("AirflowPlugin", "hookimpl", "lineage"),
     _TIMETABLES: ("DagRunInfo", "DataInterval", "TimeRestriction", "Timetable"),
-    _PEOPLE: ("ApprovalOperator", "HITLBranchOperator", "HITLEntryOperator", "HITLOperator", "HITLTrigger"),
+    _PEOPLE: ("HITLBranchOperator", "HITLEntryOperator", "HITLOperator", "HITLTrigger"),
     _DATABASE: ("DagBag", "DagModel", "DagNotFound", "DagRun", "RuntimeTaskInstance", "XCom", "create_session", "provide_session"),
     _STATE_STORE: ("NEVER_EXPIRE",),
     _CLIENT: (

@@ -114,11 +114,13 @@ class DAG(NodesOfDag[Task, TaskGroup]):
         logical_date: datetime | None = None,
         print_logs: bool = True,
         wait_for_retries: bool = False,
+        answers: Mapping[str, str | Mapping[str, Any] | None] | None = None,
     ) -> RunOutcome:
         """Runs the DAG once in this process, without a database, one task after the other.
 
         Trigger rules, mapping, retries and XComs are as in production; limits, timeouts and schedules do not apply. Retries
-        follow at once unless ``wait_for_retries``. Raises :class:`ParamError` for params that do not fit.
+        follow at once unless ``wait_for_retries``. ``answers`` are those of people, by task: a choice, a dict of ``choice`` and
+        ``values``, or None when nobody answers in time. Raises :class:`ParamError` for params that do not fit.
         """
         return _run_in_memory(
             self,
@@ -127,6 +129,7 @@ class DAG(NodesOfDag[Task, TaskGroup]):
             logical_date=logical_date,
             print_logs=print_logs,
             wait_for_retries=wait_for_retries,
+            answers=answers or {},
         )
 
     def __enter__(self) -> Self:

@@ -774,7 +774,7 @@ create table deferral (
     claimed_at    timestamptz,
     claim_key     text,
     failures      smallint not null default 0,               -- of its trigger
-    due_at        timestamptz not null default now(),        -- no triggerer gets it before
+    due_at        timestamptz not null default now(),        -- no triggerer gets it before; infinity: it waits for a person
     purpose       text,                                      -- null: it waits; what its resume is for: event, timeout, failed, clean_up
     event         bytea,                                     -- of the trigger, sealed
     event_at      timestamptz,                               -- when its resume was decided
@@ -783,7 +783,20 @@ create table deferral (
     primary key (run_key, task_index, map_index)
 ) with (fillfactor = 70);
 create index deferral_unclaimed on deferral (queue, due_at) where triggerer_id is null and purpose is null;  -- triggers/claim
+create index deferral_for_people on deferral (deferred_at) where due_at = 'infinity' and purpose is null;   -- approvals/list_waiting
 create index deferral_of_triggerer on deferral (triggerer_id, claim_key) where triggerer_id is not null;     -- triggers/compare_listed
+
+-- What people answered to tasks that asked; the first answer counts. What they typed into the form is in the result of the task.
+create table approval (
+    run_key      bigint not null references dag_run on delete cascade,
+    task_index   int not null,
+    map_index    int not null,
+    epoch        bigint not null,                            -- of the deferral
+    choice       text not null,
+    answered_by  text not null,
+    answered_at  timestamptz not null default now(),
+    primary key (run_key, task_index, map_index, epoch)
+);
 
 create type report_kind as enum ('started', 'exit', 'lost', 'cancel', 'operate', 'follow', 'past', 'event', 'settle');
 

@@ -14,6 +14,7 @@ from evenflow.core.object_names import CONNECTION, VARIABLE
 from evenflow.errors import BadArgument
 from evenflow.sdk.clock import going_by
 from evenflow.sdk.dag import DAG
+from evenflow.sdk.local.answers import TestAnswer
 from evenflow.sdk.local.engine import Engine, Pace
 from evenflow.sdk.local.run import context_of_run
 from evenflow.sdk.local.tries import TestTries, Tried, run_for_real
@@ -98,6 +99,23 @@ class DagRunner:
             raise BadArgument(f"The event of task {task_id!r} comes after some time or none, not {after}.")
         event = StubEvent(payload=payload, raises=raises, after_s=after.total_seconds())
         self._stub_events.add(task_id, map_index, event)
+
+    def answer(
+        self,
+        task_id: str,
+        choice: str,
+        map_index: int | None = None,
+        *,
+        values: Mapping[str, Any] | None = None,
+        by: str = "test",
+        after: timedelta = timedelta(0),
+    ) -> None:
+        """What a person answers to a task that asks, ``after`` it began to wait; as :meth:`stub_event`. A task without such an
+        answer waits for its timeout.
+        """
+        self._stubs.task(task_id, map_index)
+        answer = TestAnswer(choice=choice, values=values or {}, by=by)
+        self._stub_events.add(task_id, map_index, StubEvent(after_s=after.total_seconds(), answer=answer))
 
     def stub_connection(self, conn_id: str, uri: str) -> None:
         """Tasks that run for real find this connection, whatever the environment has."""

@@ -10,6 +10,9 @@ from typing import Any
 
 from evenflow.core.ending import Defer
 from evenflow.core.model import UNMAPPED
+from evenflow.core.people.approvals import PEOPLE
+from evenflow.errors import BadArgument
+from evenflow.sdk.local.answers import TestAnswer
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
 
 
@@ -20,17 +23,19 @@ class StubEvent:
     payload: Any = None
     raises: BaseException | type[BaseException] | None = None
     after_s: float = 0.0
+    answer: TestAnswer | None = None  # of a person: what it says is the payload
 
 
 class _StubTrigger(BaseTrigger):
-    def __init__(self, event: StubEvent) -> None:
-        self._event = event
+    def __init__(self, event: StubEvent, defer: Defer) -> None:
+        self._event, self._defer = event, defer
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         await asyncio.sleep(self._event.after_s)
         if self._event.raises is not None:
             raise self._event.raises
-        yield TriggerEvent(self._event.payload)
+        answer = self._event.answer
+        yield TriggerEvent(self._event.payload if answer is None else answer.to(self._defer))
 
 
 class StubEvents:
@@ -60,5 +65,7 @@ class StubTriggers:
         own = () if map_index == UNMAPPED else self._events.get((task_id, map_index), ())
         for events in (own, self._events.get((task_id, None), ())):
             if position < len(events):
-                return _StubTrigger(events[position])
+                return _StubTrigger(events[position], defer)
+        if defer.queue == PEOPLE and defer.timeout_s is None:
+            raise BadArgument(f"Task {task_id!r} waits for people. Say what they answer: run.answer({task_id!r}, 'approve')")
         return load(defer.trigger, defer.trigger_kwargs)

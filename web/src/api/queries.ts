@@ -143,6 +143,21 @@ export const whyQuery = (of: InstanceName) =>
     refetchInterval: every(LIVE_MS),
   });
 
+export const approvalQuery = (of: InstanceName) =>
+  queryOptions({
+    queryKey: ["approval", of],
+    queryFn: ({ signal }) =>
+      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/approval", { names: namesOf(of), query: { map_index: of.map }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
+
+export const approvalsQuery = (limit: number) =>
+  queryOptions({
+    queryKey: ["approvals", limit],
+    queryFn: ({ signal }) => ask("get", "/api/v1/approvals", { query: { limit }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
+
 export const taskEventsQuery = (of: InstanceName) =>
   queryOptions({
     queryKey: ["task-events", of],

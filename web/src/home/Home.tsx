@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { Answer, Schemas } from "../api/client";
-import { causeQuery, parseErrorsQuery, planQuery, runsQuery, statusQuery } from "../api/queries";
+import { approvalsQuery, causeQuery, parseErrorsQuery, planQuery, runsQuery, statusQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Blocked } from "../capacity/Blocked";
 import { Empty, Found, Section } from "../parts/parts";
@@ -19,12 +19,18 @@ export function Home() {
   const errors = useQuery(parseErrorsQuery);
   const running = useQuery(runsQuery({ state: "running", limit: SHOWN }));
   const failed = useQuery(runsQuery({ state: "failed", limit: SHOWN }));
+  const asked = useQuery(approvalsQuery(SHOWN));
   return (
     <div className="page">
       <h1 className="visually-hidden">Home</h1>
       <Found of={status}>
         {(now) => <Verdict status={now} plan={plan.data} errors={errors.data?.items ?? []} />}
       </Found>
+      {asked.data && asked.data.items.length > 0 && (
+        <Section title="Waiting for people">
+          <Questions asked={asked.data.items} />
+        </Section>
+      )}
       <div className="columns">
         <Section title="Running" aside={<Link to="/runs" search={{ state: "running" }}>All runs</Link>}>
           <Found of={running}>
@@ -52,6 +58,44 @@ export function Home() {
         <Found of={status}>{(now) => <Services status={now} />}</Found>
       </Section>
     </div>
+  );
+}
+
+function Questions({ asked }: { asked: Schemas["Approval"][] }) {
+  return (
+    <table className="list">
+      <thead className="visually-hidden">
+        <tr>
+          <th>Question</th>
+          <th>Of</th>
+          <th>Asked</th>
+        </tr>
+      </thead>
+      <tbody>
+        {asked.map((one) => (
+          <tr key={`${one.dag_id}/${one.run_id} ${one.task_id} ${one.map_index}`}>
+            <td className="widest">
+              <Link
+                to="/dags/$dagId/runs/$runId/tasks/$taskId"
+                params={{ dagId: one.dag_id, runId: one.run_id, taskId: one.task_id }}
+                search={one.map_index < 0 ? {} : { map: one.map_index }}
+                className="named"
+              >
+                <StateMark state="deferred" />
+                <strong>{one.subject}</strong>
+              </Link>
+            </td>
+            <td className="quiet ellipsis">
+              {one.dag_id} {instanceName(one.task_id, one.map_index)}
+              {one.may_answer ? "" : `, asks ${one.who.join(", ")}`}
+            </td>
+            <td className="right quiet">
+              <Time at={one.asked_at} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

@@ -10,6 +10,7 @@ import { StateMark, StateName, stateWord } from "../parts/states";
 import { Time, Took } from "../parts/time";
 import { count, instanceName } from "../parts/words";
 import { Operate, type Operation } from "../runs/Operate";
+import { AskBox } from "./Ask";
 import { Log } from "./Log";
 import { WhyBox } from "./Why";
 
@@ -143,6 +144,7 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
           {instance.losses > 0 && <div><dt>Lost</dt><dd title="by infrastructure; that uses up no try">{instance.losses} times</dd></div>}
         </dl>
       )}
+      {instance?.operator === "approval" && instance.state === "deferred" && <AskBox of={of} />}
       <WhyBox of={of} act={setOperation} />
       <nav className="tabs" aria-label="Views of the task">
         {TABS.map(([name, title]) => (

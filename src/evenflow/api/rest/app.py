@@ -22,6 +22,7 @@ from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
 from evenflow.api.refusals import UNREAD, Refused, refusal, too_large
 from evenflow.api.rest import (
+    approvals,
     assets,
     backfills,
     dags,
@@ -137,6 +138,7 @@ def described_rest() -> FastAPI:
         versions,
         runs,
         operations,
+        approvals,
         backfills,
         logs,
         live,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -17,7 +18,7 @@ from evenflow.contracts.rest.record import Page
 from evenflow.core.bundle import OWN_BUNDLE
 from evenflow.core.limits import LEASE_S
 from evenflow.core.mapping import mapped_tasks
-from evenflow.core.model import DagSpec, read_schedule
+from evenflow.core.model import DagSpec, RunParamSpec, read_schedule
 from evenflow.core.people.roles import Role
 from evenflow.core.timetable import describe
 from evenflow.errors import DagNotFound
@@ -123,6 +124,13 @@ def _in_words(summary: Row) -> Row:
     return {**summary, "schedule": describe(read_schedule(summary["schedule"] or {}))}
 
 
+def shown_params(params: Mapping[str, RunParamSpec]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "default": p.default, "required": p.required, "schema": p.schema, "description": p.description}
+        for name, p in sorted(params.items())
+    ]
+
+
 def _described(spec: DagSpec) -> dict[str, Any]:
     ids = [task.task_id for task in spec.tasks]
     return {
@@ -130,10 +138,7 @@ def _described(spec: DagSpec) -> dict[str, Any]:
         "owner_links": spec.owner_links,
         "max_active_runs": spec.max_active_runs,
         "max_active_tasks": spec.max_active_tasks,
-        "params": [
-            {"name": name, "default": p.default, "required": p.required, "schema": p.schema, "description": p.description}
-            for name, p in sorted(spec.params.items())
-        ],
+        "params": shown_params(spec.params),
         "tasks": [
             {
                 "task_id": task.task_id,

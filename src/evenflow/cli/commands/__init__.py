@@ -31,6 +31,8 @@ COMMANDS = (
     ("connections", "sealed:connections_app", "List, set, test and delete connections.", _LOOK),
     ("variables", "sealed:variables_app", "List, set and delete variables.", _LOOK),
     ("xcoms", "xcoms:app", "List and show what tasks returned and pushed.", _LOOK),
+    ("approvals", "approvals:app", "List and show what tasks ask people.", _LOOK),
+    ("approve", "approvals:approve", "Answer what a task asks.", _LOOK),
     ("triggers", "triggers:app", "List what deferred tasks wait for.", _LOOK),
     ("assets", "assets:app", "List assets and their events, say that one has changed.", _LOOK),
     ("quarantine", "quarantine:app", "List what is set aside because handling it failed, have it tried again.", _LOOK),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evenflow.contracts.rest import (
+        approvals,
         assets,
         audit,
         backfills,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "approvals",
     "assets",
     "audit",
     "backfills",

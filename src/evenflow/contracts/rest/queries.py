@@ -101,6 +101,11 @@ class TriggerQuery(PageQuery):
     run_id: Name | None = Field(default=None, description="Only those of runs with this name.")
 
 
+class ApprovalQuery(PageQuery):
+    dag_id: Name | None = Field(default=None, description="Only those of tasks of this DAG.")
+    run_id: Name | None = Field(default=None, description="Only those of runs with this name.")
+
+
 class BackfillQuery(PageQuery):
     dag_id: str | None = None
 

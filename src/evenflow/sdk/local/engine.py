@@ -27,7 +27,7 @@ from evenflow.sdk.local.flow import LocalFlow, LocalInstance
 from evenflow.sdk.local.outcome import TaskOutcome
 from evenflow.sdk.local.tries import TestTries, Tried
 from evenflow.sdk.local.triggers import TestTriggers
-from evenflow.sdk.triggers import BaseTrigger, load
+from evenflow.sdk.triggers import BaseTrigger
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +55,7 @@ class Pace:
     wait_for_retries: bool = False
     sleep: Callable[[float], None] = field(default=lambda seconds: time.sleep(seconds))
     make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
-    trigger_of: Callable[[str, int, Defer], BaseTrigger] = field(
-        default=lambda task_id, map_index, defer: load(defer.trigger, defer.trigger_kwargs)
-    )
+    trigger_of: Callable[[str, int, Defer], BaseTrigger]
 
 
 _TOLD = FINISHED | {TaskState.RUNNING, TaskState.DEFERRED, TaskState.UP_FOR_RETRY, TaskState.UP_FOR_RESCHEDULE}

@@ -10,6 +10,7 @@ from typing import Any
 from evenflow.core.model import DagSpec
 from evenflow.errors import BadArgument
 from evenflow.sdk.dag import DAG
+from evenflow.sdk.local.answers import TestAnswers
 from evenflow.sdk.local.engine import Engine, Pace
 from evenflow.sdk.local.outcome import RunOutcome
 from evenflow.sdk.local.tries import TestTries, run_for_real
@@ -25,12 +26,13 @@ def run_dag(
     logical_date: datetime | None,
     print_logs: bool,
     wait_for_retries: bool,
+    answers: Mapping[str, str | Mapping[str, Any] | None],
 ) -> RunOutcome:
     """See :meth:`DAG.test`."""
     spec = dag.to_spec()
     base = context_of_run(spec, datetime.now(UTC), params, run_id, logical_date)
     tries = TestTries(dag, base, run_for_real, print_logs=print_logs, calls_back=True)
-    engine = Engine(spec, base.run_after, tries, Pace(wait_for_retries=wait_for_retries))
+    engine = Engine(spec, base.run_after, tries, Pace(wait_for_retries=wait_for_retries, trigger_of=TestAnswers(answers)))
     state = engine.run()
     counts = Counter(end.state for end in engine.ended)
     tries.say(f"DAG {dag.dag_id!r}: {state}; " + ", ".join(f"{count} {name}" for name, count in counts.items()))

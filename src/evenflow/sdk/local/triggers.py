@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from evenflow.core.deferral import Purpose
 from evenflow.core.ending import Defer
-from evenflow.errors import BadDeferral
+from evenflow.errors import BadDeferral, TaskDeferralTimeout
 from evenflow.sdk import xcom
 from evenflow.sdk.awaiting import where_no_loop_runs
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent
@@ -102,6 +102,8 @@ async def _watch(trigger: BaseTrigger, timeout_s: float | None) -> dict[str, Any
     try:
         async with asyncio.timeout(timeout_s) as bound:
             return {"purpose": Purpose.EVENT, "event": await _first_event(trigger)}
+    except TaskDeferralTimeout:
+        return {"purpose": Purpose.TIMEOUT}
     except Exception as error:
         if bound.expired():
             return {"purpose": Purpose.TIMEOUT}

@@ -12,6 +12,7 @@ from msgspec.structs import astuple
 
 from evenflow.core.deferral import Keeping, Terms
 from evenflow.core.limits import MOST_COUNTED
+from evenflow.core.people.approvals import PEOPLE
 from evenflow.store.db.columns import arrays, numbers, optional_floats, texts, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
 
@@ -113,6 +114,7 @@ def insert_all(conn: Conn, deferrals: Sequence[Deferral]) -> None:
         "ran": optional_floats(ran),
         "timeouts": optional_floats(timeouts),
         "execution_timeouts": optional_floats(execution),
+        "people": PEOPLE,
     }
     execute(conn, "deferrals/insert_all", params)
 

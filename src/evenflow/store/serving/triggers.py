@@ -104,8 +104,13 @@ async def share_out(conn: Conn, *, service_id: int, slack: int, pause_s: float, 
 
 async def insert_events(conn: Conn, events: str) -> None:
     """Puts events into the inbox, and wakes schedulers. ``events`` is a JSON list of ``{run_key, epoch, age_s, payload}``."""
-    await conn.execute(sql("triggers/insert_events"), {"events": events}, prepare=True)
+    await put_events(conn, events)
     await wake_async(conn, [INBOX])
+
+
+async def put_events(conn: Conn, events: str) -> None:
+    """The same in a transaction of the caller, who wakes schedulers after it."""
+    await conn.execute(sql("triggers/insert_events"), {"events": events}, prepare=True)
 
 
 async def record_failures(

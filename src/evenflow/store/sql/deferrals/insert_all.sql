@@ -1,6 +1,6 @@
 -- Task instances that have just been deferred, after their moves, and the timers that end their waiting. One that has deferred before in
 -- this try keeps what the try began with. Such a row is not locked by anybody else: triggerers take only what waits. The caller holds the
--- locks of the runs. Lists of limits arrive as one array literal each.
+-- locks of the runs. Lists of limits arrive as one array literal each. What is in the queue of people is due for no triggerer.
 with given as materialized (
     select g.run_key, g.task_index, g.map_index, g.epoch, g.queue, g.trigger, decode(g.sealed, 'base64') as sealed,
            g.holds::bigint[] as holds, g.pool_slots, g.retake::bigint[] as retake, g.retake_slots, g.ran_s,
@@ -23,12 +23,12 @@ with given as materialized (
     where execution_timeout_s is not null
 )
 insert into deferral as f (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake, retake_slots, timeout_at,
-                           began_at, ran_s, ready_at)
+                           began_at, ran_s, ready_at, due_at)
 select run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake, retake_slots, timeout_at, began_at,
-       ran_before_s + ran_s, ready_at
+       ran_before_s + ran_s, ready_at, case when queue = %(people)s then 'infinity' else now() end
 from given
 on conflict (run_key, task_index, map_index) do update
 set epoch = excluded.epoch, queue = excluded.queue, trigger = excluded.trigger, sealed = excluded.sealed, holds = excluded.holds,
     pool_slots = excluded.pool_slots, retake = excluded.retake, retake_slots = excluded.retake_slots, timeout_at = excluded.timeout_at,
-    ran_s = excluded.ran_s, deferred_at = now(), due_at = now(), failures = 0, purpose = null, event = null, event_at = null, reason = null,
+    ran_s = excluded.ran_s, deferred_at = now(), due_at = excluded.due_at, failures = 0, purpose = null, event = null, event_at = null, reason = null,
     intent = null

@@ -10,7 +10,7 @@ select r.run_key, r.version_key, r.dag_id, r.run_id, r.state::text as run_state,
         limit 1) as due_at,
        (select count(*)::int from service
         where kind = 'scheduler' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)) as schedulers,
-       f.trigger, f.deferred_at, f.timeout_at, f.failures, f.due_at > now() as backs_off, f.due_at as tried_at, f.claimed_at as trigger_claimed_at,
+       f.trigger, f.deferred_at, f.timeout_at, f.failures, f.due_at > now() as backs_off, nullif(f.due_at, 'infinity') as tried_at, f.due_at = 'infinity' as asks, f.claimed_at as trigger_claimed_at,
        g.name as triggerer, g.host as triggerer_host, q.reason as quarantine, q.since as quarantined_at
 from dag_run r
 join dag d on d.dag_id = r.dag_id

@@ -1,0 +1,147 @@
+"""What tasks ask people, and their answers. An answer is the event that its task waits for: it is put into the inbox, and the task
+goes on as any that was deferred.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Annotated, Any
+
+from fastapi import Depends, Query
+
+from evenflow.api import deferrals, triggers
+from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import ApiContext, Connection, InContext, caller_of
+from evenflow.api.rest.dags import shown_params
+from evenflow.api.rest.routes import Routes
+from evenflow.api.rest.runs import found_run
+from evenflow.api.tokens import OperatorToken, SessionToken
+from evenflow.contracts.rest.approvals import Answered, AnswerRequest, Approval
+from evenflow.contracts.rest.queries import ApprovalQuery, InstanceQuery
+from evenflow.contracts.rest.record import Page
+from evenflow.core.likeness import did_you_mean
+from evenflow.core.model import instance_name
+from evenflow.core.people.approvals import ROLE, ApprovalQuestion, may_answer
+from evenflow.core.people.roles import Role
+from evenflow.errors import ParamError
+from evenflow.masker import Masker
+from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.notify import INBOX, wake_async
+from evenflow.store.serving import approvals, events, views
+
+routes = Routes("Tasks")
+
+ByPerson = Annotated[OperatorToken | SessionToken, Depends(caller_of)]
+
+
+@routes.get("/approvals", Role.VIEWER)
+async def list_approvals(
+    within: InContext, conn: Connection, asker: ByPerson, query: Annotated[ApprovalQuery, Query()]
+) -> Page[Approval]:
+    """What waits for people, the longest waiting first."""
+    rows = await approvals.list_waiting(conn, dag_id=query.dag_id, run_id=query.run_id, limit=query.read_limit, offset=query.offset)
+    return query.page(Page[Approval], [_shown(within, row, asker) for row in rows])
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/approval", Role.VIEWER)
+async def get_approval(
+    within: InContext,
+    conn: Connection,
+    asker: ByPerson,
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    query: Annotated[InstanceQuery, Query()],
+) -> Approval:
+    """What a task asks, while it waits for the answer."""
+    run = await found_run(conn, dag_id, run_id)
+    row = await _waiting(conn, dag_id, run_id, task_id, query.map_index)
+    if row is None:
+        raise await _not_asked(conn, run["run_key"], dag_id, run_id, task_id, query.map_index)
+    return Approval.model_validate(_shown(within, row, asker))
+
+
+@routes.post("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/answer", Role.VIEWER)
+async def answer(within: InContext, asker: ByPerson, dag_id: str, run_id: str, task_id: str, request: AnswerRequest) -> Answered:
+    """Answers what a task asks, which says who may. The first answer counts: a second one is refused, with who was first."""
+    async with within.pool.connection() as conn:
+        run = await found_run(conn, dag_id, run_id)
+        row = await _waiting(conn, dag_id, run_id, task_id, request.map_index)
+        if row is None:
+            raise await _not_asked(conn, run["run_key"], dag_id, run_id, task_id, request.map_index)
+    question, _ = _question(within, row)
+    name = instance_name(task_id, request.map_index)
+    if not may_answer(question.who, asker.name, asker.role):
+        whom = ", ".join(question.who) or f"{ROLE}{Role.AUTHOR}"
+        raise Refused(403, "forbidden", f"Only {whom} may answer task {name!r}; you are {asker.name!r}, {ROLE}{asker.role}.")
+    question.checked_choice(request.choice)
+    values = await _values(within, question, request.values)  # which may take seconds, so no connection waits for it
+    async with within.pool.connection() as conn:
+        async with events.recorded(conn, asker.name, "task.answer", f"{dag_id}/{run_id}", task=name, choice=request.choice):
+            await approvals.lock_run(conn, dag_id, run_id)
+            now = await _waiting(conn, dag_id, run_id, task_id, request.map_index)
+            if now is None or now["epoch"] != row["epoch"]:
+                raise await _not_asked(conn, row["run_key"], dag_id, run_id, task_id, request.map_index)
+            stored = await approvals.insert_answer(conn, row, choice=request.choice, answered_by=asker.name)
+            at = stored["answered_at"].isoformat()
+            said = json.dumps({"choice": request.choice, "values": values, "answered_by": asker.name, "answered_at": at})
+            await triggers.answer(conn, within.vault, row, actor=asker.name, choice=request.choice, said=said)
+        await wake_async(conn, [INBOX])
+    return Answered.model_validate({**row, **stored, "choice": request.choice, "answered_by": asker.name})
+
+
+async def _waiting(conn: Conn, dag_id: str, run_id: str, task_id: str, map_index: int) -> Row | None:
+    rows = await approvals.list_waiting(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+    return rows[0] if rows else None
+
+
+async def _not_asked(conn: Conn, run_key: int, dag_id: str, run_id: str, task_id: str, map_index: int) -> Refused:
+    """Why a task is not to be answered: somebody was first, or it does not ask."""
+    name = instance_name(task_id, map_index)
+    found = await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+    if found is None:
+        hint = await views.similar_task(conn, dag_id, task_id)
+        return Refused(404, "not_found", f"There is no task {name!r} in run {run_id!r} of DAG {dag_id!r}.{hint}")
+    first = await approvals.find_answer(conn, run_key, task_id=task_id, map_index=map_index)
+    if first is not None:
+        at = f"{first['answered_at'].astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+        return Refused(409, "answered", f"{first['answered_by']} answered {first['choice']!r} to task {name!r} first, at {at}.")
+    state = found.state or "none"
+    return Refused(
+        409,
+        "not_asked",
+        f"Task {name!r} of {dag_id}/{run_id} asks nobody now: it is {state}. To see what waits for people: evenflow approvals list",
+    )
+
+
+def _shown(within: ApiContext, row: Row, asker: OperatorToken | SessionToken) -> dict[str, Any]:
+    question, masker = _question(within, row)
+    texts = {"subject": question.subject, "body": question.body, "params": shown_params(question.params)}
+    return {
+        **row,
+        **masker.mask_value(texts),
+        "choices": question.choices,
+        "who": question.who,
+        "may_answer": may_answer(question.who, asker.name, asker.role),
+        "default": question.default,
+    }
+
+
+def _question(within: ApiContext, row: Row) -> tuple[ApprovalQuestion, Masker]:
+    """With what takes the secrets out of it that its try was given. Raises :class:`SecretsError` when no key opens it."""
+    what = f"What task {row['task_id']!r} of run {row['run_id']!r} of DAG {row['dag_id']!r} asks"
+    defer = deferrals.opened_deferral(within.vault, row["run_key"], what, row["sealed"])
+    masker = Masker()
+    masker.add(defer.secrets)
+    return deferrals.question_of(defer), masker
+
+
+async def _values(within: ApiContext, question: ApprovalQuestion, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Of all fields of the form. Raises :class:`ParamError` for the first that does not fit."""
+    for name in given:
+        if name not in question.params:
+            has = f"It has: {', '.join(sorted(question.params))}." if question.params else "It has none."
+            raise ParamError(f"The form has no field {name!r}.{did_you_mean(name, question.params)} {has}")
+    return await within.judge.params(question.params, given)

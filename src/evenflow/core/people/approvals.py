@@ -1,0 +1,65 @@
+"""What a task asks people: the question, its form, and who may answer. It waits as deferred tasks do, with this as the arguments of
+its trigger, in a queue that no triggerer is given anything of: the answer of a person is its event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from evenflow.core.callbacks import OWN_DAGS
+from evenflow.core.likeness import did_you_mean
+from evenflow.core.limits import MAX_CHOICES, MAX_FORM_FIELDS, MAX_NAME_CHARS, MAX_QUESTION_BODY, MAX_WHO
+from evenflow.core.model import RunParamSpec
+from evenflow.core.people.roles import Role
+from evenflow.errors import BadValue
+
+PEOPLE = f"{OWN_DAGS}people"  # the queue
+APPROVE, REJECT = "approve", "reject"
+ROLE = "role:"  # begins the name of a role where that of a person could stand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalQuestion:
+    subject: str
+    body: str = ""
+    choices: list[str] = field(default_factory=lambda: [APPROVE, REJECT])
+    params: dict[str, RunParamSpec] = field(default_factory=dict)  # the fields of its form
+    who: list[str] = field(default_factory=list)  # names of people, and of roles; none: everybody who may trigger runs
+    default: str | None = None  # the choice when nobody has answered in time
+
+    def flaw(self) -> str | None:
+        """What is wrong with it, as the rest of a sentence that names the task; None: nothing."""
+        names = [*self.choices, *self.who]
+        if not self.subject.strip() or len(self.subject) > MAX_NAME_CHARS:
+            return f"subject must be a question of 1 to {MAX_NAME_CHARS} characters, not {self.subject!r:.80}"
+        if len(self.body) > MAX_QUESTION_BODY:
+            return f"body has {len(self.body):,} characters (limit {MAX_QUESTION_BODY:,})"
+        if not 1 <= len(self.choices) <= MAX_CHOICES or len(set(self.choices)) < len(self.choices):
+            return f"choices must be 1 to {MAX_CHOICES} different names, e.g. ['approve', 'reject'], not {self.choices!r:.80}"
+        if len(self.who) > MAX_WHO or len(self.params) > MAX_FORM_FIELDS:
+            return f"who has at most {MAX_WHO} names, and params at most {MAX_FORM_FIELDS} fields"
+        for name in names:
+            if not name.strip() or len(name) > MAX_NAME_CHARS or not name.isprintable():
+                return f"each of choices and who has 1 to {MAX_NAME_CHARS} printable characters, not {name!r:.80}"
+        for name in self.who:
+            if name.startswith(ROLE) and name.removeprefix(ROLE) not in list(Role):
+                return f"{name!r} is no role. Type one of {', '.join(f'{ROLE}{role}' for role in Role)}"
+        if self.default is not None and self.default not in self.choices:
+            return f"default {self.default!r} is none of the choices.{did_you_mean(self.default, self.choices)}"
+        return None
+
+    def checked_choice(self, choice: str) -> str:
+        """Raises :class:`BadValue`."""
+        if choice not in self.choices:
+            raise BadValue(
+                f"{choice!r} is none of the answers.{did_you_mean(choice, self.choices)} Type one of: {', '.join(self.choices)}"
+            )
+        return choice
+
+
+def may_answer(who: Collection[str], name: str, role: Role) -> bool:
+    """Whether this person, who has this role, may answer what these may; where nobody is named, who may trigger runs."""
+    if not who:
+        return role.allows(Role.AUTHOR)
+    return name in who or any(role.allows(Role(each.removeprefix(ROLE))) for each in who if each.startswith(ROLE))

@@ -1,0 +1,3 @@
+-- The run of a task that is answered. NO KEY, as schedulers lock it: what follows sees all that they have decided, and they decide nothing
+-- of the run meanwhile. Whoever answers at the same time waits here, and finds the first answer.
+select run_key from dag_run where dag_id = %(dag_id)s and run_id = %(run_id)s for no key update
