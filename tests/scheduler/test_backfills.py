@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from evenflow.core.model import AssetSpec, DagSpec, TaskSpec
 from evenflow.core.partitions import Partitions
 from evenflow.scheduler.backfills import make_backfill_runs
+from evenflow.store.db import rows
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.assets import register
 from tests.scheduler.world import World
@@ -16,6 +18,16 @@ from tests.world import at_once
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 TASK = TaskSpec(task_id="a", operator="python")
+LARGE = """
+with b as (
+    insert into backfill (dag_id, from_date, to_date, is_reversed, reprocess, max_active_runs, params, priority, created_by)
+    values (%(dag_id)s, %(first)s, %(first)s, false, 'none', 2, '{}', -1, 'ada')
+    returning backfill_id
+)
+insert into backfill_run (backfill_id, position, logical_date, data_interval_start, data_interval_end, run_after)
+select backfill_id, n, at, at, at, at
+from b, generate_series(1, %(size)s) as n, lateral (select %(first)s + n * interval '1 minute' as at) as x
+"""
 
 
 def backfill(world: World, days: list[int], *, at_once: int = 2, reprocess: str = "none") -> int:
@@ -125,6 +137,34 @@ def test_one_that_waits_for_its_last_run_holds_up_no_other(world: World, monkeyp
     backfill(world, [1])
     make_backfill_runs(world.conn)
     assert days_made(world) == [0, 1]
+
+
+@pytest.mark.system
+def test_one_of_a_hundred_thousand_runs_takes_nothing_but_its_slots(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-ST11, R-ST5: a scheduled run starts in its first turn, in the slot that the backfill leaves. What makes runs, and all turns
+    meanwhile, send the same statements as beside a backfill of ten, and rounds read as much.
+    """
+    world.pool("p", 3)
+    costs = []
+    for number, size in enumerate((10, 10, 100_000)):  # the first meets what is new to the scheduler
+        dag_id = f"d{number}"
+        world.add_dag(DagSpec(dag_id=dag_id, tasks=(TaskSpec(task_id="a", operator="python", pool="p"),)))
+        world.conn.execute(LARGE, {"dag_id": dag_id, "first": FIRST, "size": size})
+        world.conn.execute("analyze backfill_run")
+        sent: list[str] = []
+        with monkeypatch.context() as patch:
+            patch.setattr(rows, "sql", lambda name, sent=sent: sent.append(name) or sql(name))  # type: ignore[misc]
+            make_backfill_runs(world.conn)
+            while world.advance().again:
+                pass
+            scheduled = world.trigger(dag_id)
+            outcome = world.advance()
+        assert world.one("select count(*) from dag_run where dag_id = %s", dag_id) == 3, "two at a time, and the scheduled one"
+        assert world.states(scheduled) == {"a": "queued"}
+        costs.append((Counter(sent), outcome.started.rows_read, outcome.started.lanes_touched))
+        world.drain()
+        world.conn.execute("update backfill set ended_at = now()")
+    assert costs[1] == costs[2]
 
 
 @pytest.mark.parametrize("now", [None, Partitions(every="day")])
