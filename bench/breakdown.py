@@ -63,7 +63,7 @@ def run(url: str, case: str, repeats: int) -> tuple[dict[str, Cost], int, float]
     plans = asyncio.run(store_shape(url, shape))
     total = total_tasks(shape)
     connect = TimedConnection.connect
-    with connect(url, autocommit=True, options=PLAN_ONCE) as scheduler, connect(url, autocommit=True) as worker:
+    with connect(url, autocommit=True, options=PLAN_ONCE) as scheduler, connect(url, autocommit=True, options=PLAN_ONCE) as worker:
         driver = Sequential(scheduler, worker)
         elapsed = 0.0
         for repeat in range(WARM_UP + repeats):

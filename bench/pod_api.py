@@ -122,7 +122,7 @@ class PodApi:
         return body
 
     async def _claim(self, number: int) -> None:
-        conn = await connect_async(self._url, name=f"pods {number}")
+        conn = await connect_async(self._url, name=f"pods {number}", generic_plans=True)
         process: dict[str, Any] = {"host": "bench", "pid": 0, "version": "0", "detail": {}}
         service_id = await services.register(conn, kind="worker", name=f"pods {number}", **process)
         known = dispatch.KnownRuns()

@@ -69,7 +69,7 @@ class SimulatedWorker:
         self._running: list[tuple[float, int, About]] = []
 
     async def run(self, ready: asyncio.Barrier) -> None:
-        conn = await connect_async(self._url, name="simulated worker")
+        conn = await connect_async(self._url, name="simulated worker", generic_plans=True)
         worker = await services.register(conn, kind="worker", name=self._name, host="bench", pid=0, version="0", detail={})
         listener = AsyncListener(self._url, [DISPATCH], lambda _: self._wake.set(), lambda _: None, name="simulated worker")
         await listener.start()

@@ -104,9 +104,9 @@ def connect(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, gener
     return conn
 
 
-async def connect_async(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> Conn:
+async def connect_async(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, generic_plans: bool = False) -> Conn:
     """As :func:`connect`, for an event loop."""
-    options = _options(url, name, timeouts)
+    options = _options(url, name, timeouts, generic_plans=generic_plans)
     try:
         conn = await psycopg.AsyncConnection.connect(url, autocommit=True, **options)
     except psycopg.Error as error:
