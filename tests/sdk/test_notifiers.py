@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import email
 import email.policy
+import hmac
 import json
 import socketserver
 import threading
@@ -18,7 +20,7 @@ import pytest
 from evenflow import DAG, BaseNotifier, EmailNotifier, WebhookNotifier, send_email, task
 from evenflow.errors import BadArgument, NotificationFailed
 from evenflow.sdk.operators import notifiers
-from evenflow.sdk.operators.webhook import post_json
+from evenflow.sdk.operators.webhook import post_json, signature
 
 
 class MailServer(socketserver.ThreadingTCPServer):
@@ -192,6 +194,7 @@ def test_notifiers_as_callbacks(mail: MailServer, web: Web) -> None:
         "map_index": None,
         "state": "failed",
         "reason": "task_failure",
+        "url": None,
     }
 
 
@@ -241,3 +244,38 @@ def test_a_webhook_that_nobody_answers() -> None:
         post_json("file:///etc/passwd", {}, {}, timeout_s=1, attempts=1, pause_s=0)
     with pytest.raises(BadArgument, match="either a url or a conn_id"):
         WebhookNotifier()
+
+
+def test_a_signed_webhook(web: Web, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """R-SE: over id, time and body, so that nothing of it can be changed or sent again later; each attempt has its own time. The
+    key is shown nowhere.
+    """
+    monkeypatch.setenv("EVENFLOW_CONN_HOOK_KEY", "hmac://:top-key-1@webhook")
+    web.answers = [503, 200]
+    with DAG("d", default_args={"on_success_callback": WebhookNotifier(web.url, signed_by="hook_key")}) as dag:
+        task(task_id="t")(lambda: None)()
+    dag.test(run_id="r 1")
+    (_, first, told), (_, second, _) = [
+        (path, {name.lower(): value for name, value in headers.items()}, body) for path, headers, body in web.received
+    ]
+    assert told["url"] == "/dags/d/runs/r%201/tasks/t"
+    assert first["webhook-id"] == second["webhook-id"]
+    body = json.dumps(told, ensure_ascii=False).encode()
+    signed = f"{second['webhook-id']}.{second['webhook-timestamp']}.".encode() + body
+    wanted = base64.b64encode(hmac.digest(b"top-key-1", signed, "sha256")).decode()
+    assert second["webhook-signature"] == f"v1,{wanted}"
+    assert "top-key-1" not in capsys.readouterr().out + json.dumps(told)
+
+
+def test_a_signature_is_that_of_the_specification() -> None:
+    """By the example that Standard Webhooks give."""
+    key, body = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", b'{"test": 2432232314}'
+    headers = signature(key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, body)
+    assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def test_a_connection_without_a_key_says_what_to_type(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENFLOW_CONN_HOOK_KEY", "hmac://webhook")
+    with pytest.raises(NotificationFailed, match="evenflow connections set hook_key 'hmac://:KEY@webhook'"):
+        WebhookNotifier(web.url, signed_by="hook_key", payload={}).notify({})
+    assert web.received == []

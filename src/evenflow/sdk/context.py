@@ -146,6 +146,14 @@ class TaskInstance:
         return os.uname().nodename
 
     @property
+    def page_url(self) -> str:
+        """Of its page in the web UI; without the host where there is no API, as in ``dag.test()``."""
+        from urllib.parse import quote
+
+        path = f"dags/{quote(self.dag_id, safe='')}/runs/{quote(self.run_id, safe='')}/tasks/{quote(self.task_id, safe='')}"
+        return f"{self.api_url}/{path}" + (f"?map={self.map_index}" if self.map_index >= 0 else "")
+
+    @property
     def log_url(self) -> str:
         """Where the API has the log of the try; without the host where there is no API, as in ``dag.test()``."""
         from urllib.parse import quote  # with its imports it is dear for who only writes a DAG
