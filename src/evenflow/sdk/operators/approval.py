@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -31,6 +30,8 @@ class AnswerTrigger(BaseTrigger):
         self.question = question
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
+        import asyncio  # not on the way of `import evenflow`
+
         await asyncio.Event().wait()
         yield TriggerEvent()
 
