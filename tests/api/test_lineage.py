@@ -13,6 +13,7 @@ from evenflow.api.lineage import LineageSender
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
+from evenflow.spark.datasets import facet
 from evenflow.store.db.connect import open_pool
 from evenflow.wire import questions as q
 from tests.api.world import World
@@ -129,3 +130,9 @@ async def test_what_is_not_taken_is_sent_again_unless_it_was_refused(
     world.conn.execute("update try_record set send_at = now() where send_at is not null")
     await sent(database_url, collector)
     assert len(collector.taken) == (2 if again else 1)
+
+
+def test_a_facet_names_its_schema_as_the_client_of_openlineage_does() -> None:
+    assert facet("1-2-0/ParentRunFacet")["_schemaURL"] == (
+        "https://openlineage.io/spec/facets/1-2-0/ParentRunFacet.json#/$defs/ParentRunFacet"
+    )

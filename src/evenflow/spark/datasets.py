@@ -62,4 +62,4 @@ def _without_password(netloc: str) -> str:
 
 def facet(schema: str, **fields: Any) -> dict[str, Any]:
     """Of an event or a dataset, by the schema's version and name, such as ``1-2-0/ParentRunFacet``."""
-    return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{schema}.json", **fields}
+    return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{schema}.json#/$defs/{schema.partition('/')[2]}", **fields}
