@@ -62,7 +62,7 @@ async def test_a_grid_has_as_many_runs_as_are_asked_for(rest: RestClient, world:
     for number in range(5):
         world.run(version, f"r{number}")
     grid = await rest.read_grid("d", limit=2, offset=1)
-    assert ([run.run_id for run in grid.runs], grid.more) == (["r3", "r2"], True)
+    assert ([run.run_id for run in grid.runs], grid.total, grid.more) == (["r3", "r2"], 5, True)
     with pytest.raises(ApiRefused, match="limit is at most 100"):
         await rest.read_grid("d", limit=101)
     with pytest.raises(ApiRefused, match="There is no DAG 'nope'"):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import psycopg
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
+from bench.finished_runs import add_finished_runs
+from evenflow.runtime.embedded import EmbeddedPostgres
 from tests.running import RunningEvenflow, running_evenflow
 from tests.ui.addresses import FAILED, PAGES, WAITING
 from tests.ui.browsing import PHONE, WITHIN_MS, chromium, logged_in, opened, settled, violations, watched
 from tests.ui.seed import ask, seed, trigger
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("ui")]
 expect.set_options(timeout=WITHIN_MS)
@@ -231,13 +235,82 @@ def test_a_lost_connection_is_told_and_heals_by_itself(page: Page) -> None:
     expect(page.locator(".lost")).to_have_count(0)
 
 
+WIDE_RUNS, WIDE_TASKS = 300, 60
+WIDE_DAG = f"""
+from evenflow import dag, task
+
+
+@dag(schedule=None)
+def wide():
+    @task
+    def step():
+        pass
+
+    for number in range({WIDE_TASKS}):
+        step.override(task_id=f"step_{{number}}")()
+
+
+wide()
+"""
+
+
+@pytest.fixture(scope="module")
+def wide(evenflow: RunningEvenflow) -> str:
+    """The address of a DAG with so many runs of so many tasks."""
+    (evenflow.dags / "wide.py").write_text(WIDE_DAG)
+    wait_until(lambda: ask(evenflow, "GET", "dags?search=wide")["items"], lambda: evenflow.log)
+    with psycopg.connect(EmbeddedPostgres(evenflow.home).url(), autocommit=True) as conn:
+        assert add_finished_runs(conn, ["wide"], WIDE_RUNS) == WIDE_RUNS * WIDE_TASKS
+    return "/dags/wide"
+
+
+def test_a_large_grid_draws_and_asks_for_what_is_seen(page: Page, wide: str) -> None:
+    """R-ST10: it opens at the newest runs; the oldest are a scroll or a key away, and nothing between them is asked for."""
+    asked = set[str]()
+    page.on("request", lambda request: asked.update(re.findall(r"wide/grid\?.*offset=(\d+)", request.url)))
+    see(page, wide)
+    expect(page.get_by_role("link", name=re.compile("^run scheduled__0:"))).to_be_in_viewport()
+    expect(page.get_by_role("link", name=re.compile("^step_0, scheduled__0: success"))).to_be_in_viewport()
+    assert page.locator(".grid-cell").count() < WIDE_RUNS * WIDE_TASKS / 5
+    grid = page.get_by_role("application", name=re.compile("How the tasks"))
+    grid.evaluate("box => { box.scrollLeft = 0; box.scrollTop = box.scrollHeight }")
+    expect(page.get_by_role("link", name=re.compile(f"^run scheduled__{WIDE_RUNS - 1}:"))).to_be_in_viewport()
+    expect(page.get_by_text(f"step_{WIDE_TASKS - 1}", exact=True)).to_be_in_viewport()
+    assert not asked & {"100", "150"}, asked
+    grid.focus()
+    for key in ("ArrowDown", "End", "Home"):
+        page.keyboard.press(key)
+    expect(grid.locator("[aria-live]")).to_have_text(f"step_1, scheduled__{WIDE_RUNS - 1}: success")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"/runs/scheduled__{WIDE_RUNS - 1}/tasks/step_1$"))
+    page.go_back()
+    page.get_by_role("link", name=re.compile("^run scheduled__0:")).click()
+    expect(page).to_have_url(re.compile("/runs/scheduled__0$"))
+
+
+def test_days_of_the_calendar_are_reached_by_keys(page: Page, wide: str) -> None:
+    see(page, f"{wide}/calendar")
+    days = page.locator("button.calendar-day")
+    newest, before = (days.nth(at).get_attribute("data-day") or "" for at in (-1, -2))
+    days.last.focus()
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_role("heading", name=before)).to_be_visible()
+    expect(days.nth(-2)).to_be_focused()
+    page.keyboard.press("Home")
+    expect(days.first).to_be_focused()
+    page.keyboard.press("End")
+    expect(page.get_by_role("heading", name=newest)).to_be_visible()
+
+
 def test_a_phone_shows_all_of_a_page(browser: Browser, evenflow: RunningEvenflow) -> None:
     """Nothing is wider than the screen, but what scrolls by itself."""
     page = logged_in(browser, evenflow)
     page.set_viewport_size(PHONE)
+    for path in PAGES.values():
+        see(page, path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], path
     for path in ("/", "/dags", "/dags/orders/runs/morning%204", FAILED):
         see(page, path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
         assert violations(page) == [], path
     page.context.close()
 

@@ -162,6 +162,7 @@ PAGE_DEFAULT = 100  # what a person looks through
 LANES_SHOWN = 1_000  # lanes of one plan
 RECENT_RUNS = 30  # of each DAG in a list: a strip of them is as long as a hand is wide
 GRID_RUNS = 100  # runs of a DAG beside each other: a screen shows some forty
+GRID_TOTAL = 1_000  # of them that one can scroll through: who wants older ones has the list of runs
 OFFSET = 10_000_000  # whoever pages that far wants a filter
 NOTE = 1_000  # characters of a run's note, as in Airflow: it is shown in tables
 MAX_PARTITIONS_SHOWN = 10_000  # of one asset: a year of hours, as a backfill has

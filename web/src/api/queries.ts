@@ -61,12 +61,14 @@ export const dagQuery = (dagId: string) =>
     refetchInterval: every(CALM_MS),
   });
 
-export const gridQuery = (dagId: string, limit: number) =>
+const GRID_WINDOW = 50; // runs of one answer
+
+/** Runs of a DAG, from the `offset` newest on. */
+export const gridQuery = (dagId: string, offset: number) =>
   queryOptions({
-    queryKey: ["grid", dagId, limit],
-    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/grid", { names: { dag_id: dagId }, query: { limit }, signal }),
+    queryKey: ["grid", dagId, offset],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/grid", { names: { dag_id: dagId }, query: { limit: GRID_WINDOW, offset }, signal }),
     refetchInterval: every(LIVE_MS),
-    placeholderData: keepPreviousData,
   });
 
 export const codeQuery = (dagId: string, version: number) =>

@@ -24,7 +24,7 @@ export function CalendarTab() {
         const shown = (chosen !== null ? days.get(chosen) : undefined) ?? found.days.at(-1)!;
         return (
           <>
-            <div className="scroll" tabIndex={0} role="region" aria-label="Runs of the last year, by day">
+            <div className="scroll" role="group" aria-label="Runs of the last year, by day: arrows move a day or a week">
               <Year days={days} chosen={shown.day} choose={setChosen} />
             </div>
             {found.is_cut && <p className="quiet">It has more runs than are counted here: the days before {found.days[0]!.day} are left out.</p>}
@@ -56,6 +56,19 @@ function Year({ days, chosen, choose }: { days: Map<string, Day>; chosen: string
   const first = today - ((WEEKS - 1) * 7 + new Date(today).getUTCDay()) * DAY_MS; // a Sunday
   const dates = Array.from({ length: (today - first) / DAY_MS + 1 }, (_, n) => new Date(first + n * DAY_MS).toISOString().slice(0, 10));
   const months = Array.from({ length: WEEKS }, (_, week) => dates[week * 7] ?? "").map((date, week, all) => (date.slice(0, 7) !== (all[week - 1] ?? "").slice(0, 7) ? MONTHS[Number(date.slice(5, 7)) - 1] : ""));
+  const steps: Record<string, number> = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -7, ArrowRight: 7 };
+  // To the next day in this direction that has runs: of the others there is nothing to tell.
+  const move = (event: React.KeyboardEvent<HTMLDivElement>) => {
+    const by = steps[event.key];
+    const ends: Record<string, string | undefined> = { Home: dates.find((date) => days.has(date)), End: dates.findLast((date) => days.has(date)) };
+    if (by === undefined && !(event.key in ends)) return;
+    event.preventDefault();
+    let next = ends[event.key];
+    if (by !== undefined) for (let at = dates.indexOf(chosen) + by; at >= 0 && at < dates.length && !next; at += by) if (days.has(dates[at]!)) next = dates[at];
+    if (!next) return;
+    choose(next);
+    event.currentTarget.querySelector<HTMLElement>(`[data-day="${next}"]`)?.focus();
+  };
   return (
     <>
       <div className="calendar-months" aria-hidden="true">
@@ -63,16 +76,26 @@ function Year({ days, chosen, choose }: { days: Map<string, Day>; chosen: string
           <span key={week}>{month}</span>
         ))}
       </div>
-      <div className="calendar">
+      <div className="calendar" onKeyDown={move}>
         {dates.map((date) => {
           const day = days.get(date);
           if (!day) return <span key={date} className="calendar-day" title={`${date}: no run`} />;
           const told = `${date}: ${counted(day.runs, "run")}, ${day.failed} failed`;
           return (
-            <span key={date} className={date === chosen ? "calendar-day chosen s-success" : "calendar-day s-success"} title={told} onClick={() => choose(date)}>
+            <button
+              key={date}
+              type="button"
+              data-day={date}
+              tabIndex={date === chosen ? 0 : -1}
+              aria-pressed={date === chosen}
+              aria-label={told}
+              className={date === chosen ? "calendar-day chosen s-success" : "calendar-day s-success"}
+              title={told}
+              onClick={() => choose(date)}
+            >
               <i style={{ height: `${(100 * day.success) / day.runs}%` }} />
               {day.failed > 0 && <i className="s-failed" style={{ height: `${Math.max(25, (100 * day.failed) / day.runs)}%` }} />}
-            </span>
+            </button>
           );
         })}
       </div>

@@ -20,6 +20,7 @@ from evenflow.contracts.rest.queries import GridQuery, RunQuery, TaskQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import Calendar, CancelledRuns, CancelRequest, Grid, RunChange, RunDetail, RunRequest, RunSummary
 from evenflow.contracts.rest.tasks import InstanceSummary
+from evenflow.core.limits import GRID_TOTAL
 from evenflow.core.model import DagSpec
 from evenflow.core.people.roles import Role
 from evenflow.core.states import RUN_FINISHED, TaskState
@@ -96,13 +97,14 @@ async def read_grid(conn: Connection, dag_id: str, query: Annotated[GridQuery, Q
     """The newest runs of a DAG, and how each task of them stands."""
     current = await current_version(conn, dag_id)
     rows = await views.read_grid(conn, dag_id, limit=query.read_limit, offset=query.offset)
+    total = await views.count_grid(conn, dag_id, most=GRID_TOTAL)
     shown = rows[: query.limit]
     versions = await views.list_task_names(conn, {current.version_key, *(row["version_key"] for row in shown)})
     tasks = list(dict.fromkeys([*versions[current.version_key], *chain.from_iterable(versions.values())]))
     place = {task_id: number for number, task_id in enumerate(tasks)}
     places = {version_key: [place[task_id] for task_id in task_ids] for version_key, task_ids in versions.items()}
     runs = [{**row, "states": _by_place(row["states"], places[row["version_key"]])} for row in shown]
-    return Grid.model_validate({"tasks": tasks, "runs": runs, "more": len(rows) > query.limit})
+    return Grid.model_validate({"tasks": tasks, "runs": runs, "total": total, "more": len(rows) > query.limit})
 
 
 @routes.get("/dags/{dag_id}/calendar", Role.VIEWER)

@@ -115,6 +115,7 @@ class Grid(Record):
 
     tasks: list[str] = Field(description="Of all these runs, in the order of the newest version.")
     runs: list[GridRun] = Field(description="The newest first.")
+    total: int = Field(description=f"Runs that the DAG has, counted up to {limits.GRID_TOTAL:,}.")
     more: bool
 
 

@@ -62,6 +62,12 @@ async def read_grid(conn: Conn, dag_id: str, *, limit: int, offset: int) -> list
     return await _rows(conn, "views/read_grid", dag_id=dag_id, limit=limit, offset=offset)
 
 
+async def count_grid(conn: Conn, dag_id: str, *, most: int) -> int:
+    """How many runs the DAG has, up to so many."""
+    (row,) = await _rows(conn, "views/count_grid", dag_id=dag_id, most=most)
+    return int(row["total"])
+
+
 async def read_calendar(conn: Conn, dag_id: str, *, runs: int) -> list[Row]:
     """The days of the last year on which the DAG has runs, by so many of the newest."""
     return await _rows(conn, "views/read_calendar", dag_id=dag_id, runs=runs)
