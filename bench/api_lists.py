@@ -80,6 +80,9 @@ LISTS: dict[str, Callable[[Chosen], str]] = {
     "events": lambda _: "events",
     "events, of a DAG": lambda one: f"events?object={one.dag}",
     "quarantine": lambda _: "quarantine",
+    "approvals": lambda _: "approvals",
+    "users": lambda _: "users",
+    "sessions": lambda _: "sessions",
 }
 # These are about one thing by its name, of which a history of runs has none.
 BY_NAME = {
@@ -104,7 +107,7 @@ def run(*, size: int | None, dsn: str | None) -> Iterator[dict[str, Any]]:
             instances = sum(add_finished_runs(conn, dag_ids[at : at + 50], RUNS) for at in range(0, dags, 50))
             conn.execute("vacuum analyze")
         settings = environment(home, home / "dags", url)
-        bearer = token("operator", settings)
+        bearer = token("operator", settings, "--role", "admin")
         stack.enter_context(service("api", settings))
         until_listening(int(settings["EVENFLOW_API_PORT"]))
         taken = _taken(Asking(settings["EVENFLOW_API_URL"], bearer), Chosen(dag_ids, RUNS, TASKS, random.Random(1)))

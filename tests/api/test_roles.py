@@ -58,6 +58,7 @@ NEEDED: dict[Role | None, str] = {
         GET /api/v1/fleets/{name}
         GET /api/v1/fleets/{name}/looks
         GET /api/v1/fleets/{name}/steps
+        GET /api/v1/insights
         GET /api/v1/live
         POST /api/v1/login-codes
         GET /api/v1/parse-errors

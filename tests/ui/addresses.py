@@ -24,6 +24,7 @@ PAGES = {
     "assets": "/assets",
     "backfills": "/backfills",
     "fleet": "/fleet",
+    "insights": "/insights",
     "changes": "/events",
     "connections": "/connections",
     "settings": "/settings",

@@ -7,12 +7,35 @@ from __future__ import annotations
 
 import sys
 
+import psycopg
+
+from bench.finished_runs import add_finished_runs
+from evenflow.runtime.embedded import EmbeddedPostgres
 from tests.house.project import DOCS
 from tests.running import running_evenflow
 from tests.ui.browsing import chromium, logged_in, settled
-from tests.ui.seed import seed
+from tests.ui.marts import return_marts
+from tests.ui.seed import ask, seed
+from tests.waiting import wait_until
 
 PICTURES = DOCS / "pictures"
+WIDE_TASKS, WIDE_RUNS = 24, 200
+WIDE = f"""
+from evenflow import dag, task
+
+
+@dag(schedule=None, tags=["warehouse"], description="Prices of all shops, each by itself.")
+def prices():
+    @task
+    def of_shop():
+        pass
+
+    for number in range({WIDE_TASKS}):
+        of_shop.override(task_id=f"shop_{{number + 1:02}}")()
+
+
+prices()
+"""
 SHOWN = {
     "home": "/",
     "dags": "/dags",
@@ -21,6 +44,15 @@ SHOWN = {
     "failed": "/dags/orders/runs/morning%204/tasks/load",
     "waiting": "/dags/nightly_export/runs/tonight/tasks/export?map=5",
     "capacity": "/capacity",
+    "large-grid": "/dags/prices",
+    "calendar": "/dags/prices/calendar",
+    "insights": "/insights",
+    "run": "/dags/orders/runs/morning%204",
+    "runs": "/runs",
+    "code": "/dags/orders/code",
+    "fleet": "/fleet",
+    "events": "/events",
+    "settings": "/settings",
 }
 
 
@@ -28,6 +60,11 @@ def main() -> int:
     PICTURES.mkdir(exist_ok=True)
     with running_evenflow() as evenflow, chromium() as browser:
         seed(evenflow)
+        return_marts(evenflow)
+        (evenflow.dags / "prices.py").write_text(WIDE)
+        wait_until(lambda: ask(evenflow, "GET", "dags?search=prices")["items"], lambda: evenflow.log)
+        with psycopg.connect(EmbeddedPostgres(evenflow.home).url(), autocommit=True) as conn:
+            add_finished_runs(conn, ["prices"], WIDE_RUNS)
         page = logged_in(browser, evenflow, color_scheme="light")
         for name, path in SHOWN.items():
             page.goto(path)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
+from psycopg.types.json import Jsonb
 
 from bench.finished_runs import add_finished_runs
 from evenflow.runtime.embedded import EmbeddedPostgres
@@ -283,9 +284,26 @@ def test_a_large_grid_draws_and_asks_for_what_is_seen(page: Page, wide: str) -> 
     expect(grid.locator("[aria-live]")).to_have_text(f"step_1, scheduled__{WIDE_RUNS - 1}: success")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"/runs/scheduled__{WIDE_RUNS - 1}/tasks/step_1$"))
-    page.go_back()
+    see(page, wide)
     page.get_by_role("link", name=re.compile("^run scheduled__0:")).click()
     expect(page).to_have_url(re.compile("/runs/scheduled__0$"))
+
+
+def test_insights_say_how_to_get_them_and_then_what_history_says(page: Page, evenflow: RunningEvenflow) -> None:
+    """R-SP3: charts have their numbers as a table, too."""
+    see(page, "/insights")
+    expect(page.get_by_text("export EVENFLOW_HISTORY=/var/lib/evenflow-history")).to_be_visible()
+    waited = [{"day": 20_000 + day, "dag_id": "orders", "cause": "pool", "times": 1, "us": 3.6e9 * (day + 1)} for day in range(3)]
+    advised = [{"day": 20_000, "cause": "pool", "limit_name": "warehouse", "more": 1, "saved_us": 7.2e9, "wait_us": 3.6e10}]
+    with psycopg.connect(EmbeddedPostgres(evenflow.home).url(), autocommit=True) as conn:
+        for name, rows in (("wait_by_cause", waited), ("advice", advised)):
+            conn.execute("insert into mart (name, rows) values (%s, %s)", [name, Jsonb(rows)])
+    see(page, "/insights")
+    expect(page.get_by_role("img", name=re.compile("^Hours waited, by cause: pool over time"))).to_be_visible()
+    expect(page.get_by_role("row", name=re.compile("pool warehouse"))).to_contain_text("2 h")
+    page.get_by_role("figure", name="Hours waited, by cause").get_by_role("button", name="As a table").click()
+    expect(page.get_by_role("row", name=re.compile("2024"))).to_have_count(3)
+    assert violations(page) == []
 
 
 def test_days_of_the_calendar_are_reached_by_keys(page: Page, wide: str) -> None:

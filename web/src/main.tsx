@@ -124,13 +124,14 @@ const events = createRoute({
     object: optional(search.object),
   }),
 });
+const insights = createRoute({ getParentRoute: () => root, path: "/insights", component: lazyRouteComponent(() => import("./insights/Insights"), "Insights") });
 const connections = createRoute({ getParentRoute: () => root, path: "/connections", component: lazyRouteComponent(() => import("./secrets/Secrets"), "Secrets") });
 const settings = createRoute({ getParentRoute: () => root, path: "/settings", component: lazyRouteComponent(() => import("./settings/Settings"), "Settings") });
 const users = createRoute({ getParentRoute: () => root, path: "/users", component: lazyRouteComponent(() => import("./users/Users"), "Users") });
 const sessions = createRoute({ getParentRoute: () => root, path: "/sessions", component: lazyRouteComponent(() => import("./users/Sessions"), "Sessions") });
 
 const router = createRouter({
-  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, calendar, code, versions, ofDag, about]), runs, run, task, capacity, assets, backfills, fleet, events, connections, settings, users, sessions]),
+  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, calendar, code, versions, ofDag, about]), runs, run, task, capacity, assets, backfills, fleet, insights, events, connections, settings, users, sessions]),
   defaultPreload: "intent",
   scrollRestoration: true,
 });

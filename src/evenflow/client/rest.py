@@ -251,6 +251,9 @@ class RestClient:
         "GET", "/fleets/{name}/steps", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.fleets.FleetStep]
     )
 
+    # history
+    read_insights = route("GET", "/insights", nothing, lambda: rest.insights.Insights)
+
     # people in browsers
     list_sessions = route(
         "GET", "/sessions", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.sessions.SessionSummary]

@@ -157,7 +157,7 @@ class Again {
 const OF_A_RUN = new Set(["run", "tasks", "cause", "run-events"]);
 const OF_AN_INSTANCE = new Set(["why", "task-events", "rendered", "xcoms"]);
 const OF_A_DAG = new Set(["dag", "grid", "calendar"]);
-const UNMOVED = new Set(["session", "code", "versions", "diff", "parse-errors", "settings", "connections", "variables", "events"]);
+const UNMOVED = new Set(["session", "code", "versions", "diff", "insights", "parse-errors", "settings", "connections", "variables", "events"]);
 
 function concerns(key: readonly unknown[], dagId: string, runId: string): boolean {
   const kind = String(key[0]);

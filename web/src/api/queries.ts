@@ -296,6 +296,12 @@ export const partitionsQuery = (asset: string) =>
     refetchInterval: every(CALM_MS),
   });
 
+export const insightsQuery = queryOptions({
+  queryKey: ["insights"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/insights", { signal }),
+  staleTime: 60_000,
+});
+
 export const diffQuery = (dagId: string, before: number, after: number) =>
   queryOptions({
     queryKey: ["diff", dagId, before, after],

@@ -12,7 +12,7 @@ import { Time } from "../parts/time";
 import { Palette } from "./Palette";
 import { Keys } from "./Keys";
 
-type Place = "/" | "/dags" | "/runs" | "/capacity" | "/assets" | "/backfills" | "/fleet" | "/events" | "/connections" | "/settings" | "/users" | "/sessions";
+type Place = "/" | "/dags" | "/runs" | "/capacity" | "/assets" | "/backfills" | "/fleet" | "/insights" | "/events" | "/connections" | "/settings" | "/users" | "/sessions";
 export const PLACES: { to: Place; name: string; icon: IconName; key: string; needs?: Role }[] = [
   { to: "/", name: "Home", icon: "home", key: "h" },
   { to: "/dags", name: "DAGs", icon: "dags", key: "d" },
@@ -21,6 +21,7 @@ export const PLACES: { to: Place; name: string; icon: IconName; key: string; nee
   { to: "/assets", name: "Assets", icon: "asset", key: "a" },
   { to: "/backfills", name: "Backfills", icon: "backfills", key: "b" },
   { to: "/fleet", name: "Fleet", icon: "fleet", key: "f" },
+  { to: "/insights", name: "Insights", icon: "insights", key: "i" },
   { to: "/events", name: "Events", icon: "events", key: "e", needs: "operator" },
   { to: "/connections", name: "Connections", icon: "key", key: "v", needs: "author" },
   { to: "/settings", name: "Settings", icon: "settings", key: "s" },

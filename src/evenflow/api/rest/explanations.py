@@ -1,4 +1,4 @@
-"""Why a task does not run, what would start next, and what deferred tasks wait for."""
+"""Why a task does not run, what would start next, what deferred tasks wait for, and what history says of all that."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fastapi import Path, Query
 from evenflow.api.rest.context import Connection
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import stretch_of
+from evenflow.contracts.rest.insights import Insights
 from evenflow.contracts.rest.plan import Plan
 from evenflow.contracts.rest.queries import InstanceQuery, PlanQuery, RunNameQuery, TriggerQuery
 from evenflow.contracts.rest.record import Name, Page
@@ -21,7 +22,7 @@ from evenflow.core.explain import Explainer
 from evenflow.core.people.roles import Role
 from evenflow.explaining.plan import read_plan
 from evenflow.explaining.why import RUNS_NAMED, explain, find_runs
-from evenflow.store.serving import triggers
+from evenflow.store.serving import insights, triggers
 
 routes = Routes("Explanations")
 
@@ -57,3 +58,9 @@ async def list_triggers(conn: Connection, query: Annotated[TriggerQuery, Query()
     """Which tasks wait for what, since when, and where their triggers run; the longest waiting first."""
     rows = await triggers.list_waiting(conn, dag_id=query.dag_id, run_id=query.run_id, limit=query.read_limit, offset=query.offset)
     return query.page(Page[WaitingTrigger], rows)
+
+
+@routes.get("/insights", Role.VIEWER)
+async def read_insights(conn: Connection) -> Insights:
+    """What tasks waited for and took, by day, and which limits, DAGs, tasks are worth a look: of the history pipeline's marts."""
+    return await insights.read_insights(conn)
