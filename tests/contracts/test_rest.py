@@ -135,5 +135,11 @@ def test_the_client_asks_what_the_api_takes(name: str) -> None:
 
 
 def test_the_client_knows_every_route_of_operators() -> None:
-    of_browsers = {("POST", "/session"), ("GET", "/session"), ("DELETE", "/session"), ("GET", "/live")}
+    of_browsers = {
+        ("POST", "/session"),
+        ("GET", "/session"),
+        ("DELETE", "/session"),
+        ("PUT", "/session/password"),
+        ("GET", "/live"),
+    }
     assert SERVED.keys() - {(route.method, route.path) for route in ROUTES.values()} == of_browsers
