@@ -36,9 +36,8 @@ def test_a_person_is_asked_and_answers() -> None:
         (evenflow.dags / "release.py").write_text(RELEASE)
         wait_until(lambda: evenflow.evenflow("runs", "trigger", "release", "--run-id", "r").returncode == 0, "the DAG is known")
         wait_until(lambda: ask(evenflow, "GET", "approvals")["items"], "the question")
-        before = {kind: evenflow.service(kind).pid for kind in ("scheduler", "triggerer")}
-        for kind in before:
-            evenflow.service(kind).kill()
+        for service in [evenflow.service(kind) for kind in ("scheduler", "triggerer")]:
+            service.kill()
         page = logged_in(browser, evenflow)
         page.get_by_role("link", name="Deploy 1.4?").click()
         asked = page.get_by_role("region", name="What it asks")
