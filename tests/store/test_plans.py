@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from evenflow.core.people.approvals import PEOPLE
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.db.rows import execute
 from evenflow.store.db.sql import sql
@@ -359,6 +360,7 @@ def of_deferred(run_keys: list[int], limits: list[int]) -> dict[str, dict[str, A
             "ran": [1.0] * N,
             "timeouts": [60.0] * N,
             "execution_timeouts": [60.0] * N,
+            "people": PEOPLE,
         },
         "deferrals/read_some": keys,
         "deferrals/resume_all": {
