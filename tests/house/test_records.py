@@ -23,6 +23,8 @@ APART = {  # pairs that are alike, and why they stay two
     ("LogName", "OfTry"),
     # what a run without a server tells its terminal, in code of authors, and what a page is told
     ("Moment", "MovedTask"),
+    # an instance of any run that is about to change, and one of a run that is named once for all that moved
+    ("MovedTask", "TouchedInstance"),
     # an answer of REST that clients of the release before read
     ("OutrunTry", "Holder"),
     # as columns of a statement, and as what is decided about
@@ -49,7 +51,8 @@ def fields(record: ast.ClassDef, bases: Mapping[str, ast.ClassDef]) -> set[str]:
 
 def ancestors(record: ast.ClassDef, bases: Mapping[str, ast.ClassDef]) -> set[str]:
     """Itself included: records that have fields from one of them share its definition."""
-    return {record.name}.union(*(ancestors(bases[name], bases) for name in _bases(record) if name in bases))
+    told = (name for name in _bases(record) if name in bases and fields(bases[name], bases))  # an empty base defines nothing
+    return {record.name}.union(*(ancestors(bases[name], bases) for name in told))
 
 
 def _bases(record: ast.ClassDef) -> list[str]:

@@ -155,12 +155,12 @@ class RestClient:
     list_xcoms = route_2("GET", f"{RUN}/xcoms", lambda: rest.queries.XComQuery, lambda: rest.record.Page[rest.tasks.XComEntry])
     get_xcom = route_4("GET", f"{TASK}/xcoms/{{key}}", lambda: rest.queries.InstanceQuery, lambda: rest.tasks.XComShown)
     list_triggers = route(
-        "GET", "/triggers", lambda: rest.queries.TriggerQuery, lambda: rest.record.Page[rest.tasks.WaitingTrigger]
+        "GET", "/triggers", lambda: rest.queries.WaitingQuery, lambda: rest.record.Page[rest.tasks.WaitingTrigger]
     )
 
     # what tasks ask people
     list_approvals = route(
-        "GET", "/approvals", lambda: rest.queries.ApprovalQuery, lambda: rest.record.Page[rest.approvals.Approval]
+        "GET", "/approvals", lambda: rest.queries.WaitingQuery, lambda: rest.record.Page[rest.approvals.Approval]
     )
     get_approval = route_3("GET", f"{TASK}/approval", lambda: rest.queries.InstanceQuery, lambda: rest.approvals.Approval)
     answer = route_3("POST", f"{TASK}/answer", lambda: rest.approvals.AnswerRequest, lambda: rest.approvals.Answered)

@@ -1,5 +1,6 @@
 // What pages read: one function a question. How often a question is asked again stands with it, for when nothing is told (live.ts).
 import { keepPreviousData, queryOptions, type QueryClient } from "@tanstack/react-query";
+import { WINDOW } from "../dags/windows";
 import { ask } from "./client";
 import { every, instancesSince, runsSince } from "./live";
 
@@ -61,13 +62,11 @@ export const dagQuery = (dagId: string) =>
     refetchInterval: every(CALM_MS),
   });
 
-const GRID_WINDOW = 50; // runs of one answer
-
 /** Runs of a DAG, from the `offset` newest on. */
 export const gridQuery = (dagId: string, offset: number) =>
   queryOptions({
     queryKey: ["grid", dagId, offset],
-    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/grid", { names: { dag_id: dagId }, query: { limit: GRID_WINDOW, offset }, signal }),
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/grid", { names: { dag_id: dagId }, query: { limit: WINDOW, offset }, signal }),
     refetchInterval: every(LIVE_MS),
   });
 

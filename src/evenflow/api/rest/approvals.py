@@ -19,11 +19,11 @@ from evenflow.api.rest.routes import Routes
 from evenflow.api.rest.runs import found_run
 from evenflow.api.tokens import OperatorToken, SessionToken
 from evenflow.contracts.rest.approvals import Answered, AnswerRequest, Approval
-from evenflow.contracts.rest.queries import ApprovalQuery, InstanceQuery
+from evenflow.contracts.rest.queries import InstanceQuery, WaitingQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import instance_name
-from evenflow.core.people.approvals import ROLE, ApprovalQuestion, may_answer
+from evenflow.core.people.approvals import ROLE, ApprovalQuestion, answerers, may_answer
 from evenflow.core.people.roles import Role
 from evenflow.errors import ParamError
 from evenflow.masker import Masker
@@ -38,7 +38,7 @@ ByPerson = Annotated[OperatorToken | SessionToken, Depends(caller_of)]
 
 @routes.get("/approvals", Role.VIEWER)
 async def list_approvals(
-    within: InContext, conn: Connection, asker: ByPerson, query: Annotated[ApprovalQuery, Query()]
+    within: InContext, conn: Connection, asker: ByPerson, query: Annotated[WaitingQuery, Query()]
 ) -> Page[Approval]:
     """What waits for people, the longest waiting first."""
     rows = await approvals.list_waiting(conn, dag_id=query.dag_id, run_id=query.run_id, limit=query.read_limit, offset=query.offset)
@@ -74,7 +74,7 @@ async def answer(within: InContext, asker: ByPerson, dag_id: str, run_id: str, t
     question, _ = _question(within, row)
     name = instance_name(task_id, request.map_index)
     if not may_answer(question.who, asker.name, asker.role):
-        whom = ", ".join(question.who) or f"{ROLE}{Role.AUTHOR}"
+        whom = ", ".join(answerers(question.who))
         raise Refused(403, "forbidden", f"Only {whom} may answer task {name!r}; you are {asker.name!r}, {ROLE}{asker.role}.")
     question.checked_choice(request.choice)
     values = await _values(within, question, request.values)  # which may take seconds, so no connection waits for it
@@ -123,7 +123,7 @@ def _shown(within: ApiContext, row: Row, asker: OperatorToken | SessionToken) ->
         **row,
         **masker.mask_value(texts),
         "choices": question.choices,
-        "who": question.who,
+        "who": answerers(question.who),
         "may_answer": may_answer(question.who, asker.name, asker.role),
         "default": question.default,
     }

@@ -13,7 +13,7 @@ from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import stretch_of
 from evenflow.contracts.rest.insights import Insights
 from evenflow.contracts.rest.plan import Plan
-from evenflow.contracts.rest.queries import InstanceQuery, PlanQuery, RunNameQuery, TriggerQuery
+from evenflow.contracts.rest.queries import InstanceQuery, PlanQuery, RunNameQuery, WaitingQuery
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.contracts.rest.runs import RunName
 from evenflow.contracts.rest.tasks import WaitingTrigger
@@ -54,7 +54,7 @@ async def get_plan(conn: Connection, query: Annotated[PlanQuery, Query()]) -> Pl
 
 
 @routes.get("/triggers", Role.VIEWER)
-async def list_triggers(conn: Connection, query: Annotated[TriggerQuery, Query()]) -> Page[WaitingTrigger]:
+async def list_triggers(conn: Connection, query: Annotated[WaitingQuery, Query()]) -> Page[WaitingTrigger]:
     """Which tasks wait for what, since when, and where their triggers run; the longest waiting first."""
     rows = await triggers.list_waiting(conn, dag_id=query.dag_id, run_id=query.run_id, limit=query.read_limit, offset=query.offset)
     return query.page(Page[WaitingTrigger], rows)

@@ -96,12 +96,7 @@ class XComQuery(PageQuery):
     task_id: str | None = None
 
 
-class TriggerQuery(PageQuery):
-    dag_id: Name | None = Field(default=None, description="Only those of tasks of this DAG.")
-    run_id: Name | None = Field(default=None, description="Only those of runs with this name.")
-
-
-class ApprovalQuery(PageQuery):
+class WaitingQuery(PageQuery):
     dag_id: Name | None = Field(default=None, description="Only those of tasks of this DAG.")
     run_id: Name | None = Field(default=None, description="Only those of runs with this name.")
 

@@ -58,8 +58,12 @@ class ApprovalQuestion:
         return choice
 
 
+def answerers(who: Collection[str]) -> list[str]:
+    """Names of people, and of roles, who may answer: where nobody is named, who may trigger runs."""
+    return list(who) or [f"{ROLE}{Role.AUTHOR}"]
+
+
 def may_answer(who: Collection[str], name: str, role: Role) -> bool:
-    """Whether this person, who has this role, may answer what these may; where nobody is named, who may trigger runs."""
-    if not who:
-        return role.allows(Role.AUTHOR)
-    return name in who or any(role.allows(Role(each.removeprefix(ROLE))) for each in who if each.startswith(ROLE))
+    """Whether this person, who has this role, may answer what these may."""
+    those = answerers(who)
+    return name in those or any(role.allows(Role(each.removeprefix(ROLE))) for each in those if each.startswith(ROLE))
