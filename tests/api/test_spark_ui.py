@@ -44,6 +44,10 @@ class Driver:
             case "/jobs/":
                 text = f'<a href="{base}/stages/">S</a><a href="{self.url}/SQL/">Q</a><a href="/proxy/x/executors/">E</a>'
                 return web.Response(text=text, content_type="text/html", headers={"Set-Cookie": "a=b"})
+            case "/SQL/":
+                return web.Response(status=302, headers={"Location": "http://["})
+            case "/executors/":
+                return web.Response(status=401)
             case "/static/webui.js":
                 return web.Response(text="alert()", content_type="application/javascript")
             case _:
@@ -139,6 +143,9 @@ async def test_nothing_else_is_asked_for(path: str, driver: Driver) -> None:
         "http://a:b@127.0.0.1:4040",
         "http://127.0.0.1:4040/x",
         "http://127.0.0.1:4040?x=",
+        "http://[64:ff9b::a9fe:a9fe]:4040",  # by NAT64, by 6to4 and as compatible with IPv4: where clouds keep their secrets
+        "http://[2002:a9fe:a9fe::]:4040",
+        "http://[::a9fe:a9fe]:4040",
         "file:///etc/passwd",
         "gopher://127.0.0.1:4040",
         "http://127.0.0.1:99999",
@@ -161,7 +168,7 @@ def test_addresses_of_drivers_are_asked(scheme: str, place: str) -> None:
 async def test_what_is_not_the_application_of_the_try_is_asked_for_nothing_more(driver: Driver) -> None:
     """Its port may be another program's by now, and a try may name any."""
     driver.applications = [{"id": "local-18"}]
-    with pytest.raises(Refused, match=rf"what answers at {driver.url} is not the application {APP}"):
+    with pytest.raises(Refused, match=rf"the application does not answer at {driver.url}"):
         await spark_page.show(SparkPage(driver.url, APP), "jobs/", "", BASE)
     assert [request.path for request in driver.asked] == ["/api/v1/applications"]
 
@@ -170,7 +177,7 @@ async def test_a_driver_that_is_gone_is_said_to_be() -> None:
     with socket.socket() as nobody:  # has the port, and does not listen
         nobody.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-        with pytest.raises(Refused, match=rf"cannot be reached from this API server: nothing answers at {url} "):
+        with pytest.raises(Refused, match=rf"cannot be reached from this API server: the application does not answer at {url}"):
             await spark_page.look(SparkPage(url, APP))
 
 
@@ -180,6 +187,8 @@ async def test_redirects_stay_with_the_page(driver: Driver) -> None:
     assert (led.status_code, led.headers["Location"]) == (303, f"{BASE}/jobs/?a=1")
     with pytest.raises(Refused, match="it leads to another address"):
         await spark_page.show(page, "environment/", "", BASE)
+    with pytest.raises(Refused, match="it leads nowhere"):
+        await spark_page.show(page, "SQL/", "", BASE)
     shown = await spark_page.show(page, "jobs/", "", BASE)
     assert f'<a href="{BASE}/executors/">' in bytes(shown.body).decode(), "links of a session that was told its base"
     script = await spark_page.show(page, "static/webui.js", "", BASE)
@@ -190,3 +199,14 @@ async def test_what_is_too_large_is_not_passed_on(driver: Driver, monkeypatch: p
     monkeypatch.setattr("evenflow.api.limits.SPARK_PAGE", 99)
     with pytest.raises(Refused, match="answers with more than 99 bytes"):
         await spark_page.show(SparkPage(driver.url, APP), "storage/", "", BASE)
+
+
+async def test_an_answer_that_is_about_the_browsers_own_login_is_not_passed_on(driver: Driver) -> None:
+    assert (await spark_page.show(SparkPage(driver.url, APP), "executors/", "", BASE)).status_code == 502
+
+
+def test_a_page_of_nothing_but_links_grows_by_no_more_than_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SE2: a session says itself what its links begin with."""
+    monkeypatch.setattr("evenflow.api.limits.SPARK_PAGE", 10_000)
+    body = b'src="/a/' * 1_000
+    assert len(spark_page._with_links(SparkPage("http://127.0.0.1:4040", APP, "/a"), body, BASE)) < len(body) + 10_000

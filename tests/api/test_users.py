@@ -313,3 +313,95 @@ async def test_changes_of_users_are_told_with_who_made_them(admin: RestClient, a
         ("ada", "user.change", "ada", "viewer"),
         ("ada", "user.set_password", "ada", None),
     ]
+
+
+# -- at one moment ---------------------------------------------------------------------------------------------------------
+
+
+class HeldUp:
+    """The first look at a password, which has been checked already."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self.go_on, self._holds = asyncio.Event(), asyncio.Event(), True
+        real = Passwords.check
+
+        async def check(this: Passwords, *shown: Any) -> Any:
+            checked = await real(this, *shown)
+            if self._holds:
+                self._holds = False
+                self.reached.set()
+                await self.go_on.wait()
+            return checked
+
+        monkeypatch.setattr(Passwords, "check", check)
+
+
+NEW = "another one of mine"
+
+
+@pytest.mark.parametrize("renews", [False, True])
+async def test_a_login_under_way_ends_with_its_password(
+    renews: bool,
+    browser: Browser,
+    ada: str,
+    admin: RestClient,
+    monkeypatch: pytest.MonkeyPatch,
+    http: aiohttp.ClientSession,
+    api_url: str,
+) -> None:
+    """R-SE3: after a password was set no session begins with the one before, and that one is not stored again."""
+    if renews:
+        monkeypatch.setattr(limits, "PASSWORD_PASSES", 2)
+        passwords._hasher.cache_clear()
+    held = HeldUp(monkeypatch)
+    login = asyncio.create_task(browser.log_in(name=ada, password=PASSWORD))
+    await held.reached.wait()
+    await admin.set_user_password(ada, password=NEW)
+    held.go_on.set()
+    assert await login == 401
+    other = Browser(http, api_url)
+    assert (await other.log_in(name=ada, password=PASSWORD), await other.log_in(name=ada, password=NEW)) == (401, 200)
+
+
+async def test_who_changes_a_password_does_not_undo_what_an_admin_has_set(
+    browser: Browser, ada: str, admin: RestClient, monkeypatch: pytest.MonkeyPatch, http: aiohttp.ClientSession, api_url: str
+) -> None:
+    await browser.log_in(name=ada, password=PASSWORD)
+    held = HeldUp(monkeypatch)
+    change = asyncio.create_task(browser.ask("PUT", f"{SESSION}/password", {"old": PASSWORD, "new": "thief thief thief"}))
+    await held.reached.wait()
+    await admin.set_user_password(ada, password=NEW)
+    held.go_on.set()
+    assert await change in (401, 409)
+    other = Browser(http, api_url)
+    assert (await other.log_in(name=ada, password="thief thief thief"), await other.log_in(name=ada, password=NEW)) == (401, 200)
+
+
+async def test_what_was_no_guess_is_not_counted(browser: Browser, ada: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SE3: too many at one moment lock nobody out who has the right password."""
+    with monkeypatch.context() as crowded:
+        crowded.setattr(limits, "PASSWORDS_AT_ONCE", 0)
+        crowded.setattr(limits, "PASSWORDS_WAITING", 0)
+        assert {await browser.log_in(name=ada, password=PASSWORD) for _ in range(limits.LOGIN_FAILURES_NAME)} == {503}
+    assert await browser.log_in(name=ada, password=PASSWORD) == 200
+
+
+async def test_sessions_are_bounded_and_forgotten(
+    browser: Browser, ada: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All API servers read the list of all."""
+    monkeypatch.setattr(limits, "SESSIONS_EACH", 3)
+    for _ in range(5):
+        assert await browser.log_in(name=ada, password=PASSWORD) == 200
+    alive = "select count(*) from token where kind = 'session' and revoked_at is null"
+    assert world.one(alive) == 3
+    world.conn.execute(
+        "update token set expires_at = now() - interval '2 days', created_at = now() - interval '3 days' where kind = 'session'"
+    )
+    assert await browser.log_in(name=ada, password=PASSWORD) == 200
+    assert world.one("select count(*) from token where kind = 'session'") == 1
+
+
+async def test_nobody_is_named_as_a_role(admin: RestClient) -> None:
+    with pytest.raises(ApiRefused, match="names that begin with 'role:' are those of roles"):
+        await admin.add_user(name="role:operator", role=Role.VIEWER, password=PASSWORD)

@@ -263,3 +263,31 @@ async def test_answers_go_with_their_run(asking: Asking) -> None:
     asking.world.drain()
     await asking.rest.delete_run("d", "r")
     assert asking.world.conn.execute("select count(*) from approval").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("choice", ["n/a", "ship  it", " yes"])
+async def test_every_choice_that_is_asked_can_be_answered(asking: Asking, choice: str) -> None:
+    asking.asks(choices=["no", choice])
+    assert (await asking.rest.answer("d", "r", "wait", choice=choice)).choice == choice
+
+
+@pytest.mark.parametrize("how", ["clear", "cancel", "mark"])
+async def test_nothing_is_answered_that_somebody_has_just_ended(asking: Asking, how: str) -> None:
+    """Also before a scheduler has decided it: an answer that was accepted would be void."""
+    asking.asks()
+    match how:
+        case "clear":
+            await asking.rest.clear("d", "r", tasks=["wait"])
+        case "cancel":
+            await asking.rest.cancel_run("d", "r")
+        case "mark":
+            await asking.rest.mark("d", "r", tasks=["wait"], state="failed")
+    with pytest.raises(ApiRefused, match=r"Somebody has just cleared, marked or cancelled in d/r\. Look again\."):
+        await asking.rest.answer("d", "r", "wait", choice="approve")
+
+
+async def test_a_name_that_looks_like_a_role_is_none(asking: Asking) -> None:
+    asking.asks(who=["role:admin"])
+    viewer = await asking.person("role:admin", Role.VIEWER)
+    with pytest.raises(ApiRefused, match="Only role:admin may answer"):
+        await viewer.answer("d", "r", "wait", choice="approve")

@@ -80,6 +80,7 @@ class Web(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Post)
         self.answers: list[int] = []
+        self.elsewhere: str | None = None
         self.received: list[tuple[str, dict[str, str], Any]] = []
 
     @property
@@ -94,6 +95,8 @@ class _Post(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.received.append((self.path, dict(self.headers), json.loads(body)))
         self.send_response(self.server.answers.pop(0) if self.server.answers else 204)
+        if self.server.elsewhere is not None:
+            self.send_header("Location", self.server.elsewhere)
         self.end_headers()
         self.wfile.write(b"said the server")
 
@@ -278,4 +281,27 @@ def test_a_connection_without_a_key_says_what_to_type(web: Web, monkeypatch: pyt
     monkeypatch.setenv("EVENFLOW_CONN_HOOK_KEY", "hmac://webhook")
     with pytest.raises(NotificationFailed, match="evenflow connections set hook_key 'hmac://:KEY@webhook'"):
         WebhookNotifier(web.url, signed_by="hook_key", payload={}).notify({})
+    assert web.received == []
+
+
+def test_a_webhook_that_leads_elsewhere_is_not_followed(web: Web) -> None:
+    """R-SE: what is secret in its headers stays with whom it is for, and nothing that was not told counts as told."""
+    web.answers, web.elsewhere = [302], web.url
+    with pytest.raises(NotificationFailed, match="status 302"):
+        post_json(web.url, {}, {"Authorization": "Bearer s3cret"}, timeout_s=10, attempts=3, pause_s=0)
+    assert len(web.received) == 1
+
+
+@pytest.mark.parametrize("value", ["s3cret\r\nX: y", "s3cret\u2713"])
+def test_a_header_that_cannot_be_sent_is_not_shown(web: Web, value: str) -> None:
+    with pytest.raises(NotificationFailed, match="has a header that HTTP does not allow") as refused:
+        post_json(web.url, {}, {"Authorization": value}, timeout_s=10, attempts=1, pause_s=0)
+    assert "s3cret" not in str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+@pytest.mark.parametrize("key", ["whsec_", "whsec_abc", ""])
+def test_a_key_that_signs_nothing_is_refused(web: Web, key: str) -> None:
+    with pytest.raises(NotificationFailed, match="The key that signs the webhook is empty, or no base64"):
+        post_json(web.url, {}, {}, timeout_s=10, attempts=1, pause_s=0, key=key)
     assert web.received == []

@@ -31,7 +31,7 @@ def told_by(uri: str, conf: dict[str, str], read: list[str]) -> dict[str, Any]:
         page = SparkPage.told(told["spark_ui"])
         shown = {path: asyncio.run(spark_page.show(page, path, "", BASE)) for path in read}
         assert page.application_id == spark.sparkContext.applicationId
-    with pytest.raises(Refused, match="nothing answers at"):
+    with pytest.raises(Refused, match="the application does not answer at"):
         asyncio.run(spark_page.look(page))
     return shown
 

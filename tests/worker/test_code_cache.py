@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import shutil
 from pathlib import Path
@@ -90,3 +91,15 @@ async def test_the_least_recently_used_are_pruned(tmp_path: Path, monkeypatch: p
         os.utime(tmp_path / "code" / name, (age * -1000 + 10**9, age * -1000 + 10**9))
     cache.prune()
     assert sorted(entry.name for entry in (tmp_path / "code").iterdir()) == sorted([HASH, "new"])
+
+
+async def test_who_holds_the_folder_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SE2: a task of the same user may hold the lock for ever."""
+    monkeypatch.setattr(limits, "CODE_LOCK", 0.1)
+    (tmp_path / "code").mkdir()
+    held = os.open(tmp_path / "code", os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_SH)
+    (tmp_path / "code" / HASH).write_text("a file in its place")
+    folder = await CodeCache(tmp_path / "code", FakeCode(pack(FILES))).fetch(HASH)
+    os.close(held)
+    assert (folder / "dag.py").read_bytes() == FILES["dag.py"]

@@ -8,6 +8,7 @@ other page can add that.
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -66,7 +67,12 @@ def _told(token_id: int | None) -> None:
 async def begin_session(conn: Conn, tokens: Tokens, begun: NewSession) -> tuple[str, float]:
     """The text of its token, and for how many seconds it is good: no longer than the token that it was begun with."""
     jti = new_jti()
-    token_id, expires_at = await users.insert_session(conn, begun, ttl=SESSION_TTL_S, key_id=tokens.key_id, digest=digest_of(jti))
+    inserted = await users.insert_session(
+        conn, begun, ttl=SESSION_TTL_S, most=limits.SESSIONS_EACH, key_id=tokens.key_id, digest=digest_of(jti)
+    )
+    if inserted is None:
+        raise Unauthorized("The password was changed at this moment. Log in again.")
+    token_id, expires_at = inserted
     ttl = expires_at.timestamp() - time()
     token = SessionToken(begun.name, token_id, begun.login_id, begun.user is not None)
     return tokens.for_session(token, jti, ttl=ttl), ttl
@@ -122,6 +128,10 @@ def _cookie_name(installation: str) -> str:
     return f"evenflow-{installation}"
 
 
+class WrongPassword(Refused):
+    """Of somebody who is logged in."""
+
+
 class LoginLimit:
     """How often it may be tried in vain to log in, from one address, for one name and from all, at this API server. Of codes and
     tokens it holds up guesses, which are known as such, and nobody else: many people have one address. A password cannot be known
@@ -134,15 +144,22 @@ class LoginLimit:
 
     @contextmanager
     def attempt(self, address: str, name: str) -> Iterator[None]:
-        """A look at a password. It counts as failed until it is known better: many may be made at one moment. Raises
-        :class:`Refused`.
+        """A look at a password. It counts as failed until it is known better: many may be made at one moment. What ends otherwise,
+        such as without a database, was no guess. Raises :class:`Refused`.
         """
         self.check(address, name)
         failure = (self._clock(), address, name)
         self._failures.append(failure)
-        yield
-        with suppress(ValueError):  # so long ago that it is forgotten
-            self._failures.remove(failure)
+        guessed = False
+        try:
+            yield
+        except (Unauthorized, WrongPassword, CancelledError):
+            guessed = True
+            raise
+        finally:
+            if not guessed:
+                with suppress(ValueError):  # so long ago that it is forgotten
+                    self._failures.remove(failure)
 
     def check(self, address: str, name: str = "") -> None:
         """Raises :class:`Refused`."""

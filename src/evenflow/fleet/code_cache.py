@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 from typing import Protocol
 
@@ -43,14 +44,15 @@ class CodeCache:
         self._folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            _take(lock)
             if is_unpacked(folder, code_hash=folder.name):
                 return
-            if folder.is_dir():
+            if os.path.lexists(folder):
                 observe(seen.code_changed(str(folder)))
                 self._put_away(folder)
             unpack(archive, folder, code_hash=folder.name)
         finally:
+            fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has it open, too
             os.close(lock)
 
     def _put_away(self, folder: Path) -> None:
@@ -65,3 +67,15 @@ class CodeCache:
         by_age = sorted((entry.stat().st_mtime, entry) for entry in self._folder.iterdir() if entry.is_dir())
         for _, folder in by_age[: -limits.STORED_CODE]:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _take(lock: int) -> None:
+    """Not for ever: a task of the same user may hold it. Going on without it is as if the host were not shared."""
+    deadline = time.monotonic() + limits.CODE_LOCK
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(limits.CODE_LOCK_LOOK)
+        else:
+            return

@@ -10,6 +10,8 @@ TEMPLATE_MEMORY = 512  # MiB of all with no child: a small DAG file takes 5, one
 IDLE_TEMPLATE = 600.0  # a DAG that runs every few minutes stays warm
 IDLE_PROCESS = 30.0  # of a try that has ended and may be followed by another: a fork costs milliseconds, this one some MiB
 FAILURE_KEPT = 10.0  # a burst of tries meets a file that cannot be imported once, not each for itself
+CODE_LOCK = 10.0  # that others put code into the cache; a version of many files on a slow disk takes a second
+CODE_LOCK_LOOK = 0.05  # between two tries for it
 STORED_CODE = 200  # versions in the code cache, the oldest deleted at start; some 100 kB each
 
 # -- logs --------------------------------------------------------------------------------------------------------------

@@ -80,7 +80,8 @@ async def answer(within: InContext, asker: ByPerson, dag_id: str, run_id: str, t
     values = await _values(within, question, request.values)  # which may take seconds, so no connection waits for it
     async with within.pool.connection() as conn:
         async with events.recorded(conn, asker.name, "task.answer", f"{dag_id}/{run_id}", task=name, choice=request.choice):
-            await approvals.lock_run(conn, dag_id, run_id)
+            if await approvals.lock_run(conn, dag_id, run_id):
+                raise Refused(409, "changing", f"Somebody has just cleared, marked or cancelled in {dag_id}/{run_id}. Look again.")
             now = await _waiting(conn, dag_id, run_id, task_id, request.map_index)
             if now is None or now["epoch"] != row["epoch"]:
                 raise await _not_asked(conn, row["run_key"], dag_id, run_id, task_id, request.map_index)

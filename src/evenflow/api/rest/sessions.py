@@ -58,9 +58,7 @@ async def _by_password(within: ApiContext, name: str, password: str, address: st
         checked = await within.passwords.check(password, found.password if found else None)
         if found is None or not checked.is_right or found.is_disabled:
             raise Unauthorized("There is no user with this name and password, or they may not log in.")
-    async with within.pool.connection() as conn:
-        await users.note_login(conn, name, password=checked.renewed)
-    return NewSession(name, user=name, login_id=0, role=None, address="", agent="")
+    return NewSession(name, user=name, login_id=0, role=None, address="", agent="", shown=found.password, renewed=checked.renewed)
 
 
 async def _by_token(within: ApiContext, request: SessionRequest, address: str) -> NewSession:

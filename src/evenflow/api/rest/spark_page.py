@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 import aiohttp
 from starlette.responses import Response
@@ -34,6 +34,9 @@ _SHOWN = re.compile(
 _TYPES = frozenset(
     {"text/html", "text/css", "text/plain", "application/json", "image/svg+xml", "image/png", "image/x-icon", "font/woff2"}
 )
+_LEADS = (301, 302, 303, 307, 308)
+_ANSWERS = (200, 400, 403, 404)  # which a browser takes as what they are; 401 would log somebody out of Evenflow
+_OF_IPV4 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))  # by NAT64, and as it once was written
 _FIRST_PORT = 1024  # those below are of a host's services
 
 
@@ -73,7 +76,7 @@ async def show(page: SparkPage, path: str, query: str, base: str) -> Response:
         await _check(http, page)
         asked = URL(f"{page.url}/{path}").with_query(query)
         status, told, body = await _read(http, asked, limits.SPARK_PAGE, {"X-Forwarded-Context": base})
-    if 300 <= status < 400:
+    if status in _LEADS:
         return Response(status_code=303, headers={"Location": _led(page, str(asked), told.get("Location", ""), base)})
     kind = told.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind not in _TYPES:
@@ -81,7 +84,7 @@ async def show(page: SparkPage, path: str, query: str, base: str) -> Response:
     if kind == "text/html":
         body = _with_links(page, body, base)
     charset = "; charset=utf-8" if kind.startswith("text/") else ""
-    return Response(body, status if status < 500 else 502, {"Content-Type": kind + charset, **RULES})
+    return Response(body, status if status in _ANSWERS else 502, {"Content-Type": kind + charset, **RULES})
 
 
 def _is_asked(url: str) -> bool:
@@ -90,11 +93,18 @@ def _is_asked(url: str) -> bool:
         address, port = ipaddress.ip_address(parts.hostname or ""), parts.port
     except ValueError:
         return False
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
+    if isinstance(address, ipaddress.IPv6Address):
+        address = _within(address) or address
     bare = f"{parts.scheme}://{parts.netloc}" == url and "@" not in parts.netloc and parts.scheme in ("http", "https")
     strange = address.is_link_local or address.is_multicast or address.is_unspecified
     return bare and not strange and port is not None and port >= _FIRST_PORT
+
+
+def _within(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The address of IPv4 to which this one may lead."""
+    if any(address in network for network in _OF_IPV4):
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour
 
 
 def _client() -> aiohttp.ClientSession:
@@ -107,10 +117,10 @@ async def _check(http: aiohttp.ClientSession, page: SparkPage) -> None:
     _, _, body = await _read(http, URL(f"{page.url}/api/v1/applications"), limits.SPARK_APPLICATIONS, {})
     try:
         known = [each["id"] for each in json.loads(body)]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         known = []
     if page.application_id not in known:
-        raise _unreachable(f"what answers at {page.url} is not the application {page.application_id}")
+        raise _silent(page.url)
 
 
 async def _read(
@@ -125,7 +135,12 @@ async def _read(
                     raise Refused(502, "unreachable", f"The Spark UI answers with more than {most:,} bytes at {url.path}.")
             return answer.status, answer.headers, bytes(body)
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise _unreachable(f"nothing answers at {url.origin()} ({type(error).__name__})") from error
+        raise _silent(str(url.origin())) from error
+
+
+def _silent(url: str) -> Refused:
+    """In the same words whatever there is: an author learns nothing of what this server reaches."""
+    return _unreachable(f"the application does not answer at {url}")
 
 
 def _unreachable(why: str) -> Refused:
@@ -139,18 +154,22 @@ def _unreachable(why: str) -> Refused:
 
 def _led(page: SparkPage, asked: str, to: str, base: str) -> str:
     """Where a redirect leads, below ``base``."""
-    parts = urlsplit(urljoin(asked, to))
+    try:
+        parts = urlsplit(urljoin(asked, to))
+    except ValueError as error:
+        raise _unreachable("it leads nowhere") from error
     if f"{parts.scheme}://{parts.netloc}" != page.url:
         raise _unreachable("it leads to another address")
     path = parts.path
     for prefix in filter(None, (base, page.proxy_base)):
         path = path.removeprefix(prefix)
-    return f"{base}/{path.lstrip('/')}" + (f"?{parts.query}" if parts.query else "")
+    led = f"{base}/{path.lstrip('/')}" + (f"?{parts.query}" if parts.query else "")
+    return quote(led, safe="/%?&=+:@!$'()*,;~")
 
 
 def _with_links(page: SparkPage, body: bytes, base: str) -> bytes:
     """What begins with the page's own address, or with what its session was told, begins with ``base``."""
     for origin in filter(None, (page.url, page.proxy_base)):
         begins = rb"((?:href|src|action)=[\"'])" + re.escape(origin.encode()) + rb"(?=[/\"'])"
-        body = re.sub(begins, lambda found: bytes(found[1]) + base.encode(), body)
+        body = re.sub(begins, rb"\g<1>" + base.encode(), body, count=limits.SPARK_PAGE // len(base))
     return body

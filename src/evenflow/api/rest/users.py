@@ -10,6 +10,7 @@ from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.rest.context import Connection, InContext, InSlice, Operator, caller_of
 from evenflow.api.rest.passwords import new_password
 from evenflow.api.rest.routes import Routes
+from evenflow.api.sessions import WrongPassword
 from evenflow.api.tokens import SessionToken
 from evenflow.contracts.rest.record import Name, Page
 from evenflow.contracts.rest.users import GivenPassword, PasswordChange, PasswordRequest, User, UserChange, UserRequest
@@ -71,10 +72,12 @@ async def change_password(within: InContext, http: Request, request: PasswordCha
         async with within.pool.connection() as conn:
             found = await users.find_user(conn, caller.name)
         if not (await within.passwords.check(request.old, found.password if found else None)).is_right:
-            raise Refused(422, "bad_value", "The old password is wrong.")
+            raise WrongPassword(422, "bad_value", "The old password is wrong.")
     stored = await within.passwords.hashed(request.new)
     async with within.pool.connection() as conn:
-        await users.set_password(conn, caller.name, stored, kept=caller.token_id, by=caller.name)
+        shown = found.password if found else ""
+        if not await users.set_password(conn, caller.name, stored, shown=shown, kept=caller.token_id, by=caller.name):
+            raise Refused(409, "changed", "Somebody else has changed the password at this moment. Log in with that one.")
     return GivenPassword(name=caller.name, password=None)
 
 

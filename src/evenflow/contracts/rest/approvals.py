@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from evenflow.contracts.rest.dags import DagParam
-from evenflow.contracts.rest.record import Name, Record, Request
+from evenflow.contracts.rest.record import Record, Request
 from evenflow.core import limits
 from evenflow.core.model import UNMAPPED
 
@@ -30,7 +30,7 @@ class Approval(Record):
 
 
 class AnswerRequest(Request):
-    choice: Name
+    choice: str = Field(min_length=1, max_length=limits.MAX_NAME_CHARS)
     values: dict[str, Any] = Field(default={}, description="Of the fields of the form; those left out have their defaults.")
     map_index: int = Field(default=UNMAPPED, ge=UNMAPPED, le=limits.INT32_MAX, description="-1 of a task that is not mapped.")
 

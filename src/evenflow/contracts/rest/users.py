@@ -5,13 +5,20 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from evenflow.contracts.rest.record import Name, Record, Request, RoleWord
 from evenflow.core.limits import PASSWORD_LEAST, PASSWORD_MOST
+from evenflow.core.people.approvals import ROLE
 from evenflow.core.people.roles import Role
 
 NewPassword = Annotated[str, StringConstraints(min_length=PASSWORD_LEAST, max_length=PASSWORD_MOST)]
+
+
+def _no_role(name: str) -> str:
+    if name.startswith(ROLE):
+        raise ValueError(f"names that begin with {ROLE!r} are those of roles")
+    return name
 
 
 class User(Record):
@@ -24,7 +31,7 @@ class User(Record):
 
 
 class UserRequest(Request):
-    name: Name
+    name: Annotated[Name, AfterValidator(_no_role)]
     role: Role
     password: NewPassword | None = Field(default=None, description="When absent, one is made.")
 

@@ -66,4 +66,6 @@ def answerers(who: Collection[str]) -> list[str]:
 def may_answer(who: Collection[str], name: str, role: Role) -> bool:
     """Whether this person, who has this role, may answer what these may."""
     those = answerers(who)
-    return name in those or any(role.allows(Role(each.removeprefix(ROLE))) for each in those if each.startswith(ROLE))
+    return (name in those and not name.startswith(ROLE)) or any(
+        role.allows(Role(each.removeprefix(ROLE))) for each in those if each.startswith(ROLE)
+    )

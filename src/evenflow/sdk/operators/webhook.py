@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -19,6 +20,14 @@ from evenflow.errors import NotificationFailed
 MAX_ANSWER = 500  # characters of a refusal that are shown
 KEY_PREFIX = "whsec_"
 LASTING = 500  # a status below it is the fault of the request: another attempt would get the same
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 def post_json(
@@ -31,8 +40,8 @@ def post_json(
     pause_s: float,
     key: str | None = None,
 ) -> None:
-    """Signed with ``key``, if there is one. Raises :class:`NotificationFailed` naming the host alone: chat servers take their
-    secret in the path.
+    """Signed with ``key``, if there is one. Redirects are not followed: they would take secrets elsewhere. Raises
+    :class:`NotificationFailed` naming the host alone: chat servers take their secret in the path.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -47,12 +56,18 @@ def post_json(
         signed = {} if key is None else signature(key, message_id, int(time.time()), body)
         request = urllib.request.Request(url, data=body, headers={**sent, **signed}, method="POST")
         try:
-            with urllib.request.urlopen(request, timeout=timeout_s):
+            with _OPENER.open(request, timeout=timeout_s):
                 return
         except urllib.error.HTTPError as error:
             why = f"status {error.code}: {error.read(MAX_ANSWER).decode(errors='replace')}"
             if error.code < LASTING and error.code != 429:
                 break
+        except ValueError:  # of a header, with its value in the text
+            raise NotificationFailed(
+                f"The webhook at {host} has a header that HTTP does not allow: letters and digits do."
+            ) from None
+        except HTTPException as error:
+            why = type(error).__name__
         except (urllib.error.URLError, TimeoutError, OSError) as error:
             why = str(getattr(error, "reason", error)) or type(error).__name__
     raise NotificationFailed(f"The webhook at {host} was not delivered: {why}")
@@ -62,7 +77,14 @@ def signature(key: str, message_id: str, timestamp_s: int, body: bytes) -> dict[
     """The headers of the specification Standard Webhooks: who receives has libraries for it. The same message has one id in all its
     attempts, and each attempt its own time. A ``key`` that begins with ``whsec_`` is base64 behind that, as there; else it is text.
     """
-    secret = base64.b64decode(key.removeprefix(KEY_PREFIX)) if key.startswith(KEY_PREFIX) else key.encode()
+    try:
+        secret = base64.b64decode(key.removeprefix(KEY_PREFIX), validate=True) if key.startswith(KEY_PREFIX) else key.encode()
+    except ValueError:
+        secret = b""
+    if not secret:
+        raise NotificationFailed(
+            f"The key that signs the webhook is empty, or no base64 behind {KEY_PREFIX!r}: set another password."
+        )
     signed = hmac.digest(secret, f"{message_id}.{timestamp_s}.".encode() + body, hashlib.sha256)
     return {
         "webhook-id": message_id,

@@ -23,10 +23,10 @@ async def list_waiting(
     return await (await conn.cursor(row_factory=dict_row).execute(sql("approvals/list_waiting"), names)).fetchall()
 
 
-async def lock_run(conn: Conn, dag_id: str, run_id: str) -> int | None:
-    """Its key; None when there is no such run. In a transaction of the caller."""
+async def lock_run(conn: Conn, dag_id: str, run_id: str) -> bool:
+    """Whether people want something of it that nobody has decided yet. In a transaction of the caller."""
     row = await (await conn.execute(sql("approvals/lock_run"), {"dag_id": dag_id, "run_id": run_id})).fetchone()
-    return None if row is None else int(row[0])
+    return row is not None and bool(row[0])
 
 
 async def find_answer(conn: Conn, run_key: int, *, task_id: str, map_index: int) -> Row | None:

@@ -29,6 +29,8 @@ class NewSession(NamedTuple):
     role: Role | None
     address: str
     agent: str
+    shown: str | None = None  # what was stored of the password that was shown
+    renewed: str | None = None  # what is to be stored of it from now on
 
 
 async def is_empty(conn: Conn) -> bool:
@@ -84,30 +86,36 @@ async def change_user(conn: Conn, name: str, *, role: Role | None, is_disabled: 
     return False
 
 
-async def set_password(conn: Conn, name: str, password: str, *, kept: int = 0, by: str) -> None:
-    """``password`` is what is stored of it. The user is logged out everywhere but in the session ``kept``."""
-    async with recorded(conn, by, "user.set_password", name):
-        await conn.execute(sql("users/set_password"), {"name": name, "password": password})
+async def set_password(conn: Conn, name: str, password: str, *, shown: str | None = None, kept: int = 0, by: str) -> bool:
+    """``password`` is what is stored of it. The user is logged out everywhere but in the session ``kept``. False: what was stored
+    is not ``shown`` any more, so nothing was changed.
+    """
+    async with conn.transaction() as change, recorded(conn, by, "user.set_password", name):
+        names = {"name": name, "password": password, "shown": shown}
+        if await (await conn.execute(sql("users/set_password"), names)).fetchone() is None:
+            raise psycopg.Rollback(change)
         await conn.execute(sql("tokens/revoke_sessions_of"), {"user": name, "kept": kept, "by": by})
         await conn.execute(sql("tokens/notify"))
+        return True
+    return False
 
 
-async def insert_session(conn: Conn, session: NewSession, *, ttl: float, key_id: int, digest: bytes) -> tuple[int, datetime]:
+async def insert_session(
+    conn: Conn, session: NewSession, *, ttl: float, most: int, key_id: int, digest: bytes
+) -> tuple[int, datetime] | None:
     """The number of a session that is good for ``ttl`` seconds, and no longer than the token that it was begun with; and until when
-    that is.
+    that is. None: the password that was shown is none any more. The oldest beyond ``most`` of one person or token end.
     """
-    names = {**session._asdict(), "ttl": ttl, "key_id": key_id, "digest": digest}
-    async with recorded(conn, session.name, "token.create", session.name, kind="session") as detail:
+    names = {**session._asdict(), "ttl": ttl, "key_id": key_id, "digest": digest, "most": most}
+    async with conn.transaction() as begun, recorded(conn, session.name, "token.create", session.name, kind="session") as detail:
+        if session.user is not None and await (await conn.execute(sql("users/note_login"), names)).fetchone() is None:
+            raise psycopg.Rollback(begun)
         row = await (await conn.execute(sql("tokens/insert_session"), names)).fetchone()
         assert row is not None
         token_id, expires_at = row
         detail["token"] = token_id
-    return token_id, expires_at
-
-
-async def note_login(conn: Conn, name: str, *, password: str | None) -> None:
-    """``password``: what is stored of it from now on."""
-    await conn.execute(sql("users/note_login"), {"name": name, "password": password})
+        return token_id, expires_at
+    return None
 
 
 async def list_sessions(conn: Conn, *, user: str | None, login_id: int | None, limit: int, offset: int = 0) -> list[Row]:

@@ -3,12 +3,13 @@
 select coalesce((select jsonb_object_agg(key_id, encode(value, 'hex')) from token_key), '{}') as sealed_keys,
        array(select token_id from token where revoked_at is not null and expires_at > now()) as revoked,
        array(select token_id from token where good_until < now() and expires_at > now()) as lapsed,
-       coalesce((select jsonb_object_agg(token_id, encode(digest, 'hex')) from token where revoked_at is null), '{}') as listed,
+       coalesce((select jsonb_object_agg(token_id, encode(digest, 'hex')) from token
+                 where revoked_at is null and (kind <> 'session' or expires_at > now())), '{}') as listed,
        coalesce((select jsonb_object_agg(t.token_id, coalesce(u.role, l.role, t.role))
                  from token t
                  left join user_account u on u.name = t.user_name
                  left join token l on l.token_id = t.login_id
-                 where t.kind in ('operator', 'session') and t.revoked_at is null and u.is_disabled is not true
+                 where t.kind in ('operator', 'session') and t.revoked_at is null and (t.kind <> 'session' or t.expires_at > now()) and u.is_disabled is not true
                    and coalesce(u.role, l.role, t.role) is not null), '{}') as roles,
        coalesce(i.incarnation, 0) as incarnation,
        coalesce(extract(epoch from i.began_at + make_interval(secs => %(quiet_s)s) - now())::float8, 0) as quiet_s,
