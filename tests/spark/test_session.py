@@ -121,10 +121,24 @@ def test_a_jvm_that_ends_before_its_session_says_how_and_what_to_do(
 def test_a_jvm_that_never_gets_ready_is_killed_with_what_it_has_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launching, "JVM_BEGINS", 0.3)
     java_is(tmp_path, "sleep 600 & sleep 600", monkeypatch)
-    before = set(psutil.Process().children(recursive=True))
+    before = started_here()
     with pytest.raises(SparkUnavailable, match=r"^Spark's JVM was not ready after 0\.3 s, and was killed"), _second_session():
         raise AssertionError("a session without a JVM")
-    wait_until(lambda: set(psutil.Process().children(recursive=True)) <= before, "nothing of it is left")
+    wait_until(lambda: started_here() <= before, lambda: f"the end of {started_here() - before}")
+
+
+def started_here() -> set[psutil.Process]:
+    """What runs. A zombie does not: where this process adopts orphans, nobody asks for their exit codes."""
+    return {
+        each for each in psutil.Process().children(recursive=True) if each.is_running() and _status(each) != psutil.STATUS_ZOMBIE
+    }
+
+
+def _status(process: psutil.Process) -> str:
+    try:
+        return process.status()
+    except psutil.NoSuchProcess:
+        return psutil.STATUS_ZOMBIE
 
 
 def java_is(home: Path, does: str, monkeypatch: pytest.MonkeyPatch) -> None:
