@@ -191,16 +191,21 @@ async def test_when_its_time_is_over_nobody_answers_any_more(asking: Asking) -> 
     assert refused.value.status == 409
 
 
-@pytest.mark.parametrize("how", ["clear", "cancel", "mark"])
-async def test_what_ends_it_from_outside(asking: Asking, how: str) -> None:
-    asking.asks()
+async def ended(asking: Asking, how: str, *, mark: str) -> None:
+    """As people want it; no scheduler has decided it yet."""
     match how:
         case "clear":
             await asking.rest.clear("d", "r", tasks=["wait"])
         case "cancel":
             await asking.rest.cancel_run("d", "r")
         case "mark":
-            await asking.rest.mark("d", "r", tasks=["wait"], state="success")
+            await asking.rest.mark("d", "r", tasks=["wait"], state=mark)
+
+
+@pytest.mark.parametrize("how", ["clear", "cancel", "mark"])
+async def test_what_ends_it_from_outside(asking: Asking, how: str) -> None:
+    asking.asks()
+    await ended(asking, how, mark="success")
     asking.world.advance()
     assert (await asking.rest.list_approvals()).items == []
     with pytest.raises(ApiRefused, match="asks nobody now"):
@@ -275,13 +280,7 @@ async def test_every_choice_that_is_asked_can_be_answered(asking: Asking, choice
 async def test_nothing_is_answered_that_somebody_has_just_ended(asking: Asking, how: str) -> None:
     """Also before a scheduler has decided it: an answer that was accepted would be void."""
     asking.asks()
-    match how:
-        case "clear":
-            await asking.rest.clear("d", "r", tasks=["wait"])
-        case "cancel":
-            await asking.rest.cancel_run("d", "r")
-        case "mark":
-            await asking.rest.mark("d", "r", tasks=["wait"], state="failed")
+    await ended(asking, how, mark="failed")
     with pytest.raises(ApiRefused, match=r"Somebody has just cleared, marked or cancelled in d/r\. Look again\."):
         await asking.rest.answer("d", "r", "wait", choice="approve")
 

@@ -151,7 +151,6 @@ PASSWORD_LANES = 4  # as that choice has it
 PASSWORDS_AT_ONCE = 2  # checked by an API process: 128 MiB, and two processors
 PASSWORDS_WAITING = 16  # for that; about a second's worth
 SESSIONS_EACH = 50  # of one person or token at once, the oldest end: all API servers read the list of all sessions
-SESSIONS = 1_000  # among which one to end is looked for, the newest first
 BROWSER_CHARS = 200  # of what a browser says that it is, in the list of sessions
 
 # -- what pages hear while they are looked at ---------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from starlette.types import Scope
 from evenflow.api import limits
 from evenflow.api.bodies import bearer, header
 from evenflow.api.refusals import Forbidden, Refused, Unauthorized
-from evenflow.api.tokens import SESSION_TTL_S, OperatorToken, SessionToken, Tokens, listed_id, new_jti
+from evenflow.api.tokens import SESSION_TTL_S, Caller, OperatorToken, SessionToken, Tokens, listed_id, new_jti
 from evenflow.store.db.connect import Conn
 from evenflow.store.serving import users
 from evenflow.store.serving.events import ORIGIN
@@ -32,7 +32,7 @@ _SECURE = "__Host-"  # browsers take a cookie whose name begins so over TLS alon
 _SAFE = frozenset({"GET", "HEAD"})
 
 
-async def caller(tokens: Tokens, scope: Scope) -> OperatorToken | SessionToken:
+async def caller(tokens: Tokens, scope: Scope) -> Caller:
     """Whose request it is: by its token, or by its cookie. Raises :class:`NotAllowed`."""
     shown = bearer(scope)
     if shown is not None:

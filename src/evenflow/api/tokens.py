@@ -120,7 +120,8 @@ class SessionToken:
     role: Role = field(default=Role.VIEWER, compare=False)  # as the list has it
 
 
-Token = FleetToken | ServiceToken | TryToken | TriggerToken | OperatorToken | SessionToken
+Caller = OperatorToken | SessionToken  # who asks REST
+Token = FleetToken | ServiceToken | TryToken | TriggerToken | Caller
 
 
 def listed_id(token: Token) -> int | None:
@@ -184,7 +185,7 @@ def mint(state: KeyState, token: Token, *, ttl: float, jti: str | None = None) -
 
 
 def _audience(token: Token) -> Audience:
-    return "rest" if isinstance(token, OperatorToken | SessionToken) else "execution"
+    return "rest" if isinstance(token, Caller) else "execution"
 
 
 def verify(state: KeyState, text: str) -> Token:
@@ -371,7 +372,7 @@ def _verified(state: KeyState, text: str) -> _Verified:
         listed = token.fleet_jti if isinstance(token, ServiceToken) else claims["jti"]
         if state.listed.get(claims.get("j", 0)) != digest_of(listed):
             raise NotListed(_NOT_LISTED)
-    if isinstance(token, OperatorToken | SessionToken):
+    if isinstance(token, Caller):
         role = state.roles.get(claims["j"])
         if role is None and isinstance(token, SessionToken):
             raise NotAllowed(_LOGGED_OUT)

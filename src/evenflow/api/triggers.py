@@ -18,6 +18,7 @@ from evenflow.api.versions import Versions
 from evenflow.core.limits import CLAIM_SLOTS, LEASE_S, MAX_DEFERRED_BYTES, MAX_REASON
 from evenflow.core.meter import Meter
 from evenflow.core.metrics import TRIGGER_WAIT
+from evenflow.core.people.approvals import ApprovalAnswer
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, SecretsError, XComError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncPool, Conn, Row
@@ -181,12 +182,14 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
     return TriggerReportsAnswer(refused=list(refused.values()), refused_at=list(refused))
 
 
-async def answer(conn: Conn, vault: Vault, waiting: Row, *, actor: str, choice: str, said: str) -> None:
-    """An event that a person made, in a transaction of the caller, who wakes schedulers after it. The task is handed ``said``,
-    which is JSON, as text: so nothing in it means a type of a value.
+async def answer(conn: Conn, vault: Vault, waiting: Row, said: ApprovalAnswer) -> None:
+    """An event that a person made, in a transaction of the caller, who wakes schedulers after it. The task is handed its JSON as
+    text: so nothing in it means a type of a value.
     """
-    event = _sealed(vault, waiting["run_key"], msgspec.json.encode(said), "The answer")
-    payload = EventPayload(waiting["task_index"], waiting["map_index"], 0, "event", event=event, actor=actor, choice=choice)
+    event = _sealed(vault, waiting["run_key"], msgspec.json.encode(said.as_event()), "The answer")
+    payload = EventPayload(
+        waiting["task_index"], waiting["map_index"], 0, "event", event=event, actor=said.answered_by, choice=said.choice
+    )
     await triggers.put_events(conn, msgspec.json.encode([_Event(waiting["run_key"], waiting["epoch"], 0.0, payload)]).decode())
 
 

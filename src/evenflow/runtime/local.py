@@ -210,9 +210,9 @@ class LocalEvenflow:
 def _import_clients() -> tuple[object, ...]:
     """In the only thread that imports: two that meet in a circle of imports may be given modules that are not whole."""
     from evenflow.client.rest import RestClient
-    from evenflow.runtime import tokens, users
+    from evenflow.runtime import tokens
 
-    return RestClient, tokens, users
+    return RestClient, tokens
 
 
 def scopes(settings: Settings) -> dict[tokens.TokenKind, Sequence[str]]:

@@ -22,7 +22,7 @@ import psutil
 
 from evenflow.spark import jvm_end
 from evenflow.spark.driver import spark_submit
-from evenflow.spark.limits import JVM_BEGINS, JVM_LOOK, STOPS_LOOK
+from evenflow.spark.limits import JVM_BEGINS, JVM_LOOK
 from evenflow.spark.properties import SUBMIT_ARGUMENTS
 
 if TYPE_CHECKING:
@@ -90,19 +90,10 @@ def _wait_for(said: Path, jvm: subprocess.Popen[bytes]) -> None:
 
 
 def _kill(jvm: subprocess.Popen[bytes]) -> None:
-    """With what Spark's scripts have started: they ask a JVM of its own which one to start. Each is stopped before its children are
-    looked for, so that it starts no other one meanwhile.
-    """
-    family: list[psutil.Process] = []
-    with suppress(psutil.NoSuchProcess):
-        family.append(psutil.Process(jvm.pid))
-    for process in family:
-        with suppress(psutil.Error):
-            process.suspend()
-            while process.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
-                time.sleep(STOPS_LOOK)
-            family += process.children()
-    for process in family:
-        with suppress(psutil.Error):
-            process.kill()
+    """With what Spark's script has started: it asks a JVM of its own which one to start."""
+    with suppress(psutil.Error):
+        for process in psutil.Process(jvm.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                process.kill()
+    jvm.kill()
     jvm.wait()

@@ -4,7 +4,6 @@ goes on as any that was deferred.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import UTC
 from typing import Annotated, Any
@@ -17,13 +16,13 @@ from evenflow.api.rest.context import ApiContext, Connection, InContext, caller_
 from evenflow.api.rest.dags import shown_params
 from evenflow.api.rest.routes import Routes
 from evenflow.api.rest.runs import found_run
-from evenflow.api.tokens import OperatorToken, SessionToken
+from evenflow.api.tokens import Caller
 from evenflow.contracts.rest.approvals import Answered, AnswerRequest, Approval
 from evenflow.contracts.rest.queries import InstanceQuery, WaitingQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import instance_name
-from evenflow.core.people.approvals import ROLE, ApprovalQuestion, answerers, may_answer
+from evenflow.core.people.approvals import ROLE, ApprovalAnswer, ApprovalQuestion, answerers, may_answer
 from evenflow.core.people.roles import Role
 from evenflow.errors import ParamError
 from evenflow.masker import Masker
@@ -33,7 +32,7 @@ from evenflow.store.serving import approvals, events, views
 
 routes = Routes("Tasks")
 
-ByPerson = Annotated[OperatorToken | SessionToken, Depends(caller_of)]
+ByPerson = Annotated[Caller, Depends(caller_of)]
 
 
 @routes.get("/approvals", Role.VIEWER)
@@ -87,8 +86,8 @@ async def answer(within: InContext, asker: ByPerson, dag_id: str, run_id: str, t
                 raise await _not_asked(conn, row["run_key"], dag_id, run_id, task_id, request.map_index)
             stored = await approvals.insert_answer(conn, row, choice=request.choice, answered_by=asker.name)
             at = stored["answered_at"].isoformat()
-            said = json.dumps({"choice": request.choice, "values": values, "answered_by": asker.name, "answered_at": at})
-            await triggers.answer(conn, within.vault, row, actor=asker.name, choice=request.choice, said=said)
+            said = ApprovalAnswer(choice=request.choice, values=values, answered_by=asker.name, answered_at=at)
+            await triggers.answer(conn, within.vault, row, said)
         await wake_async(conn, [INBOX])
     return Answered.model_validate({**row, **stored, "choice": request.choice, "answered_by": asker.name})
 
@@ -117,7 +116,7 @@ async def _not_asked(conn: Conn, run_key: int, dag_id: str, run_id: str, task_id
     )
 
 
-def _shown(within: ApiContext, row: Row, asker: OperatorToken | SessionToken) -> dict[str, Any]:
+def _shown(within: ApiContext, row: Row, asker: Caller) -> dict[str, Any]:
     question, masker = _question(within, row)
     texts = {"subject": question.subject, "body": question.body, "params": shown_params(question.params)}
     return {

@@ -16,7 +16,7 @@ from evenflow.api.probes import Probes
 from evenflow.api.rest.passwords import Passwords
 from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.sessions import LoginLimit
-from evenflow.api.tokens import OperatorToken, SessionToken, Tokens
+from evenflow.api.tokens import Caller, Tokens
 from evenflow.api.vault import Vault
 from evenflow.contracts.rest.queries import PageQuery
 from evenflow.store.db.connect import AsyncPool, Conn
@@ -47,9 +47,14 @@ InContext = Annotated[ApiContext, Depends(context)]
 _bearer = HTTPBearer(auto_error=False, description="A token of a person or tool, as in the file operator.token of EVENFLOW_HOME.")
 
 
-def caller_of(request: Request) -> OperatorToken | SessionToken:
+def caller_of(request: Request) -> Caller:
     """Whose request it is, as was checked before its body was read. A request that was not checked fails here."""
-    return cast(OperatorToken | SessionToken, request.state.caller)
+    return cast(Caller, request.state.caller)
+
+
+def address_of(request: Request) -> str:
+    """Whence it came."""
+    return request.client.host if request.client else "unknown"
 
 
 async def operator(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> str:

@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope, Send
 
 from evenflow.api.refusals import Forbidden
-from evenflow.api.tokens import OperatorToken, SessionToken
+from evenflow.api.tokens import Caller, SessionToken
 from evenflow.core.people.roles import Role
 
 Answering = TypeVar("Answering", bound=Callable[..., Any])
@@ -36,7 +36,7 @@ class GuardedRoute(APIRoute):
         await super().handle(scope, receive, send)
 
 
-def check_role(caller: OperatorToken | SessionToken, needed: Role) -> None:
+def check_role(caller: Caller, needed: Role) -> None:
     """Raises :class:`Forbidden`."""
     if not caller.role.allows(needed):
         raise Forbidden(

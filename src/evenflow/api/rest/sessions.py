@@ -8,10 +8,10 @@ from fastapi import Request, Response
 
 from evenflow.api import limits
 from evenflow.api.refusals import Forbidden, Refused, Unauthorized
-from evenflow.api.rest.context import ApiContext, Connection, InContext, InSlice, caller_of
+from evenflow.api.rest.context import ApiContext, Connection, InContext, InSlice, address_of, caller_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.sessions import begin_session, checked_token, set_cookie
-from evenflow.api.tokens import OperatorToken, SessionToken
+from evenflow.api.tokens import Caller, OperatorToken, SessionToken
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.sessions import LoginCode, Session, SessionRequest, SessionSummary
 from evenflow.core.people.roles import Role
@@ -29,7 +29,7 @@ async def log_in(within: InContext, http: Request, response: Response, request: 
     """Logs a browser in, by a name and a password, by a code that is good once or by an operator's token. The answer sets a cookie
     that no script reads.
     """
-    address = http.client.host if http.client else "unknown"
+    address = address_of(http)
     if request.name is not None:
         begun = await _by_password(within, request.name, request.password or "", address)
     else:
@@ -58,7 +58,7 @@ async def _by_password(within: ApiContext, name: str, password: str, address: st
         checked = await within.passwords.check(password, found.password if found else None)
         if found is None or not checked.is_right or found.is_disabled:
             raise Unauthorized("There is no user with this name and password, or they may not log in.")
-    return NewSession(name, user=name, login_id=0, role=None, address="", agent="", shown=found.password, renewed=checked.renewed)
+    return NewSession(name, user=name, login_id=0, role=None, shown=found.password, renewed=checked.renewed)
 
 
 async def _by_token(within: ApiContext, request: SessionRequest, address: str) -> NewSession:
@@ -77,7 +77,7 @@ async def _by_token(within: ApiContext, request: SessionRequest, address: str) -
             raise Unauthorized("The code was used before, or its time is over. `evenflow ui` prints a new one.")
         name, login_id = taken
     role = None if login_id else Role.ADMIN  # the only token that is in no list is the API's own
-    return NewSession(name, user=None, login_id=login_id, role=role, address="", agent="")
+    return NewSession(name, user=None, login_id=login_id, role=role)
 
 
 @routes.get("/session", Role.VIEWER)
@@ -86,7 +86,7 @@ async def get_session(http: Request) -> Session:
     return _told(caller_of(http))
 
 
-def _told(caller: OperatorToken | SessionToken) -> Session:
+def _told(caller: Caller) -> Session:
     return Session(
         name=caller.name,
         role=caller.role,
@@ -115,15 +115,16 @@ async def list_sessions(conn: Connection, http: Request, part: InSlice) -> Page[
 async def end_session(conn: Connection, http: Request, session_id: int) -> SessionSummary:
     """Logs out a browser: one of yours, or as an admin anybody's."""
     caller = caller_of(http)
-    for found in await _visible(conn, caller, limit=limits.SESSIONS):
-        if found.session_id == session_id:
-            await tokens.revoke(conn, session_id, by=caller.name)
-            return found
+    for found in await _visible(conn, caller, session_id=session_id, limit=1):
+        await tokens.revoke(conn, session_id, by=caller.name)
+        return found
     raise Refused(404, "not_found", f"There is no session {session_id} that you see. Where you are: evenflow sessions list")
 
 
-async def _visible(conn: Conn, caller: OperatorToken | SessionToken, *, limit: int, offset: int = 0) -> list[SessionSummary]:
-    """Those that began as the caller's did; an admin sees all."""
+async def _visible(
+    conn: Conn, caller: Caller, *, session_id: int | None = None, limit: int, offset: int = 0
+) -> list[SessionSummary]:
+    """Those that began as the caller's did, or one of them; an admin sees all."""
     user: str | None = None
     login_id: int | None = None
     if not caller.role.allows(Role.ADMIN):
@@ -133,7 +134,7 @@ async def _visible(conn: Conn, caller: OperatorToken | SessionToken, *, limit: i
             user = caller.name
         else:
             login_id = caller.login_id
-    rows = await users.list_sessions(conn, user=user, login_id=login_id, limit=limit, offset=offset)
+    rows = await users.list_sessions(conn, user=user, login_id=login_id, session_id=session_id, limit=limit, offset=offset)
     this = caller.token_id if isinstance(caller, SessionToken) else 0
     return [SessionSummary(**row, is_this=row["session_id"] == this) for row in rows]
 

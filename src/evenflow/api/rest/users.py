@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Path, Request
 
 from evenflow.api.refusals import Forbidden, Refused
-from evenflow.api.rest.context import Connection, InContext, InSlice, Operator, caller_of
+from evenflow.api.rest.context import ApiContext, Connection, InContext, InSlice, Operator, address_of, caller_of
 from evenflow.api.rest.passwords import new_password
 from evenflow.api.rest.routes import Routes
 from evenflow.api.sessions import WrongPassword
@@ -30,8 +30,7 @@ async def list_users(conn: Connection, part: InSlice) -> Page[User]:
 @routes.post("/users", Role.ADMIN, status_code=201)
 async def add_user(within: InContext, operator: Operator, request: UserRequest) -> GivenPassword:
     """Makes a user. A password that is made for them is in the answer, once; they can change it."""
-    made = new_password() if request.password is None else None
-    stored = await within.passwords.hashed(made or request.password or "")
+    made, stored = await _password(within, request.password)
     async with within.pool.connection() as conn:
         if not await users.insert_user(conn, request.name, role=request.role, password=stored, by=operator):
             raise Refused(409, "name_taken", f"There is a user {request.name!r}. To see all, type: evenflow users list")
@@ -52,10 +51,9 @@ async def set_user_password(
     within: InContext, operator: Operator, name: Annotated[Name, Path()], request: PasswordRequest
 ) -> GivenPassword:
     """Gives a user another password, and logs them out everywhere."""
-    made = new_password() if request.password is None else None
     async with within.pool.connection() as conn:
         await _found(conn, name)
-    stored = await within.passwords.hashed(made or request.password or "")
+    made, stored = await _password(within, request.password)
     async with within.pool.connection() as conn:
         await users.set_password(conn, name, stored, by=operator)
     return GivenPassword(name=name, password=made)
@@ -67,8 +65,7 @@ async def change_password(within: InContext, http: Request, request: PasswordCha
     caller = caller_of(http)
     if not (isinstance(caller, SessionToken) and caller.by_password):
         raise Forbidden("Only who has logged in with a password has one to change.")
-    address = http.client.host if http.client else "unknown"
-    with within.logins.attempt(address, caller.name):
+    with within.logins.attempt(address_of(http), caller.name):
         async with within.pool.connection() as conn:
             found = await users.find_user(conn, caller.name)
         if not (await within.passwords.check(request.old, found.password if found else None)).is_right:
@@ -79,6 +76,12 @@ async def change_password(within: InContext, http: Request, request: PasswordCha
         if not await users.set_password(conn, caller.name, stored, shown=shown, kept=caller.token_id, by=caller.name):
             raise Refused(409, "changed", "Somebody else has changed the password at this moment. Log in with that one.")
     return GivenPassword(name=caller.name, password=None)
+
+
+async def _password(within: ApiContext, chosen: str | None) -> tuple[str | None, str]:
+    """One that is made where none was chosen, and what is stored."""
+    made = new_password() if chosen is None else None
+    return made, await within.passwords.hashed(made or chosen or "")
 
 
 async def _found(conn: Conn, name: str) -> User:

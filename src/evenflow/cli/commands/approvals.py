@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from evenflow.cli.input.params import Limit, Params, parse_params
-from evenflow.cli.input.run_names import RunArgument, found_run
+from evenflow.cli.input.run_names import RunArgument, RunNamed, found_run
 from evenflow.cli.output.replies import Cell, Reply, listed, replies, verb
 from evenflow.cli.output.terminal import print_table, say
 from evenflow.cli.remote import read_pages, remote
@@ -19,7 +19,6 @@ from evenflow.core.quantities import duration
 
 app = App(name="approvals", help="List and show what tasks ask people.")
 
-RunNamed = Annotated[str, Parameter(help="DAG, DAG/RUN, or the run's name alone.")]
 MapIndex = Annotated[int, Parameter(help="Which instance of a mapped task.")]
 
 

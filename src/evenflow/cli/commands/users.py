@@ -41,7 +41,7 @@ async def list_users(*, limit: Limit = 100) -> Reply:
 @verb(app, meant=("create", "new"))
 async def add(name: Name, /, *, role: RoleOption = Role.VIEWER, ask: AskOption = False, file: File = None) -> Reply:
     """Make a user. The password that is made is printed once, and can be changed by the user."""
-    password = _password(file) if ask or file is not None else None
+    password = _password(file, ask=ask)
     async with remote() as client:
         given = await client.add_user(name=name, role=role, password=password)
     return _told(given, f"{given.name} is a user with the role {role}")
@@ -50,7 +50,7 @@ async def add(name: Name, /, *, role: RoleOption = Role.VIEWER, ask: AskOption =
 @verb(app, meant=("passwd",))
 async def set_password(name: Name, /, *, ask: AskOption = False, file: File = None) -> Reply:
     """Give a user another password, and log them out everywhere."""
-    password = _password(file) if ask or file is not None else None
+    password = _password(file, ask=ask)
     async with remote() as client:
         given = await client.set_user_password(name, password=password)
     return _told(given, f"{given.name} has a new password, and is logged out everywhere")
@@ -97,8 +97,10 @@ async def end(session_id: Annotated[int, Parameter(help="Its number, as `evenflo
     return Reply(ended, f"session {ended.session_id} of {ended.name} is ended")
 
 
-def _password(file: Path | None) -> str:
-    """Asked for twice on a terminal, where nobody sees what they type. Raises :class:`ParamError`."""
+def _password(file: Path | None, *, ask: bool) -> str | None:
+    """Asked for twice on a terminal, where nobody sees what they type; None: one is to be made. Raises :class:`ParamError`."""
+    if file is None and not ask:
+        return None
     password = read_secret("The password", file)
     if file is None and sys.stdin.isatty() and getpass("The same again (not shown): ") != password:
         raise ParamError("These are two different passwords. Nothing was done.")

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from evenflow.cli.input.run_names import RunArgument, found_run
+from evenflow.cli.input.run_names import RunArgument, RunNamed, found_run
 from evenflow.cli.output.replies import Reply, replies
 from evenflow.cli.output.terminal import local_time, output, say, state_text
 from evenflow.cli.remote import remote
@@ -21,7 +21,7 @@ from evenflow.core.why import Told
 
 @replies
 async def why(
-    dag: Annotated[str, Parameter(help="DAG, DAG/RUN, or the run's name alone.")],
+    dag: RunNamed,
     task_id: str,
     /,
     *,

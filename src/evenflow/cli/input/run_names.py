@@ -14,6 +14,7 @@ from evenflow.contracts import rest
 from evenflow.errors import ApiRefused, DagNotFound, ParamError
 
 Dag = Annotated[str, Parameter(help="DAG, or DAG/RUN.")]
+RunNamed = Annotated[str, Parameter(help="DAG, DAG/RUN, or the run's name alone.")]
 RunArgument = Annotated[str | None, Parameter(help="Name or date of the run; the newest if left out.")]
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 

@@ -4,8 +4,10 @@ its trigger, in a queue that no triggerer is given anything of: the answer of a 
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from evenflow.core.callbacks import OWN_DAGS
 from evenflow.core.likeness import did_you_mean
@@ -17,6 +19,19 @@ from evenflow.errors import BadValue
 PEOPLE = f"{OWN_DAGS}people"  # the queue
 APPROVE, REJECT = "approve", "reject"
 ROLE = "role:"  # begins the name of a role where that of a person could stand
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAnswer:
+    """The event that the task waits for, as JSON, and its result. ``answered_by`` is None where nobody answered in time."""
+
+    choice: str
+    values: Mapping[str, Any] = field(default_factory=dict)  # of the fields of the form
+    answered_by: str | None = None
+    answered_at: str | None = None  # ISO 8601
+
+    def as_event(self) -> str:
+        return json.dumps(asdict(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

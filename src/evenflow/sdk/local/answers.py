@@ -9,7 +9,7 @@ from typing import Any
 
 from evenflow.core.ending import Defer
 from evenflow.core.model import RunParamSpec
-from evenflow.core.people.approvals import PEOPLE, ApprovalQuestion
+from evenflow.core.people.approvals import PEOPLE, ApprovalAnswer, ApprovalQuestion
 from evenflow.errors import BadArgument, TaskDeferralTimeout
 from evenflow.sdk.param_schema import checked_params
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
@@ -27,7 +27,7 @@ class TestAnswer:
         params = {name: RunParamSpec(**each) for name, each in asked.pop("params").items()}
         choice = ApprovalQuestion(params=params, **asked).checked_choice(self.choice)
         values = checked_params(params, self.values) if params or self.values else {}
-        return json.dumps({"choice": choice, "values": values, "answered_by": self.by, "answered_at": None})
+        return ApprovalAnswer(choice=choice, values=values, answered_by=self.by).as_event()
 
 
 class _AnswerOf(BaseTrigger):

@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from evenflow.core.deferral import Purpose
-from evenflow.core.people.approvals import APPROVE, PEOPLE, REJECT, ApprovalQuestion
+from evenflow.core.people.approvals import APPROVE, PEOPLE, REJECT, ApprovalAnswer, ApprovalQuestion
 from evenflow.errors import BadSetting, TaskFailedForGood
 from evenflow.sdk.context import Context
 from evenflow.sdk.deferring import ResumedTry
@@ -108,20 +108,20 @@ class ApprovalOperator(BaseOperator, SkipMixin):
             raise TaskFailedForGood(f"{waited}, and it has no default. To ask again, clear it.")
         print(f"{waited}: its default is {self.default!r}.")
         values = {name: param.default for name, param in self.form.items() if not param.required}
-        return self._judged(context, {"choice": self.default, "values": values, "answered_by": None, "answered_at": None})
+        return self._judged(context, ApprovalAnswer(choice=self.default, values=values))
 
     def answered(self, context: Context, event: str) -> dict[str, Any]:
         """Called when somebody has answered, with the answer as JSON."""
-        answer: dict[str, Any] = json.loads(event)
-        print(f"{answer['answered_by']} answered {answer['choice']!r}.")
+        answer = ApprovalAnswer(**json.loads(event))
+        print(f"{answer.answered_by} answered {answer.choice!r}.")
         return self._judged(context, answer)
 
-    def _judged(self, context: Context, answer: dict[str, Any]) -> dict[str, Any]:
-        if answer["choice"] == REJECT and self.on_reject == "fail":
-            raise TaskFailedForGood(f"Rejected by {answer['answered_by'] or 'default: nobody answered in time'}.")
-        if answer["choice"] == REJECT and self.on_reject == "skip":
+    def _judged(self, context: Context, answer: ApprovalAnswer) -> dict[str, Any]:
+        if answer.choice == REJECT and self.on_reject == "fail":
+            raise TaskFailedForGood(f"Rejected by {answer.answered_by or 'default: nobody answered in time'}.")
+        if answer.choice == REJECT and self.on_reject == "skip":
             context["ti"].skipped_tasks.update(cut_off(context["ti"].task, everything=True))
-        return answer
+        return dataclasses.asdict(answer)
 
 
 def approve(subject: str, *, task_id: str = "approve", **arguments: Any) -> ApprovalOperator:

@@ -27,8 +27,8 @@ class NewSession(NamedTuple):
     user: str | None
     login_id: int
     role: Role | None
-    address: str
-    agent: str
+    address: str = ""
+    agent: str = ""
     shown: str | None = None  # what was stored of the password that was shown
     renewed: str | None = None  # what is to be stored of it from now on
 
@@ -118,7 +118,9 @@ async def insert_session(
     return None
 
 
-async def list_sessions(conn: Conn, *, user: str | None, login_id: int | None, limit: int, offset: int = 0) -> list[Row]:
-    """Of one user, or of one token, or all; the newest first."""
-    names = {"user": user, "login_id": login_id, "limit": limit, "offset": offset}
+async def list_sessions(
+    conn: Conn, *, user: str | None, login_id: int | None, session_id: int | None, limit: int, offset: int = 0
+) -> list[Row]:
+    """Of one user, or of one token, or all, or one of these; the newest first."""
+    names = {"user": user, "login_id": login_id, "session_id": session_id, "limit": limit, "offset": offset}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("tokens/list_sessions"), names)).fetchall()
