@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from evenflow.store.db.connect import Conn, connect_async
+from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.serving import dispatch, services
 
@@ -144,7 +144,7 @@ class PodApi:
                 self._put("MODIFIED", {**pod, "status": {"phase": "Succeeded", "conditions": [], "containerStatuses": statuses}})
 
 
-async def _report(conn: Conn, epochs: list[int]) -> None:
+async def _report(conn: AsyncConn, epochs: list[int]) -> None:
     await conn.execute(
         "insert into report (run_key, kind, epoch, payload)"
         " select run_key, 'exit', epoch, '{\"outcome\": \"success\"}' from dispatch where epoch = any(%s)",

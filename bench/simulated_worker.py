@@ -21,7 +21,7 @@ from typing import Protocol
 
 import uvloop
 
-from evenflow.store.db.connect import Conn, connect_async
+from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.db.notify import DISPATCH, INBOX, AsyncListener, wake_async
 from evenflow.store.serving import dispatch, services
 
@@ -108,7 +108,7 @@ class SimulatedWorker:
             end = now + self._hold_s.get(group, 0.0)
             heapq.heappush(self._running, (end, t.epoch, (group, t.run_key, t.task_index, t.map_index, now)))
 
-    async def _end(self, conn: Conn) -> int:
+    async def _end(self, conn: AsyncConn) -> int:
         """Reports the tries whose time has come; answers how many."""
         now = time.time()
         reports: list[str] = []

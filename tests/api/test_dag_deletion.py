@@ -14,7 +14,7 @@ from evenflow.api.logs.directory import LogDirectory
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, DatabaseUnavailable
 from evenflow.store.db.connect import open_pool
-from evenflow.store.serving import dag_deletion, operators
+from evenflow.store.serving import dag_deletion, operations
 from tests.api.world import World
 
 LEFT = ("dag", "dag_version", "task", "dag_run", "task_instance", "task_event", "run_event", "backfill", "asset_queue")
@@ -54,14 +54,14 @@ async def test_a_deletion_that_is_interrupted_is_told(
 ) -> None:
     """R-SE5: who deletes the history of a DAG stands in the events, however it ends."""
     monkeypatch.setattr("evenflow.store.serving.dag_deletion.RUNS_AT_ONCE", 10)
-    delete, parts = operators.delete_runs, iter([True, False])
+    delete, parts = operations.delete_runs, iter([True, False])
 
     async def interrupted(conn: Any, run_keys: Iterable[int]) -> int:
         if not next(parts):
             raise DatabaseUnavailable("gone")
         return await delete(conn, run_keys)
 
-    monkeypatch.setattr("evenflow.store.serving.operators.delete_runs", interrupted)
+    monkeypatch.setattr("evenflow.store.serving.operations.delete_runs", interrupted)
     async with await open_pool(database_url, name="test", min_size=1, max_size=1) as pool, pool.connection() as conn:
         with pytest.raises(DatabaseUnavailable):
             await dag_deletion.delete_dag(conn, "sales", actor="ann")

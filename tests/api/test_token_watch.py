@@ -234,7 +234,7 @@ async def test_a_step_of_the_databases_clock_voids_nothing_for_long(
     written = world.one("select array_agg(xmin::text order by token_id) from token")
     looks, renew = list[str](), stored.renew_made_by
 
-    async def counted(conn: stored.Conn, by: str, *, lease: float, every: float) -> None:
+    async def counted(conn: stored.AsyncConn, by: str, *, lease: float, every: float) -> None:
         await renew(conn, by, lease=lease, every=every)
         looks.append(by)
 

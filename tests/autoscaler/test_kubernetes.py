@@ -18,7 +18,7 @@ from evenflow.autoscaler.steering import Steering
 from evenflow.core.scaling.fleet_options import check_target
 from evenflow.errors import BadValue
 from evenflow.killpoints import KillPoint, watch
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import scaling
 from tests.autoscaler.pods import PodFleets, deployment
 from tests.autoscaler.world import EAGER
@@ -29,7 +29,7 @@ from tests.waiting import wait_until
 
 
 @asynccontextmanager
-async def acting(fleets: PodFleets, name: str = "a") -> AsyncIterator[tuple[Steering, Conn]]:
+async def acting(fleets: PodFleets, name: str = "a") -> AsyncIterator[tuple[Steering, AsyncConn]]:
     targets = fleets.targets()
     steering, conn = await fleets.autoscaler(name, targets)
     fleets.lapse()
@@ -40,7 +40,7 @@ async def acting(fleets: PodFleets, name: str = "a") -> AsyncIterator[tuple[Stee
         await conn.close()
 
 
-async def until_settled(fleets: PodFleets, steering: Steering, conn: Conn) -> None:
+async def until_settled(fleets: PodFleets, steering: Steering, conn: AsyncConn) -> None:
     """Loops until no plan is open."""
     while True:
         fleets.settle()

@@ -22,7 +22,7 @@ from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.errors import NotActing
 from evenflow.killpoints import KillPoint, watch
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import dispatch, executors, scaling, states
 from tests.autoscaler.world import EAGER, Fleets
@@ -261,7 +261,7 @@ async def test_a_drain_is_bounded(fleets: Fleets) -> None:
     await conn.close()
 
 
-async def draining(fleets: Fleets, policy: ScalingPolicy) -> tuple[Steering, Conn]:
+async def draining(fleets: Fleets, policy: ScalingPolicy) -> tuple[Steering, AsyncConn]:
     """An autoscaler that drains the only worker, which has a try of a DAG with the tag ``keep``."""
     steering, conn = await fleets.autoscaler()
     fleets.fleet(EAGER)

@@ -15,7 +15,7 @@ from evenflow.core.meter import Meter, Teller
 from evenflow.core.metrics import METRICS
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.scaling.policy import ScalingPolicy
-from evenflow.store.db.connect import Conn, connect_async
+from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.serving import dispatch, scaling, services
 from tests.world import Unscheduled, at_once
 
@@ -36,7 +36,7 @@ class Fleets(Unscheduled):
         told = {"target": "native", "options": {}, "by": "test", **given}
         assert at_once(scaling.set_fleet(self.awaited, name=name or self.named, queues=queues, policy=policy, **told))
 
-    async def autoscaler(self, name: str = "a", targets: Mapping[str, FleetTarget] | None = None) -> tuple[Steering, Conn]:
+    async def autoscaler(self, name: str = "a", targets: Mapping[str, FleetTarget] | None = None) -> tuple[Steering, AsyncConn]:
         """One that has just started."""
         holder = self.service("autoscaler", name)
         meter = Meter(Teller.AUTOSCALER, name, METRICS)

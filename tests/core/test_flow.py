@@ -16,7 +16,7 @@ from evenflow.core.flow.indexes import begin_groups
 from evenflow.core.flow.level import summed
 from evenflow.core.flow.questions import Touched
 from evenflow.core.flow.readiness import propagate, settle
-from evenflow.core.flow.state import Flow, Key, MappedTask, RunFacts
+from evenflow.core.flow.state import Flow, InstanceKey, MappedTask, RunFacts
 from evenflow.core.graph import Graph
 from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.states import FINISHED, RunState, TaskEvent, TaskState, move
@@ -38,7 +38,7 @@ class Row:
     try_number: int = 0
 
     @property
-    def key(self) -> Key:
+    def key(self) -> InstanceKey:
         return self.run_key, self.task_index, self.map_index
 
 
@@ -46,10 +46,10 @@ class Row:
 class Tables:
     """What is left of one step for the next."""
 
-    instances: dict[Key, TaskState] = field(default_factory=dict)
+    instances: dict[InstanceKey, TaskState] = field(default_factory=dict)
     mapped: dict[int, tuple[int, TaskState]] = field(default_factory=dict)
     counters: dict[int, UpstreamCounts] = field(default_factory=dict)
-    indexed: dict[Key, UpstreamCounts] = field(default_factory=dict)
+    indexed: dict[InstanceKey, UpstreamCounts] = field(default_factory=dict)
     results: dict[int, dict[int, int]] = field(default_factory=dict)  # lengths, by task and map index
     failed_leaves: int = 0
     unfinished: int = 0
@@ -64,9 +64,9 @@ class Step:
     """One transaction."""
 
     def __init__(self, graph: Graph, tables: Tables) -> None:
-        self.items: dict[Key, Row] = {}
+        self.items: dict[InstanceKey, Row] = {}
         self.wave: list[Row] = []
-        self.gone: set[Key] = set()
+        self.gone: set[InstanceKey] = set()
         by = "somebody" if tables.cancelled else None
         self.run = RunFacts(run_key=RUN, graph=graph, cancelled=tables.cancelled, cancelled_by=by)
         self.flow: Flow[Row] = Flow({RUN: self.run}, self)
@@ -84,7 +84,7 @@ class Step:
     def explain(self, item: Row, reason: str) -> None:
         pass
 
-    def load(self, key: Key) -> Row:
+    def load(self, key: InstanceKey) -> Row:
         """Of a virtual instance, a row: as a scheduler gives it one when it starts it."""
         if key not in self.tables.instances:
             assert self.tables.mapped[key[1]][1] is TaskState.SCHEDULED
@@ -141,13 +141,13 @@ class Step:
         self.tables.failed_leaves += failed
 
 
-def unfinished(key: Key, state: TaskState) -> Unfinished:
+def unfinished(key: InstanceKey, state: TaskState) -> Unfinished:
     """As a worker has it, if it may run."""
     runs = state is TaskState.SCHEDULED
     return Unfinished(key[1], key[2], "running" if runs else state, 0, 0, worker_id=1 if runs else None, has_run=runs)
 
 
-def cancel(graph: Graph, tables: Tables) -> list[Key]:
+def cancel(graph: Graph, tables: Tables) -> list[InstanceKey]:
     """One transaction ends what waits; answers what is killed."""
     tables.cancelled = True
     step = Step(graph, tables)
@@ -156,7 +156,7 @@ def cancel(graph: Graph, tables: Tables) -> list[Key]:
             step.load(key)  # what may run does
     rows = [unfinished(key, state) for key, state in tables.instances.items() if state not in FINISHED]
     waits = waiting_for_killed(step.run, rows)
-    killed: list[Key] = []
+    killed: list[InstanceKey] = []
     for row in rows:
         item = step.load((RUN, row.task_index, row.map_index))
         match fate_of(step.run, row, TaskState(row.state), waits):

@@ -21,7 +21,7 @@ from evenflow.api.rest.dags import set_paused
 from evenflow.scheduler.retention import OldRuns
 from evenflow.scheduler.schedules import create_scheduled
 from evenflow.store.db.connect import AsyncPool, connect, open_pool
-from evenflow.store.serving import dags, operators
+from evenflow.store.serving import dags, operations
 from evenflow.wire.code import archive_hash, pack
 from evenflow.wire.messages import FileSeen, ParsedFile
 from tests.core.naive_schedule import Plan, Story, changes, plans, steps
@@ -118,7 +118,7 @@ class OnDatabase:
 
         async def delete() -> None:
             async with self.pool.connection() as conn:
-                await operators.delete_runs(conn, [run_key for run_key, date, _ in there if date in dates])
+                await operations.delete_runs(conn, [run_key for run_key, date, _ in there if date in dates])
 
         self.runner.run(delete())
 

@@ -345,7 +345,7 @@ async def test_a_driver_that_a_master_has_launched_has_its_time_from_then_on(
     folder.mkdir(parents=True)
     master.replies = [(200, {"action": "x", "success": True, "driverState": "SUBMITTED"})]
     trigger = waiting.SparkRunEnds(folder=str(folder), rest=master.url, submission_id="driver-1", poll_interval=0.05)
-    look = waiting._Waiting(trigger).look
+    look = waiting._SparkRunWait(trigger).look
     began = time.monotonic()
     wait_until(lambda: look() is None and time.monotonic() - began > 0.6)
     master.replies = [(200, {"action": "x", "success": True, "driverState": "RUNNING"})]

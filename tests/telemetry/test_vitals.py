@@ -116,7 +116,7 @@ def test_a_page_may_ask_for_a_token() -> None:
 
 def test_those_who_hang_on_cannot_keep_others_out_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """More connections than ``AT_ONCE`` are closed at once; those that say nothing are closed after a while."""
-    monkeypatch.setattr(listening._Handler, "timeout", 0.5)
+    monkeypatch.setattr(listening._PageHandler, "timeout", 0.5)
     listener = Listener("127.0.0.1", 0, {"/x": lambda: HttpAnswer(200, "text/plain", b"yes")})
     listener.start()
     silent = [socket.create_connection(("127.0.0.1", listener.port), timeout=20) for _ in range(listening.AT_ONCE + 4)]

@@ -28,7 +28,7 @@ from evenflow.core.meter import Meter
 from evenflow.core.metrics import CLAIM_WAIT
 from evenflow.core.model import TaskSpec
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool, Conn
+from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.db.notify import DISPATCH, RESUMES
 from evenflow.store.serving import callbacks, dispatch, executors
 from evenflow.store.serving.dispatch import FIRST_START, RESUME, Place
@@ -46,7 +46,7 @@ class PushedQueues:
         self._queues: frozenset[str] = frozenset()
         self._asked = -SWEEP_S
 
-    async def queues(self, conn: Conn) -> frozenset[str]:
+    async def queues(self, conn: AsyncConn) -> frozenset[str]:
         if (now := asyncio.get_running_loop().time()) - self._asked >= SWEEP_S:
             self._asked = now
             self._queues = frozenset(await executors.list_pushed(conn))
@@ -91,7 +91,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                 if ends_wait(answer) or not set(waiting.first.kill).issuperset(answer.kill):
                     waiting.give(answer)
 
-    async def _attempt(self, conn: Conn, claim: Claim) -> ClaimAnswer:
+    async def _attempt(self, conn: AsyncConn, claim: Claim) -> ClaimAnswer:
         reached(KillPoint.CLAIM_ASKED)
         result = await self._claimed(conn, claim)
         (self._limited.add if result.limited else self._limited.discard)(claim.service_id)
@@ -111,7 +111,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
             case _:
                 return ClaimAnswer(state="lost")
 
-    async def _claimed(self, conn: Conn, claim: Claim) -> dispatch.ClaimResult:
+    async def _claimed(self, conn: AsyncConn, claim: Claim) -> dispatch.ClaimResult:
         asker: dict[str, Any] = {
             "service_id": claim.service_id,
             "claim_key": claim.request_key,
@@ -130,7 +130,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
             **asker,
         )
 
-    async def assignments(self, conn: Conn, tries: Collection[dispatch.ClaimedTry]) -> list[Assignment]:
+    async def assignments(self, conn: AsyncConn, tries: Collection[dispatch.ClaimedTry]) -> list[Assignment]:
         """All that workers need to run these tries."""
         versions = await self._versions.of(conn, {row.version_key for row in tries})
         own = [row.run_key for row in tries if row.dag_id == CALLBACK_DAG]

@@ -11,20 +11,20 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from evenflow.api.limits import CACHED_ELEMENTS
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import xcom
 
-_Key = tuple[int, int, str, int]  # run_key, task_index, key, how often operators had changed the run
+_ListKey = tuple[int, int, str, int]  # run_key, task_index, key, how often people had changed the run
 
 
 class ElementCache:
     """The lists that were asked for last."""
 
     def __init__(self) -> None:
-        self._lists: OrderedDict[_Key, Sequence[int]] = OrderedDict()
+        self._lists: OrderedDict[_ListKey, Sequence[int]] = OrderedDict()
         self._size = 0
 
-    async def of(self, conn: Conn, *, epoch: int, run_key: int, task_index: int, key: str) -> Sequence[int] | None:
+    async def of(self, conn: AsyncConn, *, epoch: int, run_key: int, task_index: int, key: str) -> Sequence[int] | None:
         """The map indexes of those that pushed a value, in order. None when the try ``epoch``, which asks, is over."""
         changes = await xcom.find_state(conn, epoch=epoch)
         if changes is None:
@@ -38,7 +38,7 @@ class ElementCache:
             self._keep(name, range(len(pushed)) if pushed == list(range(len(pushed))) else array("i", pushed))
         return pushed
 
-    def _keep(self, name: _Key, indexes: Sequence[int]) -> None:
+    def _keep(self, name: _ListKey, indexes: Sequence[int]) -> None:
         self._size += _size(indexes) - _size(self._lists.pop(name, ()))
         self._lists[name] = indexes
         while self._size > CACHED_ELEMENTS:

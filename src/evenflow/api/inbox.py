@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from evenflow.api import limits
-from evenflow.store.db.connect import AsyncPool, Conn
+from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.db.failures import is_outage
 from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.serving import dispatch
@@ -86,7 +86,7 @@ def _answer(batch: Sequence[_Delivery], failures: Failures) -> None:
         first = end
 
 
-async def _insert(conn: Conn, reports: Sequence[bytes]) -> Failures:
+async def _insert(conn: AsyncConn, reports: Sequence[bytes]) -> Failures:
     """Stores all that can be stored. Raises what is the fault of none of them."""
     try:
         await dispatch.insert_reports(conn, f"[{b','.join(reports).decode()}]")

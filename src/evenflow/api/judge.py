@@ -100,7 +100,7 @@ def _check_kept(given: Mapping[str, Any]) -> None:
             raise ParamError(f"The parameter {name!r:.300} {flaw}.")
 
 
-class _Told(msgspec.Struct):
+class _Announcement(msgspec.Struct):
     tell: Literal["begun", "judged"]
 
 
@@ -119,7 +119,7 @@ class _Judging:
     def started(self, pid: int) -> None: ...
 
     def frame(self, head: bytes, body: bytes) -> None:
-        if msgspec.json.decode(head, type=_Told).tell == "begun":
+        if msgspec.json.decode(head, type=_Announcement).tell == "begun":
             self.child.send({}, self._question)
         else:
             self._said = body

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from evenflow.api.vault import Vault
 from evenflow.errors import SecretsError
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import sealed, tokens
 from evenflow.store.serving.sealed import CANARY, Canary
 
 
-async def check_keys(conn: Conn, vault: Vault, *, host: str) -> None:
+async def check_keys(conn: AsyncConn, vault: Vault, *, host: str) -> None:
     """Raises :class:`SecretsError`, which says what to copy, when the keys are not those in use.
 
     Keys that nothing depends on, because nothing is sealed and no other API runs, are replaced by those of this API.

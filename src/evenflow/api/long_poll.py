@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from evenflow.api import observations as seen
 from evenflow.api.limits import CLAIM_WAIT
 from evenflow.core.limits import SWEEP_S
-from evenflow.store.db.connect import AsyncPool, Conn
+from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.telemetry.observing import observe
 
 
@@ -73,7 +73,7 @@ class LongPoll(ABC, Generic[C, A]):
         self._held_until = 0.0  # by the loop's clock
 
     @abstractmethod
-    async def _attempt(self, conn: Conn, claim: C) -> A:
+    async def _attempt(self, conn: AsyncConn, claim: C) -> A:
         """Make the claim."""
 
     @abstractmethod
@@ -144,7 +144,7 @@ class LongPoll(ABC, Generic[C, A]):
                 self._news |= news
                 observe(seen.work_not_found(str(error)))
 
-    async def _attempt_for(self, conn: Conn, waiting: WaitingClaim[C, A]) -> A:
+    async def _attempt_for(self, conn: AsyncConn, waiting: WaitingClaim[C, A]) -> A:
         answer = self._nothing()
         waiting.served = True
         try:
@@ -155,7 +155,7 @@ class LongPoll(ABC, Generic[C, A]):
                 waiting.give(answer)
         return answer
 
-    async def _made(self, conn: Conn, claim: C) -> A:
+    async def _made(self, conn: AsyncConn, claim: C) -> A:
         if asyncio.get_running_loop().time() < self._held_until:
             return self._nothing()
         return await self._attempt(conn, claim)

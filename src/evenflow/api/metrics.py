@@ -10,7 +10,7 @@ from evenflow.core import metrics
 from evenflow.core.limits import LEASE_S
 from evenflow.core.meter import Reading
 from evenflow.core.meter import system_readings as of
-from evenflow.store.db.connect import AsyncPool, Conn, Row
+from evenflow.store.db.connect import AsyncConn, AsyncPool, Row
 from evenflow.store.serving import metrics as counts
 from evenflow.store.serving import quarantine, views
 
@@ -25,7 +25,7 @@ def system_metrics(pool: AsyncPool) -> SharedReading[list[Reading]]:
     return SharedReading(read, kept_s=limits.METRICS_KEPT, at_most_s=limits.METRICS_TIMEOUT)
 
 
-async def _read(conn: Conn) -> list[Reading]:
+async def _read(conn: AsyncConn) -> list[Reading]:
     services = await views.list_services(conn, lease_s=LEASE_S, limit=limits.STATUS_SERVICES)
     uses = await counts.read_limits(conn)
     lanes = await counts.count_lanes(conn)

@@ -24,7 +24,7 @@ from evenflow.core.model import DagSpec, hash_of
 from evenflow.core.settings import UTC
 from evenflow.core.timetable import Past
 from evenflow.errors import DagError
-from evenflow.store.db.connect import AsyncPool, Conn
+from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.serving import assets, callbacks, dags, settings
 from evenflow.store.serving.dag_limits import change_limits, insert_limits
 from evenflow.wire.code import check_archive
@@ -46,7 +46,7 @@ async def store_parsed(pool: AsyncPool, judge: Judge, parsed: ParsedFile) -> Par
         if parsed.specs and parsed.code_hash is not None and not await _code_is_here(conn, parsed.code_hash, parsed.code):
             return ParsedAnswer(need_code=True)
         stored = (
-            _Stored([parsed.error[-limits.TRACEBACK :]], {})
+            _StoredFile([parsed.error[-limits.TRACEBACK :]], {})
             if parsed.error is not None
             else await _store_specs(conn, parsed, judged)
         )
@@ -64,14 +64,14 @@ async def store_parsed(pool: AsyncPool, judge: Judge, parsed: ParsedFile) -> Par
     return answer
 
 
-class _Stored(NamedTuple):
+class _StoredFile(NamedTuple):
     errors: list[str]
     specs: dict[str, DagSpec]  # by DAG
     limits_change: bool = False
     wants: Sequence[str] = ()  # DAGs that it defines, and that are another file's
 
 
-async def _outdated(conn: Conn, parsed: ParsedFile, judged: Sequence[JudgedSpec]) -> ParsedAnswer | None:
+async def _outdated(conn: AsyncConn, parsed: ParsedFile, judged: Sequence[JudgedSpec]) -> ParsedAnswer | None:
     """What to answer when this result counts no more. Until the transaction ends nobody else stores one of the file."""
     if await dags.lock_file(conn, parsed.bundle, parsed.file) != parsed.fingerprint:
         return ParsedAnswer()
@@ -79,7 +79,7 @@ async def _outdated(conn: Conn, parsed: ParsedFile, judged: Sequence[JudgedSpec]
     return None if stale is None else ParsedAnswer(errors=[stale])
 
 
-async def _record(conn: Conn, parsed: ParsedFile, stored: _Stored) -> None:
+async def _record(conn: AsyncConn, parsed: ParsedFile, stored: _StoredFile) -> None:
     await dags.record_parse(
         conn,
         bundle=parsed.bundle,
@@ -105,16 +105,16 @@ class _LoadedWith(msgspec.Struct):
     default_timezone: str = UTC
 
 
-async def _code_is_here(conn: Conn, code_hash: str, archive: bytes | None) -> bool:
+async def _code_is_here(conn: AsyncConn, code_hash: str, archive: bytes | None) -> bool:
     if archive is None:
         return await dags.has_code(conn, code_hash)
     await dags.insert_code(conn, code_hash, archive)
     return True
 
 
-async def _store_specs(conn: Conn, parsed: ParsedFile, judged: Sequence[JudgedSpec]) -> _Stored:
+async def _store_specs(conn: AsyncConn, parsed: ParsedFile, judged: Sequence[JudgedSpec]) -> _StoredFile:
     if parsed.specs and parsed.code_hash is None:
-        return _Stored(["The DAGs came without the hash of their code. Processor and API may be of different versions."], {})
+        return _StoredFile(["The DAGs came without the hash of their code. Processor and API may be of different versions."], {})
     errors = [found.error for found in judged if found.error is not None]
     specs: dict[str, DagSpec] = {}
     pools, executors = await dags.list_resources(conn)
@@ -138,10 +138,10 @@ async def _store_specs(conn: Conn, parsed: ParsedFile, judged: Sequence[JudgedSp
     if not errors and await dags.retire_unlisted(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
         await dags.reparse_failed(conn)
     await dags.notify(conn)
-    return _Stored(errors, specs, limits_change, [owner.dag_id for owner in owners])
+    return _StoredFile(errors, specs, limits_change, [owner.dag_id for owner in owners])
 
 
-async def _lock_own(conn: Conn, parsed: ParsedFile, specs: dict[str, DagSpec]) -> list[dags.Owner]:
+async def _lock_own(conn: AsyncConn, parsed: ParsedFile, specs: dict[str, DagSpec]) -> list[dags.Owner]:
     """No other file stores these DAGs until the transaction ends. Takes those away that are others' already, and answers whose."""
     await dags.lock_ids(conn, specs)
     owners = await dags.find_owners(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs)
@@ -156,12 +156,12 @@ def _taken(owner: dags.Owner, parsed: ParsedFile) -> str:
     return f"The DAG {owner.dag_id!r} {place}, which keeps it. Rename one{give}."
 
 
-async def _try_deadlines(conn: Conn, spec: DagSpec) -> None:
+async def _try_deadlines(conn: AsyncConn, spec: DagSpec) -> None:
     if spec.deadlines and (why := await callbacks.try_deadlines(conn, msgspec.json.encode(spec.deadlines).decode())) is not None:
         raise DagError(f"DAG {spec.dag_id!r}: the database cannot follow a deadline of it: {why}. Change its time or time zone.")
 
 
-async def _store_version(conn: Conn, spec: DagSpec, parsed: ParsedFile) -> int:
+async def _store_version(conn: AsyncConn, spec: DagSpec, parsed: ParsedFile) -> int:
     assert parsed.code_hash is not None
     canonical = spec.to_json()
     return await dags.insert_version(
@@ -177,7 +177,7 @@ async def _store_version(conn: Conn, spec: DagSpec, parsed: ParsedFile) -> int:
     )
 
 
-async def _store_dag(conn: Conn, spec: DagSpec, version_key: int, parsed: ParsedFile, new_are_paused: bool) -> None:
+async def _store_dag(conn: AsyncConn, spec: DagSpec, version_key: int, parsed: ParsedFile, new_are_paused: bool) -> None:
     past, now = await dags.lock_schedule(conn, spec.dag_id)
     await dags.upsert(
         conn,

@@ -11,7 +11,7 @@ from evenflow.api.refusals import Refused
 from evenflow.contracts.rest.assets import AssetPartition
 from evenflow.core.limits import MAX_PARTITIONS_SHOWN
 from evenflow.core.partitions import Partitions
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import assets
 
 
@@ -25,7 +25,7 @@ def no_asset(asset: str) -> Refused:
     return Refused(404, "not_found", f"There is no asset {asset!r}. To see all, type: evenflow assets list")
 
 
-async def partitioned(conn: Conn, asset: str) -> Partitioned:
+async def partitioned(conn: AsyncConn, asset: str) -> Partitioned:
     """Raises :class:`Refused` for an asset that is not there, or has no partitions."""
     found = await assets.read_partitions(conn, asset)
     if found is None:
@@ -39,7 +39,7 @@ async def partitioned(conn: Conn, asset: str) -> Partitioned:
     return Partitioned(asset, Partitions.read(found.partitions), found.first)
 
 
-async def list_partitions(conn: Conn, of: Partitioned, first: datetime | None, last: datetime | None) -> list[AssetPartition]:
+async def list_partitions(conn: AsyncConn, of: Partitioned, first: datetime | None, last: datetime | None) -> list[AssetPartition]:
     """All that there should be, in order: the keys, or those of the times from ``first`` to ``last``.
 
     By default from the first that there is up to the newest whose time is over.

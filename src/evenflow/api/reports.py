@@ -37,7 +37,7 @@ from evenflow.wire.messages import Report, ReportsAnswer, StoredObject
 _encode = msgspec.json.Encoder().encode
 
 
-class _Row(msgspec.Struct, omit_defaults=True):
+class _ReportRow(msgspec.Struct, omit_defaults=True):
     run_key: int
     task_index: int
     map_index: int
@@ -78,11 +78,11 @@ async def store(inbox: Inbox, tokens: Tokens, vault: Vault, reports: Sequence[Re
     )
 
 
-def _checked(tokens: Tokens, vault: Vault, report: Report) -> _Row:
+def _checked(tokens: Tokens, vault: Vault, report: Report) -> _ReportRow:
     token = tokens.verify(report.token)
     if not isinstance(token, TryToken):
         raise NotAllowed("A report needs the token of its try.")
-    row = _Row(
+    row = _ReportRow(
         run_key=token.run_key,
         task_index=token.task_index,
         map_index=token.map_index,
@@ -118,7 +118,7 @@ def _bounded(vault: Vault, run_key: int, ending: Ending) -> Ending:
     )
 
 
-def _add_result(row: _Row, report: Report, result: bytes) -> None:
+def _add_result(row: _ReportRow, report: Report, result: bytes) -> None:
     if len(result) > MAX_INLINE_XCOM:
         raise XComTooLarge("The result", len(result), MAX_INLINE_XCOM)
     row.result = json_text(result, "The result")

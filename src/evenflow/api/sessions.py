@@ -22,7 +22,7 @@ from evenflow.api import limits
 from evenflow.api.bodies import bearer, header
 from evenflow.api.refusals import Forbidden, Refused, Unauthorized
 from evenflow.api.tokens import SESSION_TTL_S, Caller, OperatorToken, SessionToken, Tokens, listed_id, new_jti
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import users
 from evenflow.store.serving.events import ORIGIN
 from evenflow.store.serving.tokens import digest_of
@@ -64,7 +64,7 @@ def _told(token_id: int | None) -> None:
         origin.token_id = token_id
 
 
-async def begin_session(conn: Conn, tokens: Tokens, begun: NewSession) -> tuple[str, float]:
+async def begin_session(conn: AsyncConn, tokens: Tokens, begun: NewSession) -> tuple[str, float]:
     """The text of its token, and for how many seconds it is good: no longer than the token that it was begun with."""
     jti = new_jti()
     inserted = await users.insert_session(

@@ -14,13 +14,13 @@ from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.core.limits import LEASE_S
 from evenflow.errors import DatabaseSetBack
-from evenflow.store.db.connect import AsyncPool, Conn
+from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import KeyState
 from evenflow.telemetry.observing import observe
 
 
-async def read_keys(conn: Conn, vault: Vault) -> KeyState:
+async def read_keys(conn: AsyncConn, vault: Vault) -> KeyState:
     """Workers from before a restore have stopped all that they ran when their last lease is over; no try is given out earlier
     (R-CS7).
     """

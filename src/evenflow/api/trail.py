@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
-from evenflow.store.db.connect import AsyncPool, Conn
+from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.serving import events, tokens
 from evenflow.store.serving.events import ORIGIN, Origin, RepeatedEvent
 from evenflow.telemetry.observing import observe
@@ -130,7 +130,7 @@ class AskedSecrets:
     def __init__(self) -> None:
         self._day, self._told = "", set[str]()
 
-    async def tell(self, conn: Conn, kind: str, name: str, dag_id: str, of_try: str) -> None:
+    async def tell(self, conn: AsyncConn, kind: str, name: str, dag_id: str, of_try: str) -> None:
         """Raises the database's errors, and then nothing may be answered."""
         origin = ORIGIN.get() or Origin()
         if (day := f"{datetime.now(UTC):%Y-%m-%d}") != self._day:

@@ -21,7 +21,7 @@ from evenflow.core.metrics import TRIGGER_WAIT
 from evenflow.core.people.approvals import ApprovalAnswer
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, SecretsError, XComError
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool, Conn, Row
+from evenflow.store.db.connect import AsyncConn, AsyncPool, Row
 from evenflow.store.db.notify import TRIGGERS
 from evenflow.store.serving import triggers
 from evenflow.store.serving.triggers import ClaimedTrigger, TriggerKey
@@ -47,7 +47,7 @@ class EventPayload(msgspec.Struct, omit_defaults=True):
     choice: str | None = None
 
 
-class _Event(msgspec.Struct):
+class _EventRow(msgspec.Struct):
     run_key: int
     epoch: int
     age_s: float
@@ -73,7 +73,7 @@ class TriggerClaims(LongPoll[ClaimTriggers, TriggersAnswer]):
                     if ends_wait(answer):
                         waiting.give(answer)
 
-    async def _attempt(self, conn: Conn, claim: ClaimTriggers) -> TriggersAnswer:
+    async def _attempt(self, conn: AsyncConn, claim: ClaimTriggers) -> TriggersAnswer:
         queues = set(claim.queues) or await triggers.find_queues(conn)
         result = await triggers.claim(
             conn,
@@ -93,7 +93,7 @@ class TriggerClaims(LongPoll[ClaimTriggers, TriggersAnswer]):
             case _:
                 return TriggersAnswer(state="lost")
 
-    async def _assignments(self, conn: Conn, claimed: Sequence[ClaimedTrigger]) -> list[TriggerAssignment]:
+    async def _assignments(self, conn: AsyncConn, claimed: Sequence[ClaimedTrigger]) -> list[TriggerAssignment]:
         """All that a triggerer needs to run these. The task of one that no key opens resumes, to fail and say so."""
         versions = await self._versions.of(conn, {row.version_key for row in claimed})
         out, lost = [], []
@@ -104,7 +104,7 @@ class TriggerClaims(LongPoll[ClaimTriggers, TriggersAnswer]):
                 defer = deferrals.opened_deferral(self._vault, row.run_key, what, row.sealed)
             except SecretsError as error:
                 payload = EventPayload(row.task_index, row.map_index, row.claim, "failed", error=str(error)[:MAX_REASON])
-                lost.append(_Event(row.run_key, row.epoch, 0.0, payload))
+                lost.append(_EventRow(row.run_key, row.epoch, 0.0, payload))
                 continue
             self._meter.observe(TRIGGER_WAIT, max(0.0, row.waited_s))
             token = TriggerToken(row.epoch, row.run_key, row.task_index, row.map_index, row.claim, row.try_number)
@@ -138,7 +138,7 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
 
     A trigger that has failed is given back, to be claimed after a pause; when it has failed too often, that is an event of its own.
     """
-    events: list[_Event] = []
+    events: list[_EventRow] = []
     failed: dict[TriggerKey, TriggerReport] = {}
     given_back: list[TriggerKey] = []
     refused: dict[int, str] = {}
@@ -182,7 +182,7 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
     return TriggerReportsAnswer(refused=list(refused.values()), refused_at=list(refused))
 
 
-async def answer(conn: Conn, vault: Vault, waiting: Row, said: ApprovalAnswer) -> None:
+async def answer(conn: AsyncConn, vault: Vault, waiting: Row, said: ApprovalAnswer) -> None:
     """An event that a person made, in a transaction of the caller, who wakes schedulers after it. The task is handed its JSON as
     text: so nothing in it means a type of a value.
     """
@@ -190,7 +190,7 @@ async def answer(conn: Conn, vault: Vault, waiting: Row, said: ApprovalAnswer) -
     payload = EventPayload(
         waiting["task_index"], waiting["map_index"], 0, "event", event=event, actor=said.answered_by, choice=said.choice
     )
-    await triggers.put_events(conn, msgspec.json.encode([_Event(waiting["run_key"], waiting["epoch"], 0.0, payload)]).decode())
+    await triggers.put_events(conn, msgspec.json.encode([_EventRow(waiting["run_key"], waiting["epoch"], 0.0, payload)]).decode())
 
 
 def _key(tokens: Tokens, report: TriggerReport) -> TriggerKey:
@@ -200,8 +200,8 @@ def _key(tokens: Tokens, report: TriggerReport) -> TriggerKey:
     return token
 
 
-def _event(key: TriggerKey, report: TriggerReport, payload: EventPayload) -> _Event:
-    return _Event(key.run_key, key.epoch, min(max(report.age_s, 0.0), limits.REPORT_AGE), payload)
+def _event(key: TriggerKey, report: TriggerReport, payload: EventPayload) -> _EventRow:
+    return _EventRow(key.run_key, key.epoch, min(max(report.age_s, 0.0), limits.REPORT_AGE), payload)
 
 
 def _sealed(vault: Vault, run_key: int, event: bytes, what: str = "The event of a trigger") -> str:

@@ -10,7 +10,7 @@ from evenflow.api.limits import CACHED_RUNS, CACHED_TASKS
 from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import DagNotFound
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving.dags import read_versions
 from evenflow.store.serving.dispatch import RunNames, read_run
 
@@ -35,7 +35,7 @@ class Versions:
         self._tasks = 0
         self._runs: OrderedDict[int, RunNames] = OrderedDict()
 
-    async def of(self, conn: Conn, keys: Iterable[int]) -> dict[int, ServedVersion]:
+    async def of(self, conn: AsyncConn, keys: Iterable[int]) -> dict[int, ServedVersion]:
         """The versions with these keys."""
         wanted = set(keys)
         missing = wanted - self._versions.keys()
@@ -61,12 +61,12 @@ class Versions:
             self._tasks -= len(self._versions.popitem(last=False)[1].tasks)
         return found
 
-    async def of_subject(self, conn: Conn, run_key: int) -> tuple[int, RunNames, ServedVersion]:
+    async def of_subject(self, conn: AsyncConn, run_key: int) -> tuple[int, RunNames, ServedVersion]:
         """The run that a try speaks about, with its key: of a callback the one that called. Raises :class:`DagNotFound`."""
         names, version = await self.of_run(conn, run_key)
         return (run_key, names, version) if names.subject == run_key else (names.subject, *await self.of_run(conn, names.subject))
 
-    async def of_run(self, conn: Conn, run_key: int) -> tuple[RunNames, ServedVersion]:
+    async def of_run(self, conn: AsyncConn, run_key: int) -> tuple[RunNames, ServedVersion]:
         """The names of a run, and its version. Raises :class:`DagNotFound`."""
         run = self._runs.get(run_key)
         if run is None:

@@ -13,7 +13,7 @@ from evenflow.core.scaling.fleet_options import serves
 from evenflow.core.scaling.forecast import Outlook, SlotChange, most_coming
 from evenflow.core.scaling.policy import Foresees, ScalingPolicy
 from evenflow.core.scaling.sizing import Look
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import scaling
 from evenflow.store.serving.scaling import FleetRow, WaitingRow, WorkerRow
 
@@ -45,7 +45,7 @@ class Demand:
     changes: list[SlotChange] = field(default_factory=list)  # of what runs, as far as any fleet looks ahead
 
     @classmethod
-    async def read(cls, conn: Conn, at: float, fleets: Sequence[FleetRow], forecasting: Forecasting) -> Demand:
+    async def read(cls, conn: AsyncConn, at: float, fleets: Sequence[FleetRow], forecasting: Forecasting) -> Demand:
         queues = sorted({queue for fleet in fleets for queue in fleet.queues})
         workers = await scaling.read_workers(conn)
         waiting = await scaling.count_waiting(conn, queues, most=MOST_TRIES_COUNTED)

@@ -21,10 +21,10 @@ from evenflow.core.graph import Graph
 from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.model import DagSpec
 from evenflow.core.scaling.forecast import RunningTask, SlotChange, TaskHabits, ends_within, foresee, places_behind
-from evenflow.store.db.connect import Conn
-from evenflow.store.serving import operators, scaling
+from evenflow.store.db.connect import AsyncConn
+from evenflow.store.serving import operations, scaling
 
-TaskKey = tuple[int, int]  # (version_key, task_index)
+VersionTask = tuple[int, int]  # (version_key, task_index)
 
 
 class Forecasting:
@@ -32,10 +32,10 @@ class Forecasting:
 
     def __init__(self) -> None:
         self._graphs: dict[int, Graph] = {}  # by version, the one that was used last at the end
-        self._habits: dict[TaskKey, TaskHabits] = {}
-        self._read_at: dict[TaskKey, float] = {}
+        self._habits: dict[VersionTask, TaskHabits] = {}
+        self._read_at: dict[VersionTask, float] = {}
 
-    async def read(self, conn: Conn, now: float, ahead_s: float) -> list[SlotChange]:
+    async def read(self, conn: AsyncConn, now: float, ahead_s: float) -> list[SlotChange]:
         """What ends and comes within ``ahead_s``."""
         running = await scaling.read_running(conn, most=MOST_TRIES_COUNTED)
         if not running:
@@ -50,11 +50,11 @@ class Forecasting:
         pools = await scaling.read_pools(conn, names) if names else {}
         return foresee(ends, self._graphs, self._habits, successors, pools)
 
-    async def _learn_graphs(self, conn: Conn, running: Iterable[RunningTask]) -> None:
+    async def _learn_graphs(self, conn: AsyncConn, running: Iterable[RunningTask]) -> None:
         wanted = {task.version_key for task in running}
         missing = sorted(wanted - self._graphs.keys(), reverse=True)[:GRAPHS_AT_ONCE]
         if missing:
-            specs = await operators.read_specs(conn, missing)
+            specs = await operations.read_specs(conn, missing)
             self._graphs |= await asyncio.to_thread(_graphs, specs)
         for version in wanted & self._graphs.keys():
             self._graphs[version] = self._graphs.pop(version)
@@ -64,9 +64,9 @@ class Forecasting:
                 break
             size -= self._graphs.pop(version).n
 
-    async def _learn_habits(self, conn: Conn, running: Iterable[RunningTask], now: float) -> None:
+    async def _learn_habits(self, conn: AsyncConn, running: Iterable[RunningTask], now: float) -> None:
         """Of what runs, and of mapped tasks that follow it."""
-        runs: dict[TaskKey, int] = {}
+        runs: dict[VersionTask, int] = {}
         for task in running:
             if (graph := self._graphs.get(task.version_key)) is not None:
                 behind = [index for index in graph.downstream[task.task_index] if graph.mapped[index]]

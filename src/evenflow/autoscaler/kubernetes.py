@@ -21,7 +21,7 @@ from evenflow.core.limits import INT32_MIN
 from evenflow.core.scaling.fleet_options import NO_STATEFUL_SETS, POD
 from evenflow.errors import ClusterRefused
 from evenflow.kubernetes.client import KubernetesClient, Object
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving.scaling import FleetRow
 
 LEAST_COST = INT32_MIN  # and the rank: below all that people say, and below the 0 of those that have none
@@ -66,7 +66,7 @@ class KubernetesTarget:
         if self._client is not None:
             await self._client.close()
 
-    async def sight(self, conn: Conn, fleet: FleetRow) -> Sight:
+    async def sight(self, conn: AsyncConn, fleet: FleetRow) -> Sight:
         client, place = await self._reach(fleet)
         deployment = await self._deployment(client, place)
         labels = selector_text(deployment["spec"]["selector"])
@@ -91,7 +91,7 @@ class KubernetesTarget:
     async def unmark(self, fleet: FleetRow, names: Collection[str]) -> None:
         await self._annotate(fleet, dict.fromkeys(names))
 
-    async def resize(self, conn: Conn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
+    async def resize(self, conn: AsyncConn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
         client, place = await self._reach(fleet)
         for attempt in range(1, CONFLICTS + 1):
             scale = await client.get(f"{place.path}/scale")

@@ -16,7 +16,7 @@ from evenflow.core import metrics
 from evenflow.errors import NotActing
 from evenflow.kubernetes.address import find_cluster
 from evenflow.kubernetes.client import KubernetesClient
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.notify import DISPATCH
 from evenflow.store.serving import scaling
 from evenflow.telemetry.observing import observe
@@ -52,10 +52,10 @@ class AutoscalerService(DatabaseService):
         self._measure()
         return loops
 
-    async def _signing_off(self, conn: Conn) -> None:
+    async def _signing_off(self, conn: AsyncConn) -> None:
         await scaling.give_lease(conn, self._service_id)
 
-    async def _turn(self, conn: Conn) -> None:
+    async def _turn(self, conn: AsyncConn) -> None:
         assert self._steering is not None
         try:
             await self._steering.loop(conn)

@@ -37,7 +37,7 @@ from evenflow.autoscaler.target import FleetTarget
 from evenflow.core.scaling.choosing import Candidate, ranks
 from evenflow.core.scaling.sizing import Look
 from evenflow.explaining.fleet_costs import worker_costs
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import scaling
 from evenflow.store.serving.scaling import FleetRow, StepRow, WorkerRow
 from evenflow.telemetry.observing import observe
@@ -96,7 +96,7 @@ class ShrinkPlan:
 class Shrinking:
     """Of one loop, for one fleet. ``conn`` is that of the autoscaler with the service id ``holder``."""
 
-    def __init__(self, conn: Conn, holder: int, fleet: FleetRow, target: FleetTarget, now: float) -> None:
+    def __init__(self, conn: AsyncConn, holder: int, fleet: FleetRow, target: FleetTarget, now: float) -> None:
         self._conn, self._holder, self._fleet, self._target, self._now = conn, holder, fleet, target, now
         self._log = StepLog(conn, holder, fleet)
         self._takes: dict[str, Callable[[ShrinkPlan, StepRow], Awaitable[Detail | None]]] = {

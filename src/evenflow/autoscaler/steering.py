@@ -20,7 +20,7 @@ from evenflow.core.scaling.choosing import choose
 from evenflow.core.scaling.sizing import GAP_S, LoadHistory, Look, Sizing, decide
 from evenflow.errors import ClusterRefused, ClusterUnavailable, NotActing
 from evenflow.explaining.fleet_costs import worker_costs
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.failures import OUTAGES
 from evenflow.store.serving import scaling
 from evenflow.store.serving.scaling import FleetRow, StepRow
@@ -50,7 +50,7 @@ class Steering:
         self.rest_s = LOOP_S  # from the begin of one loop to that of the next
         self._forecasting = Forecasting()
 
-    async def loop(self, conn: Conn) -> bool:
+    async def loop(self, conn: AsyncConn) -> bool:
         """Whether this autoscaler acts."""
         now = await scaling.take_lease(conn, self._holder)
         if now is None:
@@ -97,7 +97,7 @@ class Steering:
         memory.refused = reason
         return memory
 
-    async def _steer(self, conn: Conn, demand: Demand, fleet: FleetRow) -> None:
+    async def _steer(self, conn: AsyncConn, demand: Demand, fleet: FleetRow) -> None:
         target = self._targets.get(fleet.target)
         if target is None:
             raise UnfitTarget(f"Fleet {fleet.name!r} has target {fleet.target!r}, which this autoscaler does not know.")
@@ -130,7 +130,7 @@ class Steering:
         if by:
             memory.history.moved(sighted.look.at, by)
 
-    async def _remembered(self, conn: Conn, fleet: FleetRow, now: float) -> FleetMemory:
+    async def _remembered(self, conn: AsyncConn, fleet: FleetRow, now: float) -> FleetMemory:
         memory = self.memories.get(fleet.name)
         if memory is None:
             memory = self.memories[fleet.name] = FleetMemory()
@@ -147,7 +147,7 @@ class Steering:
             observe(seen.marks_cleared(fleet.name, ", ".join(strays)))
             await target.unmark(fleet, strays)
 
-    async def _adopt(self, conn: Conn, fleet: FleetRow, sight: Sight) -> FleetRow:
+    async def _adopt(self, conn: AsyncConn, fleet: FleetRow, sight: Sight) -> FleetRow:
         """A number that somebody else has set is where it goes on from."""
         if sight.size == fleet.replicas:
             return fleet
@@ -157,7 +157,7 @@ class Steering:
         return fleet._replace(replicas=sight.size)
 
     async def _carry_on(
-        self, conn: Conn, fleet: FleetRow, target: FleetTarget, now: float
+        self, conn: AsyncConn, fleet: FleetRow, target: FleetTarget, now: float
     ) -> tuple[list[ShrinkPlan], FleetRow, Sight]:
         """The plans that are still under way, and the fleet as it is then. A number that an autoscaler was about to set when it
         died is none that somebody else has set.
@@ -178,7 +178,7 @@ class Steering:
         return plans, fleet, await target.sight(conn, fleet) if opened else sight
 
     async def _grow(
-        self, conn: Conn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan], by: int, sizing: Sizing
+        self, conn: AsyncConn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan], by: int, sizing: Sizing
     ) -> None:
         """First those that have been chosen to go, and are still there, stay: they are ready now."""
         fleet = sighted.fleet
@@ -190,12 +190,12 @@ class Steering:
             observe(seen.grows(fleet.name, "up", sighted.look.replicas, sizing.replicas, sizing.reason), self._meter)
             await self._begin_growth(conn, sighted, target, fleet.replicas + by, sizing.reason)
 
-    async def _begin_growth(self, conn: Conn, sighted: FleetView, target: FleetTarget, to: int, reason: str) -> None:
+    async def _begin_growth(self, conn: AsyncConn, sighted: FleetView, target: FleetTarget, to: int, reason: str) -> None:
         fleet = sighted.fleet
         detail = {"from": fleet.replicas, "to": to, "reason": reason, "load": told_of(sighted.look)}
         await self._finish_growth(conn, fleet, target, await StepLog(conn, self._holder, fleet).begin(GROW, detail))
 
-    async def _finish_growth(self, conn: Conn, fleet: FleetRow, target: FleetTarget, step: StepRow) -> None:
+    async def _finish_growth(self, conn: AsyncConn, fleet: FleetRow, target: FleetTarget, step: StepRow) -> None:
         log = StepLog(conn, self._holder, fleet)
         if not step.done:
             async with scaling.acting(conn, self._holder):
@@ -205,7 +205,7 @@ class Steering:
         await log.close(step.plan)
 
     async def _shrink(
-        self, conn: Conn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan], by: int, sizing: Sizing
+        self, conn: AsyncConn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan], by: int, sizing: Sizing
     ) -> int:
         """How many are on their way; those that are protected stay."""
         fleet, look = sighted.fleet, sighted.look
@@ -225,7 +225,7 @@ class Steering:
             begun += len(group)
         return begun
 
-    async def _clear_fences(self, conn: Conn) -> None:
+    async def _clear_fences(self, conn: AsyncConn) -> None:
         """Of plans that have ended, as their fleet was deleted in the middle."""
         strays = await scaling.find_stray_fences(conn)
         if strays:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import scaling
 from evenflow.store.serving.scaling import FleetRow, StepRow
 
@@ -16,7 +16,7 @@ from evenflow.store.serving.scaling import FleetRow, StepRow
 class StepLog:
     """Of one fleet. Each of these is a transaction of the autoscaler with the service id ``holder``, if it still acts."""
 
-    conn: Conn
+    conn: AsyncConn
     holder: int
     fleet: FleetRow
 

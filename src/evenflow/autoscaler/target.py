@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import scaling
 from evenflow.store.serving.scaling import FleetRow
 
@@ -46,7 +46,7 @@ class FleetTarget(Protocol):
     :class:`UnfitTarget` where it cannot serve a fleet.
     """
 
-    async def sight(self, conn: Conn, fleet: FleetRow) -> Sight: ...
+    async def sight(self, conn: AsyncConn, fleet: FleetRow) -> Sight: ...
 
     async def mark(self, fleet: FleetRow, ranks: Mapping[str, int]) -> None:
         """What the end of each costs, as a rank: a target that chooses itself takes these before all others, the lowest first."""
@@ -54,7 +54,7 @@ class FleetTarget(Protocol):
     async def unmark(self, fleet: FleetRow, names: Collection[str]) -> None:
         """No costs are told of these any more; of some there may have been none."""
 
-    async def resize(self, conn: Conn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
+    async def resize(self, conn: AsyncConn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
         """There are to be so many beside those that are ``leaving``, which are to end: by SIGTERM, and when they have had time for
         their own drain by SIGKILL. ``conn`` is in a transaction, in which the fleet's own number is changed, too. Answers how many
         there are to be: another number, and nothing is done, where somebody else has changed that of the fleet meanwhile.
@@ -76,14 +76,14 @@ class HostTarget:
     (``runtime.local_fleet``) makes it so. It ends just those that it is told to, so it needs no costs.
     """
 
-    async def sight(self, conn: Conn, fleet: FleetRow) -> Sight:
+    async def sight(self, conn: AsyncConn, fleet: FleetRow) -> Sight:
         return Sight([Replica(name, leaving) for name, leaving in await scaling.list_native(conn, fleet.name)], fleet.replicas)
 
     async def mark(self, fleet: FleetRow, ranks: Mapping[str, int]) -> None: ...
 
     async def unmark(self, fleet: FleetRow, names: Collection[str]) -> None: ...
 
-    async def resize(self, conn: Conn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
+    async def resize(self, conn: AsyncConn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
         if leaving:
             await scaling.end_native(conn, fleet.name, list(leaving))
         await scaling.add_native(conn, fleet.name, replicas)

@@ -212,7 +212,7 @@ class RestClient:
     check_secret = route("POST", "/secrets/check", lambda: rest.sealed.CheckRequest, lambda: rest.sealed.CheckedValue)
     rotate_secrets = route("POST", "/secrets/rotate", nothing, lambda: rest.sealed.Rotated)
 
-    # what operators steer with
+    # what people steer with
     list_pools = route("GET", "/pools", nothing, lambda: rest.record.Page[rest.steering.Pool])
     set_pool = route_1("PUT", "/pools/{name}", lambda: rest.steering.PoolChange, lambda: rest.steering.Pool)
     delete_pool = route_1("DELETE", "/pools/{name}", nothing, lambda: rest.steering.Pool)

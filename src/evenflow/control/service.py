@@ -14,7 +14,7 @@ from typing import Any
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.core.observation import warning
 from evenflow.store.db import migrate
-from evenflow.store.db.connect import Conn, connect, connect_async
+from evenflow.store.db.connect import AsyncConn, connect, connect_async
 from evenflow.store.db.failures import OUTAGES
 from evenflow.store.db.notify import AsyncListener
 from evenflow.store.serving import services
@@ -34,7 +34,7 @@ class DatabaseService(Service):
     def __init__(self, database_url: str, name: str, vitals: Vitals | None) -> None:
         super().__init__(name, vitals)
         self._url = database_url
-        self._conn: Conn | None = None
+        self._conn: AsyncConn | None = None
         self._service_id = 0
         self._beaten = 0.0  # by the loop's clock
         self._news = asyncio.Event()
@@ -42,7 +42,7 @@ class DatabaseService(Service):
         self._ended = asyncio.Event()
 
     @abstractmethod
-    async def _turn(self, conn: Conn) -> None:
+    async def _turn(self, conn: AsyncConn) -> None:
         """What it does, once."""
 
     @abstractmethod
@@ -60,7 +60,7 @@ class DatabaseService(Service):
         """What all may know of it."""
         return dict(self.vitals.detail)
 
-    async def _signing_off(self, conn: Conn) -> None:
+    async def _signing_off(self, conn: AsyncConn) -> None:
         """The last turn is over."""
 
     async def _begin(self) -> Loops:
@@ -119,7 +119,7 @@ class DatabaseService(Service):
         finally:
             self._ended.set()
 
-    async def _connected(self) -> Conn:
+    async def _connected(self) -> AsyncConn:
         if self._conn is None or self._conn.closed:
             conn = await connect_async(self._url, name=self.name)
             try:
@@ -137,7 +137,7 @@ class DatabaseService(Service):
                 await self._conn.close()
             self._conn = None
 
-    async def _register(self, conn: Conn) -> None:
+    async def _register(self, conn: AsyncConn) -> None:
         about: dict[str, Any] = {
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -148,7 +148,7 @@ class DatabaseService(Service):
         self._registered()
         self._lease.beat()
 
-    async def _beat(self, conn: Conn) -> None:
+    async def _beat(self, conn: AsyncConn) -> None:
         await migrate.check_async(conn)
         if await services.beat(conn, service_id=self._service_id, kind=self.kind, state=self._state, detail=self._detail()) is None:
             await self._register(conn)

@@ -61,7 +61,7 @@ class CallbackCall(NamedTuple):
 
 def of_move(was: TaskState, event: TaskEvent, state: TaskState) -> Callback | None:
     """What a move of a task instance calls. A task that never ran because of others (skipped, upstream_failed) calls nothing, and
-    neither does what an operator says of it.
+    neither does what somebody says of it.
     """
     match event, state:
         case TaskEvent.RETRY, _:

@@ -53,12 +53,12 @@ Path = Annotated[str, Chars(limits.MAX_PATH_CHARS)]  # of a class, by module and
 AssetName = Annotated[str, Bytes(limits.MAX_ASSET_NAME)]
 LinkUrl = Annotated[str, Chars(limits.MAX_LINK_CHARS, printable=True, begins=LINKS)]
 CronText = Annotated[str, Chars(limits.MAX_CRON_CHARS)]
-Instant = Annotated[str, Iso8601()]
+IsoInstant = Annotated[str, Iso8601()]
 Interval = Annotated[float, Between(0, limits.MAX_INTERVAL_S)]
 Names = Annotated[tuple[Name, ...], Items(limits.MAX_NAMES)]
 AssetNames = Annotated[tuple[AssetName, ...], Items(limits.MAX_NAMES)]
 Callbacks = Annotated[tuple[Annotated[str, OneOf(tuple(Callback))], ...], Items(limits.MAX_CALLBACKS * len(Callback))]
-Count = Annotated[int, Between(1, limits.INT32_MAX)]
+PositiveCount = Annotated[int, Between(1, limits.INT32_MAX)]
 Retries = Annotated[int, Between(0, limits.MAX_RETRIES)]
 RetryDelay = Annotated[float, Between(0, limits.MAX_RETRY_DELAY_S)]
 Timeout = Annotated[float, Between(limits.MIN_TIMEOUT_S, limits.MAX_RUN_SECONDS)]
@@ -86,7 +86,7 @@ class Schedule:
     timezone: Zone = "UTC"
     also: Annotated[tuple[CronText, ...], Items(limits.MAX_CRONS - 1)] = ()  # cron: further ones; a run for every tick of any
     every_s: Interval | None = None  # delta
-    dates: Annotated[tuple[Instant, ...], Items(limits.MAX_DATES)] = ()  # dates: ISO 8601 with offset, ascending
+    dates: Annotated[tuple[IsoInstant, ...], Items(limits.MAX_DATES)] = ()  # dates: ISO 8601 with offset, ascending
     trigger: bool = False  # cron, delta: a run stands for a tick, not for the interval between two
     window_s: Interval = 0.0  # of a trigger: how far the data interval reaches back from its tick
     run_immediately: bool = False  # of a trigger without start_date: the first run is for the tick before the DAG was seen
@@ -184,12 +184,12 @@ class TaskTerms:
 
     trigger_rule: TriggerRule = TriggerRule.ALL_SUCCESS
     pool: Name = DEFAULT_POOL
-    pool_slots: Count = 1
+    pool_slots: PositiveCount = 1
     priority_weight: Annotated[int, Between(limits.INT32_MIN, limits.INT32_MAX)] = 1
     queue: Name = DEFAULT_QUEUE
     executor: Name | None = None  # that of its queue, if it is said
-    max_active_tis_per_dag: Count | None = None
-    max_active_tis_per_dagrun: Count | None = None
+    max_active_tis_per_dag: PositiveCount | None = None
+    max_active_tis_per_dagrun: PositiveCount | None = None
     retries: Retries = 0
     retry_delay: RetryDelay = 300.0
     retry_exponential_backoff: Annotated[float, Between(0, limits.MAX_BACKOFF)] = 0.0  # factor per try; 0 is a constant delay
@@ -259,12 +259,12 @@ class DagSpec:
     groups: Annotated[tuple[GroupSpec, ...], Items(limits.MAX_SPEC_GROUPS)] = ()
     params: Annotated[dict[Name, RunParamSpec], Items(limits.MAX_PARAMS)] = field(default_factory=dict)
     schedule: Schedule = field(default_factory=Schedule)
-    start_date: Instant | None = None
-    end_date: Instant | None = None
+    start_date: IsoInstant | None = None
+    end_date: IsoInstant | None = None
     default_timezone: Zone = "UTC"  # of what the file says without one; applied in all that is here
     catchup: bool = False
-    max_active_runs: Count | None = 16
-    max_active_tasks: Count | None = 16
+    max_active_runs: PositiveCount | None = 16
+    max_active_tasks: PositiveCount | None = 16
     max_map_length: Annotated[int, Between(1, limits.MAX_MAP_LENGTH)] = limits.MAX_MAP_LENGTH
     dagrun_timeout: Timeout | None = None
     max_consecutive_failed_dag_runs: Annotated[int, Between(0, limits.MAX_FAILED_RUNS)] = 0

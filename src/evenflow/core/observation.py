@@ -18,7 +18,7 @@ from evenflow.core.meter import Meter, Metric, MetricKind
 
 P = ParamSpec("P")
 Constructor = Callable[P, "Observation"]
-Count = Metric | tuple[Metric, str]  # by 1, or by what this field says; labels are the fields of their names
+CountedMetric = Metric | tuple[Metric, str]  # by 1, or by what this field says; labels are the fields of their names
 
 TRACE = "trace"
 
@@ -81,7 +81,7 @@ def _quoted(value: object) -> str:
 FACTS: list[Observable] = []
 
 
-def _declare(level: LogLevel, sentence: str, *counted: Count) -> Callable[[Callable[P, None]], Constructor[P]]:
+def _declare(level: LogLevel, sentence: str, *counted: CountedMetric) -> Callable[[Callable[P, None]], Constructor[P]]:
     def declare(declared: Callable[P, None]) -> Constructor[P]:
         fields = {name: str(field.annotation) for name, field in signature(declared).parameters.items()}
         names = list(fields)
@@ -98,7 +98,7 @@ def _declare(level: LogLevel, sentence: str, *counted: Count) -> Callable[[Calla
     return declare
 
 
-def silent(*counted: Count) -> Callable[[Callable[P, None]], Constructor[P]]:
+def silent(*counted: CountedMetric) -> Callable[[Callable[P, None]], Constructor[P]]:
     return _declare(LogLevel.SILENT, "", *counted)
 
 

@@ -1,4 +1,4 @@
-"""What an operator does with tasks of a run: which ones are meant, and in which states they are touched.
+"""What somebody does with tasks of a run: which ones are meant, and in which states they are touched.
 
 An operation names tasks, never states that it wishes to find: what is true when a scheduler applies it decides. It travels as JSON,
 by task id, because each run that it is about may be of another version of its DAG.

@@ -13,7 +13,7 @@ holds the run's lock, compares (state, epoch) and appends one history row per mo
 
 Three groups of states matter to everything else:
 
-* ``FINISHED``: nothing will happen any more unless an operator clears or marks the TI; downstream counters have counted it.
+* ``FINISHED``: nothing will happen any more unless somebody clears or marks the TI; downstream counters have counted it.
 * ``HOLDING``: a dispatch exists, so limits are held and an epoch is current.
 * the rest waits: for upstreams (``none``), for selection (``scheduled``), or for a timer or trigger (``up_for_*``, ``deferred``).
 
@@ -62,7 +62,7 @@ class TaskEvent(StrEnum):
     WITHDRAW = "withdraw"  # its run was cancelled before it began
     CLEAR = "clear"
     REMOVE = "remove"
-    MARK_SUCCESS = "mark_success"  # an operator says how it ended
+    MARK_SUCCESS = "mark_success"  # somebody says how it ended
     MARK_FAILED = "mark_failed"
     MARK_SKIPPED = "mark_skipped"
 
@@ -80,7 +80,7 @@ class RunEvent(StrEnum):
     FAIL = "fail"
     CANCEL = "cancel"
     CLEAR = "clear"
-    MARK_SUCCESS = "mark_success"  # an operator says how it ended
+    MARK_SUCCESS = "mark_success"  # somebody says how it ended
     MARK_FAILED = "mark_failed"
 
 
@@ -97,7 +97,7 @@ _EXITS: dict[TaskEvent, TaskState] = {
     _E.CANCEL: _T.FAILED,
     _E.REQUEUE: _T.QUEUED,
 }
-# What an operator can do with a TI; with one that holds a dispatch it happens when its process has ended. REMOVE: the instances of
+# What somebody can do with a TI; with one that holds a dispatch it happens when its process has ended. REMOVE: the instances of
 # a mapped task go when it is cleared as a whole, for it expands anew.
 _MARKED: dict[TaskEvent, TaskState] = {_E.MARK_SUCCESS: _T.SUCCESS, _E.MARK_FAILED: _T.FAILED, _E.MARK_SKIPPED: _T.SKIPPED}
 _OPERATED: dict[TaskEvent, TaskState] = {**_MARKED, _E.CLEAR: _T.NONE, _E.REMOVE: _T.REMOVED}

@@ -39,7 +39,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reason:
+class _Explained:
     """``told``: the same in words, for people; the API adds it to what it answers."""
 
     told: Told | None = None
@@ -70,14 +70,14 @@ class Upstream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Ended(_Reason):
+class _HasEnded(_Explained):
     state: str
     at: datetime | None
     explanation: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished(_Ended):
+class Finished(_HasEnded):
     """It has run, or was skipped: it waits for nothing."""
 
     kind: Literal["finished"] = "finished"
@@ -94,7 +94,7 @@ class FailedUpstream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamFailed(_Reason):
+class UpstreamFailed(_Explained):
     """It was not run, because of these upstreams, the first of ``failed``: the causes, which may be further up."""
 
     kind: Literal["upstream_failed"] = "upstream_failed"
@@ -105,15 +105,15 @@ class UpstreamFailed(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunEnded(_Ended):
+class RunEnded(_HasEnded):
     """Its run ended before it began."""
 
     kind: Literal["run_ended"] = "run_ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Running(_Reason):
-    """A worker has it. ``kill_at``: since when an operator, or a limit of its run, wants it ended. It ends when its worker says
+class Running(_Explained):
+    """A worker has it. ``kill_at``: since when somebody, or a limit of its run, wants it ended. It ends when its worker says
     that nothing is left of it. ``outrun``: the worker says that it cannot end it, since its processes fork more quickly than they
     are killed.
     """
@@ -127,14 +127,14 @@ class Running(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoScheduler(_Reason):
+class NoScheduler(_Explained):
     """No scheduler is alive, so nothing is decided."""
 
     kind: Literal["no_scheduler"] = "no_scheduler"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitsWorker(_Reason):
+class AwaitsWorker(_Explained):
     """It was started, and no worker has claimed it yet. ``workers`` of its queue live and take it; they have ``slots`` for it, of
     which so many are ``busy``. ``closed`` live and are out of service; ``closed_worker`` is one of them. ``resumes``: it comes back
     from waiting, and may have the slots for resumes, too. ``ahead`` is exact when ``counted``, else at least that. ``executor``:
@@ -165,7 +165,7 @@ class AwaitsWorker(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paused(_Reason):
+class Paused(_Explained):
     """Its DAG is paused."""
 
     kind: Literal["paused"] = "paused"
@@ -173,7 +173,7 @@ class Paused(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutOfService(_Reason):
+class OutOfService(_Explained):
     """Its DAG, pool or queue, or the whole system, is in a state of service in which it does not start: ``what`` is the kind of
     object, ``state`` one of :class:`evenflow.core.service_states.ServiceState`.
     """
@@ -187,7 +187,7 @@ class OutOfService(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quarantined(_Reason):
+class Quarantined(_Explained):
     """Its run is set aside, because handling it raised an exception: nothing is applied to it and nothing of it starts."""
 
     kind: Literal["quarantined"] = "quarantined"
@@ -196,7 +196,7 @@ class Quarantined(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunAfter(_Reason):
+class RunAfter(_Explained):
     """Its run may not begin before ``at``."""
 
     kind: Literal["run_after"] = "run_after"
@@ -204,7 +204,7 @@ class RunAfter(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitsUpstreams(_Reason):
+class AwaitsUpstreams(_Explained):
     """Upstreams have not finished: the first of ``missing``. ``expands``: it is mapped, and its instances come into being then."""
 
     kind: Literal["awaits_upstreams"] = "awaits_upstreams"
@@ -223,7 +223,7 @@ class PastTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitsPast(_Reason):
+class AwaitsPast(_Explained):
     """It depends on the past, and this is what the run before has not done yet."""
 
     kind: Literal["awaits_past"] = "awaits_past"
@@ -232,7 +232,7 @@ class AwaitsPast(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitsRetry(_Reason):
+class AwaitsRetry(_Explained):
     """Its last try failed; the next one is due at ``at``."""
 
     kind: Literal["awaits_retry"] = "awaits_retry"
@@ -242,7 +242,7 @@ class AwaitsRetry(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitsPoke(_Reason):
+class AwaitsPoke(_Explained):
     """It looks for something outside, since ``since``, and did not find it; it looks again at ``at``, in the same try."""
 
     kind: Literal["awaits_poke"] = "awaits_poke"
@@ -251,7 +251,7 @@ class AwaitsPoke(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitsEvent(_Reason):
+class AwaitsEvent(_Explained):
     """It is deferred, and waits for its trigger. ``triggerer`` has that, or none yet; it has failed ``failures`` times, and is
     tried again at ``again_at``.
     """
@@ -268,7 +268,7 @@ class AwaitsEvent(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitsAnswer(_Reason):
+class AwaitsAnswer(_Explained):
     """It asks people, and waits for an answer."""
 
     kind: Literal["awaits_answer"] = "awaits_answer"
@@ -277,7 +277,7 @@ class AwaitsAnswer(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FullLimit(_Reason):
+class FullLimit(_Explained):
     """A limit has no room for it.
 
     ``limit`` is ``pool``, ``executor``, ``dag_task`` (max_active_tis_per_dag), ``dag_runs`` (max_active_runs), ``run``
@@ -300,7 +300,7 @@ class FullLimit(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptPool(_Reason):
+class KeptPool(_Explained):
     """Its pool has room for it, but keeps that for a task of a better order that wants ``wanted`` slots: the pool lets smaller ones
     pass for ``patience_s`` and no longer.
     """
@@ -323,7 +323,7 @@ class KeptPool(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedSlots(_Reason):
+class SharedSlots(_Explained):
     """Tenants share its pool or executor, so the order decides only between tasks of its own tenant. Next is the tenant with the
     fewest slots for its weight; that of the task has ``held``.
     """
@@ -338,7 +338,7 @@ class SharedSlots(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ages(_Reason):
+class Ages(_Explained):
     """It has waited for ``waited_s``; each ``aging_s`` of that count as one priority of its run."""
 
     kind: Literal["ages"] = "ages"
@@ -347,7 +347,7 @@ class Ages(_Reason):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NextRound(_Reason):
+class NextRound(_Explained):
     """Nothing holds it back: it starts with one of the next rounds of a scheduler."""
 
     kind: Literal["next_round"] = "next_round"

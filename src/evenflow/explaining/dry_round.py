@@ -10,13 +10,13 @@ from evenflow.core.selection.lanes import Lane, LimitClass, Snapshot
 from evenflow.core.selection.loading import Loading
 from evenflow.core.selection.rules import Decision
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.instant import read
 from evenflow.store.scheduling.lanes import Read, StoredLane, statement_of
 from evenflow.store.scheduling.selection import as_closures
 
 
-async def read_limit_classes(conn: Conn, class_ids: Iterable[int]) -> dict[int, LimitClass]:
+async def read_limit_classes(conn: AsyncConn, class_ids: Iterable[int]) -> dict[int, LimitClass]:
     rows = await read(conn, "selection/read_limit_classes", {"limit_classes": numbers(class_ids)})
     return {row["class_id"]: LimitClass(**row) for row in rows}
 
@@ -34,7 +34,7 @@ class DryRound:
     decision: Decision
 
     @classmethod
-    async def decided(cls, conn: Conn) -> DryRound:
+    async def decided(cls, conn: AsyncConn) -> DryRound:
         """Within one instant."""
         (clock,) = await read(conn, "plan/read_clock")
         released = {row["limit_id"]: row["released"] for row in await read(conn, "plan/read_wakes")}
@@ -49,7 +49,7 @@ class DryRound:
             await _answer(conn, known, asked)
 
 
-async def _answer(conn: Conn, known: Read, asked: AskedTogether) -> None:
+async def _answer(conn: AsyncConn, known: Read, asked: AskedTogether) -> None:
     for question in asked:
         name, params, kind = statement_of(question)
         known.answer(question, [kind(**row) for row in await read(conn, name, params)])

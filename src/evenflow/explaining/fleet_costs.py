@@ -7,12 +7,12 @@ from collections.abc import Collection
 from evenflow.contracts.rest.fleets import FleetWorker
 from evenflow.core.scaling.choosing import Candidate, choose, is_protected, labels_of, ranks, weight_of
 from evenflow.core.scaling.policy import ScalingPolicy
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import scaling
 from evenflow.store.serving.scaling import FleetRow
 
 
-async def worker_costs(conn: Conn, workers: Collection[int], policy: ScalingPolicy) -> dict[int, float | None]:
+async def worker_costs(conn: AsyncConn, workers: Collection[int], policy: ScalingPolicy) -> dict[int, float | None]:
     """By worker; None for one with something that is protected. One that runs nothing is not in it. Where people name no labels
     nobody asks which tasks run.
     """
@@ -29,7 +29,9 @@ async def worker_costs(conn: Conn, workers: Collection[int], policy: ScalingPoli
     return costs
 
 
-async def _weights(conn: Conn, tasks: Collection[tuple[int, int]], policy: ScalingPolicy) -> dict[tuple[int, int], float | None]:
+async def _weights(
+    conn: AsyncConn, tasks: Collection[tuple[int, int]], policy: ScalingPolicy
+) -> dict[tuple[int, int], float | None]:
     """By task; None for what is protected."""
     weights: dict[tuple[int, int], float | None] = {}
     for task in await scaling.name_tasks(conn, tasks):
@@ -38,7 +40,7 @@ async def _weights(conn: Conn, tasks: Collection[tuple[int, int]], policy: Scali
     return weights
 
 
-async def fleet_workers(conn: Conn, fleet: FleetRow) -> list[FleetWorker]:
+async def fleet_workers(conn: AsyncConn, fleet: FleetRow) -> list[FleetWorker]:
     """Those that serve its queues, in the order in which they would go; what is protected last."""
     serving = [worker for worker in await scaling.read_workers(conn) if not set(worker.queues).isdisjoint(fleet.queues)]
     costs = await worker_costs(conn, [worker.service_id for worker in serving], fleet.rule)

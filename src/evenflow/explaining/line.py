@@ -12,12 +12,12 @@ from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, Ages, FullLimit, Hold
 from evenflow.explaining.dry_round import DryRound, read_limit_classes
 from evenflow.explaining.out_of_service import holding_starts
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.instant import read
 from evenflow.store.scheduling.lanes import StoredLane
 
 
-async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: int) -> list[WhyNot]:
+async def explain_limits(conn: AsyncConn, run_key: int, task_index: int, map_index: int) -> list[WhyNot]:
     """What keeps a ready task instance in its lane. Nothing, where the next round starts it."""
     place = {"run_key": run_key, "task_index": task_index, "map_index": map_index, "counted": LINE_COUNTED}
     found = await read(conn, "why/find_lane", place)
@@ -31,7 +31,7 @@ async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: i
     limits = {
         x["limit_id"]: x for x in await read(conn, "why/read_limits", {"limits": numbers([*limit_class.limits, *row.locals])})
     }
-    line = _Line(conn, row, limit_class, limits, before, dry)
+    line = _PlaceInLine(conn, row, limit_class, limits, before, dry)
     full = blocking(limit_class, lane, {limit: x["capacity"] - x["used"] for limit, x in limits.items()})
     reasons = [] if row.exempt else await holding_starts(conn, limits[limit_class.pool_limit]["name"], limit_class.queue)
     reasons += await line.full(full)
@@ -43,8 +43,8 @@ async def explain_limits(conn: Conn, run_key: int, task_index: int, map_index: i
 
 
 @dataclass(slots=True)
-class _Line:
-    conn: Conn
+class _PlaceInLine:
+    conn: AsyncConn
     row: StoredLane
     limit_class: LimitClass
     limits: dict[int, Row]

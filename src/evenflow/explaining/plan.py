@@ -12,7 +12,7 @@ from evenflow.core.limits import LEASE_S
 from evenflow.core.selection.lanes import PAUSED, LimitClass, blocking, full, kept
 from evenflow.explaining.dry_round import DryRound, read_limit_classes
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.instant import one_instant, read
 from evenflow.store.scheduling.lanes import StoredLane
 
@@ -23,7 +23,7 @@ TASKS_READ = 1_000  # of one lane, to name them
 UNAPPLIED_COUNTED = 1_000  # reports, timers, pauses and runs that are still to be applied
 
 
-async def read_plan(conn: Conn, *, limit: int) -> Plan:
+async def read_plan(conn: AsyncConn, *, limit: int) -> Plan:
     """What a round would start right now, the first ``limit`` of it, and what blocks the rest."""
     async with one_instant(conn):
         (standing,) = await read(conn, "plan/count_unapplied", {"counted": UNAPPLIED_COUNTED, "lease_s": LEASE_S})
@@ -35,7 +35,7 @@ async def read_plan(conn: Conn, *, limit: int) -> Plan:
         unstarted = await _Unstarted.read(conn, dry, groups, next_)
         blocked = unstarted.group(groups)
         waiting = unstarted.waiting(next_)[:limit]
-        names = _Names(conn, dry, unstarted)
+        names = _LaneNames(conn, dry, unstarted)
         schedulers = standing.pop("schedulers")
         return Plan(
             starting=sum(count for _, count in grants),
@@ -56,7 +56,7 @@ async def read_plan(conn: Conn, *, limit: int) -> Plan:
         )
 
 
-class _Cause(NamedTuple):
+class _WaitCause(NamedTuple):
     """Why tasks of a limit class wait: a ``limit``, a pool that is ``kept``, the pause of their DAG, or what is ``closed``."""
 
     limit: int | None = None
@@ -75,7 +75,7 @@ class _Unstarted:
     free: dict[int, int]
 
     @classmethod
-    async def read(cls, conn: Conn, dry: DryRound, groups: Sequence[Row], next_: Sequence[StoredLane]) -> _Unstarted:
+    async def read(cls, conn: AsyncConn, dry: DryRound, groups: Sequence[Row], next_: Sequence[StoredLane]) -> _Unstarted:
         limit_classes = await read_limit_classes(
             conn, {*dry.snapshot.limit_classes, *(g["class_id"] for g in groups), *(row.class_id for row in next_)}
         )
@@ -108,7 +108,7 @@ class _Unstarted:
         for key, lane in dry.lanes.items():
             left[dry.stored[key].parked_on, lane.class_id] -= dry.stored[key].ready
             left[lane.parked_on, lane.class_id] += lane.ready
-        tasks: dict[_Cause, int] = defaultdict(int)
+        tasks: dict[_WaitCause, int] = defaultdict(int)
         for (parked_on, class_id), count in left.items():
             tasks[self._cause(parked_on, self.limit_classes[class_id])] += max(0, count)
         ordered = sorted(((n, cause) for cause, n in tasks.items() if n), key=lambda item: -item[0])
@@ -123,25 +123,25 @@ class _Unstarted:
             for n, cause in ordered
         ]
 
-    def _cause(self, parked_on: int, limit_class: LimitClass) -> _Cause:
+    def _cause(self, parked_on: int, limit_class: LimitClass) -> _WaitCause:
         if parked_on == PAUSED:
-            return _Cause(paused=True)
+            return _WaitCause(paused=True)
         if (closed := self.closed(limit_class)) is not None:
-            return _Cause(closed=closed)
+            return _WaitCause(closed=closed)
         if parked_on > 0 and self.free[parked_on] < 1:
-            return _Cause(parked_on)
+            return _WaitCause(parked_on)
         if limit_class.task_limit is not None and self.free[limit_class.task_limit] < 1:
-            return _Cause(limit_class.task_limit)
+            return _WaitCause(limit_class.task_limit)
         limit = full(limit_class, self.free, self.dry.snapshot.patience)
         if limit is None and self.free[limit_class.pool_limit] < limit_class.weight:
             limit = limit_class.pool_limit
         if limit is None and limit_class.pool_limit in self.dry.decision.reserved:
-            return _Cause(limit_class.pool_limit, kept=True)
-        return _Cause(limit)
+            return _WaitCause(limit_class.pool_limit, kept=True)
+        return _WaitCause(limit)
 
-    def waiting(self, next_: Sequence[StoredLane]) -> list[tuple[StoredLane, int, _Cause]]:
+    def waiting(self, next_: Sequence[StoredLane]) -> list[tuple[StoredLane, int, _WaitCause]]:
         """Lanes with how many of their tasks are left, and what blocks them."""
-        out: list[tuple[StoredLane, int, _Cause]] = []
+        out: list[tuple[StoredLane, int, _WaitCause]] = []
         for row in next_:
             limit_class = self.limit_classes[row.class_id]
             lane = self.dry.lanes.get(row.lane_id) or row.as_lane(self.dry.now_s, limit_class.aging_s)
@@ -151,13 +151,13 @@ class _Unstarted:
             is_kept = not limits and kept(limit_class, lane, self.dry.decision.reserved)
             limit = limits[0] if limits else limit_class.pool_limit if is_kept else None
             closed = None if lane.exempt else self.closed(limit_class)
-            out.append((row, lane.ready, _Cause(limit, kept=is_kept, closed=closed)))
+            out.append((row, lane.ready, _WaitCause(limit, kept=is_kept, closed=closed)))
         return out
 
 
 @dataclass(slots=True)
-class _Names:
-    conn: Conn
+class _LaneNames:
+    conn: AsyncConn
     dry: DryRound
     unstarted: _Unstarted
 

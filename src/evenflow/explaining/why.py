@@ -16,9 +16,9 @@ from evenflow.errors import DagNotFound, ParamError
 from evenflow.explaining.line import explain_limits
 from evenflow.explaining.out_of_service import holding_runs, holding_tries
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.instant import one_instant, read
-from evenflow.store.scheduling.operations import Key, key_columns
+from evenflow.store.scheduling.operations import TargetKey, key_columns
 from evenflow.store.serving.dispatch import RESUME
 from evenflow.store.serving.views import similar_task
 
@@ -26,7 +26,12 @@ RUNS_NAMED = 20  # of one name: more DAGs than anyone wants to read
 
 
 async def find_runs(
-    conn: Conn, run_id: str, *, dag_id: str | None = None, stretch: tuple[datetime, datetime] | None = None, limit: int = RUNS_NAMED
+    conn: AsyncConn,
+    run_id: str,
+    *,
+    dag_id: str | None = None,
+    stretch: tuple[datetime, datetime] | None = None,
+    limit: int = RUNS_NAMED,
 ) -> list[Row]:
     """Runs of this name, or where there is none, of this stretch of logical dates: dag_id, run_id, state."""
     begin, past = stretch or (None, None)
@@ -35,7 +40,7 @@ async def find_runs(
     return [row for row in found if row["run_id"] == run_id] or found
 
 
-async def explain(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_index: int = UNMAPPED) -> Why:
+async def explain(conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str, map_index: int = UNMAPPED) -> Why:
     """Raises :class:`DagNotFound` when there is no such run, task or instance, :class:`ParamError` when the task has several."""
     async with one_instant(conn):
         names: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
@@ -91,7 +96,7 @@ def _instance(graph: Graph, row: Row, map_index: int) -> int:
     return map_index
 
 
-async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[WhyNot]:
+async def _reasons(conn: AsyncConn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[WhyNot]:
     if state is TaskState.UPSTREAM_FAILED and (failed := await _failed_upstreams(conn, graph, row, map_index)):
         return [why.UpstreamFailed(at=row["ended_at"], trigger_rule=row["trigger_rule"], **failed)]
     if state in FINISHED:
@@ -110,7 +115,7 @@ async def _reasons(conn: Conn, graph: Graph, row: Row, state: TaskState, map_ind
     return reasons or [why.NextRound()]
 
 
-async def _dispatched(conn: Conn, graph: Graph, row: Row) -> list[WhyNot]:
+async def _dispatched(conn: AsyncConn, graph: Graph, row: Row) -> list[WhyNot]:
     if row["worker"] is not None:
         names = ("worker", "host", "kill_at", "outrun")
         return [why.Running(since=row["claimed_at"], **{name: row[name] for name in names})]
@@ -128,7 +133,7 @@ async def _dispatched(conn: Conn, graph: Graph, row: Row) -> list[WhyNot]:
     return [*frozen, waits]
 
 
-async def _run_queued(conn: Conn, row: Row) -> list[WhyNot]:
+async def _run_queued(conn: AsyncConn, row: Row) -> list[WhyNot]:
     if row["is_early"]:
         return [why.RunAfter(at=row["run_after"])]
     dag_id = row["dag_id"]
@@ -169,7 +174,7 @@ async def _run_queued(conn: Conn, row: Row) -> list[WhyNot]:
     ]
 
 
-async def _not_dispatched(conn: Conn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[WhyNot]:
+async def _not_dispatched(conn: AsyncConn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[WhyNot]:
     """Of a run that runs."""
     if state is TaskState.UP_FOR_RETRY:
         return [why.AwaitsRetry(at=row["due_at"], tries=row["try_number"], explanation=row["reason"])]
@@ -211,7 +216,7 @@ def _awaits_event(row: Row) -> WhyNot:
     )
 
 
-def _awaited(graph: Graph, task_index: int, map_index: int) -> list[Key]:
+def _awaited(graph: Graph, task_index: int, map_index: int) -> list[TargetKey]:
     """What an instance waits for: all of an upstream, or the instance of the same index. A task of a mapped group that has not been
     expanded waits for what the group maps over, too.
     """
@@ -224,14 +229,14 @@ def _awaited(graph: Graph, task_index: int, map_index: int) -> list[Key]:
     return [(u, None) for u in upstream]
 
 
-async def _failed_upstreams(conn: Conn, graph: Graph, row: Row, map_index: int) -> dict[str, Any] | None:
+async def _failed_upstreams(conn: AsyncConn, graph: Graph, row: Row, map_index: int) -> dict[str, Any] | None:
     """What failed first: of upstreams that were not run themselves, their own are looked at. None: what failed runs again."""
     above = _above(graph, row["task_index"], map_index)
     asked = key_columns(list(set().union(*above.values())))
     rows = await read(conn, "why/list_failed", {"run_key": row["run_key"], **asked})
     found = {(row["task_index"], row["asked"]): row for row in rows}
-    causes: dict[Key, Row] = {}
-    seen, waiting = set[Key](), [next(iter(above))]
+    causes: dict[TargetKey, Row] = {}
+    seen, waiting = set[TargetKey](), [next(iter(above))]
     while waiting:
         for key in above[waiting.pop()] - seen:
             seen.add(key)
@@ -246,10 +251,10 @@ async def _failed_upstreams(conn: Conn, graph: Graph, row: Row, map_index: int) 
     return {"failed": len(causes), "upstreams": [why.FailedUpstream(**{name: up[name] for name in fields}) for up in named]}
 
 
-def _above(graph: Graph, task_index: int, map_index: int) -> dict[Key, set[Key]]:
+def _above(graph: Graph, task_index: int, map_index: int) -> dict[TargetKey, set[TargetKey]]:
     """The upstreams of an instance, which stands first, and of all above it: all of a task, or the instance of the same index."""
-    first: Key = (task_index, None if map_index == UNMAPPED else map_index)
-    above: dict[Key, set[Key]] = {}
+    first: TargetKey = (task_index, None if map_index == UNMAPPED else map_index)
+    above: dict[TargetKey, set[TargetKey]] = {}
     waiting = [first]
     while waiting:
         key = waiting.pop()

@@ -6,6 +6,8 @@ import contextlib
 import os
 from typing import NamedTuple
 
+Birth = tuple[int, int]  # a pid, and when its process was born: another one may have that pid later
+
 _OVER = frozenset("ZX")
 
 

@@ -16,7 +16,7 @@ import signal
 import time
 from collections.abc import Iterable, Mapping
 
-from evenflow.forking.census import Census, Process, census, look_at, newest, threads_of
+from evenflow.forking.census import Birth, Census, Process, census, look_at, newest, threads_of
 from evenflow.forking.marks import mark_of
 from evenflow.forking.prctl import signal_thread
 from evenflow.forking.striking import hunt, strike_group
@@ -27,8 +27,6 @@ PAUSE_S = 0.002  # between two looks: a signal arrives in less
 
 _UNSURE = frozenset("tZD")  # states of a first thread beside which others may run
 _STILL = frozenset("TtZXD")  # D hangs in the kernel, as one does that waits in vfork for its child: it stops before it goes on
-
-_Born = tuple[int, int]  # a pid, and when its process was born
 
 
 class Freezer:
@@ -69,7 +67,7 @@ class Freezer:
         """End tries with all their processes, frozen or not. What has been killed starts nothing, so it is not waited for."""
         deadline = time.monotonic() + DEAD_WITHIN_S
         marks = set(tries.values())
-        killed: set[_Born] = set()
+        killed: set[Birth] = set()
 
         def strike(pid: int, process: Process) -> None:
             self._frozen.pop(pid, None)
@@ -130,11 +128,11 @@ class _Freeze:
 
     def __init__(self, frozen: dict[int, int], marks: set[int]) -> None:
         self._frozen, self._marks = frozen, marks
-        self._struck: set[_Born] = set()
-        self._by_thread: set[_Born] = set()  # of those, each of whose threads was
+        self._struck: set[Birth] = set()
+        self._by_thread: set[Birth] = set()  # of those, each of whose threads was
         self._groups: set[int] = set()  # that were struck
-        self._stood: set[_Born] = set()  # when the last look began
-        self._refused: set[_Born] = set()  # another user's by now: nobody here can stop them
+        self._stood: set[Birth] = set()  # when the last look began
+        self._refused: set[Birth] = set()  # another user's by now: nobody here can stop them
 
     def look(self, seen: Census, tree: list[int]) -> list[int]:
         """Stop what runs. Answers what did not stand before, and may be stopped."""

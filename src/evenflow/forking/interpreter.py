@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 _GONE = object()
 _OFTEN_PATCHED = ("asyncio.events", "datetime", "json", "os", "random", "socket", "subprocess", "tempfile", "threading", "time")
-_Logged = tuple[int, bool, bool, list[logging.Handler], list[Any]]
+_LoggerState = tuple[int, bool, bool, list[logging.Handler], list[Any]]
 
 
 def load_often_patched() -> None:
@@ -110,7 +110,7 @@ def _loggers() -> list[logging.Logger]:
     return [logging.root, *(each for each in logging.root.manager.loggerDict.values() if isinstance(each, logging.Logger))]
 
 
-def _logged(logger: logging.Logger) -> _Logged:
+def _logged(logger: logging.Logger) -> _LoggerState:
     return logger.level, logger.propagate, logger.disabled, list(logger.handlers), list(logger.filters)
 
 

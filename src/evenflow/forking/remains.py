@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 
 from evenflow.core.likeness import few
 from evenflow.errors import EvenflowError
-from evenflow.forking.census import Process, listed, look_at, name_of, newest
+from evenflow.forking.census import Birth, Process, listed, look_at, name_of, newest
 from evenflow.forking.marks import mark_of
 from evenflow.forking.striking import hunt, strike_group
 
@@ -20,8 +20,6 @@ DEAD_WITHIN_S = (
 )
 PAUSE_MS = 2  # between two looks of which the first finds nothing new
 QUIET_LOOKS = 20  # that find nothing in a row: what forks all the time is in most of them
-
-_Born = tuple[int, int]  # a pid, and when its process was born: another one may have that pid later
 
 
 class Outrun(EvenflowError):
@@ -66,7 +64,7 @@ def end_remains(marks: Collection[int]) -> list[int]:
 class _Remains:
     def __init__(self, marks: Collection[int]) -> None:
         self._marks = marks
-        self._struck: set[_Born] = set()
+        self._struck: set[Birth] = set()
         self._refused: set[int] = set()
         self._dying: dict[int, int] = {}  # by descriptor: its pid
         self._poll = select.poll()

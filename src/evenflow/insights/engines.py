@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evenflow.insights.lake import Row, check, complete, mart_file, rows_of, whole
+from evenflow.insights.lake import MartRow, check, complete, mart_file, rows_of, whole
 from evenflow.insights.tables import BRONZE, MARTS, Mart, legal_sql
 
 if TYPE_CHECKING:
     import duckdb
 
-Tell = Callable[[Mart], None]
+TellMart = Callable[[Mart], None]
 
 # DuckDB's names for functions that statements call by Spark's.
 _MACROS = (
@@ -34,7 +34,7 @@ class DuckDb:
 
     name = "duckdb"
 
-    def make(self, lake: Path, tell: Tell = ignore) -> None:
+    def make(self, lake: Path, tell: TellMart = ignore) -> None:
         check(lake)
         complete(lake)
         conn = self._connect(lake)
@@ -52,7 +52,7 @@ class DuckDb:
         finally:
             conn.close()
 
-    def rows(self, lake: Path, mart: str, columns: Sequence[str] | None = None) -> list[Row]:
+    def rows(self, lake: Path, mart: str, columns: Sequence[str] | None = None) -> list[MartRow]:
         return rows_of(mart_file(lake, self.name, mart), columns)
 
     def _connect(self, lake: Path) -> duckdb.DuckDBPyConnection:

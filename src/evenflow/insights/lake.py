@@ -11,7 +11,7 @@ from typing import Any
 from evenflow.errors import BadValue
 from evenflow.insights.tables import BRONZE, DAY_OF, schema_of
 
-Row = dict[str, Any]
+MartRow = dict[str, Any]
 LakeRows = list[tuple[Any, ...]]
 
 
@@ -63,8 +63,8 @@ def mart_file(lake: Path, engine: str, mart: str) -> Path:
     return lake / engine / f"{mart}.parquet"
 
 
-def rows_of(mart: Path, columns: Sequence[str] | None) -> list[Row]:
+def rows_of(mart: Path, columns: Sequence[str] | None) -> list[MartRow]:
     import pyarrow.parquet as pq
 
-    rows: list[Row] = pq.read_table(mart, columns=columns).to_pylist()
+    rows: list[MartRow] = pq.read_table(mart, columns=columns).to_pylist()
     return rows

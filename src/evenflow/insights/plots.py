@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from evenflow.insights.lake import MartRow
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -16,8 +18,6 @@ DPI = 160  # sharp on dense screens
 HOUR_US = 3_600_000_000
 MOST_BARS = 14
 MOST_LINES = 4  # limits whose use is drawn
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def day_of(day: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)
 
 
-def waits_by_day(ax: Axes, rows: list[Row], palette: Palette) -> None:
+def waits_by_day(ax: Axes, rows: list[MartRow], palette: Palette) -> None:
     hours: dict[tuple[str, int], float] = defaultdict(float)
     for row in rows:
         hours[row["cause"], row["day"]] += row["us"] / HOUR_US
@@ -77,7 +77,7 @@ def waits_by_day(ax: Axes, rows: list[Row], palette: Palette) -> None:
     _plain(ax, palette, "What tasks waited for", "hours of all task instances together, by day")
 
 
-def waits_by_limit(ax: Axes, rows: list[Row], palette: Palette) -> None:
+def waits_by_limit(ax: Axes, rows: list[MartRow], palette: Palette) -> None:
     hours: dict[str, float] = defaultdict(float)
     for row in rows:
         if row["limit_name"]:
@@ -86,8 +86,8 @@ def waits_by_limit(ax: Axes, rows: list[Row], palette: Palette) -> None:
     _plain(ax, palette, "Which limits they waited for", "hours of waiting while that limit was full")
 
 
-def slots(ax: Axes, rows: list[Row], palette: Palette) -> None:
-    limits: dict[str, list[Row]] = defaultdict(list)
+def slots(ax: Axes, rows: list[MartRow], palette: Palette) -> None:
+    limits: dict[str, list[MartRow]] = defaultdict(list)
     for row in rows:
         if row["kind"] in ("pool", "executor") and row["capacity"]:
             limits[f"{row['kind']} {row['name']}"].append(row)
@@ -104,13 +104,13 @@ def slots(ax: Axes, rows: list[Row], palette: Palette) -> None:
     _plain(ax, palette, "How full limits were", "slots in use, in percent of the capacity, by hour")
 
 
-def members(ax: Axes, rows: list[Row], palette: Palette) -> None:
+def members(ax: Axes, rows: list[MartRow], palette: Palette) -> None:
     found = sorted(rows, key=lambda row: -row["us"])[:MOST_BARS]
     _bars(ax, [(f"{row['dag_id']}/{row['task_id']}", row["us"] / HOUR_US) for row in found], palette, "{:,.1f} h")
     _plain(ax, palette, "Tasks that runs wait for", "hours on the critical path of a run")
 
 
-Draw = Callable[["Axes", list[Row], Palette], None]
+Draw = Callable[["Axes", list[MartRow], Palette], None]
 CHARTS: dict[str, tuple[Draw, str, tuple[float, float]]] = {  # what draws it, its mart, inches
     "waits_by_day": (waits_by_day, "wait_by_cause", (5.6, 3.9)),
     "waits_by_limit": (waits_by_limit, "wait_by_cause", (5.6, 3.9)),
@@ -119,7 +119,7 @@ CHARTS: dict[str, tuple[Draw, str, tuple[float, float]]] = {  # what draws it, i
 }
 
 
-def draw(name: str, rows: list[Row], palette: Palette) -> bytes:
+def draw(name: str, rows: list[MartRow], palette: Palette) -> bytes:
     """A chart as PNG."""
     import matplotlib
     from matplotlib.figure import Figure

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from evenflow.insights.engines import DuckDb
+from evenflow.insights.lake import MartRow
 from evenflow.insights.plots import CHARTS, DARK, HOUR_US, LIGHT, day_of, draw
 
 MOST_ROWS = 20  # of a table; the marts have them all
 MOST_OF_IT = 0.8  # of the hours waited for a limit: more of it than saves that much is not advised
 
-Row = dict[str, Any]
 Cells = Iterable[tuple[Any, ...]]
 
 
@@ -79,7 +79,7 @@ def write_report(engine: DuckDb, lake: Path, target: Path) -> Path:
     return target
 
 
-def _head(marts: dict[str, list[Row]]) -> str:
+def _head(marts: dict[str, list[MartRow]]) -> str:
     days = sorted({row["day"] for row in marts["wait_by_cause"]})
     waited = sum(row["us"] for row in marts["wait_by_cause"] if row["cause"] not in ("running", "deferred", "upstream"))
     numbers = {
@@ -94,7 +94,7 @@ def _head(marts: dict[str, list[Row]]) -> str:
     return f"<h1>Evenflow: history</h1><p class='faint'>{span}</p><div class='numbers'>{cards}</div>"
 
 
-def _proof(violations: list[Row]) -> str:
+def _proof(violations: list[MartRow]) -> str:
     text = "Every move is legal and happened once, and no task started first while a limit of its was full."
     if not violations:
         return f"<h2>Proof</h2><p><span class='good'>Nothing is wrong.</span> {text}</p>"
@@ -105,7 +105,7 @@ def _proof(violations: list[Row]) -> str:
     )
 
 
-def _advice(rows: list[Row]) -> str:
+def _advice(rows: list[MartRow]) -> str:
     worth: dict[tuple[str, str, int], list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
         found = worth[row["cause"], row["limit_name"], row["more"]]
@@ -123,13 +123,13 @@ def _advice(rows: list[Row]) -> str:
     return _table("Would have saved", ("more of", "hours saved", "of hours waited"), cells)
 
 
-def _members(rows: list[Row]) -> str:
+def _members(rows: list[MartRow]) -> str:
     found = sorted(rows, key=lambda row: -row["us"])[:MOST_ROWS]
     cells = [(_code(f"{r['dag_id']}/{r['task_id']}"), f"{r['on_path']:,} of {r['runs']:,}", f"{r['share']:.0%}") for r in found]
     return _table("On the critical path", ("task", "runs", "of the path"), cells)
 
 
-def _drifts(rows: list[Row]) -> str:
+def _drifts(rows: list[MartRow]) -> str:
     found = sorted((row for row in rows if row["drifts"]), key=lambda row: -abs(row["drift"] - 1))[:MOST_ROWS]
     cells = [
         (_code(f"{r['dag_id']}/{r['task_id']}"), _seconds(r["before_p50_us"]), _seconds(r["last_p50_us"]), f"{r['drift']:.2f}")
@@ -138,13 +138,13 @@ def _drifts(rows: list[Row]) -> str:
     return _table("Drifting", ("task", "median before", "last day", "times"), cells)
 
 
-def _anomalies(rows: list[Row]) -> str:
+def _anomalies(rows: list[MartRow]) -> str:
     found = sorted(rows, key=lambda row: -row["us"] / max(row["p50_us"], 1))[:MOST_ROWS]
     cells = [(_code(f"{r['dag_id']}/{r['task_id']}"), _text(r["run_id"]), _seconds(r["us"]), _seconds(r["p50_us"])) for r in found]
     return _table("Far longer than usual", ("task", "run", "ran", "usually"), cells)
 
 
-def _lags(rows: list[Row]) -> str:
+def _lags(rows: list[MartRow]) -> str:
     found = sorted(rows, key=lambda row: -row["wait_p99_us"])[:MOST_ROWS]
     cells = [
         (
@@ -159,7 +159,7 @@ def _lags(rows: list[Row]) -> str:
     return _table("Waiting of a try", ("DAG", "day", "p50", "p90", "p99"), cells)
 
 
-def _costs(rows: list[Row]) -> str:
+def _costs(rows: list[MartRow]) -> str:
     of_dag: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for row in rows:
         total = of_dag[row["owner"], row["dag_id"]]
@@ -173,7 +173,7 @@ def _costs(rows: list[Row]) -> str:
     return _table("Cost", ("owner", "DAG", "tries", "slot hours", "hours waited"), cells)
 
 
-def _spark(rows: list[Row]) -> list[str]:
+def _spark(rows: list[MartRow]) -> list[str]:
     """Nothing where no task was one of Spark."""
     names = ("core_us", "task_us", "gc_us", "shuffle_bytes", "spilled_bytes")
     of_task: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0] * (1 + len(names)))
@@ -209,7 +209,7 @@ def _table(title: str, columns: Iterable[str], rows: Cells) -> str:
     return f"<div class='card'><h3>{_text(title)}</h3><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
 
 
-def _picture(name: str, rows: list[Row]) -> str:
+def _picture(name: str, rows: list[MartRow]) -> str:
     light, dark = (f"data:image/png;base64,{base64.b64encode(draw(name, rows, palette)).decode()}" for palette in (LIGHT, DARK))
     return (
         f"<div class='card'><picture><source srcset='{dark}' media='(prefers-color-scheme: dark)'>"

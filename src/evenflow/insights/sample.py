@@ -52,7 +52,7 @@ class SampleDag:
 
 
 @dataclass(slots=True)
-class _Run:
+class _SampleRun:
     key: int
     dag: SampleDag
     missing: list[int]
@@ -61,7 +61,7 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _Clock:
+class _SampleClock:
     """Numbers of transactions and dispatches; the moment of each event is its transaction's, a microsecond apart."""
 
     us: int
@@ -80,13 +80,13 @@ class History:
 
     dags: list[SampleDag]
     chance: random.Random
-    clock: _Clock
+    clock: _SampleClock
     rows: SampleRows = field(default_factory=lambda: defaultdict(list))
     used: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     active: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     queued: dict[str, deque[int]] = field(default_factory=lambda: defaultdict(deque))
-    ready: dict[str, deque[tuple[_Run, SampleTask, int]]] = field(default_factory=lambda: defaultdict(deque))
-    ends: list[tuple[int, int, _Run, SampleTask, int, int]] = field(default_factory=list)
+    ready: dict[str, deque[tuple[_SampleRun, SampleTask, int]]] = field(default_factory=lambda: defaultdict(deque))
+    ends: list[tuple[int, int, _SampleRun, SampleTask, int, int]] = field(default_factory=list)
     runs_made: int = 0
     events: int = 0
     is_closing: bool = False
@@ -119,18 +119,18 @@ class History:
         self.queued[dag.dag_id].append(key)
 
     def _begin(self, dag: SampleDag, key: int) -> None:
-        run = _Run(key, dag, [len(task.upstream) for task in dag.tasks], len(dag.tasks))
+        run = _SampleRun(key, dag, [len(task.upstream) for task in dag.tasks], len(dag.tasks))
         self.active[dag.dag_id] += 1
         self._run_event(run, "start", "running")
         for task in dag.tasks:
             if not task.upstream:
                 self._make_ready(run, task, 0)
 
-    def _make_ready(self, run: _Run, task: SampleTask, number: int) -> None:
+    def _make_ready(self, run: _SampleRun, task: SampleTask, number: int) -> None:
         self._event(run, task, 0, number, "ready", "scheduled")
         self.ready[task.pool].append((run, task, number))
 
-    def _start_what_fits(self, pool: str, waiting: deque[tuple[_Run, SampleTask, int]]) -> None:
+    def _start_what_fits(self, pool: str, waiting: deque[tuple[_SampleRun, SampleTask, int]]) -> None:
         for _ in range(min(len(waiting), 4 * POOLS[pool])):
             run, task, number = waiting.popleft()
             fits = self.used[pool] + task.pool_slots <= POOLS[pool] and self.used["executor"] < EXECUTOR_SLOTS
@@ -139,7 +139,7 @@ class History:
                 continue
             self._start(run, task, number + 1)
 
-    def _start(self, run: _Run, task: SampleTask, number: int) -> None:
+    def _start(self, run: _SampleRun, task: SampleTask, number: int) -> None:
         self.used[task.pool] += task.pool_slots
         self.used["executor"] += 1
         run.running += 1
@@ -150,7 +150,7 @@ class History:
         seconds = task.seconds * self.chance.lognormvariate(0.0, 0.3) * (30.0 if self.chance.random() < 0.0005 else 1.0)
         heapq.heappush(self.ends, (self.clock.us + max(1, round(seconds)) * 1_000_000, epoch, run, task, number, 0))
 
-    def _end(self, run: _Run, task: SampleTask, number: int, epoch: int) -> None:
+    def _end(self, run: _SampleRun, task: SampleTask, number: int, epoch: int) -> None:
         self.used[task.pool] -= task.pool_slots
         self.used["executor"] -= 1
         run.running -= 1
@@ -172,13 +172,13 @@ class History:
             self._run_event(run, "succeed", "success")
 
     def _event(
-        self, run: _Run, task: SampleTask, epoch: int, number: int, event: str, state: str, detail: str | None = None
+        self, run: _SampleRun, task: SampleTask, epoch: int, number: int, event: str, state: str, detail: str | None = None
     ) -> None:
         at, xact = self.clock.stamp(), self.clock.xact
         self.rows["task_events"].append((run.key, task.index, -1, at, xact, epoch, number, event, state, detail))
         self.events += 1
 
-    def _application(self, run: _Run, task: SampleTask, epoch: int, number: int) -> None:
+    def _application(self, run: _SampleRun, task: SampleTask, epoch: int, number: int) -> None:
         wall_us = round(task.seconds) * 1_000_000
         took = (f"app-{epoch}", SPARK_CORES, wall_us, wall_us * SPARK_CORES // 2, wall_us // 20)
         moved = tuple((task.index + 1) * size for size in (2**26, 2**20, 2**24, 0))
@@ -186,7 +186,7 @@ class History:
             (run.key, task.index, -1, self.clock.stamp(), self.clock.xact, epoch, number, *took, *moved)
         )
 
-    def _run_event(self, run: _Run, event: str, state: str) -> None:
+    def _run_event(self, run: _SampleRun, event: str, state: str) -> None:
         self.rows["run_events"].append((run.key, self.clock.stamp(), self.clock.xact, event, state, "scheduler", None))
         self.events += 1
 
@@ -217,7 +217,7 @@ def days(events: int, *, seed: int = 1, dags: int = DAGS, ends: bool = False) ->
     Each with its rows by table.
     """
     chance = random.Random(seed)
-    history = History(make_dags(chance, dags), chance, _Clock(int(BEGIN.timestamp()) * 1_000_000))
+    history = History(make_dags(chance, dags), chance, _SampleClock(int(BEGIN.timestamp()) * 1_000_000))
     day = BEGIN
     is_over = False
     while not is_over:

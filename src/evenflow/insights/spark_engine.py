@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from evenflow.insights.engines import Tell, ignore
-from evenflow.insights.lake import Row, check, complete, mart_file, rows_of, whole
+from evenflow.insights.engines import TellMart, ignore
+from evenflow.insights.lake import MartRow, check, complete, mart_file, rows_of, whole
 from evenflow.insights.tables import BRONZE, LAYERS, MARTS, legal_sql
 
 # Spark's names for the types of Arrow.
@@ -24,7 +24,7 @@ class Spark:
     def __init__(self, session: Any) -> None:
         self._session = session
 
-    def make(self, lake: Path, tell: Tell = ignore, *, layers: Sequence[str] = LAYERS) -> None:
+    def make(self, lake: Path, tell: TellMart = ignore, *, layers: Sequence[str] = LAYERS) -> None:
         """The marts of these layers; those of silver, which all others need, are there already unless they are among them."""
         check(lake)
         complete(lake)
@@ -43,5 +43,5 @@ class Spark:
                 tell(mart)
             spark.read.parquet(f"file://{target}").createOrReplaceTempView(mart.name)
 
-    def rows(self, lake: Path, mart: str, columns: Sequence[str] | None = None) -> list[Row]:
+    def rows(self, lake: Path, mart: str, columns: Sequence[str] | None = None) -> list[MartRow]:
         return rows_of(mart_file(lake, self.name, mart), columns)

@@ -13,7 +13,7 @@ from evenflow.launcher import limits
 from evenflow.launcher import observations as seen
 from evenflow.launcher.executor import LaunchLedger, PushExecutor
 from evenflow.launcher.sending import Sending
-from evenflow.store.db.connect import Conn, open_pool
+from evenflow.store.db.connect import AsyncConn, open_pool
 from evenflow.store.db.notify import DISPATCH, RESUMES
 from evenflow.store.serving.executors import ExecutorRow, list_executors
 from evenflow.telemetry.observing import observe
@@ -63,7 +63,7 @@ class LauncherService(DatabaseService):
         for sending in self._served.values():
             sending.news.set()
 
-    async def _turn(self, conn: Conn) -> None:
+    async def _turn(self, conn: AsyncConn) -> None:
         """Serve the executors that there are, as they are now."""
         rows = {row.name: row for row in await list_executors(conn) if row.is_push}
         for name, sending in list(self._served.items()):

@@ -60,7 +60,7 @@ class Parsed:
         return self.summary or (self.error or "").strip()
 
 
-class _Answer(msgspec.Struct):
+class _ParseAnswer(msgspec.Struct):
     tell: Literal["parsed", "failed"]
     files: list[str] = []
     watched: list[str] = []
@@ -70,7 +70,7 @@ class _Answer(msgspec.Struct):
     line: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] | None = None
 
 
-_ANSWER = msgspec.json.Decoder(_Answer)
+_ANSWER = msgspec.json.Decoder(_ParseAnswer)
 
 
 async def parse_file(template: OwnedTemplate, root: str, file: str, within: ParseLimits, *, default_timezone: str = UTC) -> Parsed:
@@ -111,7 +111,7 @@ class _Parsing:
         self._loop = asyncio.get_running_loop()
         self.parsed: asyncio.Future[Parsed] = self._loop.create_future()
         self._begun_at = self._loop.time()
-        self._said: tuple[_Answer, bytes] | None = None
+        self._said: tuple[_ParseAnswer, bytes] | None = None
         self._printed = bytearray()
         self._printed_bytes = 0
         self._stopped: str | None = None  # at which limit

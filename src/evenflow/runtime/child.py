@@ -46,7 +46,7 @@ class Beginner(Protocol):
         """``events`` always hears of its end. Raises :class:`ServiceFailed`."""
 
 
-class _Life:
+class _ServiceLife:
     """Of a service, from its fork to its end. Implements :class:`evenflow.forking.owned_child.ChildEvents`."""
 
     def __init__(self, name: str, log: ServiceLog, screen: LogScreen) -> None:
@@ -95,7 +95,7 @@ class Child:
         self._origin, self._job = origin, job
         self._screen = screen
         self._log = ServiceLog(log_file)
-        self._life: _Life | None = None
+        self._life: _ServiceLife | None = None
         self._ending = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._supervisor: asyncio.Task[None] | None = None
@@ -160,7 +160,7 @@ class Child:
         readiness = ReadinessSocket()
         announcing = asyncio.create_task(self._announce(readiness), name=f"await {self.name}")
         watching = asyncio.create_task(self._watch(readiness), name=f"watch {self.name}")
-        life = self._life = _Life(self.name, self._log, self._screen)
+        life = self._life = _ServiceLife(self.name, self._log, self._screen)
         try:
             environment = {**self._job["environment"], **readiness.environment}
             life.process = await self._origin.begin({**self._job, "environment": environment}, life)

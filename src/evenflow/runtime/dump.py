@@ -23,7 +23,7 @@ from evenflow.store.db.connect import UNBOUNDED, connect, redacted
 from evenflow.store.db.migrate import SCHEMA_VERSION, Steps, migrate, migrations
 from evenflow.store.serving.replacement import NOT_DUMPED, examine, script
 
-Tell = Callable[[str], None]  # hears the name of each table
+TellTable = Callable[[str], None]  # hears the name of each table
 
 _SAID = re.compile(r'(?:dumping contents of|processing data for) table "(?:public\.)?([^"]+)"')
 
@@ -48,7 +48,7 @@ def check_target(file: Path, *, replace: bool) -> None:
         raise DumpError(f"{file} exists. Name another file, or replace it with --replace.")
 
 
-def dump(url: str, file: Path, *, replace: bool, progress: Tell) -> Dumped:
+def dump(url: str, file: Path, *, replace: bool, progress: TellTable) -> Dumped:
     """Raises :class:`DumpError`, and then there is no file that was not there before."""
     check_target(file, replace=replace)
     with connect(url, name="dump") as conn:
@@ -72,7 +72,7 @@ def dump(url: str, file: Path, *, replace: bool, progress: Tell) -> Dumped:
     return Dumped(file, file.stat().st_size, at)
 
 
-def restore(url: str, file: Path, *, replace: bool, by: str, progress: Tell) -> Restored:
+def restore(url: str, file: Path, *, replace: bool, by: str, progress: TellTable) -> Restored:
     """Raises :class:`DumpError`, and then the database is as it was."""
     with connect(url, name="restore", timeouts=UNBOUNDED) as conn:
         programs = find_dump_programs(conn.info.server_version // 10_000)
@@ -118,7 +118,7 @@ def _version_in(programs: PostgresPrograms, file: Path) -> int:
     return version
 
 
-def _put(programs: PostgresPrograms, url: str, file: Path, before: str, after: str, progress: Tell) -> None:
+def _put(programs: PostgresPrograms, url: str, file: Path, before: str, after: str, progress: TellTable) -> None:
     """The dump between the two scripts, through psql. Without the end of ``after`` nothing is committed."""
     target, environment = connection_arguments(url)
     psql = subprocess.Popen(
@@ -149,7 +149,7 @@ def _put(programs: PostgresPrograms, url: str, file: Path, before: str, after: s
         raise DumpError(f"{file} cannot be restored to {redacted(url)}, which is as it was: {said[0] or complaint}")
 
 
-def _copy(programs: PostgresPrograms, file: Path, into: IO[str], progress: Tell) -> str:
+def _copy(programs: PostgresPrograms, file: Path, into: IO[str], progress: TellTable) -> str:
     """Has pg_restore write the dump's commands; answers what it complains of, nothing when all is written."""
     command = [programs["pg_restore"], "--no-owner", "--no-privileges", "--verbose", "--file=-", str(file)]
     process = subprocess.Popen(command, stdout=into, stderr=subprocess.PIPE, text=True)
@@ -157,7 +157,7 @@ def _copy(programs: PostgresPrograms, file: Path, into: IO[str], progress: Tell)
     return (complaint or f"pg_restore ended with {process.returncode}") if process.wait() != 0 else ""
 
 
-def _hear(process: subprocess.Popen[str], progress: Tell) -> str:
+def _hear(process: subprocess.Popen[str], progress: TellTable) -> str:
     """What the program said last, when it has ended; ``progress`` hears of tables."""
     assert process.stderr is not None
     last = ""

@@ -104,26 +104,26 @@ def compare(conn: Conn, file: Path, *, noted: str | None = None) -> Comparison:
     return Comparison(count, end.chain, newer, len(aged), days, wrong)
 
 
-class _Known(NamedTuple):
+class _KnownEvent(NamedTuple):
     at: str
     times: int
     whole: bytes  # digests
     lasting: bytes
 
     @classmethod
-    def of(cls, event: Row) -> _Known:
+    def of(cls, event: Row) -> _KnownEvent:
         lasting = {name: value for name, value in event.items() if name not in _MAY_GROW}
         return cls(_plain(event["at"]), event["times"], _digest(event), _digest(lasting))
 
     def became(self, row: Row) -> bool:
         """Whether this can have become that: only the count of an event that stands for many goes up."""
-        now = _Known.of(_bare(row))
+        now = _KnownEvent.of(_bare(row))
         grew = row["counted_as"] is not None and now.times > self.times
         return now.lasting == self.lasting if grew else now.whole == self.whole
 
 
-def _read(stream: BinaryIO, noted: str | None) -> tuple[dict[int, _Known], _End, list[tuple[str, str, str]], bool]:
-    known: dict[int, _Known] = {}
+def _read(stream: BinaryIO, noted: str | None) -> tuple[dict[int, _KnownEvent], _End, list[tuple[str, str, str]], bool]:
+    known: dict[int, _KnownEvent] = {}
     end, wrong, is_noted = _End(0, 0, 0, FIRST), list[tuple[str, str, str]](), noted is None
     for number, line in enumerate(stream, 1):
         event = _parsed(line)
@@ -141,7 +141,7 @@ def _read(stream: BinaryIO, noted: str | None) -> tuple[dict[int, _Known], _End,
         before = known.get(event["event_id"])
         if before is not None and not before.became(event):
             wrong.append(("changed", str(event["event_id"]), f"line {number} says it otherwise than one before"))
-        known[event["event_id"]] = _Known.of(_bare(event))
+        known[event["event_id"]] = _KnownEvent.of(_bare(event))
     return known, end, wrong, is_noted
 
 

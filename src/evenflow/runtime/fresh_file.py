@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evenflow.errors import DagError
 from evenflow.processor.folder import DagFolder
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving.files import Parse, list_parsed, read_parse, request_parse
 
 SEEN_WITHIN_S = 25.0  # a processor looks through its folder every 10 s, also when the kernel tells it of no change
@@ -17,7 +17,7 @@ PARSED_WITHIN_S = 90.0  # longer than a processor lets a file take, so that its 
 POLL_S = 0.05
 
 
-async def parse_anew(conn: Conn, bundle: str, folder: Path, file: str) -> None:
+async def parse_anew(conn: AsyncConn, bundle: str, folder: Path, file: str) -> None:
     """Returns when a processor of ``folder`` has read ``file`` (its path below the folder) after this was called.
 
     Raises :class:`DagError` with what is wrong with the file, or when no processor reads it in time.
@@ -34,7 +34,7 @@ async def parse_anew(conn: Conn, bundle: str, folder: Path, file: str) -> None:
         raise DagError(f"{folder / file} cannot be run:\n{parse.error.strip()}")
 
 
-async def folder_parsed(conn: Conn, bundle: str, folder: Path) -> None:
+async def folder_parsed(conn: AsyncConn, bundle: str, folder: Path) -> None:
     """Returns when processors have read every DAG file that lies in ``folder`` now, or after ``SEEN_WITHIN_S``."""
     files = (await asyncio.to_thread(DagFolder(folder).scan)).files.keys()
     deadline = asyncio.get_running_loop().time() + SEEN_WITHIN_S
@@ -44,7 +44,7 @@ async def folder_parsed(conn: Conn, bundle: str, folder: Path) -> None:
         await asyncio.sleep(POLL_S)
 
 
-async def _newly_parsed(conn: Conn, bundle: str, folder: Path, file: str, limit: asyncio.Timeout) -> Parse:
+async def _newly_parsed(conn: AsyncConn, bundle: str, folder: Path, file: str, limit: asyncio.Timeout) -> Parse:
     while True:
         before = await request_parse(conn, bundle, file)
         _have_folder_looked_at(folder / file)
@@ -55,7 +55,7 @@ async def _newly_parsed(conn: Conn, bundle: str, folder: Path, file: str, limit:
         await asyncio.sleep(POLL_S)  # whoever reads it now may have begun before the last change
 
 
-async def _parsed_after(conn: Conn, bundle: str, file: str, before: Parse | None) -> Parse:
+async def _parsed_after(conn: AsyncConn, bundle: str, file: str, before: Parse | None) -> Parse:
     was_parsed_at = before.parsed_at if before is not None else None
     while True:
         now = await read_parse(conn, bundle, file)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.errors import ServiceFailed, SettingsError
 from evenflow.runtime.child import Child, LogScreen
-from evenflow.store.db.connect import Conn, connect_async
+from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.db.failures import OUTAGES
 from evenflow.store.db.notify import FLEETS, AsyncListener
 from evenflow.store.serving import scaling
@@ -97,7 +97,7 @@ class LocalFleet:
             child.hurry()
 
     async def _keep(self) -> None:
-        conn: Conn | None = None
+        conn: AsyncConn | None = None
         away = False
         try:
             while True:
@@ -119,7 +119,7 @@ class LocalFleet:
             if conn is not None:
                 await conn.close()
 
-    async def _look(self, conn: Conn) -> None:
+    async def _look(self, conn: AsyncConn) -> None:
         rows = dict(await scaling.list_native(conn, self.name))
         for name, leaving in rows.items():
             if leaving and name not in self._children:

@@ -29,7 +29,7 @@ def configure_logging(level: LevelName, style: Format, stream: TextIO | None = N
     stream = stream or sys.stderr
     console = style == "console" or (style == "auto" and stream.isatty())
     handler = logging.StreamHandler(stream)
-    shown = _Console(in_colour=stream.isatty()) if console else _Json()
+    shown = _Console(in_colour=stream.isatty()) if console else _JsonFormatter()
     handler.setFormatter(_Masked(shown, [secret for secret in secrets if secret]))
     root = logging.getLogger()
     root.handlers = [handler]
@@ -52,7 +52,7 @@ class _Masked(logging.Formatter):
         return text
 
 
-class _Json(logging.Formatter):
+class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         seen = record.msg
         line: dict[str, object] = {"event": record.getMessage()}

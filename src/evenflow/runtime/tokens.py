@@ -30,7 +30,7 @@ from evenflow.errors import EvenflowError
 from evenflow.forking.boot_clock import boot_time
 from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.runtime.settings import Settings
-from evenflow.store.db.connect import Conn, connect_async
+from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import GivenToken, KeyState
 
@@ -119,14 +119,23 @@ async def revoke_tokens(database_url: str, *, by: str) -> None:
         await stored.revoke_made_by(conn, by)
 
 
-async def _keys(conn: Conn, vault: Vault) -> KeyState:
+async def _keys(conn: AsyncConn, vault: Vault) -> KeyState:
     """Raises :class:`SecretsError`, which says whose keys would fit."""
     await check_keys(conn, vault, host=socket.gethostname())
     return await read_keys(conn, vault)
 
 
 async def _create(
-    conn: Conn, keys: KeyState, kind: TokenKind, name: str, scope: Sequence[str], role: Role, by: str, ttl: float, *, leased: bool
+    conn: AsyncConn,
+    keys: KeyState,
+    kind: TokenKind,
+    name: str,
+    scope: Sequence[str],
+    role: Role,
+    by: str,
+    ttl: float,
+    *,
+    leased: bool,
 ) -> NewToken:
     names, lease, jti = sorted(set(scope)), LEASED_S if leased else None, new_jti()
     digest = stored.digest_of(jti)

@@ -236,7 +236,7 @@ def _apply(
             if states[run_key] is RunState.RUNNING:
                 end_part(facts, ledgers, facts.runs[run_key])
             continue
-        actor = str((report.payload or {}).get("actor", "an operator"))
+        actor = str((report.payload or {}).get("actor", "somebody"))
         cancel_run(facts, ledgers, facts.runs[run_key], states[run_key], actor)
     operations = [r for r in reports if r.kind == OPERATE]
     for report in operations:

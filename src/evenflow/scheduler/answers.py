@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from evenflow.core.asking import AskedTogether, Asking, Question, drive
 from evenflow.core.flow import questions
 from evenflow.core.flow.questions import Touched
-from evenflow.core.flow.state import Key
+from evenflow.core.flow.state import InstanceKey
 from evenflow.core.model import UNMAPPED
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.scheduler.facts import Facts
@@ -59,7 +59,7 @@ def _send(conn: Conn, moves: Moves, question: Question[Any]) -> tuple[Rows[Any],
             raise TypeError(f"The scheduler has no statement for {question}.")
 
 
-def _know(moves: Moves, rows: Iterable[tasks.Instance]) -> list[Key]:
+def _know(moves: Moves, rows: Iterable[tasks.Instance]) -> list[InstanceKey]:
     return [moves.item(row.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number).key for row in rows]
 
 

@@ -12,7 +12,7 @@ written as a negative release, and the holder of the lock adds it to the use. Wh
 the task resumes in the *ordinary* way: it gives back what it kept and waits for all of it in a lane of resumes, before the first
 starts of its DAG. Its place there is that of the time at which its try was first queued.
 
-A waiting task may be ended from outside: by an operator's mark or clear, the end of its run, or its execution timeout. If it has
+A waiting task may be ended from outside: by somebody's mark or clear, the end of its run, or its execution timeout. If it has
 left work outside, it resumes for its *clean-up* first: a worker stops that work, and then the task ends as was wanted.
 """
 
@@ -26,6 +26,7 @@ from typing import Any
 import psycopg
 
 from evenflow.core.deferral import Purpose, Split, amounts, split
+from evenflow.core.flow.state import InstanceKey
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler import observations as seen
 from evenflow.scheduler.facts import Facts
@@ -36,7 +37,7 @@ from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import Item, Moves
 from evenflow.store.scheduling import deferrals as stored
-from evenflow.store.scheduling.deferrals import Deferral, Key, Resume, Waiting
+from evenflow.store.scheduling.deferrals import Deferral, Resume, Waiting
 from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
 from evenflow.store.serving.dispatch import RESUME
 from evenflow.telemetry.observing import observe
@@ -266,7 +267,7 @@ def _end_of(facts: Facts, item: Item, intent: Mapping[str, str] | None) -> str:
     return f"cancelled by {facts.runs[item.run_key].cancelled_by}"
 
 
-def _key_of(report: TakenReport) -> Key:
+def _key_of(report: TakenReport) -> InstanceKey:
     said = report.payload or {}
     return report.run_key, int(said["task_index"]), int(said["map_index"])
 

@@ -6,7 +6,7 @@ runs that it was about, and halves of those that fail. What succeeds is committe
 somebody comes.
 
 Of the one run that is left, the reports are halved in the same way. If its oldest one fails alone, and the run does not fail
-without it, that report is set aside and the run goes on: a start or an operator's request is dropped, an exit becomes the failure
+without it, that report is set aside and the run goes on: a start or somebody's request is dropped, an exit becomes the failure
 of its try, a loss stays a loss. In all other cases the run is put into quarantine.
 
 n suspects with one poison among them cost 2 log2 n transactions. A version that cannot be read names all its runs at once.

@@ -1,4 +1,4 @@
-"""What operators want of a run's tasks: clear them, or mark them as ended.
+"""What people want of a run's tasks: clear them, or mark them as ended.
 
 An operation comes as a report of the run and is applied before the reports of the same transaction, by set-based statements on what
 the database says. After it nothing is undone by arithmetic: all that the run counts is computed anew from the states in it
@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from evenflow.core.deferral import Purpose
-from evenflow.core.flow.state import MappedTasks
+from evenflow.core.flow.state import InstanceKey, MappedTasks
 from evenflow.core.model import UNMAPPED
 from evenflow.core.operations import (
     FAILURES,
@@ -52,7 +52,7 @@ from evenflow.store.scheduling import operations as store
 from evenflow.store.scheduling import runs
 from evenflow.store.scheduling import tasks as instances
 from evenflow.store.scheduling.inbox import TakenReport
-from evenflow.store.scheduling.operations import Key, StateChange
+from evenflow.store.scheduling.operations import StateChange, TargetKey
 
 OPERATE = "operate"
 
@@ -91,7 +91,7 @@ def operate(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, report: T
 
 
 def end_intended(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport]) -> list[TakenReport]:
-    """Applies what operators want of tries that have ended; answers the other reports."""
+    """Applies what people want of tries that have ended; answers the other reports."""
     dispatches, mapped = ledgers.dispatches, ledgers.mapped
     ended: dict[int, TakenReport] = {}
     for report in reports:
@@ -113,7 +113,7 @@ def end_intended(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport])
             ledgers.deferrals.ended.append((report.run_key, report.task_index, report.map_index))
     for (run_key, event, actor), group in by_intent.items():
         change = _changing(TaskEvent(event), actor, HOLDING)
-        keys: list[Key] = [(r.task_index, r.map_index) for r in group if r.task_index is not None]
+        keys: list[TargetKey] = [(r.task_index, r.map_index) for r in group if r.task_index is not None]
         store.move_instances(facts.conn, run_key, keys, change, live=())
         _remove_ended(facts, dispatches, mapped, facts.runs[run_key], keys, actor, ended)
         if change.cleared:
@@ -239,13 +239,13 @@ def _whole_regions(run: Run, found: Sequence[Target]) -> set[int]:
     return {index for region in run.graph.regions if whole.issuperset(region.tasks) for index in region.tasks}
 
 
-def _keys_of(target: Target) -> list[Key]:
+def _keys_of(target: Target) -> list[TargetKey]:
     if target.map_indexes is None:
         return [(target.task_index, None)]
     return [(target.task_index, map_index) for map_index in sorted(set(target.map_indexes))]
 
 
-def _end_or_kill(facts: Facts, ledgers: Ledgers, run: Run, keys: Sequence[Key], change: StateChange) -> list[tuple[int, int]]:
+def _end_or_kill(facts: Facts, ledgers: Ledgers, run: Run, keys: Sequence[TargetKey], change: StateChange) -> list[tuple[int, int]]:
     """Tries that no worker has are over at once, the processes of others are killed, and what has deferred and left something
     outside is cleaned up after; answers what is not over, as (task_index, epoch).
     """
@@ -253,7 +253,7 @@ def _end_or_kill(facts: Facts, ledgers: Ledgers, run: Run, keys: Sequence[Key], 
     holding = HOLDING & set(change.states)
     live = store.find_live(facts.conn, run.run_key, keys, holding) if holding else []
     awaited: list[store.LiveTry] = []
-    unclaimed: dict[stored.Key, list[int]] = {}
+    unclaimed: dict[InstanceKey, list[int]] = {}
     for row in live:
         if row.worker_id is not None or row.purpose == Purpose.CLEAN_UP:
             awaited.append(row)
@@ -277,9 +277,9 @@ def _end_waiting(
     facts: Facts,
     ledgers: Ledgers,
     run: Run,
-    keys: Sequence[Key],
+    keys: Sequence[TargetKey],
     change: StateChange,
-    unclaimed: Mapping[stored.Key, Sequence[int]],
+    unclaimed: Mapping[InstanceKey, Sequence[int]],
     intent: Mapping[str, str],
 ) -> list[tuple[int, int]]:
     """What waits deferred, or has resumed and waits in a lane, or for a worker (``unclaimed``, with what these hold); answers what
@@ -308,7 +308,7 @@ def _end_waiting(
     return cleaned
 
 
-def _change_virtual(facts: Facts, holds: Holds, run_key: int, keys: Sequence[Key], change: StateChange) -> int:
+def _change_virtual(facts: Facts, holds: Holds, run_key: int, keys: Sequence[TargetKey], change: StateChange) -> int:
     """Virtual instances of mapped tasks. What is to run is in a lane already; what is named gets a row, exactly that."""
     conn = facts.conn
     wanted = change._replace(states=set(change.states) - ({TaskState.SCHEDULED, TaskState.REMOVED} if change.cleared else set()))
@@ -363,7 +363,7 @@ def _remove_ended(
     dispatches: Dispatches,
     mapped: MappedTasks,
     run: Run,
-    keys: Iterable[Key],
+    keys: Iterable[TargetKey],
     actor: str,
     ended: Collection[int],
 ) -> None:

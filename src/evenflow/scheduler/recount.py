@@ -52,7 +52,7 @@ def judge(facts: Facts, ledgers: Ledgers, run: Run, counted: Counted) -> None:
 
 
 def resume(facts: Facts, ledgers: Ledgers, run: Run) -> None:
-    """A run that operators had touched after it had finished begins again: what waits is judged."""
+    """A run that people had touched after it had finished begins again: what waits is judged."""
     _judge(facts, ledgers, run, _recount(facts, run))
     ledgers.flow.count(run.run_key, 0)
 

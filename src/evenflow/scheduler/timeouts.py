@@ -61,7 +61,7 @@ def miss_deadlines(
 
 
 def stop_overdue(facts: Facts, messages: Messages, timers: Iterable[TakenTimer]) -> list[TakenTimer]:
-    """Asks for the end of runs that take too long, as an operator would; answers the other timers."""
+    """Asks for the end of runs that take too long, as somebody would; answers the other timers."""
     others = []
     for timer in timers:
         if timer.kind == RUN_TIMEOUT:

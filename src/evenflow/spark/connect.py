@@ -78,7 +78,7 @@ def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: st
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.remote(_url(target, session_id)).appName(app_name).create()
-    watch = _Watch(target, spark)
+    watch = _ConnectServerWatch(target, spark)
     try:
         _configure(spark, target.conf)
         spark.addTag(tag)
@@ -116,7 +116,7 @@ def _configure(spark: SparkSession, conf: Mapping[str, Any]) -> None:
         )
 
 
-class _Watch:
+class _ConnectServerWatch:
     """Whether the server answers."""
 
     def __init__(self, target: SparkTarget, spark: SparkSession) -> None:

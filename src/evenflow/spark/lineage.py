@@ -60,7 +60,7 @@ class _Gathered:
 @contextmanager
 def lineage_told(spark: SparkSession, keep: Keep) -> Iterator[None]:
     """Keeps at the end what was read and written, of queries that were done; also when the task fails."""
-    listener = _Listener()
+    listener = _QueryListener()
     with suppress(Exception):  # a JVM that dies says so in the task's own calls
         _listen(spark, listener)
     try:
@@ -75,7 +75,7 @@ def lineage_told(spark: SparkSession, keep: Keep) -> Iterator[None]:
             print(f"The lineage of a query is not known: {listener.problem}")
 
 
-def _listen(spark: SparkSession, listener: _Listener) -> None:
+def _listen(spark: SparkSession, listener: _QueryListener) -> None:
     from pyspark.java_gateway import ensure_callback_server_started
 
     start: Callable[[Any], None] = ensure_callback_server_started
@@ -83,7 +83,7 @@ def _listen(spark: SparkSession, listener: _Listener) -> None:
     spark._jsparkSession.listenerManager().register(listener)
 
 
-class _Listener:
+class _QueryListener:
     """Spark calls it by its own names."""
 
     def __init__(self) -> None:

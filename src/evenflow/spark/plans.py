@@ -112,13 +112,13 @@ class Lineage:
 
 def lineage_of(plan: PlanNode) -> Lineage:
     """Of a query."""
-    reading = _Reading()
+    reading = _PlanReader()
     output = reading.visit(plan)
     return Lineage([(each.name, reading.origins.get(each.number, {})) for each in output], reading.rows)
 
 
 @dataclass(slots=True)
-class _Reading:
+class _PlanReader:
     """``origins`` has all attributes that were met; numbers are given once in a plan."""
 
     origins: dict[int, Origins] = field(default_factory=dict)
@@ -268,7 +268,7 @@ class _Reading:
 
     def _subquery(self, expression: PlanNode) -> Origins:
         """What it reads judges its value."""
-        inner = _Reading(dict(self.origins), {}, self.shared)
+        inner = _PlanReader(dict(self.origins), {}, self.shared)
         found = merge(inner.origins.get(each.number, {}) for tree in expression.trees("plan") for each in inner.visit(tree))
         return merge([found, inner.rows])
 

@@ -28,7 +28,7 @@ class SparkRunEnds(BaseTrigger):
         self.folder, self.rest, self.submission_id, self.poll_interval = folder, rest, submission_id, poll_interval
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        waiting = _Waiting(self)
+        waiting = _SparkRunWait(self)
         yield TriggerEvent(await waiting.over(self.poll_interval))
 
     async def on_kill(self) -> None:
@@ -41,7 +41,7 @@ class EarlierSparkRunEnds(SparkRunEnds):
     ends_it = True
 
 
-class _Waiting:
+class _SparkRunWait:
     def __init__(self, trigger: SparkRunEnds) -> None:
         self._trigger, self._watch = trigger, Watch(Path(trigger.folder))
         self._began = self._heard = time.monotonic()

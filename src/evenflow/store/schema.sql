@@ -232,9 +232,9 @@ create table dag_run (
     failed_leaves        int not null default 0,             -- leaves that ended failed or upstream_failed
     slot_limit           bigint,                             -- the max_active_runs limit that it holds one of
     cancelled_by         text,                               -- set: nothing new starts, and the run fails when the last try has ended
-    interrupted          boolean not null default false,     -- some of it is as a cancel left it, when operators touched it last: it fails
+    interrupted          boolean not null default false,     -- some of it is as a cancel left it, when people touched it last: it fails
     reason               text,                               -- why it failed, for people
-    clears               int not null default 0,             -- how often operators cleared or marked something of it
+    clears               int not null default 0,             -- how often people cleared or marked something of it
     note                 text,                               -- what people want to remember of it
     backfill_id          bigint,                             -- the backfill that made it, or made it run again
     quarantined_at       timestamptz,                        -- set: what is said of it waits, and nothing of it starts
@@ -737,9 +737,9 @@ create table dispatch (
     worker_id   bigint,                                      -- null: waits for a worker
     claim_key   text,
     claimed_at  timestamptz,
-    kill_at     timestamptz,                                 -- since when an operator wants the process ended
+    kill_at     timestamptz,                                 -- since when somebody wants the process ended
     kill        boolean not null generated always as (kill_at is not null) stored,
-    intent      jsonb,                                       -- an operator's, for when the process has ended: {"event": ..., "actor": ...}
+    intent      jsonb,                                       -- somebody's, for when the process has ended: {"event": ..., "actor": ...}
     started     boolean not null default false,              -- its worker has said in a beat that its process runs; of short tries nobody asks
     xact        xid8 not null default pg_current_xact_id(),  -- the transaction that wrote it: claims look from one on
     sent_at     timestamptz,                                 -- push executors: when it was sent to one; null: it is to be sent
@@ -779,7 +779,7 @@ create table deferral (
     event         bytea,                                     -- of the trigger, sealed
     event_at      timestamptz,                               -- when its resume was decided
     reason        text,                                      -- why it resumes, when that is not plain
-    intent        jsonb,                                     -- an operator's, for when its clean-up has ended, as in dispatch
+    intent        jsonb,                                     -- somebody's, for when its clean-up has ended, as in dispatch
     primary key (run_key, task_index, map_index)
 ) with (fillfactor = 70);
 create index deferral_unclaimed on deferral (queue, due_at) where triggerer_id is null and purpose is null;  -- triggers/claim
@@ -801,7 +801,7 @@ create table approval (
 create type report_kind as enum ('started', 'exit', 'lost', 'cancel', 'operate', 'follow', 'past', 'event', 'settle');
 
 -- The inbox. Read by run, never by id: identity order is not commit order. Of one run and one try there are few, of a run there may be many.
--- What operators want (cancel, operate) costs the size of a run and is applied in small portions: it stands in an index of its own, so
+-- What people want (cancel, operate) costs the size of a run and is applied in small portions: it stands in an index of its own, so
 -- that however much of it waits, nothing else is looked for behind it.
 create table report (
     run_key    bigint not null,
@@ -832,7 +832,7 @@ create index timer_due on timer (due_at, run_key) where not held;               
 create index timer_of_run on timer (run_key, due_at) where not held;                                         -- inbox/take_timers
 create index timer_of_instance on timer (run_key, task_index, map_index);                                    -- deferrals/delete_all, runs/finish, operations/delete_runs
 
--- What is set aside because handling it raised an exception, until an operator releases it; what belongs to DAGs also until their next version.
+-- What is set aside because handling it raised an exception, until somebody releases it; what belongs to DAGs also until their next version.
 create table quarantine (
     kind     text not null,                                  -- run, schedule, assets, backfill
     object   text not null,                                  -- DAG/RUN, DAG, DAG, number of the backfill
@@ -1301,7 +1301,7 @@ from task_event e
 left join dag_run r using (run_key)
 left join task k on k.version_key = r.version_key and k.task_index = e.task_index;
 
--- Every move of every run, and what operators did with it. Events are only added.
+-- Every move of every run, and what people did with it. Events are only added.
 create view evenflow_reporting_v1.run_events as
 select
     e.run_key,                                               -- bigint: its run

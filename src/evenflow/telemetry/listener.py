@@ -90,7 +90,7 @@ class _PageServer(ThreadingHTTPServer):
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.pages = pages
         self._room = threading.BoundedSemaphore(AT_ONCE)
-        super().__init__((host, port), _Handler)
+        super().__init__((host, port), _PageHandler)
 
     def server_bind(self) -> None:
         """As the class above, without asking DNS for a name that nobody needs."""
@@ -124,7 +124,7 @@ class _PageServer(ThreadingHTTPServer):
             observe(question_not_answered(error))
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _PageHandler(BaseHTTPRequestHandler):
     timeout = TIMEOUT_S
     server: _PageServer
 

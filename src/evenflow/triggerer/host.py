@@ -42,7 +42,7 @@ class HostEvents(Protocol):
         ...
 
 
-class _ServiceLog:
+class _HostOutput:
     """Of this service, for what a host prints that belongs to no trigger."""
 
     def __init__(self, file: str) -> None:
@@ -68,7 +68,7 @@ class Host:
     def __init__(self, file: TemplateKey, events: HostEvents, masker: Masker, *, open_: bool) -> None:
         self.file, self.open = file, open_
         self._log = MaskedLog(
-            _ServiceLog(file.file or "built in"), masker
+            _HostOutput(file.file or "built in"), masker
         )  # which knows the secrets of the triggerer's environment
         self.triggers: dict[int, Trigger] = {}  # by key
         self._events = events

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from evenflow.triggerer import limits
 from evenflow.triggerer.capture import CURRENT
 
-Tell = Callable[[int | None, float, str], None]  # the key of the trigger, if it is known; for how long; where
+TellBlocked = Callable[[int | None, float, str], None]  # the key of the trigger, if it is known; for how long; where
 
 _RUN_CALLBACK = asyncio.Handle._run.__code__
 
@@ -37,7 +37,7 @@ class Watcher(threading.Thread):
     and ``alive`` every few seconds.
     """
 
-    def __init__(self, blocked: Tell, alive: Callable[[], None]) -> None:
+    def __init__(self, blocked: TellBlocked, alive: Callable[[], None]) -> None:
         super().__init__(name="watcher", daemon=True)
         self._blocked, self._alive = blocked, alive
         self._watched = threading.get_ident()

@@ -74,7 +74,7 @@ class Beat(Message):
 
 class BeatAnswer(Message):
     known: bool = True  # false: the lease has lapsed and all that it held is others'; kill every try, register anew
-    kill: list[int] = []  # tries to end: revoked, or an operator wants it
+    kill: list[int] = []  # tries to end: revoked, or somebody wants it
     revoked: list[int] = []  # those of them that may run elsewhere by now: to be killed before anything else goes on
     resend: list[Assignment] = []  # claimed by this worker and not listed
     state: Literal["active", "draining"] = "active"

@@ -13,7 +13,7 @@ from evenflow.api.tokens import ServiceToken
 from evenflow.api.versions import Versions
 from evenflow.core.bundle import OWN_BUNDLE
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool, Conn
+from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.serving import dags, settings
 from evenflow.wire.code import check_archive
 from evenflow.wire.messages import FilesLease, FilesLeased, FilesSeen, ParsedAnswer, ParsedFile
@@ -73,7 +73,7 @@ class FileRoutes:
             raise Refused(404, "not_found", f"There is no code {code_hash} that this service may read.")
         return archive
 
-    async def _may_read(self, conn: Conn, service: ServiceToken, code_hash: str) -> bool:
+    async def _may_read(self, conn: AsyncConn, service: ServiceToken, code_hash: str) -> bool:
         """With a scope: what the service has in hand, and what is of its queues or bundles; with one try what it has in hand."""
         if not service.scope and not service.epoch:
             return True

@@ -20,7 +20,7 @@ from evenflow.core.limits import CLAIM_SLOTS, MAX_INLINE_XCOM, MAX_MAP_LENGTH, M
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import NotAllowed, StaleEpoch, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool, Conn
+from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.serving import dispatch, xcom
 from evenflow.wire.messages import (
     REFUSED_LOG,
@@ -192,7 +192,7 @@ class TryRoutes:
             return None
         return token if isinstance(token, TryToken | TriggerToken) else None
 
-    async def _log_name(self, conn: Conn, token: TryToken | TriggerToken) -> LogName:
+    async def _log_name(self, conn: AsyncConn, token: TryToken | TriggerToken) -> LogName:
         run, version = await self._versions.of_run(conn, token.run_key)
         task_id = version.tasks[token.task_index].task_id
         return LogName(run.dag_id, run.run_id, task_id, token.map_index, token.try_number)

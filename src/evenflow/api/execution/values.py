@@ -16,7 +16,7 @@ from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.core.object_names import SealedKind
 from evenflow.errors import StaleEpoch
-from evenflow.store.db.connect import AsyncPool, Conn, Row
+from evenflow.store.db.connect import AsyncConn, AsyncPool, Row
 from evenflow.store.serving import dispatch, events, rendered, sealed, triggers, try_records
 from evenflow.wire.questions import AskNamed, Done, Found, KeepRecord, PreviousRun, Rendered, SetVariable
 
@@ -110,12 +110,12 @@ class ValueRoutes:
         assert value is not None
         return Found(text=self._vault.open(kind, message.name, value["sealed"]))
 
-    async def _similar(self, conn: Conn, kind: SealedKind, name: str, dag_id: str, bundle: str) -> list[str]:
+    async def _similar(self, conn: AsyncConn, kind: SealedKind, name: str, dag_id: str, bundle: str) -> list[str]:
         """No more than the DAG may use. Which of them was meant is found where it costs nobody else: by who asks."""
         found = await sealed.list_similar(conn, kind, name)
         return [name for name, patterns in found if may_use(patterns, dag_id, bundle)]
 
-    async def _usable(self, conn: Conn, kind: SealedKind, name: str, dag_id: str, bundle: str) -> Row | None:
+    async def _usable(self, conn: AsyncConn, kind: SealedKind, name: str, dag_id: str, bundle: str) -> Row | None:
         value = await sealed.read_value(conn, kind, name)
         if value is not None and not may_use(value["dags"], dag_id, bundle):
             raise Refused(
@@ -125,7 +125,7 @@ class ValueRoutes:
             )
         return value
 
-    async def _asker(self, conn: Conn, token: TryToken | TriggerToken) -> tuple[str, str, str]:
+    async def _asker(self, conn: AsyncConn, token: TryToken | TriggerToken) -> tuple[str, str, str]:
         """The DAG, its bundle and the task of a try that is in hand, or whose trigger is. Raises :class:`StaleEpoch`."""
         await check_held(conn, token)
         _, version = await self._versions.of_run(conn, token.run_key)
@@ -133,7 +133,7 @@ class ValueRoutes:
         return run.dag_id, of_subject.bundle, version.tasks[token.task_index].task_id
 
 
-async def check_held(conn: Conn, token: TryToken | TriggerToken) -> None:
+async def check_held(conn: AsyncConn, token: TryToken | TriggerToken) -> None:
     """Raises :class:`StaleEpoch` for a try that is over, and for a trigger that fired, is others' or was cancelled."""
     if isinstance(token, TriggerToken):
         if not await triggers.is_claimed(conn, token):

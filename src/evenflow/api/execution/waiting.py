@@ -25,7 +25,7 @@ from evenflow.core.limits import FIRST_YEAR, LAST_YEAR, MAX_NAME_CHARS
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import StaleEpoch
-from evenflow.store.db.connect import AsyncPool, Conn, Row
+from evenflow.store.db.connect import AsyncConn, AsyncPool, Row
 from evenflow.store.serving import assets, events, other_runs, views
 from evenflow.wire.questions import (
     AskInletEvents,
@@ -150,7 +150,7 @@ def _check_reset(spec: DagSpec, asker: other_runs.Asker, run: other_runs.FoundRu
     )
 
 
-async def _triggerable(conn: Conn, message: AskTrigger) -> views.CurrentVersion:
+async def _triggerable(conn: AsyncConn, message: AskTrigger) -> views.CurrentVersion:
     """Raises :class:`Refused`."""
     current = await views.read_spec(conn, message.dag_id)
     if current is None or not current.is_active:
@@ -161,7 +161,7 @@ async def _triggerable(conn: Conn, message: AskTrigger) -> views.CurrentVersion:
 
 
 def _own_run_id(asker: other_runs.Asker) -> str:
-    """The same for every try of a task instance until an operator clears it, so that none triggers twice."""
+    """The same for every try of a task instance until somebody clears it, so that none triggers twice."""
     digest = hashlib.sha256(asker.actor.encode()).hexdigest()[:16]
     return f"triggered__{asker.dag_id[: limits.TRIGGER_NAME]}__{digest}"
 

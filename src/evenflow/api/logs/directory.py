@@ -15,7 +15,7 @@ from evenflow.api import limits
 from evenflow.api.logs.files import Part, begin, begin_after_gap, files_of, open_last
 from evenflow.api.logs.store import Chunk, LogName, LogPart, LogStore, countable
 
-Log = tuple[Path, int, str]  # one writer's: folder, try, writer
+FileLog = tuple[Path, int, str]  # one writer's: folder, try, writer
 P = TypeVar("P", bound=Part | None)
 
 
@@ -29,7 +29,7 @@ class LogDirectory(LogStore):
     ) -> None:
         super().__init__(lost, refused)
         self._root = root
-        self._open: OrderedDict[Log, Part] = OrderedDict()  # the part that grows, the last used last
+        self._open: OrderedDict[FileLog, Part] = OrderedDict()  # the part that grows, the last used last
         self._writing = asyncio.Lock()
 
     async def prepare(self) -> None:
@@ -97,7 +97,7 @@ class LogDirectory(LogStore):
         except OSError:
             return 0
 
-    def _known(self, log_of: Log) -> Part | None:
+    def _known(self, log_of: FileLog) -> Part | None:
         part = self._open.get(log_of)
         if part is not None and part.is_deleted:
             self._open.pop(log_of).close()
@@ -106,7 +106,7 @@ class LogDirectory(LogStore):
             self._open.move_to_end(log_of)
         return part
 
-    def _keep(self, log_of: Log, part: P) -> P:
+    def _keep(self, log_of: FileLog, part: P) -> P:
         """``part`` is the one of ``log_of`` now."""
         if (earlier := self._open.pop(log_of, None)) is not None and earlier is not part:
             earlier.close()

@@ -27,7 +27,7 @@ from evenflow.errors import LogStorageError, SettingsError
 from evenflow.telemetry.observing import observe
 from evenflow.wire.storage_threads import StorageThreads
 
-Log = tuple[PurePosixPath, str]  # one writer's: folder of its try, writer
+ObjectLog = tuple[PurePosixPath, str]  # one writer's: folder of its try, writer
 Groups = Callable[[Layout], list[list[Piece]]]
 
 
@@ -56,7 +56,7 @@ class ObjectLogs(LogStore):
     ) -> None:
         super().__init__(lost, refused)
         self._bucket = Bucket(url)
-        self._known: OrderedDict[Log, Known] = OrderedDict()  # the last used last
+        self._known: OrderedDict[ObjectLog, Known] = OrderedDict()  # the last used last
         self._writing, self._reading = (StorageThreads(limits.LOG_STORAGE_CALLS) for _ in range(2))
         self._tidying = StorageThreads(limits.LOG_TIDY_CALLS)
 
@@ -158,7 +158,7 @@ class ObjectLogs(LogStore):
             grown = {key for key, log in self._known.items() if log.objects is not None and layout.due(log.layout)}
             await asyncio.gather(*(self._tidy(key, layout.whole if key in quiet else layout.due) for key in quiet | grown))
 
-    async def _tidy(self, key: Log, groups: Groups) -> None:
+    async def _tidy(self, key: ObjectLog, groups: Groups) -> None:
         log = self._known.get(key)
         if log is None:
             return

@@ -47,7 +47,7 @@ from evenflow.api.rest import (
     versions,
     xcoms,
 )
-from evenflow.api.rest.context import ApiContext, operator
+from evenflow.api.rest.context import ApiContext, actor
 from evenflow.api.rest.etags import Tagged
 from evenflow.api.rest.passwords import Passwords
 from evenflow.api.rest.routes import GuardedRoute, Responses
@@ -157,7 +157,7 @@ def described_rest() -> FastAPI:
         users,
         system,
     ):
-        part.routes.add_to(app, PREFIX, dependencies=[Depends(operator)], responses=_REFUSED)
+        part.routes.add_to(app, PREFIX, dependencies=[Depends(actor)], responses=_REFUSED)
     too_often = {"description": "Too many logins have failed.", "content": _ERROR}
     sessions.doors.add_to(app, PREFIX, responses={**_REFUSED, 429: too_often})
     health.routes.add_to(app)

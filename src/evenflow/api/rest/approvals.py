@@ -26,7 +26,7 @@ from evenflow.core.people.approvals import ROLE, ApprovalAnswer, ApprovalQuestio
 from evenflow.core.people.roles import Role
 from evenflow.errors import ParamError
 from evenflow.masker import Masker
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.serving import approvals, events, views
 
@@ -92,12 +92,12 @@ async def answer(within: InContext, asker: ByPerson, dag_id: str, run_id: str, t
     return Answered.model_validate({**row, **stored, "choice": request.choice, "answered_by": asker.name})
 
 
-async def _waiting(conn: Conn, dag_id: str, run_id: str, task_id: str, map_index: int) -> Row | None:
+async def _waiting(conn: AsyncConn, dag_id: str, run_id: str, task_id: str, map_index: int) -> Row | None:
     rows = await approvals.list_waiting(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
     return rows[0] if rows else None
 
 
-async def _not_asked(conn: Conn, run_key: int, dag_id: str, run_id: str, task_id: str, map_index: int) -> Refused:
+async def _not_asked(conn: AsyncConn, run_key: int, dag_id: str, run_id: str, task_id: str, map_index: int) -> Refused:
     """Why a task is not to be answered: somebody was first, or it does not ask."""
     name = instance_name(task_id, map_index)
     found = await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)

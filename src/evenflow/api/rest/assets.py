@@ -9,7 +9,7 @@ from fastapi import Query
 
 from evenflow.api.partitions import list_partitions, no_asset, partitioned
 from evenflow.api.refusals import Refused, too_large
-from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.context import Actor, Connection, InSlice
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.assets import AssetPartition, AssetSummary, Emitted, EventRequest, RecordedAssetEvent
 from evenflow.contracts.rest.queries import AssetEventQuery, PartitionQuery
@@ -44,7 +44,7 @@ async def list_asset_partitions(conn: Connection, query: Annotated[PartitionQuer
 
 
 @routes.post("/assets/events", Role.AUTHOR, status_code=201)
-async def emit_event(conn: Connection, operator: Operator, request: EventRequest) -> Emitted:
+async def emit_event(conn: Connection, actor: Actor, request: EventRequest) -> Emitted:
     """Says that an asset has changed, as the success of a task does. Your name stands in its history."""
     if (flaw := flaw_of(request.extra)) is not None:
         raise Refused(422, "bad_value", f"The extra of the event {flaw}.")
@@ -54,8 +54,8 @@ async def emit_event(conn: Connection, operator: Operator, request: EventRequest
         flaw = (await partitioned(conn, request.asset)).partitions.flaw_of(request.partition)
         if flaw is not None:
             raise Refused(422, "bad_value", f"The partition {request.partition!r} of {request.asset!r} {flaw}.")
-    async with events.recorded(conn, operator, "asset.emit", request.asset) as detail:
-        emitted = await assets.emit_event(conn, request.asset, partition=request.partition, extra=request.extra, actor=operator)
+    async with events.recorded(conn, actor, "asset.emit", request.asset) as detail:
+        emitted = await assets.emit_event(conn, request.asset, partition=request.partition, extra=request.extra, actor=actor)
         if emitted is None:
             raise no_asset(request.asset)
         detail["event_id"] = emitted.event_id

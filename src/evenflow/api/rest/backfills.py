@@ -12,7 +12,7 @@ from fastapi import Query, Response
 
 from evenflow.api.partitions import Partitioned, list_partitions, partitioned
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
+from evenflow.api.rest.context import Actor, Connection, InContext, InSlice
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.assets import AssetPartition
@@ -24,7 +24,7 @@ from evenflow.core.model import DagSpec
 from evenflow.core.people.roles import Role
 from evenflow.core.timetable import TICKING, TimetableRun, describe, runs_between
 from evenflow.errors import DagNotFound
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import backfills, events
 from evenflow.store.serving.backfills import PlannedRun
 
@@ -35,7 +35,7 @@ _AGAIN = {Reprocess.NONE: (), Reprocess.FAILED: ("failed",), Reprocess.COMPLETED
 
 @routes.post("/dags/{dag_id}/backfills", Role.AUTHOR, status_code=201)
 async def create_backfill(
-    conn: Connection, within: InContext, operator: Operator, dag_id: str, request: BackfillRequest, response: Response
+    conn: Connection, within: InContext, actor: Actor, dag_id: str, request: BackfillRequest, response: Response
 ) -> BackfillPlan:
     """Asks for the runs of past dates. With `dry_run` it only says which."""
     current = await current_version(conn, dag_id)
@@ -68,9 +68,9 @@ async def create_backfill(
         request.max_active_runs,
         msgspec.json.encode(params).decode(),
         request.priority,
-        operator,
+        actor,
     )
-    async with events.recorded(conn, operator, "backfill.create", dag_id, dates=len(planned)) as detail:
+    async with events.recorded(conn, actor, "backfill.create", dag_id, dates=len(planned)) as detail:
         plan.backfill_id = detail["backfill_id"] = await backfills.insert(conn, backfill, planned)
         if plan.backfill_id is None:
             raise Refused(
@@ -81,7 +81,7 @@ async def create_backfill(
     return plan
 
 
-async def _partitions_made(conn: Conn, spec: DagSpec, asset: str) -> Partitioned:
+async def _partitions_made(conn: AsyncConn, spec: DagSpec, asset: str) -> Partitioned:
     """Raises :class:`Refused` for an asset that no task of the DAG makes."""
     if not any(asset in task.outlets for task in spec.tasks):
         raise Refused(
@@ -109,7 +109,7 @@ def _first_key(spec: DagSpec, of: Partitioned | None, request: BackfillRequest) 
     return {of.partitions.param: of.partitions.keys[0]}
 
 
-async def _planned_keys(conn: Conn, of: Partitioned | None, reprocess: Reprocess) -> list[PlannedRun]:
+async def _planned_keys(conn: AsyncConn, of: Partitioned | None, reprocess: Reprocess) -> list[PlannedRun]:
     """A run for each key, or for those that are missing."""
     if of is None or not of.partitions.keys:
         raise Refused(422, "bad_value", "The partitions are times. Say the first and the last date, too: --from and --to.")
@@ -138,7 +138,7 @@ def _shown(planned: PlannedRun) -> BackfillDate:
 
 
 async def _planned(
-    conn: Conn, spec: DagSpec, dates: tuple[datetime, datetime], reprocess: Reprocess, of: Partitioned | None
+    conn: AsyncConn, spec: DagSpec, dates: tuple[datetime, datetime], reprocess: Reprocess, of: Partitioned | None
 ) -> list[PlannedRun]:
     """The runs of dates, the oldest first, each with the reason why it is passed over, if it is."""
     if spec.schedule.kind not in TICKING:
@@ -202,32 +202,32 @@ async def list_backfill_runs(conn: Connection, part: InSlice, backfill_id: int) 
 
 
 @routes.patch("/backfills/{backfill_id}", Role.AUTHOR)
-async def change_backfill(conn: Connection, operator: Operator, backfill_id: int, change: BackfillChange) -> Backfill:
+async def change_backfill(conn: Connection, actor: Actor, backfill_id: int, change: BackfillChange) -> Backfill:
     """Pauses or resumes a backfill. Paused, it makes no runs; those that it has made go on."""
     dag_id = await _open(conn, backfill_id)
     action = "backfill.pause" if change.is_paused else "backfill.resume"
-    async with events.recorded(conn, operator, action, dag_id, backfill_id=backfill_id):
+    async with events.recorded(conn, actor, action, dag_id, backfill_id=backfill_id):
         await backfills.set_paused(conn, backfill_id, is_paused=change.is_paused)
     return Backfill.model_validate(await _found(conn, backfill_id))
 
 
 @routes.post("/backfills/{backfill_id}/cancel", Role.AUTHOR, status_code=202)
-async def cancel_backfill(conn: Connection, operator: Operator, backfill_id: int) -> Backfill:
+async def cancel_backfill(conn: Connection, actor: Actor, backfill_id: int) -> Backfill:
     """Ends a backfill: it makes no more runs, those that have not begun are cancelled, those that run go on."""
     dag_id = await _open(conn, backfill_id)
-    async with events.recorded(conn, operator, "backfill.cancel", dag_id, backfill_id=backfill_id):
-        await backfills.cancel(conn, backfill_id, actor=operator)
+    async with events.recorded(conn, actor, "backfill.cancel", dag_id, backfill_id=backfill_id):
+        await backfills.cancel(conn, backfill_id, actor=actor)
     return Backfill.model_validate(await _found(conn, backfill_id))
 
 
-async def _found(conn: Conn, backfill_id: int) -> Row:
+async def _found(conn: AsyncConn, backfill_id: int) -> Row:
     rows = await backfills.list_all(conn, backfill_id=backfill_id)
     if not rows:
         raise DagNotFound(f"There is no backfill {backfill_id}. To see all, type: evenflow backfill list")
     return rows[0]
 
 
-async def _open(conn: Conn, backfill_id: int) -> str:
+async def _open(conn: AsyncConn, backfill_id: int) -> str:
     """Its DAG. Raises :class:`Refused` for one that is over."""
     found = await _found(conn, backfill_id)
     if found["ended_at"] is not None:

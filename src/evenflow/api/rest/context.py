@@ -19,7 +19,7 @@ from evenflow.api.sessions import LoginLimit
 from evenflow.api.tokens import Caller, Tokens
 from evenflow.api.vault import Vault
 from evenflow.contracts.rest.queries import PageQuery
-from evenflow.store.db.connect import AsyncPool, Conn
+from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.telemetry.vitals import Vitals
 
 
@@ -57,20 +57,20 @@ def address_of(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
-async def operator(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> str:
+async def actor(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> str:
     """The name of the person who asks; so the routes say themselves that they are for people."""
     return caller_of(request).name
 
 
-Operator = Annotated[str, Depends(operator)]
+Actor = Annotated[str, Depends(actor)]
 
 
-async def connection(within: InContext) -> AsyncIterator[Conn]:
+async def connection(within: InContext) -> AsyncIterator[AsyncConn]:
     async with within.pool.connection() as conn:
         yield conn
 
 
-Connection = Annotated[Conn, Depends(connection, scope="function")]
+Connection = Annotated[AsyncConn, Depends(connection, scope="function")]
 
 
 InSlice = Annotated[PageQuery, Query()]

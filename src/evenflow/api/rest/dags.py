@@ -9,7 +9,7 @@ from fastapi import Query
 
 from evenflow.api.parsing import upcoming_run
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.context import Actor, Connection, InSlice
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag
 from evenflow.contracts.rest.dags import DagChange, DagDetail, DagRelease, DagSummary, DeletedDag, ParseError
@@ -22,7 +22,7 @@ from evenflow.core.model import DagSpec, RunParamSpec, read_schedule
 from evenflow.core.people.roles import Role
 from evenflow.core.timetable import describe
 from evenflow.errors import DagNotFound
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import dag_deletion, dags, events, views
 
 routes = Routes("DAGs")
@@ -46,34 +46,34 @@ async def get_dag(conn: Connection, dag_id: str) -> DagDetail:
 
 
 @routes.patch("/dags/{dag_id}", Role.AUTHOR)
-async def change_dag(conn: Connection, operator: Operator, dag_id: str, change: DagChange) -> DagSummary:
+async def change_dag(conn: Connection, actor: Actor, dag_id: str, change: DagChange) -> DagSummary:
     """Pauses or unpauses a DAG. Paused, it starts no task; what has started goes on."""
     await current_version(conn, dag_id)
-    async with events.recorded(conn, operator, "dag.pause" if change.is_paused else "dag.unpause", dag_id):
+    async with events.recorded(conn, actor, "dag.pause" if change.is_paused else "dag.unpause", dag_id):
         await set_paused(conn, dag_id, is_paused=change.is_paused)
     (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
     return DagSummary.model_validate(_in_words(summary))
 
 
 @routes.post("/dags/{dag_id}/release", Role.AUTHOR)
-async def release_dag(conn: Connection, operator: Operator, dag_id: str, change: DagRelease) -> DagSummary:
+async def release_dag(conn: Connection, actor: Actor, dag_id: str, change: DagRelease) -> DagSummary:
     """Gives a DAG id to another bundle, whose next file with it has the DAG. Until then it goes on as it is."""
     check_dag(dag_id)
     await current_version(conn, dag_id)
     if change.bundle == OWN_BUNDLE:
         raise Refused(422, "bad_value", f"What is in the bundle {OWN_BUNDLE!r} is Evenflow's own. Choose another one.")
-    async with events.recorded(conn, operator, "dag.release", dag_id, bundle=change.bundle):
+    async with events.recorded(conn, actor, "dag.release", dag_id, bundle=change.bundle):
         await dags.release(conn, dag_id, change.bundle)
     (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
     return DagSummary.model_validate(_in_words(summary))
 
 
 @routes.delete("/dags/{dag_id}", Role.OPERATOR)
-async def delete_dag(conn: Connection, operator: Operator, dag_id: str, query: Annotated[DeletionQuery, Query()]) -> DeletedDag:
+async def delete_dag(conn: Connection, actor: Actor, dag_id: str, query: Annotated[DeletionQuery, Query()]) -> DeletedDag:
     """Deletes a DAG whose file is gone, with its versions and all that there is of its runs; the logs follow soon. With `dry_run`
     it only says how many runs that would be.
     """
-    done = await dag_deletion.delete_dag(conn, dag_id, actor=operator, dry_run=query.dry_run)
+    done = await dag_deletion.delete_dag(conn, dag_id, actor=actor, dry_run=query.dry_run)
     if not done.known:
         raise await unknown_dag(conn, dag_id)
     if done.file is not None:
@@ -98,7 +98,7 @@ async def list_parse_errors(conn: Connection, part: InSlice) -> Page[ParseError]
     return part.page(Page[ParseError], rows)
 
 
-async def current_version(conn: Conn, dag_id: str) -> views.CurrentVersion:
+async def current_version(conn: AsyncConn, dag_id: str) -> views.CurrentVersion:
     """Raises :class:`DagNotFound`."""
     current = await views.read_spec(conn, dag_id)
     if current is None:
@@ -106,7 +106,7 @@ async def current_version(conn: Conn, dag_id: str) -> views.CurrentVersion:
     return current
 
 
-async def set_paused(conn: Conn, dag_id: str, *, is_paused: bool) -> None:
+async def set_paused(conn: AsyncConn, dag_id: str, *, is_paused: bool) -> None:
     """Pauses or unpauses a DAG; what else was said of its state of service is void. Raises :class:`DagNotFound`."""
     past, now = await dags.lock_schedule(conn, dag_id)
     current = await current_version(conn, dag_id)  # after the lock, so that it stays the newest
@@ -116,7 +116,7 @@ async def set_paused(conn: Conn, dag_id: str, *, is_paused: bool) -> None:
     await dags.set_paused(conn, dag_id, is_paused=is_paused, next_run=next_run)
 
 
-async def unknown_dag(conn: Conn, dag_id: str) -> DagNotFound:
+async def unknown_dag(conn: AsyncConn, dag_id: str) -> DagNotFound:
     return DagNotFound(f"There is no DAG {dag_id!r}.{await views.similar_dag(conn, dag_id)} To see all, type: evenflow dags list")
 
 

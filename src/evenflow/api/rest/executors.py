@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import Path
 
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, Operator
+from evenflow.api.rest.context import Actor, Connection
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.executors import Executor, ExecutorChange
-from evenflow.contracts.rest.record import Name, Page
+from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.core.executors import KINDS, UNLIMITED, check_kind, check_options
 from evenflow.core.model import DEFAULT_EXECUTOR
 from evenflow.core.people.roles import Role
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import events, executors
 from evenflow.store.serving.executors import ExecutorRow
 
@@ -35,7 +35,7 @@ async def get_executor(conn: Connection, name: str) -> Executor:
 
 
 @routes.put("/executors/{name}", Role.OPERATOR)
-async def set_executor(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: ExecutorChange) -> Executor:
+async def set_executor(conn: Connection, actor: Actor, name: Annotated[ObjectName, Path()], change: ExecutorChange) -> Executor:
     """Makes an executor, or changes one; what is not said stays. Tries that run keep their slots, also above a limit, and stay
     where they are when their queue goes to another executor; what waits goes with the queue.
     """
@@ -56,8 +56,8 @@ async def set_executor(conn: Connection, operator: Operator, name: Annotated[Nam
             f"evenflow executors show {rival[0]}",
         )
     slots = change.slots if change.slots is not None else old.slots if old is not None else UNLIMITED
-    async with events.recorded(conn, operator, "executor.set", name, **change.model_dump(exclude_none=True)):
-        if not await executors.set_executor(conn, name=name, kind=kind, queues=queues, slots=slots, options=options, by=operator):
+    async with events.recorded(conn, actor, "executor.set", name, **change.model_dump(exclude_none=True)):
+        if not await executors.set_executor(conn, name=name, kind=kind, queues=queues, slots=slots, options=options, by=actor):
             raise Refused(
                 409, "other_kind", f"Executor {name!r} is of another kind. Delete it first: evenflow executors delete {name}"
             )
@@ -66,12 +66,12 @@ async def set_executor(conn: Connection, operator: Operator, name: Annotated[Nam
 
 
 @routes.delete("/executors/{name}", Role.OPERATOR)
-async def delete_executor(conn: Connection, operator: Operator, name: str) -> Executor:
+async def delete_executor(conn: Connection, actor: Actor, name: str) -> Executor:
     """Its queues are of `worker` from now on, with all that has not begun; what runs ends where it is. Answers what it was."""
     found = await _found(conn, name)
     if name == DEFAULT_EXECUTOR:
         raise Refused(409, "executor_in_use", f"The executor {name} has all queues that no other one has, so it stays.")
-    async with events.recorded(conn, operator, "executor.delete", name):
+    async with events.recorded(conn, actor, "executor.delete", name):
         await executors.delete_executor(conn, name)
     await executors.wake_takers(conn)
     return _shown(found)
@@ -85,7 +85,7 @@ def _check_queues(name: str, kind: str, queues: list[str]) -> None:
         raise Refused(422, "bad_value", f"Executor {name!r} needs a queue, or nothing ever goes to it. Name one with --queue.")
 
 
-async def _found(conn: Conn, name: str) -> ExecutorRow:
+async def _found(conn: AsyncConn, name: str) -> ExecutorRow:
     """Raises :class:`Refused`."""
     found = await executors.list_executors(conn, name)
     if not found:

@@ -14,7 +14,7 @@ from evenflow.api.run_names import stretch_of
 from evenflow.contracts.rest.insights import Insights
 from evenflow.contracts.rest.plan import Plan
 from evenflow.contracts.rest.queries import InstanceQuery, PlanQuery, RunNameQuery, WaitingQuery
-from evenflow.contracts.rest.record import Name, Page
+from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.contracts.rest.runs import RunName
 from evenflow.contracts.rest.tasks import WaitingTrigger
 from evenflow.contracts.rest.why import Why
@@ -28,7 +28,9 @@ routes = Routes("Explanations")
 
 
 @routes.get("/runs/{run_id}", Role.VIEWER)
-async def find_run(conn: Connection, run_id: Annotated[Name, Path()], query: Annotated[RunNameQuery, Query()]) -> Page[RunName]:
+async def find_run(
+    conn: Connection, run_id: Annotated[ObjectName, Path()], query: Annotated[RunNameQuery, Query()]
+) -> Page[RunName]:
     """The runs of this name, or where there is none, of this logical date (a day of UTC, or a second): of one DAG, or of all."""
     rows = await find_runs(conn, run_id, dag_id=query.dag_id, stretch=stretch_of(run_id))
     return Page[RunName].model_validate({"items": rows, "limit": RUNS_NAMED, "offset": 0, "more": len(rows) == RUNS_NAMED})

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from fastapi import Path, Query
 
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, Operator
+from evenflow.api.rest.context import Actor, Connection
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.fleets import FleetChange, FleetDetail, FleetLook, FleetStep, FleetSummary, QueueDemand
 from evenflow.contracts.rest.queries import PageQuery
-from evenflow.contracts.rest.record import Name, Page
+from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.core.executors import NATIVE
 from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.people.roles import Role
@@ -20,7 +20,7 @@ from evenflow.core.scaling.fleet_options import check_target, serves
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look, load_of, slots_needed
 from evenflow.explaining.fleet_costs import fleet_workers
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import events, scaling
 from evenflow.store.serving.executors import list_executors
 from evenflow.store.serving.scaling import FleetRow
@@ -45,7 +45,7 @@ async def get_fleet(conn: Connection, name: str) -> FleetDetail:
 
 
 @routes.put("/fleets/{name}", Role.OPERATOR)
-async def set_fleet(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: FleetChange) -> FleetSummary:
+async def set_fleet(conn: Connection, actor: Actor, name: Annotated[ObjectName, Path()], change: FleetChange) -> FleetSummary:
     """Makes a fleet, or changes one; what is not said stays. It counts from the next look of the autoscaler on, a second later at
     most.
     """
@@ -72,9 +72,9 @@ async def set_fleet(conn: Connection, operator: Operator, name: Annotated[Name, 
                 f"The queue {others[0]} is of executor {executor.name!r}, of kind {executor.kind}: no worker of a fleet with "
                 f"target {target!r} gets its tries. To see it, type: evenflow executors show {executor.name}",
             )
-    async with events.recorded(conn, operator, "fleet.set", name, **change.model_dump(exclude_none=True)):
+    async with events.recorded(conn, actor, "fleet.set", name, **change.model_dump(exclude_none=True)):
         told: dict[str, Any] = {"target": target, "queues": queues, "options": options}
-        if not await scaling.set_fleet(conn, name=name, policy=policy, by=operator, **told):
+        if not await scaling.set_fleet(conn, name=name, policy=policy, by=actor, **told):
             raise Refused(
                 409, "other_target", f"Fleet {name!r} has another target. Delete it first: evenflow autoscaler delete {name}"
             )
@@ -82,10 +82,10 @@ async def set_fleet(conn: Connection, operator: Operator, name: Annotated[Name, 
 
 
 @routes.delete("/fleets/{name}", Role.OPERATOR)
-async def delete_fleet(conn: Connection, operator: Operator, name: str) -> FleetSummary:
+async def delete_fleet(conn: Connection, actor: Actor, name: str) -> FleetSummary:
     """Nobody makes it larger or smaller from now on. Its workers stay, except for native ones, which end when they have drained."""
     fleet = FleetSummary(**await _summary(conn, await _found(conn, name)))
-    async with events.recorded(conn, operator, "fleet.delete", name):
+    async with events.recorded(conn, actor, "fleet.delete", name):
         await scaling.delete_fleet(conn, name)
     return fleet
 
@@ -125,7 +125,7 @@ async def get_queue_demand(conn: Connection, queue: str) -> QueueDemand:
     )
 
 
-async def _found(conn: Conn, name: str) -> FleetRow:
+async def _found(conn: AsyncConn, name: str) -> FleetRow:
     """Raises :class:`Refused`."""
     found = await scaling.list_fleets(conn, name)
     if not found:
@@ -138,7 +138,7 @@ def _policy(change: FleetChange, old: FleetRow | None) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value != _AS_AT_FIRST}
 
 
-async def _summary(conn: Conn, fleet: FleetRow) -> dict[str, Any]:
+async def _summary(conn: AsyncConn, fleet: FleetRow) -> dict[str, Any]:
     told: dict[str, Any] = dict.fromkeys(("load", "running", "waiting", "oldest_wait_s", "expected", "seen_at", "reason"))
     for row in await scaling.list_looks(conn, fleet.name, since=0, limit=1):
         look = Look(**{name: value for name, value in row.items() if name not in ("asked", "reason")})

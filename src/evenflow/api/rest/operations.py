@@ -12,7 +12,7 @@ from fastapi import Query
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
+from evenflow.api.rest.context import Actor, Connection, InContext, InSlice
 from evenflow.api.rest.routes import Routes
 from evenflow.api.rest.runs import found_run
 from evenflow.contracts.rest.queries import TaskEventQuery
@@ -28,9 +28,9 @@ from evenflow.core.people.roles import Role
 from evenflow.core.states import FINISHED, MARKS, RUN_FINISHED, RunState, TaskState
 from evenflow.core.states import TaskEvent as Event
 from evenflow.errors import DagNotFound, LogStorageError
-from evenflow.store.db.connect import Conn, Row
-from evenflow.store.scheduling.operations import Key
-from evenflow.store.serving import events, operators
+from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.scheduling.operations import TargetKey
+from evenflow.store.serving import events, operations
 
 routes = Routes("Operations")
 
@@ -38,26 +38,26 @@ _MARKED = {event: state for state, event in MARKS.items()}
 
 
 @routes.post("/dags/{dag_id}/runs/{run_id}/clear", Role.AUTHOR, status_code=202)
-async def clear_tasks(conn: Connection, operator: Operator, dag_id: str, run_id: str, request: ClearRequest) -> Operated:
+async def clear_tasks(conn: Connection, actor: Actor, dag_id: str, run_id: str, request: ClearRequest) -> Operated:
     """Has tasks run again: finished ones wait for their upstreams anew, running ones are killed first. A finished run goes on."""
-    return await _operate(conn, dag_id, run_id, request, _operation(Event.CLEAR, operator, request, request.only))
+    return await _operate(conn, dag_id, run_id, request, _operation(Event.CLEAR, actor, request, request.only))
 
 
 @routes.post("/dags/{dag_id}/runs/{run_id}/mark", Role.AUTHOR, status_code=202)
-async def mark_tasks(conn: Connection, operator: Operator, dag_id: str, run_id: str, request: MarkRequest) -> Operated:
+async def mark_tasks(conn: Connection, actor: Actor, dag_id: str, run_id: str, request: MarkRequest) -> Operated:
     """Says how tasks ended; running ones are killed first. What failed or could not start below them is cleared. Without `tasks` it
     is about the whole run: marked `failed`, it is ended and fails; marked `success` after that, only the run changes.
     """
-    return await _operate(conn, dag_id, run_id, request, _operation(MARKS[TaskState(request.state)], operator, request, None))
+    return await _operate(conn, dag_id, run_id, request, _operation(MARKS[TaskState(request.state)], actor, request, None))
 
 
 @routes.delete("/dags/{dag_id}/runs/{run_id}", Role.OPERATOR)
-async def delete_run(within: InContext, operator: Operator, dag_id: str, run_id: str) -> RunSummary:
+async def delete_run(within: InContext, actor: Actor, dag_id: str, run_id: str) -> RunSummary:
     """Deletes a run that has ended: its tasks, results, history and logs."""
     async with within.pool.connection() as conn:
         run = await found_run(conn, dag_id, run_id)
-        async with events.recorded(conn, operator, "run.delete", f"{dag_id}/{run_id}"):
-            if not await operators.delete_runs(conn, [run["run_key"]]):
+        async with events.recorded(conn, actor, "run.delete", f"{dag_id}/{run_id}"):
+            if not await operations.delete_runs(conn, [run["run_key"]]):
                 raise Refused(
                     409,
                     "run_not_finished",
@@ -73,7 +73,7 @@ async def delete_run(within: InContext, operator: Operator, dag_id: str, run_id:
 async def list_run_events(conn: Connection, part: InSlice, dag_id: str, run_id: str) -> Page[RunHistoryEntry]:
     """What happened to a run, the oldest first, and who did it."""
     run = await found_run(conn, dag_id, run_id)
-    rows = await operators.list_run_events(conn, run["run_key"], limit=part.read_limit, offset=part.offset)
+    rows = await operations.list_run_events(conn, run["run_key"], limit=part.read_limit, offset=part.offset)
     return part.page(Page[RunHistoryEntry], rows)
 
 
@@ -87,7 +87,7 @@ async def list_task_events(
 ) -> Page[TaskHistoryEntry]:
     """Every move of a task, the oldest first: its cause, the state that it led to, and who did it when it was a person."""
     run = await found_run(conn, dag_id, run_id)
-    rows = await operators.list_task_events(
+    rows = await operations.list_task_events(
         conn, run["run_key"], task_id=task_id, map_index=query.map_index, limit=query.read_limit, offset=query.offset
     )
     return query.page(Page[TaskHistoryEntry], rows)
@@ -105,9 +105,9 @@ def _operation(event: Event, actor: str, scope: ScopeRequest, only: Only | None)
     )
 
 
-async def _operate(conn: Conn, dag_id: str, run_id: str, scope: ScopeRequest, operation: Operation) -> Operated:
+async def _operate(conn: AsyncConn, dag_id: str, run_id: str, scope: ScopeRequest, operation: Operation) -> Operated:
     runs = await _runs(conn, dag_id, run_id, scope, operation)
-    specs = await operators.read_specs(conn, {run.version_key for run in runs})
+    specs = await operations.read_specs(conn, {run.version_key for run in runs})
     graphs = {version_key: Graph.of(DagSpec.from_json(spec)) for version_key, spec in specs.items()}
     _check(graphs[runs[0].version_key], dag_id, run_id, scope)
     instances, total = await _touched(conn, runs, graphs, operation)
@@ -124,7 +124,7 @@ async def _operate(conn: Conn, dag_id: str, run_id: str, scope: ScopeRequest, op
         async with events.recorded(
             conn, operation.actor, f"run.{operation.event.value}", f"{dag_id}/{run_id}", runs=len(runs), **named
         ):
-            await operators.request(conn, [run.run_key for run in runs], operation)
+            await operations.request(conn, [run.run_key for run in runs], operation)
     return Operated.model_validate(
         {
             "dry_run": scope.dry_run,
@@ -139,7 +139,7 @@ async def _operate(conn: Conn, dag_id: str, run_id: str, scope: ScopeRequest, op
 
 
 async def _touched(
-    conn: Conn, runs: Sequence[operators.OperatedRun], graphs: Mapping[int, Graph], operation: Operation
+    conn: AsyncConn, runs: Sequence[operations.OperatedRun], graphs: Mapping[int, Graph], operation: Operation
 ) -> tuple[list[Row], int]:
     """What the operation would touch, as the schedulers find it: the instances that are listed, and how many there are, counted
     until they are more than the limit. A question for each version of the DAG, not for each run.
@@ -164,14 +164,16 @@ async def _touched(
     for version_key, run_keys in asked.items():
         keys = _keys(targets(graphs[version_key], operation))
         left, counted = operation.only is Only.FAILED, max(limits.OPERATED_COUNTED + 1 - total, PAGE)
-        rows = await operators.list_touched(conn, run_keys, keys, states, left=left, limit=PAGE, counted=counted)
+        rows = await operations.list_touched(conn, run_keys, keys, states, left=left, limit=PAGE, counted=counted)
         total += rows[0]["total"] if rows else 0
         for row in rows:
             found[row["run_id"]].append(row)
     return list(islice((row for run in runs for row in found[run.run_id]), PAGE)), total
 
 
-async def _is_so(conn: Conn, runs: Sequence[operators.OperatedRun], graphs: Mapping[int, Graph], operation: Operation) -> bool:
+async def _is_so(
+    conn: AsyncConn, runs: Sequence[operations.OperatedRun], graphs: Mapping[int, Graph], operation: Operation
+) -> bool:
     """Of a mark that touches no task instance: whether what is meant exists, and is so already."""
     wanted = _MARKED[operation.event]
     if operation.tasks is None:
@@ -179,19 +181,21 @@ async def _is_so(conn: Conn, runs: Sequence[operators.OperatedRun], graphs: Mapp
     for version_key, graph in graphs.items():
         run_keys = [run.run_key for run in runs if run.version_key == version_key]
         keys = _keys(targets(graph, operation))
-        if keys and await operators.list_touched(conn, run_keys, keys, {wanted}, left=False, limit=1, counted=1):
+        if keys and await operations.list_touched(conn, run_keys, keys, {wanted}, left=False, limit=1, counted=1):
             return True
     return False
 
 
-def _keys(found: Iterable[Target]) -> list[Key]:
+def _keys(found: Iterable[Target]) -> list[TargetKey]:
     return [(target.task_index, index) for target in found for index in (target.map_indexes or (None,))]
 
 
-async def _runs(conn: Conn, dag_id: str, run_id: str, scope: ScopeRequest, operation: Operation) -> list[operators.OperatedRun]:
+async def _runs(
+    conn: AsyncConn, dag_id: str, run_id: str, scope: ScopeRequest, operation: Operation
+) -> list[operations.OperatedRun]:
     """The run that is named, then the others that are meant; those that have not begun or are being cancelled are left out."""
     await found_run(conn, dag_id, run_id)
-    first, *others = await operators.find_runs(
+    first, *others = await operations.find_runs(
         conn, dag_id, run_id, past=scope.past, future=scope.future, limit=limits.OPERATED_RUNS + 1
     )
     if len(others) >= limits.OPERATED_RUNS:

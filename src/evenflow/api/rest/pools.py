@@ -8,15 +8,15 @@ from fastapi import Path
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, Operator
+from evenflow.api.rest.context import Actor, Connection
 from evenflow.api.rest.routes import Routes
-from evenflow.contracts.rest.record import Name, Page
+from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.contracts.rest.steering import Pool, PoolChange
 from evenflow.core.deferral import parse_while_deferred
 from evenflow.core.model import DEFAULT_POOL
 from evenflow.core.people.roles import Role
 from evenflow.core.selection.pool_policy import PoolPolicy
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import events, pools
 
 routes = Routes("Pools")
@@ -30,11 +30,11 @@ async def list_pools(conn: Connection) -> Page[Pool]:
 
 
 @routes.put("/pools/{name}", Role.OPERATOR)
-async def set_pool(conn: Connection, operator: Operator, name: Annotated[Name, Path()], change: PoolChange) -> Pool:
+async def set_pool(conn: Connection, actor: Actor, name: Annotated[ObjectName, Path()], change: PoolChange) -> Pool:
     """Makes a pool, or changes one. Tasks that run keep their slots, also above a lower limit; more room takes effect at once."""
     policy = None if change.policy is None else PoolPolicy.parse(change.policy)
     while_deferred = None if change.while_deferred is None else parse_while_deferred(change.while_deferred)
-    async with events.recorded(conn, operator, "pool.set", name, **change.model_dump(exclude_none=True)):
+    async with events.recorded(conn, actor, "pool.set", name, **change.model_dump(exclude_none=True)):
         await pools.set_pool(
             conn, name, slots=change.slots, description=change.description, policy=policy, while_deferred=while_deferred
         )
@@ -42,19 +42,19 @@ async def set_pool(conn: Connection, operator: Operator, name: Annotated[Name, P
 
 
 @routes.delete("/pools/{name}", Role.OPERATOR)
-async def delete_pool(conn: Connection, operator: Operator, name: str) -> Pool:
+async def delete_pool(conn: Connection, actor: Actor, name: str) -> Pool:
     """Deletes a pool that no DAG names and no run needs any more; answers what it was."""
     pool = await _found_pool(conn, name)
     if name == DEFAULT_POOL:
         raise Refused(409, "pool_in_use", f"The pool {name} takes every task that names no other, so it stays.")
     if users := await pools.find_users(conn, name, limit=limits.USERS_SHOWN + 1):
         raise Refused(409, "pool_in_use", _in_use(name, users))
-    async with events.recorded(conn, operator, "pool.delete", name):
+    async with events.recorded(conn, actor, "pool.delete", name):
         await pools.delete_pool(conn, name)
     return pool
 
 
-async def _pools(conn: Conn) -> dict[str, Pool]:
+async def _pools(conn: AsyncConn) -> dict[str, Pool]:
     return {
         row["name"]: Pool(
             name=row["name"],
@@ -68,7 +68,7 @@ async def _pools(conn: Conn) -> dict[str, Pool]:
     }
 
 
-async def _found_pool(conn: Conn, name: str) -> Pool:
+async def _found_pool(conn: AsyncConn, name: str) -> Pool:
     """Raises :class:`Refused`."""
     found = (await _pools(conn)).get(name)
     if found is None:

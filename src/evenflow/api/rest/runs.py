@@ -12,7 +12,7 @@ from fastapi import Query, Response
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, InContext, Operator
+from evenflow.api.rest.context import Actor, Connection, InContext
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag, check_run_id, stretch_of
@@ -27,7 +27,7 @@ from evenflow.core.states import RUN_FINISHED, TaskState
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import DagNotFound
 from evenflow.explaining import why
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import callbacks, dags, events, views
 
 routes = Routes("Runs")
@@ -35,7 +35,7 @@ routes = Routes("Runs")
 
 @routes.post("/dags/{dag_id}/runs", Role.AUTHOR, status_code=201)
 async def trigger_run(
-    conn: Connection, within: InContext, operator: Operator, dag_id: str, request: RunRequest, response: Response
+    conn: Connection, within: InContext, actor: Actor, dag_id: str, request: RunRequest, response: Response
 ) -> RunSummary:
     """Asks for a run of the DAG's newest version. The run of a paused DAG waits until it is unpaused."""
     check_dag(dag_id)
@@ -46,7 +46,7 @@ async def trigger_run(
     params = await within.judge.params(spec.params, request.params)
     run_id = request.run_id or f"manual__{(request.logical_date or datetime.now(UTC)).astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
     check_run_id(run_id)
-    async with events.recorded(conn, operator, "run.trigger", f"{dag_id}/{run_id}"):
+    async with events.recorded(conn, actor, "run.trigger", f"{dag_id}/{run_id}"):
         run_key = await dags.insert_run(
             conn,
             dag_id=dag_id,
@@ -64,7 +64,7 @@ async def trigger_run(
     return RunSummary.model_validate(await found_run(conn, dag_id, run_id))
 
 
-async def _exists(conn: Conn, dag_id: str, run_id: str, logical_date: datetime | None) -> Refused:
+async def _exists(conn: AsyncConn, dag_id: str, run_id: str, logical_date: datetime | None) -> Refused:
     """What stands in the way of a new run."""
     if logical_date is not None and (other := await dags.find_logical(conn, dag_id, logical_date)) is not None:
         return Refused(
@@ -77,10 +77,10 @@ async def _exists(conn: Conn, dag_id: str, run_id: str, logical_date: datetime |
 
 
 @routes.patch("/dags/{dag_id}/runs/{run_id}", Role.AUTHOR)
-async def change_run(conn: Connection, operator: Operator, dag_id: str, run_id: str, change: RunChange) -> RunSummary:
+async def change_run(conn: Connection, actor: Actor, dag_id: str, run_id: str, change: RunChange) -> RunSummary:
     """Writes a run's note."""
     run = await found_run(conn, dag_id, run_id)
-    async with events.recorded(conn, operator, "run.note", f"{dag_id}/{run_id}"):
+    async with events.recorded(conn, actor, "run.note", f"{dag_id}/{run_id}"):
         await dags.set_note(conn, run["run_key"], change.note)
     return RunSummary.model_validate({**run, "note": change.note})
 
@@ -139,26 +139,26 @@ async def get_run(conn: Connection, dag_id: str, run_id: str) -> RunDetail:
 
 
 @routes.post("/dags/{dag_id}/runs/{run_id}/cancel", Role.AUTHOR, status_code=202)
-async def cancel_run(conn: Connection, operator: Operator, dag_id: str, run_id: str) -> RunSummary:
+async def cancel_run(conn: Connection, actor: Actor, dag_id: str, run_id: str) -> RunSummary:
     """Asks for the end of a run: nothing of it starts any more, running tries are killed, then it fails."""
     run = await found_run(conn, dag_id, run_id)
     if run["state"] in RUN_FINISHED:
         raise Refused(409, "run_finished", f"The run {run_id!r} of DAG {dag_id!r} has ended already: {run['state']}.")
-    async with events.recorded(conn, operator, "run.cancel", f"{dag_id}/{run_id}"):
-        await dags.request_cancel(conn, [run["run_key"]], actor=operator)
+    async with events.recorded(conn, actor, "run.cancel", f"{dag_id}/{run_id}"):
+        await dags.request_cancel(conn, [run["run_key"]], actor=actor)
     return RunSummary.model_validate(run)
 
 
 @routes.post("/dags/{dag_id}/runs/cancel", Role.AUTHOR, status_code=202)
-async def cancel_runs(conn: Connection, operator: Operator, dag_id: str, request: CancelRequest) -> CancelledRuns:
+async def cancel_runs(conn: Connection, actor: Actor, dag_id: str, request: CancelRequest) -> CancelledRuns:
     """Asks for the end of all runs of a DAG that have not ended. Asked again, it finds those that came since."""
     await current_version(conn, dag_id)
     found = await dags.list_unfinished(conn, dag_id, state=request.state, limit=limits.OPERATED_RUNS + 1)
     asked = found[: limits.OPERATED_RUNS]
     if request.dry_run:
         return CancelledRuns(runs=len(asked), more=len(found) > len(asked))
-    async with events.recorded(conn, operator, "run.cancel", dag_id, runs=len(asked)):
-        runs = await dags.request_cancel(conn, asked, actor=operator)
+    async with events.recorded(conn, actor, "run.cancel", dag_id, runs=len(asked)):
+        runs = await dags.request_cancel(conn, asked, actor=actor)
     return CancelledRuns(runs=runs, more=len(found) > len(asked))
 
 
@@ -171,7 +171,7 @@ async def list_tasks(conn: Connection, dag_id: str, run_id: str, query: Annotate
     return query.page(Page[InstanceSummary], rows)
 
 
-async def found_run(conn: Conn, dag_id: str, run_id: str) -> Row:
+async def found_run(conn: AsyncConn, dag_id: str, run_id: str) -> Row:
     """Raises :class:`DagNotFound`."""
     rows = await views.list_runs(conn, dag_id=dag_id, run_id=run_id)
     if not rows:
@@ -180,7 +180,7 @@ async def found_run(conn: Conn, dag_id: str, run_id: str) -> Row:
     return rows[0]
 
 
-async def _of_that_date(conn: Conn, dag_id: str, text: str) -> str:
+async def _of_that_date(conn: AsyncConn, dag_id: str, text: str) -> str:
     """A sentence that names the runs of the date, or moment, that was given instead of a name; or nothing."""
     found = await why.find_runs(conn, text, dag_id=dag_id, stretch=stretch_of(text), limit=limits.USERS_SHOWN)
     return f" Of that date it has {', '.join(repr(row['run_id']) for row in found)}." if found else ""

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from evenflow.api.refusals import Refused
+from evenflow.api.rest.context import Actor, Connection, InContext, InSlice
 from evenflow.api.rest.context import ApiContext as Within
-from evenflow.api.rest.context import Connection, InContext, InSlice, Operator
 from evenflow.api.rest.routes import Routes
 from evenflow.api.sealing import check_patterns, check_value
 from evenflow.api.secret_stores.lookup import DATABASE, FoundSecret
@@ -33,12 +33,12 @@ from evenflow.errors import SecretsError
 from evenflow.masker import Masker
 from evenflow.sdk.secrets import connections
 from evenflow.sdk.secrets.masking import MASK, is_secret_name, secrets_in
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import events, sealed, tokens
 
 routes = Routes("Connections and variables")
 
-Reveal = Annotated[RevealQuery, Query()]
+RevealParams = Annotated[RevealQuery, Query()]
 
 
 @routes.get("/connections", Role.AUTHOR)
@@ -49,25 +49,25 @@ async def list_connections(conn: Connection, within: InContext, part: InSlice) -
 
 
 @routes.get("/connections/{name}", Role.OPERATOR)
-async def get_connection(within: InContext, operator: Operator, name: str, query: Reveal) -> StoredConnection:
+async def get_connection(within: InContext, actor: Actor, name: str, query: RevealParams) -> StoredConnection:
     """One connection, from where a task gets it; with `reveal` also its password and secret extras, which the events tell."""
-    return _connection(within, await _looked_up(within, operator, "connection", name, query.reveal), reveal=query.reveal)
+    return _connection(within, await _looked_up(within, actor, "connection", name, query.reveal), reveal=query.reveal)
 
 
 @routes.put("/connections/{name}", Role.OPERATOR)
 async def set_connection(
-    conn: Connection, within: InContext, operator: Operator, name: str, change: ConnectionRequest
+    conn: Connection, within: InContext, actor: Actor, name: str, change: ConnectionRequest
 ) -> StoredConnection:
     """Stores a connection, sealed."""
-    await _store(conn, within, operator, "connection", name, change.uri, change)
+    await _store(conn, within, actor, "connection", name, change.uri, change)
     return _connection(within, await _found(conn, "connection", name), reveal=False)
 
 
 @routes.delete("/connections/{name}", Role.OPERATOR)
-async def delete_connection(conn: Connection, within: InContext, operator: Operator, name: str) -> StoredConnection:
+async def delete_connection(conn: Connection, within: InContext, actor: Actor, name: str) -> StoredConnection:
     """Deletes a connection; answers what it was."""
     found = await _found(conn, "connection", name)
-    async with events.recorded(conn, operator, "connection.delete", name):
+    async with events.recorded(conn, actor, "connection.delete", name):
         await sealed.delete_value(conn, "connection", name)
     return _connection(within, found, reveal=False)
 
@@ -80,43 +80,41 @@ async def list_variables(conn: Connection, within: InContext, part: InSlice) -> 
 
 
 @routes.get("/variables/{name}", Role.OPERATOR)
-async def get_variable(within: InContext, operator: Operator, name: str, query: Reveal) -> StoredVariable:
+async def get_variable(within: InContext, actor: Actor, name: str, query: RevealParams) -> StoredVariable:
     """One variable, from where a task gets it; with `reveal` also what is secret in it, which the events tell."""
-    return _variable(within, await _looked_up(within, operator, "variable", name, query.reveal), reveal=query.reveal)
+    return _variable(within, await _looked_up(within, actor, "variable", name, query.reveal), reveal=query.reveal)
 
 
 @routes.put("/variables/{name}", Role.OPERATOR)
-async def set_variable(
-    conn: Connection, within: InContext, operator: Operator, name: str, change: VariableRequest
-) -> StoredVariable:
+async def set_variable(conn: Connection, within: InContext, actor: Actor, name: str, change: VariableRequest) -> StoredVariable:
     """Stores a variable, sealed."""
-    await _store(conn, within, operator, "variable", name, change.value, change)
+    await _store(conn, within, actor, "variable", name, change.value, change)
     return _variable(within, await _found(conn, "variable", name), reveal=False)
 
 
 @routes.delete("/variables/{name}", Role.OPERATOR)
-async def delete_variable(conn: Connection, within: InContext, operator: Operator, name: str) -> StoredVariable:
+async def delete_variable(conn: Connection, within: InContext, actor: Actor, name: str) -> StoredVariable:
     """Deletes a variable; answers what it was."""
     found = await _found(conn, "variable", name)
-    async with events.recorded(conn, operator, "variable.delete", name):
+    async with events.recorded(conn, actor, "variable.delete", name):
         await sealed.delete_value(conn, "variable", name)
     return _variable(within, found, reveal=False)
 
 
 @routes.post("/secrets/check", Role.OPERATOR)
-async def check_secret(operator: Operator, request: CheckRequest) -> CheckedValue:
+async def check_secret(actor: Actor, request: CheckRequest) -> CheckedValue:
     """Refuses what cannot be stored as a connection or variable. Stores nothing: who stores many asks for each of them first."""
     check_value(request.kind, request.name, request.text)
     return CheckedValue(kind=request.kind, name=request.name)
 
 
 @routes.post("/secrets/rotate", Role.ADMIN)
-async def rotate_secrets(conn: Connection, within: InContext, operator: Operator) -> Rotated:
+async def rotate_secrets(conn: Connection, within: InContext, actor: Actor) -> Rotated:
     """Makes a new key, unless keys are set, and seals with the first one every connection and variable, what tasks keep, and
     the keys of tokens."""
     vault = within.vault
     vault.add_key()
-    async with events.recorded(conn, operator, "secrets.rotate", "all") as detail:
+    async with events.recorded(conn, actor, "secrets.rotate", "all") as detail:
         resealed = await sealed.reseal(conn, vault)
         await tokens.reseal_keys(conn, vault)
         detail["resealed"] = resealed
@@ -126,7 +124,7 @@ async def rotate_secrets(conn: Connection, within: InContext, operator: Operator
 
 
 async def _store(
-    conn: Conn, within: Within, actor: str, kind: SealedKind, name: str, text: str | None, change: SharedRequest
+    conn: AsyncConn, within: Within, actor: str, kind: SealedKind, name: str, text: str | None, change: SharedRequest
 ) -> None:
     if change.dags is not None:
         check_patterns(change.dags)
@@ -140,7 +138,7 @@ async def _store(
         await sealed.set_value(conn, kind, name, new, description=change.description, dags=change.dags, actor=actor)
 
 
-async def _looked_up(within: Within, operator: str, kind: SealedKind, name: str, reveal: bool) -> Row:
+async def _looked_up(within: Within, actor: str, kind: SealedKind, name: str, reveal: bool) -> Row:
     """As a task finds it, of whichever DAG. What is revealed is told before. Raises :class:`Refused`."""
     async with within.pool.connection() as conn:
         row = await sealed.read_value(conn, kind, name)
@@ -152,7 +150,7 @@ async def _looked_up(within: Within, operator: str, kind: SealedKind, name: str,
     async with within.pool.connection() as conn:
         found = await _found(conn, kind, name, within.stores.names) if elsewhere is None else _row_of(name, elsewhere, row)
         if reveal:
-            async with events.recorded(conn, operator, f"{kind}.read", name):
+            async with events.recorded(conn, actor, f"{kind}.read", name):
                 pass
     return found
 
@@ -171,7 +169,7 @@ def _row_of(name: str, elsewhere: FoundSecret, row: Row | None) -> Row:
     }
 
 
-async def _found(conn: Conn, kind: SealedKind, name: str, asked: Sequence[str] = ()) -> Row:
+async def _found(conn: AsyncConn, kind: SealedKind, name: str, asked: Sequence[str] = ()) -> Row:
     """``asked``: the stores that do not have it either. Raises :class:`Refused`."""
     found = await sealed.read_value(conn, kind, name)
     if found is None:

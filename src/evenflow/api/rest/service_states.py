@@ -8,7 +8,7 @@ from fastapi import Query
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, Operator
+from evenflow.api.rest.context import Actor, Connection
 from evenflow.api.rest.dags import set_paused
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.queries import StandingQuery
@@ -17,7 +17,7 @@ from evenflow.contracts.rest.steering import ObjectStanding, StandingChange, Sta
 from evenflow.core.limits import PAGE
 from evenflow.core.people.roles import Role
 from evenflow.core.service_states import ServiceKind, ServiceState
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import events, states
 from evenflow.store.serving.views import similar_dag
 
@@ -55,29 +55,27 @@ async def get_service_state(conn: Connection, kind: ServiceKind, name: str) -> O
 
 
 @routes.put("/service-states/{kind}/{name:path}", Role.OPERATOR)
-async def set_service_state(
-    conn: Connection, operator: Operator, kind: ServiceKind, name: str, change: StandingChange
-) -> ObjectStanding:
+async def set_service_state(conn: Connection, actor: Actor, kind: ServiceKind, name: str, change: StandingChange) -> ObjectStanding:
     """Changes what an object takes on. What has started goes on in every state but `frozen`; a drain ends by itself."""
     await _check(conn, kind, name)
     if change.within_s is not None and change.state is not ServiceState.DRAINING:
         raise Refused(422, "bad_value", f"Only a drain has a deadline, and {change.state} is none. Leave within_s out.")
     detail: dict[str, Any] = {} if change.within_s is None else {"within_s": change.within_s}
-    async with events.recorded(conn, operator, f"{kind}.{_VERBS[change.state]}", name, **detail):
+    async with events.recorded(conn, actor, f"{kind}.{_VERBS[change.state]}", name, **detail):
         if kind is ServiceKind.DAG:
             await set_paused(conn, name, is_paused=not change.state.starts_tasks(kind))
-        await states.set_state(conn, kind, name, change.state, actor=operator, within_s=change.within_s)
+        await states.set_state(conn, kind, name, change.state, actor=actor, within_s=change.within_s)
     return await _standing(conn, kind, name)
 
 
-async def _check(conn: Conn, kind: ServiceKind, name: str) -> None:
+async def _check(conn: AsyncConn, kind: ServiceKind, name: str) -> None:
     """Raises :class:`Refused`."""
     if not await states.exists(conn, kind, name):
         hint = await similar_dag(conn, name) if kind is ServiceKind.DAG else ""
         raise Refused(404, "not_found", f"There is no {kind} {name!r}.{hint} To see all, type: {_WHERE[kind]}")
 
 
-async def _standing(conn: Conn, kind: ServiceKind, name: str) -> ObjectStanding:
+async def _standing(conn: AsyncConn, kind: ServiceKind, name: str) -> ObjectStanding:
     found = await states.list_standings(conn, kind=kind, name=name, limit=1)
     none = dict.fromkeys(("since", "actor", "deadline", "reason"))
     about = found[0] if found else {"kind": kind, "name": name, "state": "active", **none}

@@ -16,7 +16,7 @@ from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.sessions import LoginCode, Session, SessionRequest, SessionSummary
 from evenflow.core.people.roles import Role
 from evenflow.errors import NotAllowed
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import tokens, users
 from evenflow.store.serving.users import NewSession
 
@@ -122,7 +122,7 @@ async def end_session(conn: Connection, http: Request, session_id: int) -> Sessi
 
 
 async def _visible(
-    conn: Conn, caller: Caller, *, session_id: int | None = None, limit: int, offset: int = 0
+    conn: AsyncConn, caller: Caller, *, session_id: int | None = None, limit: int, offset: int = 0
 ) -> list[SessionSummary]:
     """Those that began as the caller's did, or one of them; an admin sees all."""
     user: str | None = None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.context import Actor, Connection, InSlice
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import SettingRequest, SettingValue, SettingVersion
 from evenflow.core.people.roles import Role
 from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS, Setting, find_setting
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import dags, events, settings
 
 routes = Routes("Settings")
@@ -31,21 +31,21 @@ async def get_setting(conn: Connection, name: str) -> SettingValue:
 
 
 @routes.put("/settings/{name}", Role.OPERATOR)
-async def set_setting(conn: Connection, operator: Operator, name: str, change: SettingRequest) -> SettingValue:
+async def set_setting(conn: Connection, actor: Actor, name: str, change: SettingRequest) -> SettingValue:
     """Gives a setting a value, for all schedulers from their next transaction on."""
     setting = find_setting(name)
     setting.check(change.value)
-    async with _changing(conn, setting), events.recorded(conn, operator, "setting.set", name, value=change.value):
-        await settings.set_value(conn, name, change.value, actor=operator)
+    async with _changing(conn, setting), events.recorded(conn, actor, "setting.set", name, value=change.value):
+        await settings.set_value(conn, name, change.value, actor=actor)
     return await _read(conn, setting)
 
 
 @routes.delete("/settings/{name}", Role.OPERATOR)
-async def unset_setting(conn: Connection, operator: Operator, name: str) -> SettingValue:
+async def unset_setting(conn: Connection, actor: Actor, name: str) -> SettingValue:
     """Its default holds again, for all schedulers from their next transaction on."""
     setting = find_setting(name)
-    async with _changing(conn, setting), events.recorded(conn, operator, "setting.unset", name):
-        await settings.unset_value(conn, name, actor=operator)
+    async with _changing(conn, setting), events.recorded(conn, actor, "setting.unset", name):
+        await settings.unset_value(conn, name, actor=actor)
     return await _read(conn, setting)
 
 
@@ -60,7 +60,7 @@ async def list_setting_history(conn: Connection, part: InSlice, name: str) -> Pa
 
 
 @asynccontextmanager
-async def _changing(conn: Conn, setting: Setting) -> AsyncIterator[None]:
+async def _changing(conn: AsyncConn, setting: Setting) -> AsyncIterator[None]:
     """A transaction that changes ``setting``, with what else depends on it."""
     async with conn.transaction():
         before = await settings.read_value(conn, setting.name)
@@ -69,7 +69,7 @@ async def _changing(conn: Conn, setting: Setting) -> AsyncIterator[None]:
             await dags.reparse_all(conn)
 
 
-async def _read(conn: Conn, setting: Setting) -> SettingValue:
+async def _read(conn: AsyncConn, setting: Setting) -> SettingValue:
     return _shown(setting, (await settings.read_settings(conn)).get(setting.name))
 
 

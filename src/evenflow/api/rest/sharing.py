@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import Path
 
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Connection, Operator
+from evenflow.api.rest.context import Actor, Connection
 from evenflow.api.rest.routes import Routes
-from evenflow.contracts.rest.record import Name, Page
+from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.contracts.rest.sharing import Sharing, SharingChange, Tenant
 from evenflow.core.limits import MAX_NAMES
 from evenflow.core.people.roles import Role
 from evenflow.core.sharing import NOT, SharedKind, SharingRule
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import events, sharing
 
 routes = Routes("Pools")
@@ -29,7 +29,7 @@ async def list_sharing(conn: Connection) -> Page[Sharing]:
 
 @routes.put("/sharing/{kind}/{name}", Role.OPERATOR)
 async def set_sharing(
-    conn: Connection, operator: Operator, kind: SharedKind, name: Annotated[Name, Path()], change: SharingChange
+    conn: Connection, actor: Actor, kind: SharedKind, name: Annotated[ObjectName, Path()], change: SharingChange
 ) -> Sharing:
     """Says who shares a pool or executor, and whether what waits there ages. It counts for tasks that become ready from now on;
     weights count at once.
@@ -38,7 +38,7 @@ async def set_sharing(
     by = old.share_by or NOT if change.share_by is None else change.share_by
     weights = change.weights if change.weights is not None else old.weights if change.share_by is None else {}
     rule = SharingRule.parse(old.aging if change.aging is None else change.aging, by, weights)
-    async with events.recorded(conn, operator, "sharing.set", f"{kind}/{name}", **change.model_dump(exclude_none=True)):
+    async with events.recorded(conn, actor, "sharing.set", f"{kind}/{name}", **change.model_dump(exclude_none=True)):
         await sharing.set_rule(conn, kind, name, rule)
     return _shown(kind, name, rule)
 
@@ -52,7 +52,7 @@ async def list_tenants(conn: Connection, kind: SharedKind, name: str) -> Page[Te
     return Page[Tenant](items=items, limit=MAX_NAMES, offset=0, more=len(rows) > MAX_NAMES)
 
 
-async def _found(conn: Conn, kind: str, name: str) -> SharingRule:
+async def _found(conn: AsyncConn, kind: str, name: str) -> SharingRule:
     """Raises :class:`Refused`."""
     found = await sharing.list_rules(conn, kind, name)
     if not found:

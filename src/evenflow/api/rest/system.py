@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Query
 
 from evenflow.api import limits
-from evenflow.api.rest.context import Connection, InSlice, Operator
+from evenflow.api.rest.context import Actor, Connection, InSlice
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.audit import Audit
 from evenflow.contracts.rest.queries import ChangeQuery
@@ -67,10 +67,10 @@ async def list_quarantine(conn: Connection, part: InSlice) -> Page[QuarantineEnt
 
 
 @routes.post("/quarantine/release", Role.OPERATOR)
-async def release_quarantined(conn: Connection, operator: Operator, what: SetAside) -> Released:
+async def release_quarantined(conn: Connection, actor: Actor, what: SetAside) -> Released:
     """Has it tried again. What was said of a run meanwhile is applied then; does it fail again, it is set aside again."""
-    async with events.recorded(conn, operator, f"{what.kind}.release", what.object):
-        if not await quarantine.release(conn, what.kind, what.object, operator):
+    async with events.recorded(conn, actor, f"{what.kind}.release", what.object):
+        if not await quarantine.release(conn, what.kind, what.object, actor):
             raise DagNotFound(f"The {what.kind} {what.object!r} is not in quarantine. To see what is: evenflow quarantine list")
     return Released(kind=what.kind, object=what.object)
 

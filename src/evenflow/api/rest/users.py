@@ -7,15 +7,15 @@ from typing import Annotated
 from fastapi import Path, Request
 
 from evenflow.api.refusals import Forbidden, Refused
-from evenflow.api.rest.context import ApiContext, Connection, InContext, InSlice, Operator, address_of, caller_of
+from evenflow.api.rest.context import Actor, ApiContext, Connection, InContext, InSlice, address_of, caller_of
 from evenflow.api.rest.passwords import new_password
 from evenflow.api.rest.routes import Routes
 from evenflow.api.sessions import WrongPassword
 from evenflow.api.tokens import SessionToken
-from evenflow.contracts.rest.record import Name, Page
+from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.contracts.rest.users import GivenPassword, PasswordChange, PasswordRequest, User, UserChange, UserRequest
 from evenflow.core.people.roles import Role
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import users
 
 routes = Routes("Users")
@@ -28,34 +28,34 @@ async def list_users(conn: Connection, part: InSlice) -> Page[User]:
 
 
 @routes.post("/users", Role.ADMIN, status_code=201)
-async def add_user(within: InContext, operator: Operator, request: UserRequest) -> GivenPassword:
+async def add_user(within: InContext, actor: Actor, request: UserRequest) -> GivenPassword:
     """Makes a user. A password that is made for them is in the answer, once; they can change it."""
     made, stored = await _password(within, request.password)
     async with within.pool.connection() as conn:
-        if not await users.insert_user(conn, request.name, role=request.role, password=stored, by=operator):
+        if not await users.insert_user(conn, request.name, role=request.role, password=stored, by=actor):
             raise Refused(409, "name_taken", f"There is a user {request.name!r}. To see all, type: evenflow users list")
     return GivenPassword(name=request.name, password=made)
 
 
 @routes.patch("/users/{name}", Role.ADMIN)
-async def change_user(conn: Connection, operator: Operator, name: str, change: UserChange) -> User:
+async def change_user(conn: Connection, actor: Actor, name: str, change: UserChange) -> User:
     """Says what a user may, and whether they may log in. It holds at once, also in sessions that they have."""
     await _found(conn, name)
-    if not await users.change_user(conn, name, role=change.role, is_disabled=change.is_disabled, by=operator):
+    if not await users.change_user(conn, name, role=change.role, is_disabled=change.is_disabled, by=actor):
         raise Refused(409, "last_admin", f"{name} is the last admin. First make another one: evenflow users set-role NAME admin")
     return await _found(conn, name)
 
 
 @routes.put("/users/{name}/password", Role.ADMIN)
 async def set_user_password(
-    within: InContext, operator: Operator, name: Annotated[Name, Path()], request: PasswordRequest
+    within: InContext, actor: Actor, name: Annotated[ObjectName, Path()], request: PasswordRequest
 ) -> GivenPassword:
     """Gives a user another password, and logs them out everywhere."""
     async with within.pool.connection() as conn:
         await _found(conn, name)
     made, stored = await _password(within, request.password)
     async with within.pool.connection() as conn:
-        await users.set_password(conn, name, stored, by=operator)
+        await users.set_password(conn, name, stored, by=actor)
     return GivenPassword(name=name, password=made)
 
 
@@ -84,7 +84,7 @@ async def _password(within: ApiContext, chosen: str | None) -> tuple[str | None,
     return made, await within.passwords.hashed(made or chosen or "")
 
 
-async def _found(conn: Conn, name: str) -> User:
+async def _found(conn: AsyncConn, name: str) -> User:
     """Raises :class:`Refused`."""
     for row in await users.list_users(conn, name=name, limit=1):
         return User.model_validate(row)

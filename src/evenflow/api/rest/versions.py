@@ -18,7 +18,7 @@ from evenflow.core.limits import LEASE_S
 from evenflow.core.people.roles import Role
 from evenflow.core.spec_diff import diff_specs
 from evenflow.errors import DagNotFound
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import dags, views
 
 routes = Routes("DAGs")
@@ -75,7 +75,7 @@ async def list_parse_warnings(conn: Connection, part: InSlice) -> Page[ParseWarn
     return part.page(Page[ParseWarning], await views.list_parse_warnings(conn, limit=part.read_limit, offset=part.offset))
 
 
-async def _version(conn: Conn, dag_id: str, number: int) -> views.VersionSource:
+async def _version(conn: AsyncConn, dag_id: str, number: int) -> views.VersionSource:
     version = await views.read_version(conn, dag_id, number)
     if version is None:
         which = f"no version {number}" if number > 0 else f"no version before the newest by {-number}"
@@ -83,7 +83,7 @@ async def _version(conn: Conn, dag_id: str, number: int) -> views.VersionSource:
     return version
 
 
-async def _diff_files(conn: Conn, old: views.VersionSource, new: views.VersionSource) -> list[FileChange]:
+async def _diff_files(conn: AsyncConn, old: views.VersionSource, new: views.VersionSource) -> list[FileChange]:
     if old.code_hash == new.code_hash:
         return []
     before, after = await dags.read_code(conn, old.code_hash), await dags.read_code(conn, new.code_hash)

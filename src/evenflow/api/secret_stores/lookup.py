@@ -33,7 +33,7 @@ class FoundSecret(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Asked:
+class _AskedStore:
     """A store, and those who ask it."""
 
     store: SecretStore
@@ -46,8 +46,8 @@ class SecretStores:
     def __init__(
         self, before: Sequence[SecretStore] = (), after: Sequence[SecretStore] = (), clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._before = [_Asked(store) for store in before]
-        self._after = [_Asked(store) for store in after]
+        self._before = [_AskedStore(store) for store in before]
+        self._after = [_AskedStore(store) for store in after]
         self._clock = clock
         self._known: OrderedDict[tuple[str, SealedKind, str], tuple[float, LookedUp]] = OrderedDict()  # until when
         self._asking: dict[tuple[str, SealedKind, str], asyncio.Task[LookedUp]] = {}
@@ -64,7 +64,7 @@ class SecretStores:
     async def after_database(self, kind: SealedKind, name: str) -> FoundSecret | None:
         return await self._first(self._after, kind, name)
 
-    async def _first(self, stores: Sequence[_Asked], kind: SealedKind, name: str) -> FoundSecret | None:
+    async def _first(self, stores: Sequence[_AskedStore], kind: SealedKind, name: str) -> FoundSecret | None:
         if not is_askable(name):
             return None
         for asked in stores:
@@ -75,7 +75,7 @@ class SecretStores:
                 return FoundSecret(asked.store.name, answer)
         return None
 
-    async def _answer(self, asked: _Asked, kind: SealedKind, name: str) -> LookedUp:
+    async def _answer(self, asked: _AskedStore, kind: SealedKind, name: str) -> LookedUp:
         key = (asked.store.name, kind, name)
         known = self._known.get(key)
         if known is not None and known[0] > self._clock():
@@ -86,7 +86,7 @@ class SecretStores:
             asking.add_done_callback(lambda _: self._asking.pop(key, None))
         return await asyncio.shield(asking)  # one who goes away takes the answer from nobody else
 
-    async def _ask(self, asked: _Asked, key: tuple[str, SealedKind, str]) -> LookedUp:
+    async def _ask(self, asked: _AskedStore, key: tuple[str, SealedKind, str]) -> LookedUp:
         answer: LookedUp
         try:
             answer = await asked.threads.run(limits.SECRET_WAIT, asked.store.read, key[1], key[2])

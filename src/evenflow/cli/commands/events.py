@@ -32,7 +32,7 @@ async def events(
     name: Annotated[str | None, Parameter(help="Only of this DAG and its runs, connection, pool, ...")] = None,
     /,
     *,
-    actor: Annotated[str | None, Parameter(help="Only what this operator did.")] = None,
+    actor: Annotated[str | None, Parameter(help="Only what this person or tool did.")] = None,
     action: Annotated[str | None, Parameter(help="Only this, e.g. pool.set, or all of a kind, e.g. pool.")] = None,
     limit: Limit = 50,
     offset: int = 0,

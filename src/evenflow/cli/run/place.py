@@ -29,7 +29,7 @@ from evenflow.runtime.settings import Settings
 
 if TYPE_CHECKING:  # clients are imported while what is started loads
     from evenflow.client.rest import RestClient
-    from evenflow.store.db.connect import Conn
+    from evenflow.store.db.connect import AsyncConn
 
 POLL_S = 0.2
 BUSY_HOME_S = 60.0  # another command's Evenflow starts or stops in less
@@ -91,7 +91,7 @@ class RunPlace:
         return await self.client.get_dag(dag_id)
 
     @contextlib.asynccontextmanager
-    async def _database(self) -> AsyncIterator[Conn]:
+    async def _database(self) -> AsyncIterator[AsyncConn]:
         from evenflow.store.db.connect import connect_async
 
         with reach_database(self.settings.own_database_url, self.settings.home) as url:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import Name, Record, Request
+from evenflow.contracts.rest.record import ObjectName, Record, Request
 
 
 class Executor(Record):
@@ -31,5 +31,5 @@ class ExecutorChange(Request):
     slots: int | None = Field(
         default=None, ge=0, le=1_000_000, description="With 0 none starts. As they are when absent; of a new one 1,000,000."
     )
-    queues: list[Name] | None = Field(default=None, max_length=100, description="All of them; as they are when absent.")
+    queues: list[ObjectName] | None = Field(default=None, max_length=100, description="All of them; as they are when absent.")
     options: dict[str, Any] | None = Field(default=None, description="All that are not as by default; as they are when absent.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import Name, Record, Request
+from evenflow.contracts.rest.record import ObjectName, Record, Request
 
 
 class FleetSummary(Record):
@@ -54,7 +54,7 @@ class FleetDetail(FleetSummary):
 
 class FleetChange(Request):
     target: str | None = Field(default=None, max_length=50, description="A fleet keeps the one that it has; a new one is `native`.")
-    queues: list[Name] | None = Field(
+    queues: list[ObjectName] | None = Field(
         default=None, min_length=1, max_length=100, description="All of them, each of one fleet only; as they are when absent."
     )
     policy: dict[str, Any] = Field(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import Instant, Name, Page, Request
+from evenflow.contracts.rest.record import Instant, ObjectName, Page, Request
 from evenflow.core import limits
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import RunState, TaskState
@@ -67,7 +67,7 @@ class RunQuery(PageQuery):
 
 
 class RunNameQuery(Request):
-    dag_id: Name | None = None
+    dag_id: ObjectName | None = None
 
 
 class TaskQuery(PageQuery):
@@ -97,8 +97,8 @@ class XComQuery(PageQuery):
 
 
 class WaitingQuery(PageQuery):
-    dag_id: Name | None = Field(default=None, description="Only those of tasks of this DAG.")
-    run_id: Name | None = Field(default=None, description="Only those of runs with this name.")
+    dag_id: ObjectName | None = Field(default=None, description="Only those of tasks of this DAG.")
+    run_id: ObjectName | None = Field(default=None, description="Only those of runs with this name.")
 
 
 class BackfillQuery(PageQuery):
@@ -127,8 +127,8 @@ class PlanQuery(Request):
 
 
 class LiveQuery(Request):
-    dag_id: Name | None = Field(default=None, description="Only what moves in runs of this DAG, and which of their tasks.")
-    run_id: Name | None = Field(default=None, description="With dag_id: only what moves in this run.")
+    dag_id: ObjectName | None = Field(default=None, description="Only what moves in runs of this DAG, and which of their tasks.")
+    run_id: ObjectName | None = Field(default=None, description="With dag_id: only what moves in this run.")
 
 
 class StandingQuery(Request):

@@ -33,7 +33,7 @@ def checked_instant(instant: datetime) -> datetime:
     return instant
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=limits.MAX_NAME_CHARS, pattern=PATTERN)]
+ObjectName = Annotated[str, StringConstraints(min_length=1, max_length=limits.MAX_NAME_CHARS, pattern=PATTERN)]
 Instant = Annotated[AwareDatetime, AfterValidator(checked_instant)]
 
 # Words of answers. The description lists those of this version; one of a newer API stays a plain string.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from evenflow.contracts.rest.record import HistoryEntry, Instant, Name, Record, Request, RunWord, TaskWord
+from evenflow.contracts.rest.record import HistoryEntry, Instant, ObjectName, Record, Request, RunWord, TaskWord
 from evenflow.core import limits
 from evenflow.core.limits import INT32_MAX
 from evenflow.core.operations import Only
@@ -16,7 +16,7 @@ Note = Annotated[str, StringConstraints(min_length=1, max_length=limits.NOTE)]
 
 
 class RunRequest(Request):
-    run_id: Name | None = Field(default=None, description="Made from the time when absent.")
+    run_id: ObjectName | None = Field(default=None, description="Made from the time when absent.")
     params: dict[str, Any] = Field(default={})
     logical_date: Instant | None = Field(default=None, description="A DAG has at most one run of each.")
     priority: int = Field(default=0, ge=-INT32_MAX, le=INT32_MAX, description="Runs of a higher one go first.")
@@ -149,7 +149,7 @@ class RunHistoryEntry(HistoryEntry):
 class ScopeRequest(Request):
     """Which tasks of which runs."""
 
-    tasks: list[Name] | None = Field(
+    tasks: list[ObjectName] | None = Field(
         default=None, min_length=1, max_length=limits.OPERATED_TASKS, description="All of the run when absent."
     )
     map_indexes: list[Annotated[int, Field(ge=0)]] | None = Field(

@@ -1,4 +1,4 @@
-"""What operators steer with: pools, settings, states of service."""
+"""What people steer with: pools, settings, states of service."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class ChangeEvent(Record):
 
 SetAsideKind = Literal["run", "schedule", "assets", "backfill"]
 _KIND = Field(title="kind", description="A run; or what a schedule, assets or a backfill would have made.")
-Object = Annotated[
+SetAsideName = Annotated[
     str,
     Field(title="of", max_length=1_000, description="DAG/RUN of a run, else the name of the DAG or the number of the backfill."),
 ]
@@ -137,12 +137,12 @@ Object = Annotated[
 
 class SetAside(Request):
     kind: SetAsideKind = _KIND
-    object: Object
+    object: SetAsideName
 
 
 class Released(Record):
     kind: SetAsideKind | Word = _KIND
-    object: Object
+    object: SetAsideName
 
 
 class QuarantineEntry(Released):

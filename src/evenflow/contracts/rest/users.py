@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from evenflow.contracts.rest.record import Name, Record, Request, RoleWord
+from evenflow.contracts.rest.record import ObjectName, Record, Request, RoleWord
 from evenflow.core.limits import PASSWORD_LEAST, PASSWORD_MOST
 from evenflow.core.people.approvals import ROLE
 from evenflow.core.people.roles import Role
@@ -31,7 +31,7 @@ class User(Record):
 
 
 class UserRequest(Request):
-    name: Annotated[Name, AfterValidator(_no_role)]
+    name: Annotated[ObjectName, AfterValidator(_no_role)]
     role: Role
     password: NewPassword | None = Field(default=None, description="When absent, one is made.")
 

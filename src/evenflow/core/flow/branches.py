@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from evenflow.core.asking import Asking
 from evenflow.core.flow.indexes import know_mapped, skip_virtual
 from evenflow.core.flow.questions import FindInstances
-from evenflow.core.flow.state import Flow, FlowInstance, Key, T
+from evenflow.core.flow.state import Flow, FlowInstance, InstanceKey, T
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskEvent
 
@@ -16,7 +16,7 @@ def apply_skips(flow: Flow[T], skips: Sequence[tuple[T, Sequence[int]]]) -> Aski
     """Skips what waits of what these branches name, before it can become ready through the very exit that skips it. What has begun
     or ended stays as it is, as does a task that does not exist.
     """
-    targets: dict[Key, T] = {}
+    targets: dict[InstanceKey, T] = {}
     for branch, named in skips:
         graph = flow.runs[branch.run_key].graph
         skipped = [task_index for task_index in named if 0 <= task_index < graph.n]
@@ -45,13 +45,13 @@ def skip(flow: Flow[T], item: T, branch: int) -> None:
     flow.instances.explain(item, f"Skipped by the decision of task {name!r}.")
 
 
-def _target(flow: Flow[T], branch: FlowInstance, task_index: int) -> Key:
+def _target(flow: Flow[T], branch: FlowInstance, task_index: int) -> InstanceKey:
     """Index by index where the two tasks depend on each other so, else the whole task."""
     same = flow.runs[branch.run_key].graph.same_region(branch.task_index, task_index)
     return (branch.run_key, task_index, branch.map_index if same else UNMAPPED)
 
 
-def _know(flow: Flow[T], targets: dict[Key, T]) -> Asking[None]:
+def _know(flow: Flow[T], targets: dict[InstanceKey, T]) -> Asking[None]:
     """Virtual instances among them get an item of their own, if they wait."""
     items = flow.instances.items
     if unread := [key for key in targets if key not in items]:

@@ -16,7 +16,7 @@ from evenflow.core.asking import Asking, Question
 from evenflow.core.flow.expansion import NOTHING, measure, unmappable
 from evenflow.core.flow.level import NOTHING_YET, Level, Standing, summed
 from evenflow.core.flow.questions import CountIndexed, FindInstances, FindMapped, FindTouched
-from evenflow.core.flow.state import Flow, FlowInstance, Key, MappedTask, Opening, T, TaskKey, VirtualEnd
+from evenflow.core.flow.state import Flow, FlowInstance, InstanceKey, MappedTask, Opening, T, TaskKey, VirtualEnd
 from evenflow.core.graph import NO_REGION, Graph
 from evenflow.core.mapping import product_length
 from evenflow.core.model import UNMAPPED
@@ -99,7 +99,7 @@ def _unfold(flow: Flow[T], level: Level, o: Opening, task_index: int, length: in
 
 
 def _count_ended(flow: Flow[T], level: Level, mapped: MappedTask) -> None:
-    """A branch has skipped the task, or an operator marked it, before its group was expanded: so all its instances have ended. One
+    """A branch has skipped the task, or somebody marked it, before its group was expanded: so all its instances have ended. One
     of them has been counted.
     """
     run_key, task_index, state = mapped.run_key, mapped.task_index, mapped.virtual_state
@@ -167,10 +167,10 @@ def _goes_on(flow: Flow[T], key: TaskKey) -> bool:
     return not run.cancelled or run.graph.tears_down(run.graph.regions[run.graph.region_of[key[1]]])
 
 
-def _decide_by_index(flow: Flow[T], inner: dict[Key, list[int]], standing: Standing) -> Asking[Decided[T]]:
+def _decide_by_index(flow: Flow[T], inner: dict[InstanceKey, list[int]], standing: Standing) -> Asking[Decided[T]]:
     """Instances of which an upstream of the same index has ended."""
-    counts: dict[Key, UpstreamCounts] = {}
-    counted: list[tuple[Key, int, list[int]]] = []
+    counts: dict[InstanceKey, UpstreamCounts] = {}
+    counted: list[tuple[InstanceKey, int, list[int]]] = []
     for key, delta in inner.items():
         graph = flow.runs[key[0]].graph
         within = graph.inner[key[1]]
@@ -226,7 +226,7 @@ def _decide_within(flow: Flow[T], within: dict[TaskKey, tuple[MappedTask, Verdic
     found = FindTouched(within)
     yield [found]
     touched = {row.key: row.counts or UpstreamCounts(flow.runs[row.key[0]].graph.inner[row.key[1]]) for row in found.answer}
-    of_task: dict[TaskKey, list[Key]] = {key: [] for key in within}
+    of_task: dict[TaskKey, list[InstanceKey]] = {key: [] for key in within}
     for instance in touched:
         of_task[instance[:2]].append(instance)
     decided: Decided[T] = []
@@ -245,7 +245,7 @@ def _decide_within(flow: Flow[T], within: dict[TaskKey, tuple[MappedTask, Verdic
     return decided
 
 
-def _undecided(flow: Flow[T], key: Key) -> T | None:
+def _undecided(flow: Flow[T], key: InstanceKey) -> T | None:
     """The instance, if nothing has been decided about it yet."""
     if key in flow.instances.items:
         return flow.waits(key)
@@ -263,7 +263,7 @@ def skip_virtual(flow: Flow[T], tasks: Iterable[TaskKey]) -> Asking[list[T]]:
     return found
 
 
-def virtual_instances(tasks: Sequence[MappedTask]) -> Asking[list[tuple[MappedTask, list[Key]]]]:
+def virtual_instances(tasks: Sequence[MappedTask]) -> Asking[list[tuple[MappedTask, list[InstanceKey]]]]:
     """Which instances of these tasks are virtual."""
     if not tasks:
         return []

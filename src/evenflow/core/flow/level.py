@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evenflow.core.flow.questions import Deltas
-from evenflow.core.flow.state import Key, RunFacts, TaskKey
+from evenflow.core.flow.state import InstanceKey, RunFacts, TaskKey
 from evenflow.core.trigger_rules import UpstreamCounts
 
 Standing = dict[TaskKey, UpstreamCounts]
@@ -23,7 +23,7 @@ class Level:
     runs: Mapping[int, RunFacts]
     deltas: Deltas = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0, 0]))
     single: Standing = field(default_factory=dict)
-    inner: dict[Key, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0, 0]))
+    inner: dict[InstanceKey, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0, 0]))
 
     def add(self, key: TaskKey, given: Sequence[int]) -> None:
         """To the counter of a task or gate."""
@@ -38,7 +38,7 @@ class Level:
         """How its counter stands, whether or not anything is added."""
         self.deltas[key]
 
-    def add_inside(self, key: Key, given: Sequence[int]) -> None:
+    def add_inside(self, key: InstanceKey, given: Sequence[int]) -> None:
         """To the counter of one index."""
         delta = self.inner[key]
         for i, n in enumerate(given):

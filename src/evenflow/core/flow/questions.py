@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from evenflow.core.asking import Question
-from evenflow.core.flow.state import Key, MappedTask, TaskKey
+from evenflow.core.flow.state import InstanceKey, MappedTask, TaskKey
 from evenflow.core.trigger_rules import UpstreamCounts
 
 Deltas = dict[TaskKey, list[int]]  # total, success, failed, skipped: to be added
@@ -16,7 +16,7 @@ Deltas = dict[TaskKey, list[int]]  # total, success, failed, skipped: to be adde
 class Touched(NamedTuple):
     """An instance of a mapped task that has a counter of its own, or is not virtual (else ``state`` is None)."""
 
-    key: Key
+    key: InstanceKey
     counts: UpstreamCounts | None
     state: str | None
     epoch: int = 0
@@ -27,11 +27,11 @@ class Touched(NamedTuple):
 class FindInstances(Question[Any]):
     """Those of these instances that have a row are made known; the answer says nothing else."""
 
-    keys: Iterable[Key]
+    keys: Iterable[InstanceKey]
 
 
 @dataclass
-class FindCleared(Question[Sequence[Key]]):
+class FindCleared(Question[Sequence[InstanceKey]]):
     """Which instances of these mapped tasks wait, although they have a row? They are made known."""
 
     tasks: Iterable[TaskKey]
@@ -66,14 +66,14 @@ class CountUpstreams(Question[Iterable[tuple[TaskKey, UpstreamCounts]]]):
 
 
 @dataclass
-class CountIndexed(Question[Iterable[tuple[Key, UpstreamCounts]]]):
+class CountIndexed(Question[Iterable[tuple[InstanceKey, UpstreamCounts]]]):
     """The same for counters of one map index. The first number of each is its total when it is made."""
 
-    deltas: Sequence[tuple[Key, int, Sequence[int]]]
+    deltas: Sequence[tuple[InstanceKey, int, Sequence[int]]]
 
 
 @dataclass
-class FindHeld(Question[Set[Key]]):
+class FindHeld(Question[Set[InstanceKey]]):
     """Which of these instances does the previous run hold back?"""
 
-    keys: Sequence[Key]
+    keys: Sequence[InstanceKey]

@@ -13,7 +13,7 @@ from evenflow.core.flow.expansion import expand_ready
 from evenflow.core.flow.indexes import count_inside, decide_indexes, open_groups
 from evenflow.core.flow.level import Level
 from evenflow.core.flow.questions import CountUpstreams, FindCleared, FindHeld, FindInstances
-from evenflow.core.flow.state import Flow, FlowInstance, Key, T, TaskKey
+from evenflow.core.flow.state import Flow, FlowInstance, InstanceKey, T, TaskKey
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts, Verdict, contribution, counted_as, evaluate
@@ -154,5 +154,5 @@ def _decide(flow: Flow[T], level: Level) -> Asking[None]:
         settle(flow, item, verdict)
 
 
-def _unread(flow: Flow[T], keys: Iterable[TaskKey]) -> list[Key]:
+def _unread(flow: Flow[T], keys: Iterable[TaskKey]) -> list[InstanceKey]:
     return [(*key, UNMAPPED) for key in keys if (*key, UNMAPPED) not in flow.instances.items]

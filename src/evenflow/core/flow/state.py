@@ -14,7 +14,7 @@ from evenflow.core.states import TaskEvent, TaskState, move
 from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts
 
 TaskKey = tuple[int, int]  # run_key, task_index
-Key = tuple[int, int, int]  # run_key, task_index, map_index
+InstanceKey = tuple[int, int, int]  # run_key, task_index, map_index
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,9 +25,9 @@ class RunFacts:
     graph: Graph
     cancelled: bool = False
     cancelled_by: str | None = None  # once that is written
-    clears: int = 0  # how often operators touched it
+    clears: int = 0  # how often people touched it
     interrupted: bool = False  # some of it is as a cancel left it
-    disturbed: bool = False  # operators or branches have moved what waits in it
+    disturbed: bool = False  # people or branches have moved what waits in it
 
     @property
     def ends_in_parts(self) -> bool:
@@ -66,7 +66,7 @@ class FlowInstance(Protocol):
     @property
     def map_index(self) -> int: ...
     @property
-    def key(self) -> Key: ...
+    def key(self) -> InstanceKey: ...
     @property
     def state(self) -> TaskState: ...
     @property
@@ -79,9 +79,9 @@ T = TypeVar("T", bound=FlowInstance)
 class Instances(Protocol[T]):
     """The instances that are known, and how they are moved."""
 
-    items: dict[Key, T]
+    items: dict[InstanceKey, T]
     wave: list[T]  # finished, not yet counted downstream
-    gone: set[Key]  # those that stood for tasks which have been expanded
+    gone: set[InstanceKey]  # those that stood for tasks which have been expanded
 
     def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED) -> T: ...
 
@@ -151,7 +151,7 @@ class Opening:
         return self.run_key, self.region.tasks[0]
 
     @property
-    def stand_ins(self) -> list[Key]:
+    def stand_ins(self) -> list[InstanceKey]:
         """The instances that stand for its tasks."""
         return [(self.run_key, task_index, UNMAPPED) for task_index in self.region.tasks]
 
@@ -163,7 +163,7 @@ class Flow(Generic[T]):
     ready: list[T] = field(default_factory=list)  # may start
     gated: list[T] = field(default_factory=list)  # may start, if the previous run lets them
     unexpanded: list[T] = field(default_factory=list)  # stand for mapped tasks that may expand
-    begun: set[Key] = field(default_factory=set)  # have been in ``ready`` or ``unexpanded``
+    begun: set[InstanceKey] = field(default_factory=set)  # have been in ``ready`` or ``unexpanded``
     opening: list[Opening] = field(default_factory=list)
     mapped: MappedTasks = field(default_factory=MappedTasks)
     finished: dict[int, list[int]] = field(default_factory=dict)  # by run: how many instances, and how many leaves that failed
@@ -192,7 +192,7 @@ class Flow(Generic[T]):
             return False
         return run.graph.rules[task_index] is TriggerRule.ALL_SUCCESS and not run.graph.mapped[task_index]
 
-    def waits(self, key: Key) -> T | None:
+    def waits(self, key: InstanceKey) -> T | None:
         """The instance, if it is not virtual and nothing has been decided about it yet."""
         item = self.instances.items.get(key)
         return item if item is not None and item.state is TaskState.NONE and key not in self.instances.gone else None

@@ -129,7 +129,7 @@ def foresee(
     pools: Mapping[str, int],
 ) -> list[SlotChange]:
     """What ends and comes, in the order of time. ``pools`` says how many slots of each are free; of one that is not in it any."""
-    foresight = _Foresight(graphs, habits, {(each.run_key, each.task_index): each for each in successors}, dict(pools))
+    foresight = _RunProgress(graphs, habits, {(each.run_key, each.task_index): each for each in successors}, dict(pools))
     coming = [(left, task.run_key, task.task_index, task.tries, task.version_key, "") for left, task in ends.values()]
     heapq.heapify(coming)
     while coming:
@@ -148,7 +148,7 @@ def foresee(
     return foresight.changes
 
 
-class _Foresight:
+class _RunProgress:
     """How far runs have come by then. Counts and free room change with each end and each begin."""
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evenflow.core.flow.state import Key
+from evenflow.core.flow.state import InstanceKey
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import deferrals
 
@@ -14,7 +14,7 @@ class Deferrals:
     begun: list[deferrals.Deferral] = field(default_factory=list)
     resumes: list[deferrals.Resume] = field(default_factory=list)  # of those that were deferred before
     doomed: list[deferrals.Resume] = field(default_factory=list)  # of those in ``begun`` that are to be cleaned up at once
-    ended: list[Key] = field(default_factory=list)
+    ended: list[InstanceKey] = field(default_factory=list)
     directly: list[float] = field(default_factory=list)  # of resumes straight to workers: seconds since their events
 
     @property

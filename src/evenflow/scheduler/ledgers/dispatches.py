@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenflow.core.flow.state import Key
+from evenflow.core.flow.state import InstanceKey
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
@@ -25,9 +25,10 @@ class Dispatches:
     sent: list[tasks.Dispatch] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)  # epochs
     kills: list[int] = field(default_factory=list)
-    intents: dict[int, dict[str, str]] = field(default_factory=dict)  # by epoch: what operators wanted in this transaction
-    cleaned: set[int] = field(default_factory=set)  # epochs, before this transaction, of what operators end and is cleaned up first
-    _carried: dict[Key, tuple[int, int]] = field(default_factory=dict)  # from one epoch to another: resumes keep their results
+    intents: dict[int, dict[str, str]] = field(default_factory=dict)  # by epoch: what people wanted in this transaction
+    cleaned: set[int] = field(default_factory=set)  # epochs, before this transaction, of what people end and is cleaned up first
+    # From one epoch to another: resumes keep their results.
+    _carried: dict[InstanceKey, tuple[int, int]] = field(default_factory=dict)
 
     def send(
         self,

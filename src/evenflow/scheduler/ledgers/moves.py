@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from evenflow.core import callbacks
-from evenflow.core.flow.state import Key
+from evenflow.core.flow.state import InstanceKey
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
@@ -33,13 +33,13 @@ class Item(Struct):
     epoch: int
     try_number: int
     losses: int = 0
-    tries_before: int = 0  # tries begun before an operator cleared it
+    tries_before: int = 0  # tries begun before somebody cleared it
     started_at: str | None = None  # instants, as the database writes them
     ended_at: str | None = None
     last: tasks.Event | None = None  # its last move, which is written together with it
 
     @property
-    def key(self) -> Key:
+    def key(self) -> InstanceKey:
         return (self.run_key, self.task_index, self.map_index)
 
 
@@ -49,10 +49,10 @@ class Moves:
 
     facts: Facts
     messages: Messages
-    items: dict[Key, Item] = field(default_factory=dict)
+    items: dict[InstanceKey, Item] = field(default_factory=dict)
     wave: list[Item] = field(default_factory=list)  # finished, not yet counted downstream
-    gone: set[Key] = field(default_factory=set)  # rows of mapped tasks that have been expanded
-    voided: set[Key] = field(default_factory=set)  # operators moved them, so their timers mean nothing any more
+    gone: set[InstanceKey] = field(default_factory=set)  # rows of mapped tasks that have been expanded
+    voided: set[InstanceKey] = field(default_factory=set)  # people moved them, so their timers mean nothing any more
     count: int = 0
     _events: list[tasks.Event] = field(default_factory=list)
     _reasons: list[tuple[int, int, int, str]] = field(default_factory=list)
@@ -151,8 +151,10 @@ class Offers:
     """What may begin. Nothing of it is written here: what does not start becomes lanes (:mod:`evenflow.scheduler.candidates`)."""
 
     ready: list[Item] = field(default_factory=list)  # candidates for the round
-    resuming: dict[Key, float] = field(default_factory=dict)  # of the items in ``ready`` that resume: when each was queued first
-    elsewhere: dict[Key, str] = field(default_factory=dict)  # of those that wait in another queue than their task's own: which
+    # Of the items in ``ready`` that resume: when each was queued first.
+    resuming: dict[InstanceKey, float] = field(default_factory=dict)
+    # Of those that wait in another queue than their task's own: which.
+    elsewhere: dict[InstanceKey, str] = field(default_factory=dict)
 
     def put_back(self, item: Item, queued_at_s: float) -> None:
         """It resumes in the ordinary way, and keeps the place of the time at which it was queued first."""

@@ -17,7 +17,7 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from evenflow.core.ending import Defer
-from evenflow.core.flow.state import Key
+from evenflow.core.flow.state import InstanceKey
 from evenflow.core.model import DagSpec, instance_name
 from evenflow.core.operations import cancel_reason
 from evenflow.core.retry import next_delay
@@ -99,7 +99,7 @@ class Engine:
         self._sequence = itertools.count()
         self._events: list[tuple[float, int, _LiveInstance, Tried | None]] = []  # a try ends, or is due
         self._ready: list[tuple[tuple[int, int, int], int, _LiveInstance]] = []
-        self._live: dict[Key, _LiveInstance] = {}
+        self._live: dict[InstanceKey, _LiveInstance] = {}
         self._slots = 0
         self._counted: Counter[int] = Counter()
         self._triggers: TestTriggers[_LiveInstance] = TestTriggers(pace.make_loop)

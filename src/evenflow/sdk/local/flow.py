@@ -16,7 +16,7 @@ from evenflow.core.flow.indexes import begin_groups
 from evenflow.core.flow.level import summed
 from evenflow.core.flow.questions import Touched
 from evenflow.core.flow.readiness import propagate, settle
-from evenflow.core.flow.state import Flow, Key, MappedTasks, RunFacts
+from evenflow.core.flow.state import Flow, InstanceKey, MappedTasks, RunFacts
 from evenflow.core.graph import Graph
 from evenflow.core.mapping import UpstreamKey
 from evenflow.core.model import UNMAPPED, DagSpec
@@ -45,7 +45,7 @@ class LocalInstance:
         return RUN
 
     @property
-    def key(self) -> Key:
+    def key(self) -> InstanceKey:
         return RUN, self.task_index, self.map_index
 
 
@@ -54,9 +54,9 @@ class LocalInstances:
     """``moves`` are those that nobody was told of yet: what has moved, to which state, and what that calls."""
 
     mapped: MappedTasks
-    items: dict[Key, LocalInstance] = field(default_factory=dict)
+    items: dict[InstanceKey, LocalInstance] = field(default_factory=dict)
     wave: list[LocalInstance] = field(default_factory=list)
-    gone: set[Key] = field(default_factory=set)
+    gone: set[InstanceKey] = field(default_factory=set)
     moves: list[tuple[LocalInstance, TaskState, Callback | None]] = field(default_factory=list)
 
     def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED) -> LocalInstance:
@@ -83,7 +83,7 @@ class LocalFlow:
         self.flow = Flow({RUN: self.run}, self.instances, mapped=self.instances.mapped)
         self._spec, self._xcoms = spec, xcoms
         self._counters = {index: UpstreamCounts(total) for index, total in self.run.graph.counters}
-        self._indexed: dict[Key, UpstreamCounts] = {}
+        self._indexed: dict[InstanceKey, UpstreamCounts] = {}
 
     def begin(self) -> None:
         items = [self.instances.new_item(RUN, index) for index in range(self.run.graph.n)]

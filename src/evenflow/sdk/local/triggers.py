@@ -19,7 +19,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class _Channel:
+class _AsyncChannel:
     """A trigger asks what its task may ask."""
 
     channel: Channel
@@ -48,7 +48,7 @@ class TestTriggers(Generic[K]):
 
     def begin(self, key: K, trigger: BaseTrigger, defer: Defer, channel: Channel) -> None:
         loop = self._loop = self._loop or self._make_loop()
-        trigger.channel = _Channel(channel)
+        trigger.channel = _AsyncChannel(channel)
         self._running[key] = _RunningTrigger(defer, loop.time(), loop.create_task(_watch(trigger, defer.timeout_s)))
 
     def wait(self, at_most_s: float | None) -> tuple[float, dict[K, dict[str, Any]]]:

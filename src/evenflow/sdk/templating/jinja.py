@@ -12,19 +12,19 @@ from evenflow.sdk.dag import DAG
 from evenflow.sdk.templating.macros import FILTERS
 
 
-class _Sandbox(SandboxedEnvironment):
+class _TemplateSandbox(SandboxedEnvironment):
     """Names with one underscore are the author's own; those of the interpreter stay out of reach."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         return not (attr.startswith("__") or is_internal_attribute(obj, attr))
 
 
-class _NativeSandbox(_Sandbox, NativeEnvironment):
+class _NativeSandbox(_TemplateSandbox, NativeEnvironment):
     """What a template renders to is read as Python's literal where it is one: a list, a number, a dict."""
 
 
 def make_environment(dag: DAG, folders: list[str]) -> Environment:
-    kind = _NativeSandbox if dag.header.render_template_as_native_obj else _Sandbox
+    kind = _NativeSandbox if dag.header.render_template_as_native_obj else _TemplateSandbox
     environment = kind(undefined=StrictUndefined, loader=FileSystemLoader(folders))
     environment.filters.update(FILTERS)
     environment.filters.update(dag.header.user_defined_filters)

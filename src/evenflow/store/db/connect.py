@@ -22,10 +22,10 @@ NEEDED_MAJOR = 17  # transaction_timeout came with it
 CONNECT_TIMEOUT_S = 5  # a server on the same network answers in milliseconds; behind a fail-over address it may take seconds
 POOL_TIMEOUT_S = 10.0  # longer than any statement that serves a request should make another one wait
 
-Conn = psycopg.AsyncConnection[Any]
+AsyncConn = psycopg.AsyncConnection[Any]
 Row = dict[str, Any]  # by column
-AsyncPool = AsyncConnectionPool[Conn]
-Until = Callable[[Conn], Awaitable[None]]
+AsyncPool = AsyncConnectionPool[AsyncConn]
+Until = Callable[[AsyncConn], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ def connect(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, gener
     return conn
 
 
-async def connect_async(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, generic_plans: bool = False) -> Conn:
+async def connect_async(url: str, *, name: str, timeouts: Timeouts = DEFAULT_TIMEOUTS, generic_plans: bool = False) -> AsyncConn:
     """As :func:`connect`, for an event loop."""
     options = _options(url, name, timeouts, generic_plans=generic_plans)
     try:
@@ -143,7 +143,7 @@ async def open_pool(
         probe = await connect_async(url, name=name, timeouts=timeouts)
         await probe.close()
 
-    async def configure(conn: Conn) -> None:
+    async def configure(conn: AsyncConn) -> None:
         try:
             await _check_async(url, conn)
             if look is not None:
@@ -232,7 +232,7 @@ def _options(url: str, name: str, timeouts: Timeouts, *, generic_plans: bool = F
     }
 
 
-async def _check_async(url: str, conn: Conn) -> None:
+async def _check_async(url: str, conn: AsyncConn) -> None:
     _check_version(conn.info)
     _check_mark(url, await (await conn.execute(sql("sessions/read_mark"), {"mark": _MARK})).fetchone())
 

@@ -9,12 +9,12 @@ from typing import Any
 from psycopg import IsolationLevel
 from psycopg.rows import dict_row
 
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 
 
 @asynccontextmanager
-async def one_instant(conn: Conn) -> AsyncIterator[None]:
+async def one_instant(conn: AsyncConn) -> AsyncIterator[None]:
     """A transaction that reads one snapshot. For a few short statements: an old snapshot holds back vacuum."""
     await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     await conn.set_read_only(True)
@@ -26,6 +26,6 @@ async def one_instant(conn: Conn) -> AsyncIterator[None]:
         await conn.set_read_only(None)
 
 
-async def read(conn: Conn, name: str, params: Mapping[str, Any] | None = None) -> list[Row]:
+async def read(conn: AsyncConn, name: str, params: Mapping[str, Any] | None = None) -> list[Row]:
     """Rows of a statement, planned with its values, by column."""
     return await (await conn.cursor(row_factory=dict_row).execute(sql(name), params or {}, prepare=False)).fetchall()

@@ -15,10 +15,8 @@ from psycopg_pool.pool_async import AddConnection
 RECONNECT_S = 0.5  # between attempts; the library would look ever more rarely, in the end once in minutes
 FOR_EVER_S = 1e9
 
-Conn = psycopg.AsyncConnection[Any]
 
-
-class LastingPool(AsyncConnectionPool[Conn]):
+class LastingPool(AsyncConnectionPool[psycopg.AsyncConnection[Any]]):
     """Connections that died are found before anyone gets them; the first one that is found has all others looked at."""
 
     def __init__(self, url: str, **options: Any) -> None:
@@ -26,7 +24,7 @@ class LastingPool(AsyncConnectionPool[Conn]):
         self._checking: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def connection(self, timeout: float | None = None) -> AsyncIterator[Conn]:  # noqa: ASYNC109 as the library has it
+    async def connection(self, timeout: float | None = None) -> AsyncIterator[psycopg.AsyncConnection[Any]]:  # noqa: ASYNC109 as the library has it
         """One that turns out to be read-only is of a server that was demoted: the next one leads to another."""
         async with super().connection(timeout) as conn:
             try:
@@ -38,7 +36,7 @@ class LastingPool(AsyncConnectionPool[Conn]):
     async def schedule_task(self, task: Any, delay: float) -> None:
         await super().schedule_task(task, min(delay, RECONNECT_S) if isinstance(task, AddConnection) else delay)
 
-    async def _check_if_it_speaks(self, conn: Conn) -> None:
+    async def _check_if_it_speaks(self, conn: psycopg.AsyncConnection[Any]) -> None:
         """An idle connection has nothing to read; one that has was closed, or is about to be. Asking the server each time costs a
         round trip.
         """

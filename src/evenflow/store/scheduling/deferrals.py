@@ -11,12 +11,11 @@ from msgspec import Struct
 from msgspec.structs import astuple
 
 from evenflow.core.deferral import Keeping, Terms
+from evenflow.core.flow.state import InstanceKey
 from evenflow.core.limits import MOST_COUNTED
 from evenflow.core.people.approvals import PEOPLE
 from evenflow.store.db.columns import arrays, numbers, optional_floats, texts, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
-
-Key = tuple[int, int, int]  # run_key, task_index, map_index
 
 
 class Deferral(Struct, gc=False):
@@ -61,7 +60,7 @@ class Waiting(NamedTuple):
     direct: bool  # whether resumes go straight back to workers
 
     @property
-    def key(self) -> Key:
+    def key(self) -> InstanceKey:
         return self[:3]
 
 
@@ -75,7 +74,7 @@ class Resume(Struct, gc=False):
     purpose: str
     event: str | None  # base64
     reason: str | None
-    intent: str | None  # JSON: an operator's, for when its clean-up has ended
+    intent: str | None  # JSON: somebody's, for when its clean-up has ended
     direct: bool = True  # whether it has a dispatch again; else it takes all that it held when it gets one
 
 
@@ -88,7 +87,7 @@ def read_keeping(conn: Conn) -> Rows[Keeping]:
     return Rows(execute(conn, "deferrals/read_keeping"), lambda row: Keeping(*row))
 
 
-def read_some(conn: Conn, keys: Collection[Key]) -> dict[Key, Waiting]:
+def read_some(conn: Conn, keys: Collection[InstanceKey]) -> dict[InstanceKey, Waiting]:
     """Those of these task instances that wait or have resumed."""
     found = Rows(execute(conn, "deferrals/read_some", _keys(keys)), row_of(Waiting)).all()
     return {waiting.key: waiting for waiting in found}
@@ -136,11 +135,11 @@ def resume_all(conn: Conn, resumes: Sequence[Resume]) -> None:
     execute(conn, "deferrals/resume_all", params)
 
 
-def delete_all(conn: Conn, keys: Collection[Key]) -> None:
+def delete_all(conn: Conn, keys: Collection[InstanceKey]) -> None:
     execute(conn, "deferrals/delete_all", _keys(keys))
 
 
-def _keys(keys: Iterable[Key]) -> dict[str, str]:
+def _keys(keys: Iterable[InstanceKey]) -> dict[str, str]:
     run_keys, tasks, maps = zip(*keys, strict=True)
     return {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "maps": numbers(maps)}
 

@@ -41,7 +41,7 @@ class Since(NamedTuple):
     """
 
     reports: str = "0"
-    changes: str = "0"  # what operators want
+    changes: str = "0"  # what people want
     run_wakes: str = "0"
 
 
@@ -62,7 +62,7 @@ class LockedRun(NamedTuple):
     run_after_us: int
     cancelled_by: str | None
     is_paused: bool
-    clears: int  # how often operators touched it
+    clears: int  # how often people touched it
     interrupted: bool  # some of it is as a cancel left it
     branched: bool  # a branch has skipped something of it
     unfinished: int  # instances
@@ -92,8 +92,8 @@ class TakenReport(NamedTuple):
     state: str | None
     try_number: int
     losses: int
-    tries_before: int  # tries begun before an operator cleared it
-    intent: dict[str, str] | None  # what an operator wants when it has ended
+    tries_before: int  # tries begun before somebody cleared it
+    intent: dict[str, str] | None  # what somebody wants when it has ended
     resumes: bool  # whether it is the dispatch of a resume
     purpose: str | None  # what for
     deferral: int | None  # the epoch of the dispatch that deferred

@@ -1,4 +1,4 @@
-"""What operators do with the tasks of a run, as set-based statements. All but the reading ones are for who holds the run's lock and
+"""What people do with the tasks of a run, as set-based statements. All but the reading ones are for who holds the run's lock and
 the executor's.
 """
 
@@ -17,7 +17,7 @@ from evenflow.store.db.columns import numbers, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
 from evenflow.store.scheduling.tasks import Instance
 
-Key = tuple[int, int | None]  # (task_index, map_index), where None means all instances
+TargetKey = tuple[int, int | None]  # (task_index, map_index), where None means all instances
 
 
 class LiveTry(NamedTuple):
@@ -55,7 +55,7 @@ class Indexed(NamedTuple):
 
 
 class StateChange(NamedTuple):
-    """To which state an operator's event leads, and from which."""
+    """To which state somebody's event leads, and from which."""
 
     event: str
     state: str
@@ -82,12 +82,12 @@ def find_left(conn: Conn, run_key: int) -> list[tuple[int, int]]:
     return execute(conn, "operations/find_left", {"run_key": run_key, "cancelled": CANCELLED}).fetchall()
 
 
-def find_live(conn: Conn, run_key: int, keys: Sequence[Key], states: Collection[str]) -> list[LiveTry]:
+def find_live(conn: Conn, run_key: int, keys: Sequence[TargetKey], states: Collection[str]) -> list[LiveTry]:
     params = {"run_key": run_key, **key_columns(keys), "states": words(states)}
     return Rows(execute(conn, "operations/find_live", params), row_of(LiveTry)).all()
 
 
-def find_deferred(conn: Conn, run_key: int, keys: Sequence[Key], states: Collection[str]) -> list[tuple[int, int, int]]:
+def find_deferred(conn: Conn, run_key: int, keys: Sequence[TargetKey], states: Collection[str]) -> list[tuple[int, int, int]]:
     """Of these tasks those that have deferred in their try and have no dispatch, as (run_key, task_index, map_index)."""
     return execute(conn, "operations/find_deferred", {"run_key": run_key, **key_columns(keys), "states": words(states)}).fetchall()
 
@@ -98,7 +98,7 @@ def set_intents(conn: Conn, epochs: Sequence[int], intent: Mapping[str, str]) ->
 
 
 def move_instances(
-    conn: Conn, run_key: int, keys: Sequence[Key], change: StateChange, *, live: Collection[int]
+    conn: Conn, run_key: int, keys: Sequence[TargetKey], change: StateChange, *, live: Collection[int]
 ) -> tuple[int, list[tuple[int, int]]]:
     """How many moved, and which of them a timer was about. ``live`` are epochs whose process still runs: they stay."""
     params = {"run_key": run_key, **key_columns(keys), **change.params, "live": numbers(live)}
@@ -107,7 +107,7 @@ def move_instances(
     return row[0], [(task_index, map_index) for task_index, map_index in row[1]]
 
 
-def insert_virtual(conn: Conn, run_key: int, keys: Sequence[Key], change: StateChange) -> list[tuple[int, int]]:
+def insert_virtual(conn: Conn, run_key: int, keys: Sequence[TargetKey], change: StateChange) -> list[tuple[int, int]]:
     """Which virtual instances have a row now."""
     params = {"run_key": run_key, **key_columns(keys), **change.params}
     return execute(conn, "operations/insert_virtual", params).fetchall()
@@ -184,7 +184,7 @@ def delete_empty_lanes(conn: Conn, run_key: int) -> list[int]:
     return [limit for (limit,) in execute(conn, "operations/delete_empty_lanes", {"run_key": run_key}).fetchall()]
 
 
-def delete_results(conn: Conn, run_key: int, keys: Sequence[Key]) -> None:
+def delete_results(conn: Conn, run_key: int, keys: Sequence[TargetKey]) -> None:
     execute(conn, "operations/delete_results", {"run_key": run_key, **key_columns(keys)})
 
 
@@ -258,7 +258,7 @@ def say_how_it_ended(conn: Conn, run_key: int, state: str, reason: str | None) -
 
 
 def take_back_failure(conn: Conn, run_key: int) -> bool:
-    """Whether the run had failed because an operator said so: now it is a success again."""
+    """Whether the run had failed because somebody said so: now it is a success again."""
     params = {"run_key": run_key, "marked": MARKED_FAILED}
     return execute(conn, "operations/take_back_failure", params).fetchone() is not None
 
@@ -268,7 +268,7 @@ def record_operation(conn: Conn, run_key: int, event: str, state: str, actor: st
     execute(conn, "operations/record_operation", params)
 
 
-def key_columns(keys: Sequence[Key]) -> dict[str, str]:
+def key_columns(keys: Sequence[TargetKey]) -> dict[str, str]:
     """Arrays of task indexes and map indexes, as the statements name them."""
     maps = ",".join("NULL" if map_index is None else str(map_index) for _, map_index in keys)
     return {"tasks": numbers(task_index for task_index, _ in keys), "maps": "{" + maps + "}"}

@@ -18,7 +18,7 @@ class QueuedRun(NamedTuple):
     run_after_us: int
     slot_limit: int | None  # the DAG's max_active_runs limit
     due_at_s: float  # when it could start at the earliest, seconds since 1970
-    clears: int  # how often operators touched it: it has run before
+    clears: int  # how often people touched it: it has run before
     interrupted: bool  # some of it is as a cancel left it
     wake_id: int  # the place of its DAG
     wake_xact: str  # the same

@@ -27,7 +27,7 @@ class Instance(Struct, gc=False):
     state: str
     epoch: int
     try_number: int
-    tries_before: int = 0  # tries begun before an operator cleared it
+    tries_before: int = 0  # tries begun before somebody cleared it
 
 
 class Counter(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from psycopg.rows import dict_row
 
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 
 
 async def list_waiting(
-    conn: Conn,
+    conn: AsyncConn,
     *,
     dag_id: str | None = None,
     run_id: str | None = None,
@@ -23,18 +23,18 @@ async def list_waiting(
     return await (await conn.cursor(row_factory=dict_row).execute(sql("approvals/list_waiting"), names)).fetchall()
 
 
-async def lock_run(conn: Conn, dag_id: str, run_id: str) -> bool:
+async def lock_run(conn: AsyncConn, dag_id: str, run_id: str) -> bool:
     """Whether people want something of it that nobody has decided yet. In a transaction of the caller."""
     row = await (await conn.execute(sql("approvals/lock_run"), {"dag_id": dag_id, "run_id": run_id})).fetchone()
     return row is not None and bool(row[0])
 
 
-async def find_answer(conn: Conn, run_key: int, *, task_id: str, map_index: int) -> Row | None:
+async def find_answer(conn: AsyncConn, run_key: int, *, task_id: str, map_index: int) -> Row | None:
     names = {"run_key": run_key, "task_id": task_id, "map_index": map_index}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("approvals/find_answer"), names)).fetchone()
 
 
-async def insert_answer(conn: Conn, waiting: Row, *, choice: str, answered_by: str) -> Row:
+async def insert_answer(conn: AsyncConn, waiting: Row, *, choice: str, answered_by: str) -> Row:
     """Of one of :func:`list_waiting`, under the lock of its run."""
     key = {name: waiting[name] for name in ("run_key", "task_index", "map_index", "epoch")}
     cursor = conn.cursor(row_factory=dict_row)

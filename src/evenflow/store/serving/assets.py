@@ -12,7 +12,7 @@ from evenflow.contracts.rest.assets import Emitted
 from evenflow.core.assets import Leaf
 from evenflow.core.ending import told
 from evenflow.core.model import AssetSpec
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 
 
@@ -21,7 +21,7 @@ class HowPartitioned(NamedTuple):
     first: str | None  # of those that there are
 
 
-async def register(conn: Conn, assets: Sequence[AssetSpec], *, made: Collection[str]) -> None:
+async def register(conn: AsyncConn, assets: Sequence[AssetSpec], *, made: Collection[str]) -> None:
     """Makes assets, or gives them the URI, group and extra that a DAG file declares now. Those that are ``made`` by its tasks have
     the partitions that it says, or none; of others it may say them.
     """
@@ -37,7 +37,7 @@ async def register(conn: Conn, assets: Sequence[AssetSpec], *, made: Collection[
         await conn.execute(sql("assets/register"), names)
 
 
-async def set_consumer(conn: Conn, dag_id: str, leaves: Collection[Leaf]) -> None:
+async def set_consumer(conn: AsyncConn, dag_id: str, leaves: Collection[Leaf]) -> None:
     """Makes a DAG wait for these assets and aliases, and for no others."""
     names = {"dag_id": dag_id, "names": [leaf.name for leaf in leaves], "aliases": [leaf.is_alias for leaf in leaves]}
     await conn.execute(sql("assets/delete_consumers"), names)
@@ -48,44 +48,44 @@ async def set_consumer(conn: Conn, dag_id: str, leaves: Collection[Leaf]) -> Non
 PRODUCED = 100  # events of an asset that are looked at for who makes it
 
 
-async def list_assets(conn: Conn, *, limit: int, offset: int) -> list[Row]:
+async def list_assets(conn: AsyncConn, *, limit: int, offset: int) -> list[Row]:
     return await _rows(conn, "assets/list_assets", limit=limit, offset=offset, events=PRODUCED)
 
 
-async def list_events(conn: Conn, *, asset: str | None, limit: int, offset: int = 0) -> list[Row]:
+async def list_events(conn: AsyncConn, *, asset: str | None, limit: int, offset: int = 0) -> list[Row]:
     """The newest first; of all assets when ``asset`` is None."""
     if asset is None:
         return await _rows(conn, "assets/list_all_events", limit=limit, offset=offset)
     return await _rows(conn, "assets/list_events", asset=asset, limit=limit, offset=offset)
 
 
-async def list_alias_events(conn: Conn, alias: str, *, limit: int) -> list[Row]:
+async def list_alias_events(conn: AsyncConn, alias: str, *, limit: int) -> list[Row]:
     """Events of assets that tasks added to the alias, the newest first."""
     return await _rows(conn, "assets/list_alias_events", alias=alias, limit=limit, offset=0)
 
 
-async def list_run_events(conn: Conn, run_key: int, *, limit: int) -> list[Row]:
+async def list_run_events(conn: AsyncConn, run_key: int, *, limit: int) -> list[Row]:
     """Events that made a run, the newest first."""
     return await _rows(conn, "assets/list_run_events", run_key=run_key, limit=limit)
 
 
-async def read_partitions(conn: Conn, asset: str) -> HowPartitioned | None:
+async def read_partitions(conn: AsyncConn, asset: str) -> HowPartitioned | None:
     """None: there is no such asset."""
     row = await (await conn.execute(sql("assets/read_partitions"), {"asset": asset})).fetchone()
     return None if row is None else HowPartitioned(*row)
 
 
-async def list_partitions(conn: Conn, asset: str, partitions: Sequence[str]) -> list[Row]:
+async def list_partitions(conn: AsyncConn, asset: str, partitions: Sequence[str]) -> list[Row]:
     """Those of ``partitions`` that there are."""
     return await _rows(conn, "assets/list_partitions", asset=asset, partitions=list(partitions))
 
 
-async def emit_event(conn: Conn, asset: str, *, partition: str | None, extra: Mapping[str, Any], actor: str) -> Emitted | None:
+async def emit_event(conn: AsyncConn, asset: str, *, partition: str | None, extra: Mapping[str, Any], actor: str) -> Emitted | None:
     """An event by hand; None when there is no such asset."""
     cursor = conn.cursor(row_factory=kwargs_row(Emitted))
     names = {"asset": asset, "partition": partition, "extra": json.dumps(extra), "actor": actor}
     return await (await cursor.execute(sql("assets/emit_event"), names)).fetchone()
 
 
-async def _rows(conn: Conn, name: str, **names: Any) -> list[Row]:
+async def _rows(conn: AsyncConn, name: str, **names: Any) -> list[Row]:
     return await (await conn.cursor(row_factory=dict_row).execute(sql(name), names)).fetchall()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evenflow.core.timetable import TimetableRun
 from evenflow.store.db.columns import instants, texts
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.instant import read
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
@@ -35,13 +35,13 @@ class NewBackfill(NamedTuple):
     actor: str
 
 
-async def find_existing(conn: Conn, *, dag_id: str, from_date: datetime, to_date: datetime) -> dict[datetime, tuple[str, str]]:
+async def find_existing(conn: AsyncConn, *, dag_id: str, from_date: datetime, to_date: datetime) -> dict[datetime, tuple[str, str]]:
     """(run_id, state) of the DAG's runs by logical date."""
     rows = await read(conn, "backfills/find_existing", {"dag_id": dag_id, "from_date": from_date, "to_date": to_date})
     return {row["logical_date"]: (row["run_id"], row["state"]) for row in rows}
 
 
-async def insert(conn: Conn, backfill: NewBackfill, planned: Sequence[PlannedRun]) -> int | None:
+async def insert(conn: AsyncConn, backfill: NewBackfill, planned: Sequence[PlannedRun]) -> int | None:
     """The number of a new backfill; null when the DAG has one that is not over. ``planned`` in their order."""
     async with conn.transaction():
         row = await (await conn.execute(sql("backfills/insert_one"), backfill._asdict())).fetchone()
@@ -60,21 +60,21 @@ async def insert(conn: Conn, backfill: NewBackfill, planned: Sequence[PlannedRun
 
 
 async def list_all(
-    conn: Conn, *, dag_id: str | None = None, backfill_id: int | None = None, limit: int = 1, offset: int = 0
+    conn: AsyncConn, *, dag_id: str | None = None, backfill_id: int | None = None, limit: int = 1, offset: int = 0
 ) -> list[Row]:
     names = {"dag_id": dag_id, "backfill_id": backfill_id, "limit": limit, "offset": offset}
     return await read(conn, "backfills/list_all", names)
 
 
-async def list_runs(conn: Conn, backfill_id: int, *, limit: int, offset: int) -> list[Row]:
+async def list_runs(conn: AsyncConn, backfill_id: int, *, limit: int, offset: int) -> list[Row]:
     return await read(conn, "backfills/list_runs", {"backfill_id": backfill_id, "limit": limit, "offset": offset})
 
 
-async def set_paused(conn: Conn, backfill_id: int, *, is_paused: bool) -> None:
+async def set_paused(conn: AsyncConn, backfill_id: int, *, is_paused: bool) -> None:
     await conn.execute(sql("backfills/set_paused"), {"backfill_id": backfill_id, "is_paused": is_paused})
 
 
-async def cancel(conn: Conn, backfill_id: int, *, actor: str) -> None:
+async def cancel(conn: AsyncConn, backfill_id: int, *, actor: str) -> None:
     async with conn.transaction():
         await conn.execute(sql("backfills/cancel_one"), {"backfill_id": backfill_id, "actor": actor})
         await conn.execute(sql("inbox/notify"), {"channel": INBOX})

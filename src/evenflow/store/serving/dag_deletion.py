@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from evenflow.core.limits import DELETED_AT_ONCE, INSTANCES_AT_ONCE, RUNS_AT_ONCE
 from evenflow.store.db.columns import texts
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
-from evenflow.store.serving import events, operators
+from evenflow.store.serving import events, operations
 
 LIVE = ("queued", "running")
 
@@ -31,7 +31,7 @@ class LogGarbage(NamedTuple):
     in_use: bool
 
 
-async def delete_dag(conn: Conn, dag_id: str, *, actor: str, dry_run: bool = False) -> Deletion:
+async def delete_dag(conn: AsyncConn, dag_id: str, *, actor: str, dry_run: bool = False) -> Deletion:
     """Deletes its runs in batches, each a transaction; when that is interrupted, the rest goes when it is asked for again. That
     ``actor`` does it is told with the first of them. With ``dry_run`` only says how many there are.
     """
@@ -57,15 +57,15 @@ async def delete_dag(conn: Conn, dag_id: str, *, actor: str, dry_run: bool = Fal
             if not runs:
                 await conn.execute(sql("retention/delete_dag"), {"dag_id": dag_id})
                 return Deletion(True, deleted)
-            deleted += await operators.delete_runs(conn, [run_key for run_key, _, _ in runs])
+            deleted += await operations.delete_runs(conn, [run_key for run_key, _, _ in runs])
 
 
-async def take_log_garbage(conn: Conn, *, limit: int) -> list[LogGarbage]:
+async def take_log_garbage(conn: AsyncConn, *, limit: int) -> list[LogGarbage]:
     """Nobody else is told these for a while."""
     rows = await (await conn.execute(sql("retention/take_log_garbage"), {"limit": limit})).fetchall()
     return [LogGarbage(*row) for row in rows]
 
 
-async def forget_log_garbage(conn: Conn, gone: Sequence[LogGarbage]) -> None:
+async def forget_log_garbage(conn: AsyncConn, gone: Sequence[LogGarbage]) -> None:
     params = {"dag_ids": texts(g.dag_id for g in gone), "run_ids": texts(g.run_id for g in gone)}
     await conn.execute(sql("retention/delete_log_garbage"), params)

@@ -18,7 +18,7 @@ from psycopg.rows import args_row
 from evenflow.core.limits import INT32_MAX
 from evenflow.core.model import DagSpec
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 
@@ -32,7 +32,7 @@ class Difference(NamedTuple):
     capacity: int
 
 
-async def insert_limits(conn: Conn, specs: Collection[DagSpec]) -> bool:
+async def insert_limits(conn: AsyncConn, specs: Collection[DagSpec]) -> bool:
     """Inserts the limits that these DAGs did not have, for without them nothing of the new versions can start; answers whether
     :func:`change_limits` is to follow. Comes before the DAGs are changed, in the same transaction, by one at a time for each DAG.
     """
@@ -44,7 +44,7 @@ async def insert_limits(conn: Conn, specs: Collection[DagSpec]) -> bool:
     return len(found) > len(at_once)
 
 
-async def change_limits(conn: Conn, specs: Collection[DagSpec]) -> None:
+async def change_limits(conn: AsyncConn, specs: Collection[DagSpec]) -> None:
     """Makes the limits of these DAGs what their specs say. The last of its transaction, which ends with the executor's lock."""
     await conn.execute(sql("dags/lock_executor"), {"executor": EXECUTOR_LOCK})
     found = await _compare(conn, specs, change=True)
@@ -59,7 +59,7 @@ def _capacities(spec: DagSpec) -> dict[tuple[str, str], int]:
     return {key: capacity for key, capacity in given.items() if capacity is not None}
 
 
-async def _compare(conn: Conn, specs: Collection[DagSpec], *, change: bool) -> list[Difference]:
+async def _compare(conn: AsyncConn, specs: Collection[DagSpec], *, change: bool) -> list[Difference]:
     wanted = [(spec.dag_id, kind, name, capacity) for spec in specs for (kind, name), capacity in _capacities(spec).items()]
     params = {
         "dag_ids": [spec.dag_id for spec in specs],
@@ -74,13 +74,13 @@ async def _compare(conn: Conn, specs: Collection[DagSpec], *, change: bool) -> l
     return await (await cursor.execute(sql("dags/compare_limits"), params)).fetchall()
 
 
-async def _find_live(conn: Conn, dag_ids: list[str]) -> set[str]:
+async def _find_live(conn: AsyncConn, dag_ids: list[str]) -> set[str]:
     if not dag_ids:
         return set()
     return {dag_id for (dag_id,) in await (await conn.execute(sql("dags/find_live"), {"dag_ids": dag_ids})).fetchall()}
 
 
-async def _insert(conn: Conn, new: Sequence[Difference]) -> None:
+async def _insert(conn: AsyncConn, new: Sequence[Difference]) -> None:
     """Limits of DAGs and tasks. The running runs of a DAG hold the one of its runs from now on."""
     if not new:
         return

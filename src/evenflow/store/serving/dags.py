@@ -12,7 +12,7 @@ from evenflow.core.limits import FRUITLESS_LEASES, LEASE_S
 from evenflow.core.model import TaskSpec
 from evenflow.core.timetable import Past
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES
 from evenflow.store.db.sql import sql
 from evenflow.wire.messages import FileSeen, LeasedFile
@@ -40,7 +40,7 @@ class NextRun(NamedTuple):
     logical: datetime | None
 
 
-async def read_versions(conn: Conn, keys: Iterable[int]) -> list[VersionRow]:
+async def read_versions(conn: AsyncConn, keys: Iterable[int]) -> list[VersionRow]:
     cursor = conn.cursor(row_factory=args_row(VersionRow))
     return await (await cursor.execute(sql("dags/read_versions"), {"keys": numbers(keys)})).fetchall()
 
@@ -48,7 +48,7 @@ async def read_versions(conn: Conn, keys: Iterable[int]) -> list[VersionRow]:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-async def see_files(conn: Conn, bundle: str, files: Sequence[FileSeen]) -> None:
+async def see_files(conn: AsyncConn, bundle: str, files: Sequence[FileSeen]) -> None:
     """Makes the files of a bundle these; DAGs whose file is gone are retired."""
     names = {"bundle": bundle, "files": [f.file for f in files], "fingerprints": [f.fingerprint for f in files]}
     async with conn.transaction():
@@ -60,18 +60,18 @@ async def see_files(conn: Conn, bundle: str, files: Sequence[FileSeen]) -> None:
             await conn.execute(sql("dags/notify"))
 
 
-async def reparse_failed(conn: Conn) -> None:
+async def reparse_failed(conn: AsyncConn) -> None:
     """Lets the processors try again what had errors, because something that files were refused for has changed."""
     await conn.execute(sql("dags/reparse_failed"))
 
 
-async def reparse_all(conn: Conn) -> None:
+async def reparse_all(conn: AsyncConn) -> None:
     """Lets the processors load every file again, because what files mean has changed."""
     await conn.execute(sql("dags/reparse_all"))
 
 
 async def lease_files(
-    conn: Conn, *, bundles: Sequence[str], service_id: int, limit: int, lease_s: float, lacking: Sequence[tuple[str, str]] = ()
+    conn: AsyncConn, *, bundles: Sequence[str], service_id: int, limit: int, lease_s: float, lacking: Sequence[tuple[str, str]] = ()
 ) -> list[LeasedFile]:
     """Files to parse, of these bundles; those that the service is ``lacking`` (bundle, file) are free for others from now on."""
     lacks = {"lacking_bundles": [bundle for bundle, _ in lacking], "lacking_files": [file for _, file in lacking]}
@@ -91,14 +91,14 @@ async def lease_files(
         return await (await cursor.execute(sql("dags/lease_files"), names)).fetchall()
 
 
-async def lock_file(conn: Conn, bundle: str, file: str) -> str | None:
+async def lock_file(conn: AsyncConn, bundle: str, file: str) -> str | None:
     """The fingerprint of a file, which stays so until the transaction ends; null when the file is gone."""
     row = await (await conn.execute(sql("dags/lock_file"), {"bundle": bundle, "file": file})).fetchone()
     return None if row is None else str(row[0])
 
 
 async def record_parse(
-    conn: Conn,
+    conn: AsyncConn,
     *,
     bundle: str,
     file: str,
@@ -116,26 +116,26 @@ async def record_parse(
 # -- DAGs --------------------------------------------------------------------------------------------------------------
 
 
-async def lock_ids(conn: Conn, dag_ids: Collection[str]) -> None:
+async def lock_ids(conn: AsyncConn, dag_ids: Collection[str]) -> None:
     """Until the transaction ends nobody else stores a version of these DAGs."""
     await conn.execute(sql("dags/lock_ids"), {"dag_ids": list(dag_ids)})
 
 
-async def find_owners(conn: Conn, *, bundle: str, file: str, dag_ids: Collection[str]) -> list[Owner]:
+async def find_owners(conn: AsyncConn, *, bundle: str, file: str, dag_ids: Collection[str]) -> list[Owner]:
     """Which of these DAGs this file cannot have, for they are others'."""
     names = {"bundle": bundle, "file": file, "dag_ids": list(dag_ids)}
     cursor = conn.cursor(row_factory=args_row(Owner))
     return await (await cursor.execute(sql("dags/find_owners"), names)).fetchall()
 
 
-async def list_resources(conn: Conn) -> tuple[set[str], dict[str, list[str]]]:
+async def list_resources(conn: AsyncConn) -> tuple[set[str], dict[str, list[str]]]:
     """The names of all pools, and the queues of all executors by name."""
     rows = await (await conn.execute(sql("dags/list_resources"))).fetchall()
     return {name for kind, name, _ in rows if kind == "pool"}, {name: queues for kind, name, queues in rows if kind == "executor"}
 
 
 async def insert_version(
-    conn: Conn,
+    conn: AsyncConn,
     *,
     dag_id: str,
     spec: str,
@@ -174,7 +174,7 @@ async def insert_version(
 
 
 async def upsert(
-    conn: Conn, *, dag_id: str, version_key: int, bundle: str, file: str, line: int, is_paused: bool, next_run: NextRun
+    conn: AsyncConn, *, dag_id: str, version_key: int, bundle: str, file: str, line: int, is_paused: bool, next_run: NextRun
 ) -> None:
     """Makes this the DAG's newest version, whose runs wait in this ``line`` (:mod:`evenflow.core.graph`); ``is_paused``
     counts for a DAG that is new.
@@ -193,19 +193,19 @@ async def upsert(
     await conn.execute(sql("quarantine/forget_dag"), {"dag_id": names["dag_id"]})
 
 
-async def release(conn: Conn, dag_id: str, bundle: str) -> None:
+async def release(conn: AsyncConn, dag_id: str, bundle: str) -> None:
     """Gives the DAG to this bundle, whose files that were refused for it are loaded again."""
     await conn.execute(sql("dags/release"), {"dag_id": dag_id, "bundle": bundle})
     await reparse_failed(conn)
 
 
-async def retire_unlisted(conn: Conn, *, bundle: str, file: str, dag_ids: Collection[str]) -> bool:
+async def retire_unlisted(conn: AsyncConn, *, bundle: str, file: str, dag_ids: Collection[str]) -> bool:
     """Retires DAGs that the file had and lacks now; says whether there were some."""
     names = {"bundle": bundle, "file": file, "dag_ids": list(dag_ids)}
     return (await conn.execute(sql("dags/retire_unlisted"), names)).rowcount > 0
 
 
-async def lock_schedule(conn: Conn, dag_id: str) -> tuple[Past, datetime]:
+async def lock_schedule(conn: AsyncConn, dag_id: str) -> tuple[Past, datetime]:
     """What was scheduled last of a DAG, and what time it is by the database's clock. Until the transaction ends nobody else goes on
     with its schedule.
     """
@@ -215,7 +215,7 @@ async def lock_schedule(conn: Conn, dag_id: str) -> tuple[Past, datetime]:
     return Past(*past), now
 
 
-async def notify(conn: Conn) -> None:
+async def notify(conn: AsyncConn) -> None:
     """Tells schedulers that DAGs or limits have changed."""
     await conn.execute(sql("dags/notify"))
 
@@ -223,16 +223,16 @@ async def notify(conn: Conn) -> None:
 # -- code --------------------------------------------------------------------------------------------------------------
 
 
-async def has_code(conn: Conn, code_hash: str) -> bool:
+async def has_code(conn: AsyncConn, code_hash: str) -> bool:
     row = await (await conn.execute(sql("dags/has_code"), {"code_hash": code_hash})).fetchone()
     return row is not None and bool(row[0])
 
 
-async def insert_code(conn: Conn, code_hash: str, archive: bytes) -> None:
+async def insert_code(conn: AsyncConn, code_hash: str, archive: bytes) -> None:
     await conn.execute(sql("dags/insert_code"), {"code_hash": code_hash, "archive": archive})
 
 
-async def read_code(conn: Conn, code_hash: str) -> bytes | None:
+async def read_code(conn: AsyncConn, code_hash: str) -> bytes | None:
     cursor = conn.cursor(binary=True)  # an archive in text form is twice as long
     row = await (await cursor.execute(sql("dags/read_code"), {"code_hash": code_hash})).fetchone()
     return None if row is None else bytes(row[0])
@@ -244,7 +244,7 @@ class CodeUse(NamedTuple):
     bundles: list[str]
 
 
-async def find_code_use(conn: Conn, code_hash: str, *, service_id: int, most: int) -> CodeUse:
+async def find_code_use(conn: AsyncConn, code_hash: str, *, service_id: int, most: int) -> CodeUse:
     """What needs an archive: the service's work in hand, and the ``most`` newest versions that are of it."""
     names = {"code_hash": code_hash, "service_id": service_id, "most": most}
     use = await (await conn.cursor(row_factory=args_row(CodeUse)).execute(sql("dags/find_code_use"), names)).fetchone()
@@ -255,7 +255,7 @@ async def find_code_use(conn: Conn, code_hash: str, *, service_id: int, most: in
 # -- what people ask for -----------------------------------------------------------------------------------------------
 
 
-async def set_paused(conn: Conn, dag_id: str, *, is_paused: bool, next_run: NextRun) -> None:
+async def set_paused(conn: AsyncConn, dag_id: str, *, is_paused: bool, next_run: NextRun) -> None:
     async with conn.transaction():
         names = {"dag_id": dag_id, "is_paused": is_paused, "next_run_at": next_run.run_at, "next_logical": next_run.logical}
         await conn.execute(sql("dags/set_paused"), names)
@@ -264,7 +264,7 @@ async def set_paused(conn: Conn, dag_id: str, *, is_paused: bool, next_run: Next
 
 
 async def insert_run(
-    conn: Conn,
+    conn: AsyncConn,
     *,
     dag_id: str,
     run_id: str,
@@ -296,23 +296,23 @@ async def insert_run(
     return None if row is None else int(row[0])
 
 
-async def find_logical(conn: Conn, dag_id: str, logical_date: datetime) -> str | None:
+async def find_logical(conn: AsyncConn, dag_id: str, logical_date: datetime) -> str | None:
     """The name of the DAG's run of this logical date."""
     row = await (await conn.execute(sql("dags/find_logical"), {"dag_id": dag_id, "logical_date": logical_date})).fetchone()
     return None if row is None else str(row[0])
 
 
-async def set_note(conn: Conn, run_key: int, note: str | None) -> None:
+async def set_note(conn: AsyncConn, run_key: int, note: str | None) -> None:
     await conn.execute(sql("dags/set_note"), {"run_key": run_key, "note": note})
 
 
-async def list_unfinished(conn: Conn, dag_id: str, *, state: str | None, limit: int) -> list[int]:
+async def list_unfinished(conn: AsyncConn, dag_id: str, *, state: str | None, limit: int) -> list[int]:
     """Runs that have not ended and are not being cancelled, the oldest first."""
     names = {"dag_id": dag_id, "state": state, "limit": limit}
     return [run_key for (run_key,) in await (await conn.execute(sql("dags/list_unfinished"), names)).fetchall()]
 
 
-async def request_cancel(conn: Conn, run_keys: Iterable[int], *, actor: str) -> int:
+async def request_cancel(conn: AsyncConn, run_keys: Iterable[int], *, actor: str) -> int:
     """Asks the schedulers to end these runs; answers of how many nobody had asked it."""
     async with conn.transaction():
         row = await (await conn.execute(sql("dags/request_cancel"), {"run_keys": numbers(run_keys), "actor": actor})).fetchone()

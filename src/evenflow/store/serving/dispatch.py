@@ -14,7 +14,7 @@ from psycopg.rows import args_row
 
 from evenflow.core.limits import LOOK_BACK_S, RUN_PARAMS_KNOWN, RUNS_KNOWN
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.failures import BAD_VALUE, not_storable
 from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.db.sql import sql
@@ -26,17 +26,17 @@ class _Looks:
     """
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Conn, tuple[float, dict[str, str]]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[AsyncConn, tuple[float, dict[str, str]]] = WeakKeyDictionary()
 
-    def since(self, conn: Conn) -> str:
+    def since(self, conn: AsyncConn) -> str:
         return json.dumps(self._known.get(conn, (0.0, {}))[1])
 
-    def of(self, conn: Conn) -> dict[str, Any]:
+    def of(self, conn: AsyncConn) -> dict[str, Any]:
         """What a claim has to know."""
         asked, _ = self._known.get(conn, (-LOOK_BACK_S, {}))
         return {"since": self.since(conn), "looks": time.monotonic() - asked >= LOOK_BACK_S}
 
-    def found(self, conn: Conn, since: str) -> None:
+    def found(self, conn: AsyncConn, since: str) -> None:
         _, known = self._known.get(conn, (0.0, {}))
         self._known[conn] = time.monotonic(), known | json.loads(since)
 
@@ -135,7 +135,7 @@ class RunNames(NamedTuple):
 
 
 async def claim(
-    conn: Conn,
+    conn: AsyncConn,
     *,
     service_id: int,
     claim_key: str,
@@ -175,7 +175,7 @@ async def claim(
 
 
 async def claim_handed(
-    conn: Conn,
+    conn: AsyncConn,
     epochs: Collection[int],
     *,
     service_id: int,
@@ -203,7 +203,7 @@ async def claim_handed(
     return ClaimResult(state, limited, kill, tries, [row[0] for row in taken], busy)
 
 
-async def _with_runs(conn: Conn, rows: Sequence[tuple[Any, ...]], known: KnownRuns) -> list[ClaimedTry]:
+async def _with_runs(conn: AsyncConn, rows: Sequence[tuple[Any, ...]], known: KnownRuns) -> list[ClaimedTry]:
     """``rows`` have the fields of the run if it is new. Those of a run that has been deleted since are over."""
     missing = set()
     for row in rows:
@@ -225,14 +225,14 @@ async def _with_runs(conn: Conn, rows: Sequence[tuple[Any, ...]], known: KnownRu
     return tries
 
 
-async def read_tries(conn: Conn, *, service_id: int, epochs: Collection[int]) -> list[ClaimedTry]:
+async def read_tries(conn: AsyncConn, *, service_id: int, epochs: Collection[int]) -> list[ClaimedTry]:
     """Those of ``epochs`` that this worker holds."""
     cursor = conn.cursor(row_factory=args_row(ClaimedTry))
     names = {"service_id": service_id, "epochs": numbers(epochs)}
     return await _with_resumes(conn, await (await cursor.execute(sql("dispatch/read_claimed"), names)).fetchall())
 
 
-async def _with_resumes(conn: Conn, tries: list[ClaimedTry]) -> list[ClaimedTry]:
+async def _with_resumes(conn: AsyncConn, tries: list[ClaimedTry]) -> list[ClaimedTry]:
     """Those of ``tries`` that are not over by now, with what those that resume said when they were deferred."""
     back = [row.epoch for row in tries if row.dispatch_class == RESUME]
     if not back:
@@ -244,7 +244,7 @@ async def _with_resumes(conn: Conn, tries: list[ClaimedTry]) -> list[ClaimedTry]
 
 
 async def compare_listed(
-    conn: Conn, *, service_id: int, epochs: Iterable[int], resend_after_s: float, unmarked_after_s: float
+    conn: AsyncConn, *, service_id: int, epochs: Iterable[int], resend_after_s: float, unmarked_after_s: float
 ) -> ListDifference:
     """How a worker's list of its tries differs from what the database says it holds."""
     names = {
@@ -262,7 +262,7 @@ async def compare_listed(
     )
 
 
-async def mark_started(conn: Conn, *, service_id: int, epochs: Collection[int]) -> list[int]:
+async def mark_started(conn: AsyncConn, *, service_id: int, epochs: Collection[int]) -> list[int]:
     """Those of this worker's ``epochs`` of whose start nobody had heard: it is reported now."""
     names = {"service_id": service_id, "epochs": numbers(epochs)}
     told = await (await conn.execute(sql("dispatch/mark_started"), names, prepare=True)).fetchall()
@@ -271,7 +271,9 @@ async def mark_started(conn: Conn, *, service_id: int, epochs: Collection[int]) 
     return [epoch for (epoch,) in told]
 
 
-async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable[int]) -> tuple[set[Place], list[tuple[int, int]]]:
+async def find_waiting(
+    conn: AsyncConn, *, queues: Collection[str], workers: Iterable[int]
+) -> tuple[set[Place], list[tuple[int, int]]]:
     """Where in ``queues`` there is work, and (worker, epoch) of what is to be killed on ``workers``."""
     async with conn.pipeline():
         waiting = await conn.execute(
@@ -281,7 +283,7 @@ async def find_waiting(conn: Conn, *, queues: Collection[str], workers: Iterable
     return {Place(*row) for row in await waiting.fetchall()}, await kills.fetchall()
 
 
-async def insert_reports(conn: Conn, reports: str) -> None:
+async def insert_reports(conn: AsyncConn, reports: str) -> None:
     """Stores all of them or none. Nobody is woken (:func:`evenflow.store.db.notify.wake_async`).
 
     ``reports`` is a JSON list of ``{run_key, task_index, map_index, epoch, kind, age_s, payload?, result?}``, where the result
@@ -294,24 +296,24 @@ async def insert_reports(conn: Conn, reports: str) -> None:
         raise not_storable("The result", error) from None
 
 
-async def find_current(conn: Conn, tries: Sequence[tuple[int, int, int, int]]) -> set[int]:
+async def find_current(conn: AsyncConn, tries: Sequence[tuple[int, int, int, int]]) -> set[int]:
     """Of tries (epoch, run_key, task_index, map_index): the epochs that have not been superseded by a later try of their task."""
     names = dict(zip(("epochs", "run_keys", "tasks", "maps"), map(numbers, zip(*tries, strict=True)), strict=True))
     return {epoch for (epoch,) in await (await conn.execute(sql("dispatch/find_current"), names, prepare=True)).fetchall()}
 
 
-async def is_held(conn: Conn, *, epoch: int, run_key: int, task_index: int, map_index: int) -> bool:
+async def is_held(conn: AsyncConn, *, epoch: int, run_key: int, task_index: int, map_index: int) -> bool:
     """Whether the try is in hand; a finished one is not."""
     names = {"epoch": epoch, "run_key": run_key, "task_index": task_index, "map_index": map_index}
     return await (await conn.execute(sql("dispatch/find_held"), names, prepare=True)).fetchone() is not None
 
 
-async def read_run(conn: Conn, run_key: int) -> RunNames | None:
+async def read_run(conn: AsyncConn, run_key: int) -> RunNames | None:
     row = await (await conn.execute(sql("dispatch/read_run"), {"run_key": run_key})).fetchone()
     return None if row is None else RunNames(*row)
 
 
-async def write_progress(conn: Conn, *, epoch: int, payload: str) -> bool:
+async def write_progress(conn: AsyncConn, *, epoch: int, payload: str) -> bool:
     """Whether the try still runs; ``payload`` is JSON."""
     cursor = await conn.execute(sql("dispatch/write_progress"), {"epoch": epoch, "payload": payload}, prepare=True)
     return await cursor.fetchone() is not None

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 
 
@@ -52,7 +52,7 @@ ORIGIN: ContextVar[Origin | None] = ContextVar("origin", default=None)
 
 
 @asynccontextmanager
-async def recorded(conn: Conn, actor: str, action: str, name: str, **detail: Any) -> AsyncIterator[dict[str, Any]]:
+async def recorded(conn: AsyncConn, actor: str, action: str, name: str, **detail: Any) -> AsyncIterator[dict[str, Any]]:
     """A transaction for a change of the object ``name``; its event is written with it, or neither is.
 
     ``action`` is ``kind.verb``. The dict is the event's detail, for what is known only when the change is done; it is read by
@@ -82,13 +82,13 @@ def names_of(actor: str, action: str, name: str, detail: dict[str, Any]) -> dict
     }
 
 
-async def count(conn: Conn, events: list[RepeatedEvent]) -> None:
+async def count(conn: AsyncConn, events: list[RepeatedEvent]) -> None:
     """Each of another ``counted_as``."""
     await conn.execute(sql("events/count"), {"events": json.dumps([asdict(event) for event in events])})
 
 
 async def list_events(
-    conn: Conn, *, actor: str | None = None, action: str | None = None, name: str | None = None, limit: int, offset: int = 0
+    conn: AsyncConn, *, actor: str | None = None, action: str | None = None, name: str | None = None, limit: int, offset: int = 0
 ) -> list[Row]:
     """The newest first; ``action`` may be a kind alone, and ``name`` that of a DAG stands for its runs, too."""
     names = {"actor": actor, "action": action, "object": name, "limit": limit, "offset": offset}

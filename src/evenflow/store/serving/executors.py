@@ -10,7 +10,7 @@ from psycopg.rows import args_row
 from psycopg.types.json import Json
 
 from evenflow.core.executors import NATIVE
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.notify import DISPATCH, RESUMES, wake_async
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
@@ -33,25 +33,25 @@ class ExecutorRow(NamedTuple):
         return self.kind != NATIVE
 
 
-async def list_executors(conn: Conn, name: str | None = None) -> list[ExecutorRow]:
+async def list_executors(conn: AsyncConn, name: str | None = None) -> list[ExecutorRow]:
     """All, or the one of this name."""
     cursor = conn.cursor(row_factory=args_row(ExecutorRow))
     return await (await cursor.execute(sql("executors/list_all"), {"name": name}, prepare=True)).fetchall()
 
 
-async def list_pushed(conn: Conn) -> dict[str, str]:
+async def list_pushed(conn: AsyncConn) -> dict[str, str]:
     """Executors by queue, of the queues whose tries are sent to them."""
     return dict(await (await conn.execute(sql("executors/list_pushed"), prepare=True)).fetchall())
 
 
-async def find_rival(conn: Conn, name: str, queues: Collection[str]) -> tuple[str, str] | None:
+async def find_rival(conn: AsyncConn, name: str, queues: Collection[str]) -> tuple[str, str] | None:
     """(executor, queue) of another executor that has one of these queues."""
     row = await (await conn.execute(sql("executors/find_rival"), {"name": name, "queues": list(queues)})).fetchone()
     return None if row is None else (row[0], row[1])
 
 
 async def set_executor(
-    conn: Conn, *, name: str, kind: str, queues: Collection[str], slots: int, options: Mapping[str, Any], by: str
+    conn: AsyncConn, *, name: str, kind: str, queues: Collection[str], slots: int, options: Mapping[str, Any], by: str
 ) -> bool:
     """Whether it is set: an executor keeps its kind. What is ready goes to the executor that its queue has from now on. DAG files
     that were refused for want of it are parsed again. The last of its transaction, which ends with the executor's lock.
@@ -67,7 +67,7 @@ async def set_executor(
     return True
 
 
-async def delete_executor(conn: Conn, name: str) -> None:
+async def delete_executor(conn: AsyncConn, name: str) -> None:
     """Its queues are of the default executor from now on, and so is what waits in them."""
     async with conn.transaction():
         await conn.execute(sql("dags/lock_executor"), {"executor": EXECUTOR_LOCK})
@@ -76,6 +76,6 @@ async def delete_executor(conn: Conn, name: str) -> None:
         await notify(conn)
 
 
-async def wake_takers(conn: Conn) -> None:
+async def wake_takers(conn: AsyncConn) -> None:
     """What waited for one executor may be for another one now."""
     await wake_async(conn, [DISPATCH, RESUMES])

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.rows import execute
 from evenflow.store.db.sql import sql
 
@@ -22,18 +22,18 @@ class Parse:
     error: str | None = None
 
 
-async def request_parse(conn: Conn, bundle: str, file: str) -> Parse | None:
+async def request_parse(conn: AsyncConn, bundle: str, file: str) -> Parse | None:
     """Have the file parsed once more, and return how far it was; None when no processor has seen it yet."""
     row = await (await conn.execute(sql("files/request_parse"), {"bundle": bundle, "file": file})).fetchone()
     return None if row is None else Parse(*row)
 
 
-async def read_parse(conn: Conn, bundle: str, file: str) -> Parse | None:
+async def read_parse(conn: AsyncConn, bundle: str, file: str) -> Parse | None:
     row = await (await conn.execute(sql("files/read_parse"), {"bundle": bundle, "file": file})).fetchone()
     return None if row is None else Parse(*row)
 
 
-async def list_parsed(conn: Conn, bundle: str) -> set[str]:
+async def list_parsed(conn: AsyncConn, bundle: str) -> set[str]:
     """The files of a bundle that need not be parsed."""
     rows = await (await conn.execute(sql("files/list_parsed"), {"bundle": bundle})).fetchall()
     return {file for (file,) in rows}

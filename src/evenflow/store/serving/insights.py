@@ -9,11 +9,11 @@ from psycopg.rows import dict_row
 
 from evenflow.contracts.rest.insights import Insights
 from evenflow.core.limits import INSIGHT_DAYS, INSIGHT_ROWS
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
 
 
-async def read_insights(conn: Conn) -> Insights:
+async def read_insights(conn: AsyncConn) -> Insights:
     """Without days where the pipeline has never returned anything."""
     (made,) = await _rows(conn, "insights/read_made", 1)
     made_at: datetime | None = made["made_at"]
@@ -28,5 +28,5 @@ async def read_insights(conn: Conn) -> Insights:
     )
 
 
-async def _rows(conn: Conn, name: str, most: int) -> list[Any]:
+async def _rows(conn: AsyncConn, name: str, most: int) -> list[Any]:
     return await (await conn.cursor(row_factory=dict_row).execute(sql(name), {"most": most}, prepare=False)).fetchall()

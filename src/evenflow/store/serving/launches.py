@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from psycopg.rows import args_row
 
 from evenflow.store.db.columns import numbers, texts
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.db.sql import sql
 
@@ -47,7 +47,7 @@ class PodAsk(NamedTuple):
     cpu: float | None
 
 
-async def take_unsent(conn: Conn, queues: Collection[str], *, most: int) -> list[Launch]:
+async def take_unsent(conn: AsyncConn, queues: Collection[str], *, most: int) -> list[Launch]:
     """Tries that are to be sent, by this caller and nobody else: that is written down, whatever becomes of them then."""
     cursor = conn.cursor(row_factory=args_row(Launch))
     return await (
@@ -55,19 +55,19 @@ async def take_unsent(conn: Conn, queues: Collection[str], *, most: int) -> list
     ).fetchall()
 
 
-async def take_overdue(conn: Conn, queues: Collection[str], *, after_s: float, most_s: float, most: int) -> list[Launch]:
+async def take_overdue(conn: AsyncConn, queues: Collection[str], *, after_s: float, most_s: float, most: int) -> list[Launch]:
     """Tries that were sent and that nobody has claimed for ``after_s``, doubled each time that they are sent, up to ``most_s``."""
     cursor = conn.cursor(row_factory=args_row(Launch))
     params = {"queues": list(queues), "after_s": after_s, "most_s": most_s, "most": most}
     return await (await cursor.execute(sql("launches/take_overdue"), params, prepare=True)).fetchall()
 
 
-async def call_back(conn: Conn, epochs: Collection[int]) -> None:
+async def call_back(conn: AsyncConn, epochs: Collection[int]) -> None:
     """These are to be sent again, as soon as somebody looks."""
     await conn.execute(sql("launches/call_back"), {"epochs": numbers(epochs)}, prepare=True)
 
 
-async def report_ends(conn: Conn, reasons: Mapping[int, str], *, failed: bool = False, claimed: bool) -> set[int]:
+async def report_ends(conn: AsyncConn, reasons: Mapping[int, str], *, failed: bool = False, claimed: bool) -> set[int]:
     """Of these tries, by epoch, the ones of which a report says now that they are lost, or have ``failed``."""
     params = {"epochs": numbers(reasons), "reasons": texts(reasons.values()), "failed": failed, "claimed": claimed}
     told = {epoch for (epoch,) in await (await conn.execute(sql("launches/report_ends"), params, prepare=True)).fetchall()}
@@ -76,20 +76,20 @@ async def report_ends(conn: Conn, reasons: Mapping[int, str], *, failed: bool = 
     return told
 
 
-async def note_ends_of_workers(conn: Conn, reasons: Mapping[int, str]) -> None:
+async def note_ends_of_workers(conn: AsyncConn, reasons: Mapping[int, str]) -> None:
     """Of those that have these tries. They are lost when their leases are over, and it is known why."""
     params = {"epochs": numbers(reasons), "reasons": texts(reasons.values())}
     await conn.execute(sql("launches/note_ends_of_workers"), params, prepare=True)
 
 
-async def read_pods(conn: Conn, epochs: Collection[int]) -> dict[int, PodAsk]:
+async def read_pods(conn: AsyncConn, epochs: Collection[int]) -> dict[int, PodAsk]:
     """What the tasks of these tries say of their pods, of those that say something."""
     cursor = conn.cursor(row_factory=args_row(PodAsk))
     rows = await (await cursor.execute(sql("launches/read_pods"), {"epochs": numbers(epochs)}, prepare=True)).fetchall()
     return {row.epoch: row for row in rows}
 
 
-async def find_current(conn: Conn, epochs: Collection[int]) -> dict[int, LaunchedTry]:
+async def find_current(conn: AsyncConn, epochs: Collection[int]) -> dict[int, LaunchedTry]:
     """Those whose try waits for a worker or runs, by epoch."""
     cursor = conn.cursor(row_factory=args_row(LaunchedTry))
     rows = await (await cursor.execute(sql("launches/find_current"), {"epochs": numbers(epochs)}, prepare=True)).fetchall()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
 
 
@@ -17,7 +17,7 @@ class LiveMoves(NamedTuple):
     runs: list[dict[str, Any]]  # dag_id, run_id, state, tasks
 
 
-async def read_moves(conn: Conn, since: str | None, *, dags: Iterable[str], moves: int, tasks: int, age: int) -> LiveMoves:
+async def read_moves(conn: AsyncConn, since: str | None, *, dags: Iterable[str], moves: int, tasks: int, age: int) -> LiveMoves:
     """``since`` null: nothing but where to go on from. ``dags``: whose tasks are told, so many ``tasks`` of a run, and one more
     where there are more. ``age``: transactions.
     """

@@ -10,7 +10,7 @@ from psycopg.rows import args_row, kwargs_row
 
 from evenflow.contracts.rest.plan import LimitUse
 from evenflow.core.limits import MOST_COUNTED, PARTITIONS_AHEAD
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
 
 HOT_TABLES = (
@@ -67,43 +67,43 @@ class TableRows(NamedTuple):
     dead: int
 
 
-async def read_limits(conn: Conn) -> list[LimitUse]:
+async def read_limits(conn: AsyncConn) -> list[LimitUse]:
     """Of pools and executors."""
     cursor = conn.cursor(row_factory=kwargs_row(LimitUse))
     return await (await cursor.execute(sql("metrics/read_limits"))).fetchall()
 
 
-async def count_lanes(conn: Conn) -> LaneCount:
+async def count_lanes(conn: AsyncConn) -> LaneCount:
     row = await (await conn.execute(sql("metrics/count_lanes"), {"most": MOST_COUNTED})).fetchone()
     assert row is not None
     return LaneCount(*row)
 
 
-async def read_backlog(conn: Conn) -> Backlog:
+async def read_backlog(conn: AsyncConn) -> Backlog:
     row = await (await conn.execute(sql("metrics/read_backlog"), {"most": MOST_COUNTED})).fetchone()
     assert row is not None
     return Backlog(*row)
 
 
-async def read_history_days(conn: Conn) -> int:
+async def read_history_days(conn: AsyncConn) -> int:
     """For how many days after today history has its partition; -1 when today has none."""
     row = await (await conn.execute(sql("partitions/read_days_ahead"), {"most": PARTITIONS_AHEAD})).fetchone()
     assert row is not None
     return int(row[0])
 
 
-async def count_triggers(conn: Conn) -> TriggerCount:
+async def count_triggers(conn: AsyncConn) -> TriggerCount:
     row = await (await conn.execute(sql("metrics/count_triggers"), {"most": MOST_COUNTED})).fetchone()
     assert row is not None
     return TriggerCount(*row)
 
 
-async def read_database(conn: Conn) -> DatabaseState:
+async def read_database(conn: AsyncConn) -> DatabaseState:
     row = await (await conn.execute(sql("metrics/read_database"))).fetchone()
     assert row is not None
     return DatabaseState(*row)
 
 
-async def read_tables(conn: Conn) -> list[TableRows]:
+async def read_tables(conn: AsyncConn) -> list[TableRows]:
     cursor = conn.cursor(row_factory=args_row(TableRows))
     return await (await cursor.execute(sql("metrics/read_tables"), {"tables": list(HOT_TABLES)})).fetchall()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.failures import BAD_VALUE, not_storable
 from evenflow.store.db.sql import sql
 
@@ -17,13 +17,13 @@ class OnceValue(NamedTuple):
     sealed: bytes | None
 
 
-async def ask(conn: Conn, *, epoch: int, name: str, limit: int) -> OnceValue | None:
+async def ask(conn: AsyncConn, *, epoch: int, name: str, limit: int) -> OnceValue | None:
     """None when the try is over, or when its task instance has ``limit`` other names."""
     row = await (await conn.execute(sql("once/ask"), {"epoch": epoch, "name": name, "limit": limit}, prepare=True)).fetchone()
     return None if row is None else OnceValue(*row)
 
 
-async def store(conn: Conn, *, epoch: int, name: str, value: str | None, sealed: bytes | None) -> OnceValue | None:
+async def store(conn: AsyncConn, *, epoch: int, name: str, value: str | None, sealed: bytes | None) -> OnceValue | None:
     """What is stored then, which is what was there first; None when the try is over or has not asked for the name.
 
     Raises :class:`XComError` when the value is not JSON that the database can hold.
@@ -36,7 +36,7 @@ async def store(conn: Conn, *, epoch: int, name: str, value: str | None, sealed:
     return None if row is None else OnceValue(*row)
 
 
-async def forget(conn: Conn, *, epoch: int, name: str) -> bool:
+async def forget(conn: AsyncConn, *, epoch: int, name: str) -> bool:
     """Whether the try still runs."""
     cursor = await conn.execute(sql("once/forget"), {"epoch": epoch, "name": name}, prepare=True)
     return await cursor.fetchone() is not None

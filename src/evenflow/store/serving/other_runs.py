@@ -10,13 +10,13 @@ from psycopg.rows import args_row, dict_row
 
 from evenflow.core.model import instance_name
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
 
 
 class Asker(NamedTuple):
-    """A task instance that asks for a run; ``tries_before`` tells what it does before and after an operator cleared it."""
+    """A task instance that asks for a run; ``tries_before`` tells what it does before and after somebody cleared it."""
 
     run_key: int
     dag_id: str
@@ -34,7 +34,7 @@ class Asker(NamedTuple):
 
     @property
     def task(self) -> str:
-        """Its name in the history, whatever operators cleared."""
+        """Its name in the history, whatever people cleared."""
         return f"task {self.dag_id}/{self.run_id}/{instance_name(self.task_id, self.map_index)}"
 
 
@@ -46,33 +46,33 @@ class FoundRun(NamedTuple):
     is_made: bool
 
 
-async def read_waited(conn: Conn, epoch: int) -> float | None:
+async def read_waited(conn: AsyncConn, epoch: int) -> float | None:
     """Seconds since the first look of the sensor whose try this is; None when the try is over."""
     row = await (await conn.execute(sql("others/read_waited"), {"epoch": epoch})).fetchone()
     return None if row is None else float(row[0])
 
 
-async def list_runs(conn: Conn, dag_id: str, logical_dates: Collection[datetime], run_ids: Collection[str]) -> list[Row]:
+async def list_runs(conn: AsyncConn, dag_id: str, logical_dates: Collection[datetime], run_ids: Collection[str]) -> list[Row]:
     """Those with one of these dates, and those with one of these names."""
     cursor = conn.cursor(row_factory=dict_row)
     names = {"dag_id": dag_id, "logical_dates": list(logical_dates), "run_ids": list(run_ids)}
     return await (await cursor.execute(sql("others/list_runs"), names)).fetchall()
 
 
-async def count_states(conn: Conn, run_keys: Collection[int], task_ids: Collection[str]) -> list[tuple[int, str, str, int]]:
+async def count_states(conn: AsyncConn, run_keys: Collection[int], task_ids: Collection[str]) -> list[tuple[int, str, str, int]]:
     """How many instances of these tasks are in which state: (run_key, task_id, state, instances)."""
     names = {"run_keys": numbers(run_keys), "task_ids": list(task_ids)}
     return await (await conn.execute(sql("others/count_states"), names)).fetchall()
 
 
-async def find_asker(conn: Conn, epoch: int) -> Asker | None:
+async def find_asker(conn: AsyncConn, epoch: int) -> Asker | None:
     """None when the try is over."""
     row = await (await conn.execute(sql("others/find_asker"), {"epoch": epoch})).fetchone()
     return None if row is None else Asker(*row)
 
 
 async def trigger_run(
-    conn: Conn,
+    conn: AsyncConn,
     *,
     dag_id: str,
     run_id: str,
@@ -100,13 +100,13 @@ async def trigger_run(
     return made
 
 
-async def find_run(conn: Conn, *, dag_id: str, run_id: str, logical_date: datetime | None, asker: Asker) -> FoundRun | None:
+async def find_run(conn: AsyncConn, *, dag_id: str, run_id: str, logical_date: datetime | None, asker: Asker) -> FoundRun | None:
     cursor = conn.cursor(row_factory=args_row(FoundRun))
     names = {"dag_id": dag_id, "run_id": run_id, "logical_date": logical_date, "actor": asker.actor, "task": asker.task}
     return await (await cursor.execute(sql("others/find_run"), names)).fetchone()
 
 
-async def reset_run(conn: Conn, run_key: int, *, operation: str, actor: str) -> None:
+async def reset_run(conn: AsyncConn, run_key: int, *, operation: str, actor: str) -> None:
     """Has the schedulers clear a run; ``operation`` is JSON."""
     async with conn.transaction():
         await conn.execute(sql("others/reset_run"), {"run_key": run_key, "operation": operation, "actor": actor})

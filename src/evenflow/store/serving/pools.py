@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from psycopg.rows import args_row, dict_row
 
 from evenflow.core.selection.pool_policy import PoolPolicy
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.dags import notify, reparse_failed
 
@@ -18,13 +18,13 @@ class PoolUser(NamedTuple):
     run_id: str | None  # of a run that has not ended; null: the newest version of the DAG
 
 
-async def list_pools(conn: Conn) -> list[dict[str, Any]]:
+async def list_pools(conn: AsyncConn) -> list[dict[str, Any]]:
     """All pools: name, description, slots, used, patience_s, while_deferred."""
     return await (await conn.cursor(row_factory=dict_row).execute(sql("pools/list_all"))).fetchall()
 
 
 async def set_pool(
-    conn: Conn, name: str, *, slots: int, description: str | None, policy: PoolPolicy | None, while_deferred: str | None = None
+    conn: AsyncConn, name: str, *, slots: int, description: str | None, policy: PoolPolicy | None, while_deferred: str | None = None
 ) -> None:
     """Makes or changes a pool. What is None stays, or gets its default. DAG files that were refused for want of it are parsed
     again.
@@ -43,12 +43,12 @@ async def set_pool(
         await notify(conn)
 
 
-async def find_users(conn: Conn, name: str, *, limit: int) -> list[PoolUser]:
+async def find_users(conn: AsyncConn, name: str, *, limit: int) -> list[PoolUser]:
     """Tasks that name the pool; those of the newest versions first."""
     cursor = conn.cursor(row_factory=args_row(PoolUser))
     return await (await cursor.execute(sql("pools/find_users"), {"name": name, "limit": limit})).fetchall()
 
 
-async def delete_pool(conn: Conn, name: str) -> None:
+async def delete_pool(conn: AsyncConn, name: str) -> None:
     """Deletes a pool that has no users. A DAG that names it from now on is refused."""
     await conn.execute(sql("pools/delete_one"), {"name": name})

@@ -5,24 +5,24 @@ from __future__ import annotations
 from psycopg.rows import dict_row
 
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 
 
-async def list_quarantine(conn: Conn, *, limit: int, offset: int) -> list[Row]:
+async def list_quarantine(conn: AsyncConn, *, limit: int, offset: int) -> list[Row]:
     """kind, object, since, reason; of a run dag_id and run_id too. The latest first."""
     names = {"limit": limit, "offset": offset}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("quarantine/list_all"), names)).fetchall()
 
 
-async def count_quarantine(conn: Conn) -> dict[str, int]:
+async def count_quarantine(conn: AsyncConn) -> dict[str, int]:
     """How much of each kind is set aside."""
     return dict(await (await conn.execute(sql("quarantine/count_all"))).fetchall())
 
 
-async def release(conn: Conn, kind: str, name: str, actor: str) -> bool:
+async def release(conn: AsyncConn, kind: str, name: str, actor: str) -> bool:
     """Has it tried again, in the caller's transaction, which takes no lock before. Whether it was set aside."""
     await conn.execute(sql("dags/lock_executor"), {"executor": EXECUTOR_LOCK})
     what = {"kind": kind, "object": name}

@@ -18,7 +18,7 @@ from evenflow.core.scaling.sizing import Look, Sizing
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.errors import NotActing
 from evenflow.store.db.columns import numbers, texts
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.notify import DISPATCH, FLEETS, RESUMES, wake_async
 from evenflow.store.db.sql import sql
 
@@ -99,24 +99,24 @@ class StepRow:
 # -- who acts
 
 
-async def take_lease(conn: Conn, holder: int) -> float | None:
+async def take_lease(conn: AsyncConn, holder: int) -> float | None:
     """The time by the database when this autoscaler is the one that acts; None when another one is."""
     row = await (await conn.execute(sql("scaling/take_lease"), {"holder": holder, "lease_s": LEASE_S}, prepare=True)).fetchone()
     return None if row is None else float(row[0])
 
 
-async def lease_left_s(conn: Conn) -> float:
+async def lease_left_s(conn: AsyncConn) -> float:
     """Seconds until nobody acts, unless whoever does says otherwise."""
     row = await (await conn.execute(sql("scaling/read_lease"), prepare=True)).fetchone()
     return 0.0 if row is None else float(row[0])
 
 
-async def give_lease(conn: Conn, holder: int) -> None:
+async def give_lease(conn: AsyncConn, holder: int) -> None:
     await conn.execute(sql("scaling/give_lease"), {"holder": holder})
 
 
 @asynccontextmanager
-async def acting(conn: Conn, holder: int) -> AsyncIterator[None]:
+async def acting(conn: AsyncConn, holder: int) -> AsyncIterator[None]:
     """A transaction of the autoscaler that acts. Raises :class:`NotActing` when that is another one by now."""
     async with conn.transaction():
         if await (await conn.execute(sql("scaling/hold_lease"), {"holder": holder}, prepare=True)).fetchone() is None:
@@ -127,13 +127,13 @@ async def acting(conn: Conn, holder: int) -> AsyncIterator[None]:
 # -- fleets
 
 
-async def list_fleets(conn: Conn, name: str | None = None) -> list[FleetRow]:
+async def list_fleets(conn: AsyncConn, name: str | None = None) -> list[FleetRow]:
     cursor = conn.cursor(row_factory=args_row(FleetRow))
     return await (await cursor.execute(sql("scaling/list_fleets"), {"name": name}, prepare=True)).fetchall()
 
 
 async def set_fleet(
-    conn: Conn, *, name: str, target: str, queues: Collection[str], policy: ScalingPolicy, options: Mapping[str, Any], by: str
+    conn: AsyncConn, *, name: str, target: str, queues: Collection[str], policy: ScalingPolicy, options: Mapping[str, Any], by: str
 ) -> bool:
     """Whether it is set: a fleet keeps the target that it has."""
     params = {
@@ -147,25 +147,25 @@ async def set_fleet(
     return await (await conn.execute(sql("scaling/set_fleet"), params)).fetchone() is not None
 
 
-async def delete_fleet(conn: Conn, name: str) -> bool:
+async def delete_fleet(conn: AsyncConn, name: str) -> bool:
     """Whether there was one."""
     return await (await conn.execute(sql("scaling/delete_fleet"), {"name": name})).fetchone() is not None
 
 
-async def find_rival(conn: Conn, name: str, queues: Collection[str]) -> tuple[str, list[str]] | None:
+async def find_rival(conn: AsyncConn, name: str, queues: Collection[str]) -> tuple[str, list[str]] | None:
     """Another fleet that serves one of these queues, and all queues of that."""
     row = await (await conn.execute(sql("scaling/find_rival"), {"name": name, "queues": list(queues)})).fetchone()
     return None if row is None else (row[0], row[1])
 
 
-async def set_replicas(conn: Conn, fleet: str, replicas: int) -> None:
+async def set_replicas(conn: AsyncConn, fleet: str, replicas: int) -> None:
     await conn.execute(sql("scaling/set_replicas"), {"fleet": fleet, "replicas": replicas}, prepare=True)
 
 
 # -- what is seen
 
 
-async def read_workers(conn: Conn, names: Collection[str] | None = None) -> list[WorkerRow]:
+async def read_workers(conn: AsyncConn, names: Collection[str] | None = None) -> list[WorkerRow]:
     """All that live, or those of these names. Of a thousand most say the same of their queues: each text is read once."""
     params = {"names": None if names is None else texts(names), "lease_s": LEASE_S}
     cursor = conn.cursor(row_factory=args_row(_worker))
@@ -184,40 +184,40 @@ def _read(text: str) -> Any:
     return json.loads(text)
 
 
-async def count_waiting(conn: Conn, queues: Collection[str], *, most: int) -> list[WaitingRow]:
+async def count_waiting(conn: AsyncConn, queues: Collection[str], *, most: int) -> list[WaitingRow]:
     """Of each queue and class ``most`` are counted."""
     cursor = conn.cursor(row_factory=args_row(WaitingRow))
     params = {"queues": list(queues), "most": most}
     return await (await cursor.execute(sql("scaling/count_waiting"), params, prepare=True)).fetchall()
 
 
-async def count_expected(conn: Conn, *, ahead_s: float, most: int) -> dict[str, int]:
+async def count_expected(conn: AsyncConn, *, ahead_s: float, most: int) -> dict[str, int]:
     """Tries that are known to come within ``ahead_s``, by queue; in all ``most`` are counted."""
     params = {"ahead_s": ahead_s, "most": most}
     return dict(await (await conn.execute(sql("scaling/count_expected"), params, prepare=True)).fetchall())
 
 
-async def read_costs(conn: Conn, workers: Collection[int], *, by_task: bool) -> list[TaskCost]:
+async def read_costs(conn: AsyncConn, workers: Collection[int], *, by_task: bool) -> list[TaskCost]:
     """Of a thousand workers there are many: their numbers are not turned into text."""
     cursor = conn.cursor(binary=True, row_factory=args_row(TaskCost))
     params = {"workers": numbers(workers), "by_task": by_task}
     return await (await cursor.execute(sql("scaling/read_costs"), params, prepare=True)).fetchall()
 
 
-async def name_tasks(conn: Conn, tasks: Collection[tuple[int, int]]) -> list[TaskName]:
+async def name_tasks(conn: AsyncConn, tasks: Collection[tuple[int, int]]) -> list[TaskName]:
     """Of tasks by (version_key, task_index)."""
     params = {"version_keys": numbers(key for key, _ in tasks), "task_indexes": numbers(index for _, index in tasks)}
     cursor = conn.cursor(row_factory=args_row(TaskName))
     return await (await cursor.execute(sql("scaling/name_tasks"), params, prepare=True)).fetchall()
 
 
-async def read_running(conn: Conn, *, most: int) -> list[RunningTask]:
+async def read_running(conn: AsyncConn, *, most: int) -> list[RunningTask]:
     """Of ``most`` tries that workers have."""
     cursor = conn.cursor(row_factory=args_row(RunningTask))
     return await (await cursor.execute(sql("scaling/read_running"), {"most": most}, prepare=True)).fetchall()
 
 
-async def read_successors(conn: Conn, places: Collection[tuple[int, int]]) -> list[Successor]:
+async def read_successors(conn: AsyncConn, places: Collection[tuple[int, int]]) -> list[Successor]:
     """Those of these tasks, by (run_key, task_index), that have not begun."""
     params = {"run_keys": numbers(key for key, _ in places), "task_indexes": numbers(index for _, index in places)}
     rows = await (await conn.execute(sql("scaling/read_successors"), params, prepare=True)).fetchall()
@@ -228,7 +228,7 @@ async def read_successors(conn: Conn, places: Collection[tuple[int, int]]) -> li
 
 
 async def read_habits(
-    conn: Conn, tasks: Mapping[tuple[int, int], int], *, runs: int, instances: int
+    conn: AsyncConn, tasks: Mapping[tuple[int, int], int], *, runs: int, instances: int
 ) -> dict[tuple[int, int], TaskHabits]:
     """Of tasks by (version_key, task_index), each with the run up to which it is looked at: in so many runs, so many instances."""
     params = {
@@ -242,12 +242,12 @@ async def read_habits(
     return {(key, index): TaskHabits(tuple(took_s or ()), length) for key, index, took_s, length in rows}
 
 
-async def read_pools(conn: Conn, names: Collection[str]) -> dict[str, int]:
+async def read_pools(conn: AsyncConn, names: Collection[str]) -> dict[str, int]:
     """The free slots of each."""
     return dict(await (await conn.execute(sql("scaling/read_pools"), {"names": texts(names)}, prepare=True)).fetchall())
 
 
-async def record_look(conn: Conn, fleet: str, look: Look, sizing: Sizing) -> None:
+async def record_look(conn: AsyncConn, fleet: str, look: Look, sizing: Sizing) -> None:
     seen = {
         name: getattr(look, name)
         for name in ("at", "running", "waiting", "expected", "oldest_wait", "duration", "replicas", "others", "ready")
@@ -255,49 +255,49 @@ async def record_look(conn: Conn, fleet: str, look: Look, sizing: Sizing) -> Non
     await conn.execute(sql("scaling/record_look"), {"fleet": fleet, **seen, "asked": sizing.asked, "reason": sizing.reason})
 
 
-async def list_looks(conn: Conn, fleet: str, *, since: float, limit: int, offset: int = 0) -> list[Row]:
+async def list_looks(conn: AsyncConn, fleet: str, *, since: float, limit: int, offset: int = 0) -> list[Row]:
     """The newest first."""
     cursor = conn.cursor(row_factory=dict_row)
     params = {"fleet": fleet, "since": since, "limit": limit, "offset": offset}
     return await (await cursor.execute(sql("scaling/list_looks"), params)).fetchall()
 
 
-async def forget_looks(conn: Conn, fleet: str, *, kept_s: float) -> None:
+async def forget_looks(conn: AsyncConn, fleet: str, *, kept_s: float) -> None:
     await conn.execute(sql("scaling/forget_looks"), {"fleet": fleet, "kept_s": kept_s})
 
 
 # -- fences
 
 
-async def put_up_fences(conn: Conn, plan: int, workers: Collection[int], *, for_s: float) -> set[str]:
+async def put_up_fences(conn: AsyncConn, plan: int, workers: Collection[int], *, for_s: float) -> set[str]:
     """Names of the workers that take nothing more."""
     params = {"plan": plan, "workers": numbers(workers), "for_s": for_s}
     return {name for (name,) in await (await conn.execute(sql("scaling/put_up_fences"), params)).fetchall()}
 
 
-async def renew_fences(conn: Conn, plan: int, *, for_s: float) -> set[str]:
+async def renew_fences(conn: AsyncConn, plan: int, *, for_s: float) -> set[str]:
     """Names of the workers whose fence has held until now, and holds on."""
     rows = await (await conn.execute(sql("scaling/renew_fences"), {"plan": plan, "for_s": for_s})).fetchall()
     return {name for (name,) in rows}
 
 
-async def take_down_fences(conn: Conn, plan: int, names: Collection[str] | None = None) -> list[str]:
+async def take_down_fences(conn: AsyncConn, plan: int, names: Collection[str] | None = None) -> list[str]:
     """Whose; the polls of these workers are to be woken (:func:`wake_workers`)."""
     params = {"plan": plan, "names": None if names is None else texts(names)}
     return [name for (name,) in await (await conn.execute(sql("scaling/take_down_fences"), params)).fetchall()]
 
 
-async def find_stray_fences(conn: Conn) -> list[tuple[int, str]]:
+async def find_stray_fences(conn: AsyncConn) -> list[tuple[int, str]]:
     """(plan, worker) of fences whose plan has ended."""
     return await (await conn.execute(sql("scaling/find_stray_fences"), prepare=True)).fetchall()
 
 
-async def wake_workers(conn: Conn) -> None:
+async def wake_workers(conn: AsyncConn) -> None:
     """What waits may be for workers that take tries again."""
     await wake_async(conn, [DISPATCH, RESUMES])
 
 
-async def wake_hosts(conn: Conn) -> None:
+async def wake_hosts(conn: AsyncConn) -> None:
     """Native workers are to be started, or ended."""
     await wake_async(conn, [FLEETS])
 
@@ -305,31 +305,31 @@ async def wake_hosts(conn: Conn) -> None:
 # -- steps
 
 
-async def begin_plan(conn: Conn, fleet: str, step: str, detail: Mapping[str, Any]) -> StepRow:
+async def begin_plan(conn: AsyncConn, fleet: str, step: str, detail: Mapping[str, Any]) -> StepRow:
     params = {"fleet": fleet, "step": step, "detail": json.dumps(dict(detail))}
     row = await (await conn.execute(sql("scaling/begin_plan"), params)).fetchone()
     assert row is not None
     return StepRow(row[0], row[0], step, dict(detail), row[1], False)
 
 
-async def begin_step(conn: Conn, fleet: str, plan: int, step: str, detail: Mapping[str, Any]) -> StepRow:
+async def begin_step(conn: AsyncConn, fleet: str, plan: int, step: str, detail: Mapping[str, Any]) -> StepRow:
     params = {"fleet": fleet, "plan": plan, "step": step, "detail": json.dumps(dict(detail))}
     row = await (await conn.execute(sql("scaling/begin_step"), params)).fetchone()
     assert row is not None
     return StepRow(row[0], plan, step, dict(detail), row[1], False)
 
 
-async def finish_step(conn: Conn, step: StepRow, detail: Mapping[str, Any]) -> None:
+async def finish_step(conn: AsyncConn, step: StepRow, detail: Mapping[str, Any]) -> None:
     await conn.execute(sql("scaling/finish_step"), {"step_id": step.step_id, "detail": json.dumps(dict(detail))})
     step.detail |= detail
     step.done = True
 
 
-async def close_plan(conn: Conn, plan: int) -> None:
+async def close_plan(conn: AsyncConn, plan: int) -> None:
     await conn.execute(sql("scaling/close_plan"), {"plan": plan})
 
 
-async def read_open(conn: Conn, fleet: str) -> dict[int, list[StepRow]]:
+async def read_open(conn: AsyncConn, fleet: str) -> dict[int, list[StepRow]]:
     """The steps of the plans that have not ended, by plan."""
     cursor = conn.cursor(row_factory=args_row(StepRow))
     plans: dict[int, list[StepRow]] = {}
@@ -338,7 +338,7 @@ async def read_open(conn: Conn, fleet: str) -> dict[int, list[StepRow]]:
     return plans
 
 
-async def list_steps(conn: Conn, fleet: str, *, limit: int, offset: int = 0) -> list[Row]:
+async def list_steps(conn: AsyncConn, fleet: str, *, limit: int, offset: int = 0) -> list[Row]:
     cursor = conn.cursor(row_factory=dict_row)
     params = {"fleet": fleet, "limit": limit, "offset": offset}
     return await (await cursor.execute(sql("scaling/list_steps"), params)).fetchall()
@@ -347,25 +347,25 @@ async def list_steps(conn: Conn, fleet: str, *, limit: int, offset: int = 0) -> 
 # -- native workers
 
 
-async def add_native(conn: Conn, fleet: str, replicas: int) -> None:
+async def add_native(conn: AsyncConn, fleet: str, replicas: int) -> None:
     """As many as are missing for the fleet to have so many that stay."""
     await conn.execute(sql("scaling/add_native"), {"fleet": fleet, "replicas": replicas})
 
 
-async def end_native(conn: Conn, fleet: str, names: Sequence[str]) -> None:
+async def end_native(conn: AsyncConn, fleet: str, names: Sequence[str]) -> None:
     await conn.execute(sql("scaling/end_native"), {"fleet": fleet, "names": texts(names)})
 
 
-async def list_native(conn: Conn, fleet: str) -> list[tuple[str, bool]]:
+async def list_native(conn: AsyncConn, fleet: str) -> list[tuple[str, bool]]:
     """(name, whether it is to end)"""
     return await (await conn.execute(sql("scaling/list_native"), {"fleet": fleet}, prepare=True)).fetchall()
 
 
-async def forget_native(conn: Conn, fleet: str, names: Collection[str]) -> None:
+async def forget_native(conn: AsyncConn, fleet: str, names: Collection[str]) -> None:
     """Those that were to end have ended."""
     await conn.execute(sql("scaling/forget_native"), {"fleet": fleet, "names": texts(names)})
 
 
-async def reset_native(conn: Conn, fleet: str) -> None:
+async def reset_native(conn: AsyncConn, fleet: str) -> None:
     """Its host runs none of its workers."""
     await conn.execute(sql("scaling/reset_native"), {"fleet": fleet})

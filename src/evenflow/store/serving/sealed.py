@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from evenflow.core.object_names import SealedKind
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.views import SIMILAR
 
@@ -37,7 +37,7 @@ def name_of_once(run_key: int, name: str) -> str:
 
 
 async def set_value(
-    conn: Conn, kind: SealedKind, name: str, sealed: bytes, *, description: str | None, dags: Sequence[str] | None, actor: str
+    conn: AsyncConn, kind: SealedKind, name: str, sealed: bytes, *, description: str | None, dags: Sequence[str] | None, actor: str
 ) -> None:
     """Makes or replaces a value; a description or patterns that are None stay."""
     names = {
@@ -51,25 +51,25 @@ async def set_value(
     await conn.execute(sql("sealed/set_one"), names)
 
 
-async def read_value(conn: Conn, kind: SealedKind, name: str) -> Row | None:
+async def read_value(conn: AsyncConn, kind: SealedKind, name: str) -> Row | None:
     """With the patterns of the DAGs that may use it: none, and every DAG may."""
     cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("sealed/read_one"), {"kind": kind, "name": name})).fetchone()
 
 
-async def list_values(conn: Conn, kind: SealedKind, *, limit: int, offset: int) -> list[Row]:
+async def list_values(conn: AsyncConn, kind: SealedKind, *, limit: int, offset: int) -> list[Row]:
     """By name."""
     cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("sealed/list_all"), {"kind": kind, "limit": limit, "offset": offset})).fetchall()
 
 
-async def list_similar(conn: Conn, kind: SealedKind, wanted: str) -> list[tuple[str, list[str]]]:
+async def list_similar(conn: AsyncConn, kind: SealedKind, wanted: str) -> list[tuple[str, list[str]]]:
     """Names like ``wanted``, each with the patterns of the DAGs that may use it."""
     names = {"kind": kind, "wanted": wanted, "limit": SIMILAR}
     return [(name, dags) for name, dags in await (await conn.execute(sql("sealed/list_similar"), names)).fetchall()]
 
 
-async def delete_value(conn: Conn, kind: SealedKind, name: str) -> bool:
+async def delete_value(conn: AsyncConn, kind: SealedKind, name: str) -> bool:
     """Whether there was one."""
     return await (await conn.execute(sql("sealed/delete_one"), {"kind": kind, "name": name})).fetchone() is not None
 
@@ -79,7 +79,7 @@ class Canary(NamedTuple):
     host: str  # whose keys it was sealed with first
 
 
-async def read_canary(conn: Conn) -> Canary | None:
+async def read_canary(conn: AsyncConn) -> Canary | None:
     cursor = await conn.cursor(row_factory=dict_row).execute(sql("sealed/read_one"), {"kind": "canary", "name": CANARY})
     return _canary(await cursor.fetchone())
 
@@ -94,17 +94,17 @@ def _canary(row: Row | None) -> Canary | None:
     return None if row is None else Canary(bytes(row["sealed"]), row["changed_by"])
 
 
-async def make_canary(conn: Conn, sealed: bytes, *, host: str) -> None:
+async def make_canary(conn: AsyncConn, sealed: bytes, *, host: str) -> None:
     """Unless there is one."""
     await conn.execute(sql("sealed/make_canary"), {"name": CANARY, "sealed": sealed, "host": host})
 
 
-async def delete_unused_keys(conn: Conn, *, fit: bool) -> None:
+async def delete_unused_keys(conn: AsyncConn, *, fit: bool) -> None:
     """The canary, and the keys of tokens unless they ``fit``. Nothing is done where somebody would lose by it."""
     await conn.execute(sql("sealed/delete_unused_keys"), {"fit": fit})
 
 
-async def reseal_waiting(conn: Conn, seals: Seals) -> None:
+async def reseal_waiting(conn: AsyncConn, seals: Seals) -> None:
     """What tries said that wait or have resumed, or whose report is in quarantine, and what tasks store once, sealed anew.
 
     A row at a time, so that no scheduler waits for more than one. What changes meanwhile is looked at again: it may have been
@@ -138,7 +138,7 @@ def _seals(row: tuple[Any, ...]) -> list[bytes]:
     return [bytes(seal) for seal in row[-2:] if seal is not None]
 
 
-async def reseal(conn: Conn, seals: Seals) -> int:
+async def reseal(conn: AsyncConn, seals: Seals) -> int:
     """Every value sealed anew, in one transaction; answers how many connections and variables."""
     async with conn.transaction():
         rows = await (await conn.execute(sql("sealed/lock_all"))).fetchall()

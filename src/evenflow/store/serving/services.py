@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.migrate import SCHEMA_VERSION
 from evenflow.store.db.sql import sql
 
@@ -18,7 +18,7 @@ class Beaten(NamedTuple):
     closed: bool
 
 
-async def register(conn: Conn, *, kind: str, name: str, host: str, pid: int, version: str, detail: dict[str, Any]) -> int:
+async def register(conn: AsyncConn, *, kind: str, name: str, host: str, pid: int, version: str, detail: dict[str, Any]) -> int:
     """The id of a new service of this kind, active from now on."""
     names = {"kind": kind, "name": name, "host": host, "pid": pid, "version": version, "detail": json.dumps(detail)}
     known = {"schema_known": SCHEMA_VERSION if kind == "api" else 0}
@@ -28,7 +28,7 @@ async def register(conn: Conn, *, kind: str, name: str, host: str, pid: int, ver
 
 
 async def beat(
-    conn: Conn, *, service_id: int, kind: str, state: str = "active", detail: dict[str, Any] | None = None
+    conn: AsyncConn, *, service_id: int, kind: str, state: str = "active", detail: dict[str, Any] | None = None
 ) -> Beaten | None:
     """None when there is no such service, or it was declared lost, or it had stopped."""
     names = {"service_id": service_id, "kind": kind, "state": state, "detail": json.dumps(detail or {})}

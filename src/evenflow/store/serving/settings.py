@@ -8,38 +8,38 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from evenflow.core.settings import DAGS_ARE_PAUSED_AT_CREATION, DEFAULT_TIMEZONE, SETTINGS
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
 
 
-async def read_settings(conn: Conn) -> dict[str, Row]:
+async def read_settings(conn: AsyncConn) -> dict[str, Row]:
     """What was set, by name: its version, value, and who changed it when."""
     rows = await (await conn.cursor(row_factory=dict_row).execute(sql("settings/read_all"))).fetchall()
     return {row["name"]: row for row in rows}
 
 
-async def read_value(conn: Conn, name: str) -> Any:
+async def read_value(conn: AsyncConn, name: str) -> Any:
     """None: nobody has set it, so its default holds."""
     row = await (await conn.execute(sql("settings/read_one"), {"name": name})).fetchone()
     return None if row is None else row[0]
 
 
-async def read_default_timezone(conn: Conn) -> str:
+async def read_default_timezone(conn: AsyncConn) -> str:
     return str(await _value_or_default(conn, DEFAULT_TIMEZONE))
 
 
-async def read_paused_at_creation(conn: Conn) -> bool:
+async def read_paused_at_creation(conn: AsyncConn) -> bool:
     """Whether new DAGs are paused that say nothing of it."""
     return bool(await _value_or_default(conn, DAGS_ARE_PAUSED_AT_CREATION))
 
 
-async def _value_or_default(conn: Conn, name: str) -> Any:
+async def _value_or_default(conn: AsyncConn, name: str) -> Any:
     found = await read_value(conn, name)
     return SETTINGS[name].default if found is None else found
 
 
-async def set_value(conn: Conn, name: str, value: Any, *, actor: str) -> None:
+async def set_value(conn: AsyncConn, name: str, value: Any, *, actor: str) -> None:
     """Takes effect with the next transaction of each scheduler; they are woken for it."""
     async with conn.transaction():
         await conn.execute(sql("settings/lock_all"))
@@ -47,7 +47,7 @@ async def set_value(conn: Conn, name: str, value: Any, *, actor: str) -> None:
         await conn.execute(sql("inbox/notify"), {"channel": INBOX})
 
 
-async def unset_value(conn: Conn, name: str, *, actor: str) -> None:
+async def unset_value(conn: AsyncConn, name: str, *, actor: str) -> None:
     """The default holds again, as :func:`set_value` would make it. Harmless when nobody had set it."""
     async with conn.transaction():
         await conn.execute(sql("settings/lock_all"))
@@ -55,7 +55,7 @@ async def unset_value(conn: Conn, name: str, *, actor: str) -> None:
         await conn.execute(sql("inbox/notify"), {"channel": INBOX})
 
 
-async def list_changes(conn: Conn, name: str, *, limit: int, offset: int = 0) -> list[Row]:
+async def list_changes(conn: AsyncConn, name: str, *, limit: int, offset: int = 0) -> list[Row]:
     """The newest first; a value that is None: the setting was unset, and its default held."""
     names = {"name": name, "limit": limit, "offset": offset}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("settings/list_changes"), names)).fetchall()

@@ -8,13 +8,13 @@ from psycopg.rows import dict_row
 
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.store.db.columns import texts
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES
 from evenflow.store.db.sql import sql
 
 
 async def list_standings(
-    conn: Conn, *, kind: ServiceKind | None = None, name: str | None = None, paused_dags: bool = True, limit: int
+    conn: AsyncConn, *, kind: ServiceKind | None = None, name: str | None = None, paused_dags: bool = True, limit: int
 ) -> list[Row]:
     """What is not active, without DAGs that are only paused unless ``paused_dags``."""
     cursor = conn.cursor(row_factory=dict_row)
@@ -22,13 +22,13 @@ async def list_standings(
     return await (await cursor.execute(sql("states/list_all"), names, prepare=False)).fetchall()
 
 
-async def exists(conn: Conn, kind: ServiceKind, name: str) -> bool:
+async def exists(conn: AsyncConn, kind: ServiceKind, name: str) -> bool:
     row = await (await conn.execute(sql("states/find_object"), {"kind": kind, "name": name})).fetchone()
     return row is not None and bool(row[0])
 
 
 async def set_state(
-    conn: Conn, kind: ServiceKind, name: str, state: ServiceState, *, actor: str, within_s: float | None = None
+    conn: AsyncConn, kind: ServiceKind, name: str, state: ServiceState, *, actor: str, within_s: float | None = None
 ) -> None:
     """Of a DAG this adds what its pause does not say: ``dags.set_paused`` comes first. ``within_s``: how long a drain waits."""
     plain = state is ServiceState.PAUSED and kind is ServiceKind.DAG
@@ -40,21 +40,21 @@ async def set_state(
     await conn.execute(sql("states/notify"), {"channels": [INBOX, DISPATCH, RESUMES]})
 
 
-async def list_held(conn: Conn, kind: ServiceKind, name: str, *, limit: int) -> list[Row]:
+async def list_held(conn: AsyncConn, kind: ServiceKind, name: str, *, limit: int) -> list[Row]:
     """What is in flight in an object, by task, the most first; ``tries`` is of all tasks together."""
     cursor = conn.cursor(row_factory=dict_row)
     names = {"kind": kind, "name": name, "limit": limit}
     return await (await cursor.execute(sql("states/list_held"), names, prepare=False)).fetchall()
 
 
-async def count_runs(conn: Conn, dag_id: str | None) -> int:
+async def count_runs(conn: AsyncConn, dag_id: str | None) -> int:
     """How many runs run, of this DAG or of all."""
     row = await (await conn.execute(sql("states/count_runs"), {"dag_id": dag_id}, prepare=False)).fetchone()
     assert row is not None
     return int(row[0])
 
 
-async def list_closing(conn: Conn, objects: Iterable[tuple[ServiceKind, str]]) -> list[Row]:
+async def list_closing(conn: AsyncConn, objects: Iterable[tuple[ServiceKind, str]]) -> list[Row]:
     """Which of these objects are not active, and the system if it is not: kind, name, state, since, actor."""
     chosen = list(objects)
     params = {"kinds": texts(kind for kind, _ in chosen), "names": texts(name for _, name in chosen)}

@@ -16,7 +16,7 @@ from psycopg.rows import args_row
 
 from evenflow.core.people.roles import Role
 from evenflow.errors import SecretsError
-from evenflow.store.db.connect import Conn
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.events import recorded
 from evenflow.store.serving.sealed import Seals
@@ -69,7 +69,7 @@ class NeglectedToken(NamedTuple):
     is_unused: bool
 
 
-async def read_keys(conn: Conn, seals: Seals, *, quiet_s: float) -> KeyState:
+async def read_keys(conn: AsyncConn, seals: Seals, *, quiet_s: float) -> KeyState:
     """The first who asks makes a key. ``quiet_s``: how long no try is given out after a restore. Raises :class:`SecretsError`."""
     while True:
         row = await (await conn.execute(sql("tokens/read_keys"), {"quiet_s": quiet_s})).fetchone()
@@ -93,7 +93,7 @@ def digest_of(jti: str) -> bytes:
     return hashlib.sha256(jti.encode()).digest()
 
 
-async def keys_fit(conn: Conn, seals: Seals) -> bool:
+async def keys_fit(conn: AsyncConn, seals: Seals) -> bool:
     """Whether all keys that are there can be opened."""
     try:
         for number, value in await (await conn.execute(sql("tokens/list_keys"))).fetchall():
@@ -103,7 +103,7 @@ async def keys_fit(conn: Conn, seals: Seals) -> bool:
     return True
 
 
-async def reseal_keys(conn: Conn, seals: Seals) -> None:
+async def reseal_keys(conn: AsyncConn, seals: Seals) -> None:
     """In the transaction of the caller."""
     await conn.execute(sql("tokens/lock_keys"))
     for number, value in await (await conn.execute(sql("tokens/list_keys"))).fetchall():
@@ -123,7 +123,7 @@ def _what(number: int) -> str:
     return f"The key {number} that signs tokens"
 
 
-async def add_key(conn: Conn, seals: Seals, *, keep: bool, by: str) -> int:
+async def add_key(conn: AsyncConn, seals: Seals, *, keep: bool, by: str) -> int:
     """The number of a new key. With ``keep`` the one before it stays, else all others go, and what they signed is void."""
     async with recorded(conn, by, "token.rotate", "keys", at_once=not keep) as detail:
         await conn.execute(sql("tokens/lock_keys"))
@@ -138,7 +138,7 @@ async def add_key(conn: Conn, seals: Seals, *, keep: bool, by: str) -> int:
 
 
 async def insert_token(
-    conn: Conn,
+    conn: AsyncConn,
     *,
     kind: str,
     name: str,
@@ -164,7 +164,7 @@ async def insert_token(
     return token_id, expires_at
 
 
-async def insert_login_code(conn: Conn, code: str, *, name: str, token_id: int, ttl: float) -> datetime:
+async def insert_login_code(conn: AsyncConn, code: str, *, name: str, token_id: int, ttl: float) -> datetime:
     """Until when the code is good."""
     names = {"digest": digest_of(code), "name": name, "token_id": token_id, "ttl": ttl}
     row = await (await conn.execute(sql("tokens/insert_login_code"), names)).fetchone()
@@ -172,7 +172,7 @@ async def insert_login_code(conn: Conn, code: str, *, name: str, token_id: int, 
     return cast(datetime, row[0])
 
 
-async def take_login_code(conn: Conn, code: str) -> tuple[str, int] | None:
+async def take_login_code(conn: AsyncConn, code: str) -> tuple[str, int] | None:
     """Whose code it is, and the number of the token that it was asked for with; from now on it is good for nothing. None: it was
     taken before, its time or that token is over, or there never was one.
     """
@@ -180,12 +180,12 @@ async def take_login_code(conn: Conn, code: str) -> tuple[str, int] | None:
     return (row[0], row[1]) if row is not None and row[2] else None
 
 
-async def list_tokens(conn: Conn) -> list[GivenToken]:
+async def list_tokens(conn: AsyncConn) -> list[GivenToken]:
     """The newest first."""
     return await (await conn.cursor(row_factory=args_row(GivenToken)).execute(sql("tokens/list_all"))).fetchall()
 
 
-async def renew_made_by(conn: Conn, by: str, *, lease: float, every: float) -> None:
+async def renew_made_by(conn: AsyncConn, by: str, *, lease: float, every: float) -> None:
     """What ``by`` has made on a lease is good for so many seconds from now on, if it was not renewed within the last ``every``."""
     async with conn.transaction():
         rows = await (await conn.execute(sql("tokens/renew_made_by"), {"by": by, "lease": lease, "every": every})).fetchall()
@@ -193,7 +193,7 @@ async def renew_made_by(conn: Conn, by: str, *, lease: float, every: float) -> N
             await conn.execute(sql("tokens/notify"))
 
 
-async def mark_used(conn: Conn, token_ids: Collection[int]) -> None:
+async def mark_used(conn: AsyncConn, token_ids: Collection[int]) -> None:
     await conn.execute(sql("tokens/mark_used"), {"token_ids": list(token_ids)})
 
 
@@ -202,7 +202,7 @@ def list_neglected(conn: psycopg.Connection[Any], *, long_days: int, unused_days
     return conn.cursor(row_factory=args_row(NeglectedToken)).execute(sql("tokens/list_neglected"), names).fetchall()
 
 
-async def revoke_made_by(conn: Conn, by: str) -> None:
+async def revoke_made_by(conn: AsyncConn, by: str) -> None:
     """What ``by`` has made is refused by every API from now on."""
     async with conn.transaction():
         rows = await (await conn.execute(sql("tokens/revoke_made_by"), {"by": by})).fetchall()
@@ -211,7 +211,7 @@ async def revoke_made_by(conn: Conn, by: str) -> None:
                 await conn.execute(sql("tokens/notify"))
 
 
-async def revoke(conn: Conn, token_id: int, *, by: str) -> tuple[str, str] | None:
+async def revoke(conn: AsyncConn, token_id: int, *, by: str) -> tuple[str, str] | None:
     """Kind and name of the token, which every API refuses from now on; None when there is none of this number."""
     async with conn.transaction():
         row = await (await conn.execute(sql("tokens/revoke"), {"token_id": token_id, "by": by})).fetchone()

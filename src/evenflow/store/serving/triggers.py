@@ -9,7 +9,7 @@ from typing import NamedTuple
 from psycopg.rows import dict_row
 
 from evenflow.store.db.columns import numbers
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.tasks import TryKey
@@ -47,7 +47,7 @@ class TriggerKey(TryKey):
 
 
 async def claim(
-    conn: Conn, *, service_id: int, claim_key: str, capacity: int, queues: Collection[str], lease_s: float
+    conn: AsyncConn, *, service_id: int, claim_key: str, capacity: int, queues: Collection[str], lease_s: float
 ) -> TriggerClaim:
     """Up to ``capacity`` triggers of these queues for this triggerer; the same ``claim_key`` again returns the same ones."""
     names = {"service_id": service_id, "claim_key": claim_key, "capacity": capacity, "queues": list(queues), "lease_s": lease_s}
@@ -62,13 +62,13 @@ async def claim(
     return TriggerClaim(state, taken)
 
 
-async def find_queues(conn: Conn) -> set[str]:
+async def find_queues(conn: AsyncConn) -> set[str]:
     """The queues in which triggers wait for a triggerer."""
     return {queue for (queue,) in await (await conn.execute(sql("triggers/find_queues"), prepare=True)).fetchall()}
 
 
 async def compare_listed(
-    conn: Conn,
+    conn: AsyncConn,
     *,
     service_id: int,
     epochs: Iterable[int],
@@ -93,7 +93,7 @@ async def compare_listed(
     return [epoch for epoch, is_lost, _ in rows if not is_lost]
 
 
-async def share_out(conn: Conn, *, service_id: int, slack: int, pause_s: float, lease_s: float) -> int:
+async def share_out(conn: AsyncConn, *, service_id: int, slack: int, pause_s: float, lease_s: float) -> int:
     """How many of its triggers this triggerer is to give back, as it has more than an even share; it then takes none for
     ``pause_s``. What is beyond by no more than ``slack`` stays.
     """
@@ -102,19 +102,19 @@ async def share_out(conn: Conn, *, service_id: int, slack: int, pause_s: float, 
     return 0 if row is None else int(row[0])
 
 
-async def insert_events(conn: Conn, events: str) -> None:
+async def insert_events(conn: AsyncConn, events: str) -> None:
     """Puts events into the inbox, and wakes schedulers. ``events`` is a JSON list of ``{run_key, epoch, age_s, payload}``."""
     await put_events(conn, events)
     await wake_async(conn, [INBOX])
 
 
-async def put_events(conn: Conn, events: str) -> None:
+async def put_events(conn: AsyncConn, events: str) -> None:
     """The same in a transaction of the caller, who wakes schedulers after it."""
     await conn.execute(sql("triggers/insert_events"), {"events": events}, prepare=True)
 
 
 async def record_failures(
-    conn: Conn, keys: Sequence[TriggerKey], *, first_s: float, longest_s: float, worked_s: float
+    conn: AsyncConn, keys: Sequence[TriggerKey], *, first_s: float, longest_s: float, worked_s: float
 ) -> dict[int, int]:
     """Gives back triggers that have failed, for later; answers how often each has, by epoch. Those of claims that are over are not
     in it. The pauses begin with ``first_s`` and end at ``longest_s``; one that failed after ``worked_s`` begins a new count.
@@ -123,17 +123,17 @@ async def record_failures(
     return dict(await (await conn.execute(sql("triggers/record_failures"), names)).fetchall())
 
 
-async def give_back(conn: Conn, keys: Sequence[TriggerKey]) -> None:
+async def give_back(conn: AsyncConn, keys: Sequence[TriggerKey]) -> None:
     """Triggers for another triggerer, at once; those of claims that are over stay where they are."""
     await conn.execute(sql("triggers/give_back"), _columns(keys))
 
 
-async def is_claimed(conn: Conn, key: TriggerKey) -> bool:
+async def is_claimed(conn: AsyncConn, key: TriggerKey) -> bool:
     """Whether the trigger still waits, in this claim."""
     return await (await conn.execute(sql("triggers/find_claimed"), asdict(key), prepare=True)).fetchone() is not None
 
 
-async def list_waiting(conn: Conn, *, dag_id: str | None, run_id: str | None, limit: int, offset: int) -> list[Row]:
+async def list_waiting(conn: AsyncConn, *, dag_id: str | None, run_id: str | None, limit: int, offset: int) -> list[Row]:
     """Which task waits for what, the longest waiting first."""
     names = {"dag_id": dag_id, "run_id": run_id, "limit": limit, "offset": offset}
     cursor = conn.cursor(row_factory=dict_row)

@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import args_row, dict_row
 
 from evenflow.core.people.roles import Role
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.events import recorded
 
@@ -33,14 +33,14 @@ class NewSession(NamedTuple):
     renewed: str | None = None  # what is to be stored of it from now on
 
 
-async def is_empty(conn: Conn) -> bool:
+async def is_empty(conn: AsyncConn) -> bool:
     """Whether nobody can log in with a password yet."""
     row = await (await conn.execute(sql("users/is_empty"))).fetchone()
     assert row is not None
     return bool(row[0])
 
 
-async def insert_user(conn: Conn, name: str, *, role: Role, password: str, by: str) -> bool:
+async def insert_user(conn: AsyncConn, name: str, *, role: Role, password: str, by: str) -> bool:
     """False: the name is taken. ``password`` is what is stored of it."""
     async with conn.transaction():
         names = {"name": name, "role": role, "password": password, "by": by}
@@ -50,7 +50,7 @@ async def insert_user(conn: Conn, name: str, *, role: Role, password: str, by: s
             return True
 
 
-async def insert_first(conn: Conn, name: str, *, password: str, by: str) -> bool:
+async def insert_first(conn: AsyncConn, name: str, *, password: str, by: str) -> bool:
     """An admin, if there is nobody."""
     async with conn.transaction():
         names = {"name": name, "password": password, "by": by}
@@ -60,16 +60,16 @@ async def insert_first(conn: Conn, name: str, *, password: str, by: str) -> bool
             return True
 
 
-async def find_user(conn: Conn, name: str) -> FoundUser | None:
+async def find_user(conn: AsyncConn, name: str) -> FoundUser | None:
     return await (await conn.cursor(row_factory=args_row(FoundUser)).execute(sql("users/find_one"), {"name": name})).fetchone()
 
 
-async def list_users(conn: Conn, *, name: str | None = None, limit: int, offset: int = 0) -> list[Row]:
+async def list_users(conn: AsyncConn, *, name: str | None = None, limit: int, offset: int = 0) -> list[Row]:
     names = {"name": name, "limit": limit, "offset": offset}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("users/list_all"), names)).fetchall()
 
 
-async def change_user(conn: Conn, name: str, *, role: Role | None, is_disabled: bool | None, by: str) -> bool:
+async def change_user(conn: AsyncConn, name: str, *, role: Role | None, is_disabled: bool | None, by: str) -> bool:
     """False: afterwards no admin were left, so nothing was changed. Who is disabled is logged out."""
     told = {what: value for what, value in (("role", role), ("is_disabled", is_disabled)) if value is not None}
     async with conn.transaction() as change, recorded(conn, by, "user.change", name, **told):
@@ -86,7 +86,7 @@ async def change_user(conn: Conn, name: str, *, role: Role | None, is_disabled: 
     return False
 
 
-async def set_password(conn: Conn, name: str, password: str, *, shown: str | None = None, kept: int = 0, by: str) -> bool:
+async def set_password(conn: AsyncConn, name: str, password: str, *, shown: str | None = None, kept: int = 0, by: str) -> bool:
     """``password`` is what is stored of it. The user is logged out everywhere but in the session ``kept``. False: what was stored
     is not ``shown`` any more, so nothing was changed.
     """
@@ -101,7 +101,7 @@ async def set_password(conn: Conn, name: str, password: str, *, shown: str | Non
 
 
 async def insert_session(
-    conn: Conn, session: NewSession, *, ttl: float, most: int, key_id: int, digest: bytes
+    conn: AsyncConn, session: NewSession, *, ttl: float, most: int, key_id: int, digest: bytes
 ) -> tuple[int, datetime] | None:
     """The number of a session that is good for ``ttl`` seconds, and no longer than the token that it was begun with; and until when
     that is. None: the password that was shown is none any more. The oldest beyond ``most`` of one person or token end.
@@ -119,7 +119,7 @@ async def insert_session(
 
 
 async def list_sessions(
-    conn: Conn, *, user: str | None, login_id: int | None, session_id: int | None, limit: int, offset: int = 0
+    conn: AsyncConn, *, user: str | None, login_id: int | None, session_id: int | None, limit: int, offset: int = 0
 ) -> list[Row]:
     """Of one user, or of one token, or all, or one of these; the newest first."""
     names = {"user": user, "login_id": login_id, "session_id": session_id, "limit": limit, "offset": offset}

@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.limits import OUTRUN_NAMED
 from evenflow.core.model import DagSpec
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 
 
@@ -37,13 +37,13 @@ class InstanceState(NamedTuple):
     try_number: int | None
 
 
-async def _rows(conn: Conn, name: str, **names: Any) -> list[Row]:
+async def _rows(conn: AsyncConn, name: str, **names: Any) -> list[Row]:
     # Planned each time, with its values: a filter that is not asked for must not spoil the plan of one that is.
     return await (await conn.cursor(row_factory=dict_row).execute(sql(name), names, prepare=False)).fetchall()
 
 
 async def list_dags(
-    conn: Conn,
+    conn: AsyncConn,
     *,
     dag_id: str | None = None,
     retired: bool = False,
@@ -57,23 +57,23 @@ async def list_dags(
     return await _rows(conn, "views/list_dags", **names, limit=limit, offset=offset)
 
 
-async def read_grid(conn: Conn, dag_id: str, *, limit: int, offset: int) -> list[Row]:
+async def read_grid(conn: AsyncConn, dag_id: str, *, limit: int, offset: int) -> list[Row]:
     """The newest runs first, each with the indexes of its tasks by state; which tasks these are says its version."""
     return await _rows(conn, "views/read_grid", dag_id=dag_id, limit=limit, offset=offset)
 
 
-async def count_grid(conn: Conn, dag_id: str, *, most: int) -> int:
+async def count_grid(conn: AsyncConn, dag_id: str, *, most: int) -> int:
     """How many runs the DAG has, up to so many."""
     (row,) = await _rows(conn, "views/count_grid", dag_id=dag_id, most=most)
     return int(row["total"])
 
 
-async def read_calendar(conn: Conn, dag_id: str, *, runs: int) -> list[Row]:
+async def read_calendar(conn: AsyncConn, dag_id: str, *, runs: int) -> list[Row]:
     """The days of the last year on which the DAG has runs, by so many of the newest."""
     return await _rows(conn, "views/read_calendar", dag_id=dag_id, runs=runs)
 
 
-async def list_task_names(conn: Conn, version_keys: Iterable[int]) -> dict[int, list[str]]:
+async def list_task_names(conn: AsyncConn, version_keys: Iterable[int]) -> dict[int, list[str]]:
     """The tasks of each version, that of the newest first."""
     rows = await _rows(conn, "views/list_task_names", version_keys=list(version_keys))
     return {row["version_key"]: row["task_ids"] for row in rows}
@@ -82,7 +82,7 @@ async def list_task_names(conn: Conn, version_keys: Iterable[int]) -> dict[int, 
 SIMILAR = 1000  # names that are looked at for one that was meant
 
 
-async def similar_dag(conn: Conn, dag_id: str) -> str:
+async def similar_dag(conn: AsyncConn, dag_id: str) -> str:
     """A sentence that says which DAG may have been meant, or which refused file may define it; or nothing."""
     if refused := await _rows(conn, "views/find_refused", wanted=dag_id):
         return f" The file {refused[0]['file']}, which may define it, is refused: evenflow dags list says why."
@@ -90,7 +90,7 @@ async def similar_dag(conn: Conn, dag_id: str) -> str:
     return did_you_mean(dag_id, (row["dag_id"] for row in rows))
 
 
-async def similar_task(conn: Conn, dag_id: str, task_id: str) -> str:
+async def similar_task(conn: AsyncConn, dag_id: str, task_id: str) -> str:
     """The same of a task that the newest version of the DAG does not have, or of the DAG itself."""
     current = await read_spec(conn, dag_id)
     if current is None:
@@ -99,13 +99,13 @@ async def similar_task(conn: Conn, dag_id: str, task_id: str) -> str:
     return "" if task_id in known else did_you_mean(task_id, known)
 
 
-async def read_spec(conn: Conn, dag_id: str) -> CurrentVersion | None:
+async def read_spec(conn: AsyncConn, dag_id: str) -> CurrentVersion | None:
     row = await (await conn.execute(sql("views/read_spec"), {"dag_id": dag_id})).fetchone()
     return None if row is None else CurrentVersion(*row)
 
 
 async def list_runs(
-    conn: Conn,
+    conn: AsyncConn,
     *,
     dag_id: str | None = None,
     run_id: str | None = None,
@@ -117,16 +117,18 @@ async def list_runs(
     return await _rows(conn, "views/list_runs", dag_id=dag_id, run_id=run_id, state=state, limit=limit, offset=offset)
 
 
-async def count_tasks(conn: Conn, run_key: int) -> dict[str, int]:
+async def count_tasks(conn: AsyncConn, run_key: int) -> dict[str, int]:
     """Task instances by state, pending ones included; states without any are left out."""
     return {row["state"]: row["n"] for row in await _rows(conn, "views/count_tasks", run_key=run_key)}
 
 
-async def list_progress(conn: Conn, run_key: int, *, limit: int) -> list[Row]:
+async def list_progress(conn: AsyncConn, run_key: int, *, limit: int) -> list[Row]:
     return await _rows(conn, "views/list_progress", run_key=run_key, limit=limit)
 
 
-async def list_tasks(conn: Conn, run_key: int, *, task_id: str | None, state: str | None, limit: int, offset: int) -> list[Row]:
+async def list_tasks(
+    conn: AsyncConn, run_key: int, *, task_id: str | None, state: str | None, limit: int, offset: int
+) -> list[Row]:
     """Task instances in the order of the DAG and of their map index."""
     names = {"run_key": run_key, "task_id": task_id, "limit": limit, "offset": offset}
     if state is not None:
@@ -134,53 +136,53 @@ async def list_tasks(conn: Conn, run_key: int, *, task_id: str | None, state: st
     return await _rows(conn, "views/list_tasks", **names)
 
 
-async def find_instance(conn: Conn, *, dag_id: str, run_id: str, task_id: str, map_index: int) -> InstanceState | None:
+async def find_instance(conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str, map_index: int) -> InstanceState | None:
     """Null when there is no such run, or no such task in it."""
     names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
     row = await (await conn.execute(sql("views/find_instance"), names)).fetchone()
     return None if row is None else InstanceState(*row)
 
 
-async def list_parse_errors(conn: Conn, *, lease_s: float, limit: int, offset: int) -> list[Row]:
+async def list_parse_errors(conn: AsyncConn, *, lease_s: float, limit: int, offset: int) -> list[Row]:
     return await _rows(conn, "views/list_parse_errors", lease_s=lease_s, limit=limit, offset=offset)
 
 
-async def list_parse_warnings(conn: Conn, *, limit: int, offset: int) -> list[Row]:
+async def list_parse_warnings(conn: AsyncConn, *, limit: int, offset: int) -> list[Row]:
     return await _rows(conn, "views/list_parse_warnings", limit=limit, offset=offset)
 
 
-async def list_versions(conn: Conn, dag_id: str, *, limit: int, offset: int) -> list[Row]:
+async def list_versions(conn: AsyncConn, dag_id: str, *, limit: int, offset: int) -> list[Row]:
     """The newest first."""
     return await _rows(conn, "views/list_versions", dag_id=dag_id, limit=limit, offset=offset)
 
 
-async def read_version(conn: Conn, dag_id: str, number: int) -> VersionSource | None:
+async def read_version(conn: AsyncConn, dag_id: str, number: int) -> VersionSource | None:
     """A version by its number; 0 is the newest, -1 the one before that."""
     row = await (await conn.execute(sql("views/read_version"), {"dag_id": dag_id, "number": number})).fetchone()
     return None if row is None else VersionSource(*row)
 
 
-async def list_bundles(conn: Conn, *, lease_s: float, limit: int, offset: int) -> list[Row]:
+async def list_bundles(conn: AsyncConn, *, lease_s: float, limit: int, offset: int) -> list[Row]:
     """A row for each bundle and processor that reads it."""
     return await _rows(conn, "views/list_bundles", lease_s=lease_s, limit=limit, offset=offset)
 
 
-async def list_services(conn: Conn, *, lease_s: float, limit: int) -> list[Row]:
+async def list_services(conn: AsyncConn, *, lease_s: float, limit: int) -> list[Row]:
     return await _rows(conn, "views/list_services", lease_s=lease_s, limit=limit)
 
 
-async def list_outrun(conn: Conn) -> list[Row]:
+async def list_outrun(conn: AsyncConn) -> list[Row]:
     return await _rows(conn, "views/list_outrun", limit=OUTRUN_NAMED)
 
 
-async def list_queues(conn: Conn, *, lease_s: float) -> list[Row]:
+async def list_queues(conn: AsyncConn, *, lease_s: float) -> list[Row]:
     return await _rows(conn, "views/list_queues", lease_s=lease_s)
 
 
-async def list_push_executors(conn: Conn, *, lease_s: float) -> list[Row]:
+async def list_push_executors(conn: AsyncConn, *, lease_s: float) -> list[Row]:
     return await _rows(conn, "views/list_push_executors", lease_s=lease_s)
 
 
-async def read_health(conn: Conn) -> Row:
+async def read_health(conn: AsyncConn) -> Row:
     (row,) = await _rows(conn, "views/read_health")
     return row

@@ -1,4 +1,4 @@
--- Which of these DAGs this file cannot have: those of another bundle, until an operator gives them away, and those that another file of
+-- Which of these DAGs this file cannot have: those of another bundle, until somebody gives them away, and those that another file of
 -- this bundle defines. One whose file is gone may come back in any other file of its bundle.
 select d.dag_id, d.bundle, d.file
 from dag d

@@ -1,4 +1,4 @@
--- Where a worker's list of its tries and ours differ: those to kill (not its own any more, or an operator wants them ended), and those
+-- Where a worker's list of its tries and ours differ: those to kill (not its own any more, or somebody wants them ended), and those
 -- to send again (claimed a while ago, not listed, and no report of them waits to be applied). And which of those listed are to be marked
 -- as started, should they run: a row of its own tells that once. MATERIALIZED and the subquery with a limit:
 -- the plan may be older than the rows, and a full join by epoch or a hash of the inbox looks well on tables that are empty.

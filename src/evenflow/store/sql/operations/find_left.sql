@@ -1,4 +1,4 @@
--- What of a cancelled run never ran: instances that were skipped before they began a try, but not by an operator or by what a branch says.
+-- What of a cancelled run never ran: instances that were skipped before they began a try, but not by somebody or by what a branch says.
 -- None of a run of which nothing is as a cancel left it.
 select t.task_index, t.map_index
 from dag_run r

@@ -1,4 +1,4 @@
--- Gives rows to virtual instances of mapped tasks, exactly these, in the state that an operator wants. A map index of null means
+-- Gives rows to virtual instances of mapped tasks, exactly these, in the state that somebody wants. A map index of null means
 -- all. Answers how many they were.
 with added as (
     insert into task_instance (run_key, task_index, map_index, state, try_number, tries_before, ended_at, reason)

@@ -1,4 +1,4 @@
--- Moves task instances as an operator wants, those whose process still runs left out, and writes their history. A map index of null means
+-- Moves task instances as somebody wants, those whose process still runs left out, and writes their history. A map index of null means
 -- all instances. A cleared one begins anew, but goes on counting tries. Answers how many moved, and which of them a timer was about. Rows are
 -- updated by ctid: only the holder of the run's lock changes them.
 with was as materialized (

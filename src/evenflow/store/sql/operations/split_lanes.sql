@@ -1,4 +1,4 @@
--- Lanes as those, for other untouched instances of their task: what an operator took out of the middle of a range parts it.
+-- Lanes as those, for other untouched instances of their task: what somebody took out of the middle of a range parts it.
 -- Answers the limits that they are parked on: their numbers may come before that of the lane that stands for all that wait for room there.
 insert into lane (lane_id, class_id, run_key, run_priority, priority, order_key, locals, parked_on, ready, task_index, next_map_index,
                   end_map_index, since, base_id, tries_before, exempt)

@@ -1,4 +1,4 @@
--- Resumes that an operator ends leave their lanes for their clean-up. Under the executor's lock, so rows are deleted by ctid. All that is ready
+-- Resumes that somebody ends leave their lanes for their clean-up. Under the executor's lock, so rows are deleted by ctid. All that is ready
 -- of the run is looked at once, for it is not found by its task (IS TRUE: else that would be a join, of each with each).
 with gone as (
     delete from ready_task where ctid = any(array(

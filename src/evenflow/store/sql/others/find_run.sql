@@ -1,4 +1,4 @@
--- The run of this name or logical date, whether this task instance triggered or reset it, whether it triggered it before an operator
+-- The run of this name or logical date, whether this task instance triggered or reset it, whether it triggered it before somebody
 -- cleared the task, too, and its state: a reset that is not applied yet counts as queued.
 select r.run_key, r.run_id,
        case when exists (select from report where report.run_key = r.run_key and kind = 'operate') then 'queued' else r.state::text end as state,

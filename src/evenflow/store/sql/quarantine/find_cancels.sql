@@ -1,5 +1,5 @@
 -- Which of these runs somebody wants to end, and who.
-select r.run_key, coalesce(r.cancelled_by, c.payload ->> 'actor', 'an operator') as actor
+select r.run_key, coalesce(r.cancelled_by, c.payload ->> 'actor', 'somebody') as actor
 from dag_run r
 left join lateral (
     select true as wanted, payload from report p where p.run_key = r.run_key and p.kind = 'cancel' order by p.report_id limit 1

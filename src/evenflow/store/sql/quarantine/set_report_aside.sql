@@ -1,5 +1,5 @@
 -- Sets aside the report that cannot be applied, the oldest of its run (of this kind and try, where they are known): what it says is kept in
--- the run's history, up to a length. A start or an operator's request goes; an exit or a loss is left in its place with nothing but the
+-- the run's history, up to a length. A start or somebody's request goes; an exit or a loss is left in its place with nothing but the
 -- reason, so the try fails or is sent again; what a trigger says becomes that it failed. A report that was replaced already, or that can be neither deleted nor replaced, is
 -- not in the answer. The run is locked, so nobody else deletes it.
 with found as materialized (

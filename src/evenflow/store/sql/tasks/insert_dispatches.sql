@@ -1,6 +1,6 @@
 -- Tries for workers to claim, and the moves that made them, with the task instances that move: compare-and-set on (state, epoch), as in tasks/move.
 -- One that is born with its dispatch (was_state is null) is written elsewhere. A dispatch begins with clean times and no reason, but a try that has
--- been deferred began when it began. holds arrive as one array literal each. What an operator wants after the clean-up of a deferred one is said there.
+-- been deferred began when it began. holds arrive as one array literal each. What somebody wants after the clean-up of a deferred one is said there.
 with given as materialized (
     select epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds::bigint[], pool_slots, nullif(avoid, 0) as avoid,
            event, detail::jsonb, was_state, was_epoch, losses

@@ -1,5 +1,5 @@
 -- Task instances of a run that are in these states, those of spared tasks left out, the last tasks first and up to a limit, with the worker of their dispatch, and whether
--- they have deferred in their try; unless all are asked for, those left out that are being killed or cleaned up after already. For operators'
+-- they have deferred in their try; unless all are asked for, those left out that are being killed or cleaned up after already. For people's
 -- intents, never in the hot path.
 -- Dispatches are locked NO KEY UPDATE, and read as locked: as in operations/find_live.
 select t.task_index, t.map_index, t.state::text, t.epoch, t.try_number, d.worker_id, d.holds, d.pool_slots,

@@ -1,5 +1,5 @@
 -- How the database is: its version and size, what waits in the inbox (10,000 are counted at most), and how old the oldest snapshot is
--- that holds back vacuum. What operators want may wait for others of its kind: it makes no report old.
+-- that holds back vacuum. What people want may wait for others of its kind: it makes no report old.
 select (select max(version) from schema_version) as schema_version,
        current_setting('server_version') as server_version,
        pg_database_size(current_database()) as database_bytes,

@@ -1,4 +1,4 @@
-"""What the API asks of runs on behalf of operators, and what it says of their history."""
+"""What the API asks of runs on behalf of people, and what it says of their history."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from psycopg.rows import dict_row
 from evenflow.core.limits import DELETED_AT_ONCE
 from evenflow.core.operations import CANCELLED, MARKED_FAILED, Operation
 from evenflow.store.db.columns import numbers, words
-from evenflow.store.db.connect import Conn, Row
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
-from evenflow.store.scheduling.operations import Key, key_columns
+from evenflow.store.scheduling.operations import TargetKey, key_columns
 
 
 class OperatedRun(NamedTuple):
@@ -24,23 +24,30 @@ class OperatedRun(NamedTuple):
     unbegun: bool  # it has yet to run
     being_cancelled: bool
     never_began: bool  # it ended before
-    marked_failed: bool  # an operator said so of a success
+    marked_failed: bool  # somebody said so of a success
 
 
-async def find_runs(conn: Conn, dag_id: str, run_id: str, *, past: bool, future: bool, limit: int) -> list[OperatedRun]:
+async def find_runs(conn: AsyncConn, dag_id: str, run_id: str, *, past: bool, future: bool, limit: int) -> list[OperatedRun]:
     """The run first, then those before and after it; empty when there is none."""
     params = {"dag_id": dag_id, "run_id": run_id, "past": past, "future": future, "limit": limit, "marked": MARKED_FAILED}
     return [OperatedRun(*row) for row in await (await conn.execute(sql("operations/find_runs"), params)).fetchall()]
 
 
-async def read_specs(conn: Conn, version_keys: Iterable[int]) -> dict[int, str]:
+async def read_specs(conn: AsyncConn, version_keys: Iterable[int]) -> dict[int, str]:
     """DagSpecs as JSON."""
     cursor = await conn.execute(sql("runs/read_specs"), {"version_keys": numbers(version_keys)})
     return dict(await cursor.fetchall())
 
 
 async def list_touched(
-    conn: Conn, run_keys: Iterable[int], keys: Sequence[Key], states: Collection[str], *, left: bool, limit: int, counted: int
+    conn: AsyncConn,
+    run_keys: Iterable[int],
+    keys: Sequence[TargetKey],
+    states: Collection[str],
+    *,
+    left: bool,
+    limit: int,
+    counted: int,
 ) -> list[Row]:
     """Of these runs, which are of one version, the task instances in these states; with ``left`` also what of cancelled ones never
     ran. Each row has the ``total``, ``counted`` at most.
@@ -50,13 +57,13 @@ async def list_touched(
     return await (await conn.cursor(row_factory=dict_row).execute(sql("operations/list_touched"), params)).fetchall()
 
 
-async def request(conn: Conn, run_keys: Iterable[int], operation: Operation) -> None:
+async def request(conn: AsyncConn, run_keys: Iterable[int], operation: Operation) -> None:
     """Asks the schedulers for an operation on each of these runs."""
     params = {"run_keys": numbers(run_keys), "payload": msgspec.json.encode(operation).decode()}
     await conn.execute(sql("operations/request"), params)
 
 
-async def delete_runs(conn: Conn, run_keys: Iterable[int]) -> int:
+async def delete_runs(conn: AsyncConn, run_keys: Iterable[int]) -> int:
     """Deletes those of these runs that have ended, and all that there is of them in the database; answers how many. What a large
     one leaves goes in parts, see ``retention.delete_garbage``.
     """
@@ -65,12 +72,14 @@ async def delete_runs(conn: Conn, run_keys: Iterable[int]) -> int:
     return len(await cursor.fetchall())
 
 
-async def list_run_events(conn: Conn, run_key: int, *, limit: int, offset: int) -> list[Row]:
+async def list_run_events(conn: AsyncConn, run_key: int, *, limit: int, offset: int) -> list[Row]:
     params = {"run_key": run_key, "limit": limit, "offset": offset}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("views/list_run_events"), params)).fetchall()
 
 
-async def list_task_events(conn: Conn, run_key: int, *, task_id: str, map_index: int | None, limit: int, offset: int) -> list[Row]:
+async def list_task_events(
+    conn: AsyncConn, run_key: int, *, task_id: str, map_index: int | None, limit: int, offset: int
+) -> list[Row]:
     params = {"run_key": run_key, "task_id": task_id, "map_index": map_index, "limit": limit, "offset": offset}
     cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("views/list_task_events"), params, prepare=False)).fetchall()
