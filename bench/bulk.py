@@ -28,7 +28,7 @@ from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
 from evenflow.store.db.connect import connect_async
 from evenflow.store.scheduling.operations import request
-from evenflow.store.serving import dag_deletion, operators
+from evenflow.store.serving import dag_deletion, operations
 
 SIZES = {"clear_burst": 8_760, "clear_chain": 10_000, "clear_mapped": 50_000, "delete_dag": 100_000}
 TASKS = 20  # of each run of a burst
@@ -137,7 +137,7 @@ def _half_done(conn: psycopg.Connection[Any], run_id: str, size: int) -> int:
 async def _dry_run(url: str, run_key: int) -> int:
     async with await connect_async(url, name="bench") as conn:
         states = ["failed", "skipped"]
-        touched = operators.list_touched(conn, [run_key], [(0, None)], states, left=False, limit=PAGE, counted=OPERATED_COUNTED)
+        touched = operations.list_touched(conn, [run_key], [(0, None)], states, left=False, limit=PAGE, counted=OPERATED_COUNTED)
         return int((await touched)[0]["total"])
 
 

@@ -11,7 +11,7 @@ import pytest
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.connect import connect_async
-from evenflow.store.serving import dag_deletion, operators
+from evenflow.store.serving import dag_deletion, operations
 from tests.scheduler.world import World
 
 RUNS = 100_000
@@ -39,7 +39,7 @@ def test_exits_are_applied_while_any_slice_of_a_deletion_has_its_locks(
     world.conn.execute("update dag set is_active = false where dag_id = 'gone'")
     world.conn.execute("analyze")
     world.conn.execute("set lock_timeout = '1s'")  # who waits fails
-    delete, slices, applied = operators.delete_runs, list[int](), 0
+    delete, slices, applied = operations.delete_runs, list[int](), 0
 
     async def delete_and_look(conn: Any, run_keys: Sequence[int]) -> int:
         nonlocal applied
@@ -56,7 +56,7 @@ def test_exits_are_applied_while_any_slice_of_a_deletion_has_its_locks(
             advance(world.conn, world.catalog)
         return deleted
 
-    monkeypatch.setattr(operators, "delete_runs", delete_and_look)
+    monkeypatch.setattr(operations, "delete_runs", delete_and_look)
 
     async def go() -> dag_deletion.Deletion:
         async with await connect_async(database_url, name="operator") as conn:
