@@ -22,7 +22,7 @@ from typing import Protocol
 import uvloop
 
 from evenflow.store.db.connect import AsyncConn, connect_async
-from evenflow.store.db.notify import DISPATCH, INBOX, AsyncListener, wake_async
+from evenflow.store.db.notify import DISPATCH, AsyncListener
 from evenflow.store.serving import dispatch, services
 
 BATCH = 500
@@ -123,7 +123,6 @@ class SimulatedWorker:
             ended.append(about)
         if reports:
             await dispatch.insert_reports(conn, f"[{','.join(reports)}]")
-            await wake_async(conn, [INBOX])
             for about in ended:
                 self._ledger.add(about, now)
         return len(reports)

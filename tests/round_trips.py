@@ -37,17 +37,35 @@ class CountingConnection(psycopg.Connection[Any]):
         return super().execute(query, params, **kwargs)
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-        waited, ready = False, None
-        try:
-            while True:
-                wanted = gen.send(ready)
-                if wanted == Wait.R:
-                    waited = True
-                    select.select([self.pgconn.socket], [], [])
-                    ready = Ready.R
-                else:
-                    select.select([], [self.pgconn.socket], [])
-                    ready = Ready.W
-        except StopIteration as end:
-            self.waits += waited
-            return end.value
+        waited, result = _waited_for(gen, self.pgconn.socket)
+        self.waits += waited
+        return result
+
+
+class AsyncCountingConnection(psycopg.AsyncConnection[Any]):
+    """As the other one, for the API's statements. It holds up its event loop."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.waits = 0
+
+    async def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
+        waited, result = _waited_for(gen, self.pgconn.socket)
+        self.waits += waited
+        return result
+
+
+def _waited_for(gen: Any, socket: int) -> tuple[bool, Any]:
+    """Whether it had to wait for an answer, and its result."""
+    waited, ready = False, None
+    try:
+        while True:
+            if gen.send(ready) == Wait.R:
+                waited = True
+                select.select([socket], [], [])
+                ready = Ready.R
+            else:
+                select.select([], [socket], [])
+                ready = Ready.W
+    except StopIteration as end:
+        return waited, end.value

@@ -8,11 +8,13 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from evenflow.errors import DatabaseUnavailable
+from evenflow.errors import DatabaseUnavailable, XComError
 from evenflow.store.db import notify
 from evenflow.store.db.connect import connect
 from evenflow.store.db.notify import DAG, DISPATCH, INBOX, AsyncListener
 from evenflow.store.db.rows import execute
+from evenflow.store.serving import dispatch
+from tests.round_trips import AsyncCountingConnection
 
 
 @pytest.fixture
@@ -59,6 +61,29 @@ async def test_who_is_woken_after_a_commit_is_woken_by_no_commit(db: psycopg.Con
         notify.wake(db, [INBOX])
         assert [heard.channel for heard in listener.notifies(timeout=5, stop_after=1)] == [INBOX]
         assert db.execute("show synchronous_commit").fetchone() == ("on",), "what comes next is durable"
+
+
+async def test_reports_are_stored_and_schedulers_woken_in_one_round_trip(database_url: str, db: psycopg.Connection) -> None:
+    """R-ST5: where PostgreSQL is far away a task's successor begins a round trip sooner. The wake-up is none of the commit's."""
+    report = '[{"run_key": 1, "epoch": 1, "kind": "started", "age_s": 0}]'
+    with connect(database_url, name="test") as listener:
+        listener.execute(f"listen {INBOX}")
+        async with await AsyncCountingConnection.connect(database_url, autocommit=True) as conn:
+            await dispatch.insert_reports(conn, report)  # from now on its statements are prepared
+            conn.waits = 0
+            await dispatch.insert_reports(conn, report)
+            assert conn.waits == 1
+        assert [heard.channel for heard in listener.notifies(timeout=5, stop_after=2)] == [INBOX, INBOX]
+
+
+async def test_a_report_that_cannot_be_stored_leaves_the_connection_as_it_was(database_url: str, db: psycopg.Connection) -> None:
+    """R-CS5: what is wrong with it is told, and the next one is stored."""
+    bad = '[{"run_key": 1, "epoch": 1, "kind": "nothing like this", "age_s": 0}]'
+    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as conn:
+        with pytest.raises(XComError):
+            await dispatch.insert_reports(conn, bad)
+        await dispatch.insert_reports(conn, bad.replace("nothing like this", "started"))
+    assert db.execute("select count(*) from report").fetchone() == (1,)
 
 
 async def test_it_says_when_it_cannot_begin() -> None:

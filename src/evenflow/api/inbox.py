@@ -1,7 +1,7 @@
 """The way of reports into the inbox: what comes while a commit is under way is stored by the next one, whoever sent it.
 
 So as many commits are made as the disk can take, and no report waits for company. Nobody is answered before its own reports are
-committed; schedulers are woken when they are, and should that fail, their sweep finds them. What cannot be stored is found by
+committed; schedulers are woken behind the commit, and should that fail, their sweep finds them. What cannot be stored is found by
 halves, and is a matter of its sender alone.
 """
 
@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from evenflow.api import limits
 from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.db.failures import is_outage
-from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.serving import dispatch
 
 Failures = dict[int, Exception]  # by position: why a report cannot be stored
@@ -57,8 +56,7 @@ class Inbox:
             try:
                 async with self._pool.connection() as conn:
                     failures = await _insert(conn, [report for delivery in batch for report in delivery.reports])
-                    _answer(batch, failures)
-                    await wake_async(conn, [INBOX])
+                _answer(batch, failures)
             except Exception as error:
                 for delivery in batch:
                     if not delivery.answer.done():  # by its reports, or because its request was given up

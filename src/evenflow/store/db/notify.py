@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.pq import TransactionStatus
+from psycopg.pq import ConnStatus, TransactionStatus
 
 from evenflow.errors import EvenflowError
 from evenflow.store.db.columns import words
 from evenflow.store.db.connect import connect_async
-from evenflow.store.db.rows import Conn, execute
+from evenflow.store.db.rows import BEGIN, COMMIT, Conn, execute
 from evenflow.store.db.sql import sql as statement
 
 INBOX = "inbox"  # reports, run requests, intents: wakes schedulers
@@ -43,6 +43,25 @@ async def wake_async(conn: psycopg.AsyncConnection[Any], channels: Collection[st
     """As :func:`wake`. On an idle connection."""
     assert conn.info.transaction_status == IDLE
     await conn.execute(statement("notify/wake"), {"channels": words(channels)}, prepare=True)
+
+
+async def execute_then_wake(
+    conn: psycopg.AsyncConnection[Any], name: str, params: Mapping[str, Any], channels: Collection[str]
+) -> None:
+    """Executes statement ``name`` as a transaction, and wakes who listens on these channels to what that has committed: one
+    round trip. On an idle connection that nobody else uses meanwhile. Returns when both are done.
+    """
+    assert conn.info.transaction_status == IDLE
+    try:
+        async with conn.pipeline():
+            await conn.execute(BEGIN)
+            await conn.execute(statement(name), params, prepare=True)
+            await conn.execute(COMMIT)
+            await conn.execute(statement("notify/wake"), {"channels": words(channels)}, prepare=True)
+    except BaseException:
+        if conn.pgconn.status == ConnStatus.OK:
+            await conn.rollback()
+        raise
 
 
 class AsyncListener:

@@ -16,7 +16,7 @@ from evenflow.core.limits import LOOK_BACK_S, RUN_PARAMS_KNOWN, RUNS_KNOWN
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.failures import BAD_VALUE, not_storable
-from evenflow.store.db.notify import INBOX, wake_async
+from evenflow.store.db.notify import INBOX, execute_then_wake, wake_async
 from evenflow.store.db.sql import sql
 
 
@@ -284,14 +284,14 @@ async def find_waiting(
 
 
 async def insert_reports(conn: AsyncConn, reports: str) -> None:
-    """Stores all of them or none. Nobody is woken (:func:`evenflow.store.db.notify.wake_async`).
+    """Stores all of them or none, and wakes schedulers once they are committed.
 
     ``reports`` is a JSON list of ``{run_key, task_index, map_index, epoch, kind, age_s, payload?, result?}``, where the result
     is JSON in a string.
     Raises :class:`XComError` when a result is not JSON that the database can hold.
     """
     try:
-        await conn.execute(sql("dispatch/insert_reports"), {"reports": reports}, prepare=True)
+        await execute_then_wake(conn, "dispatch/insert_reports", {"reports": reports}, [INBOX])
     except BAD_VALUE as error:
         raise not_storable("The result", error) from None
 

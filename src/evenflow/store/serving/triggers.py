@@ -10,7 +10,7 @@ from psycopg.rows import dict_row
 
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import AsyncConn, Row
-from evenflow.store.db.notify import INBOX, wake_async
+from evenflow.store.db.notify import INBOX, execute_then_wake
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.tasks import TryKey
 
@@ -104,8 +104,7 @@ async def share_out(conn: AsyncConn, *, service_id: int, slack: int, pause_s: fl
 
 async def insert_events(conn: AsyncConn, events: str) -> None:
     """Puts events into the inbox, and wakes schedulers. ``events`` is a JSON list of ``{run_key, epoch, age_s, payload}``."""
-    await put_events(conn, events)
-    await wake_async(conn, [INBOX])
+    await execute_then_wake(conn, "triggers/insert_events", {"events": events}, [INBOX])
 
 
 async def put_events(conn: AsyncConn, events: str) -> None:
