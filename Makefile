@@ -36,7 +36,7 @@ test: setup  ## Run checks and, beside them, the tests that need no whole system
 	exit $$failed
 
 test-system: setup  ## Run the tests of whole systems: fleets, executors with their brokers, Spark, long explorations
-	@scripts/setup --brokers --browser
+	@scripts/setup --brokers --browser --airflow
 	@failed=0; \
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "system and not slow and not alone" --keep-durations system $(ARGS) || [[ $$? == 5 ]] || failed=1; \
 	$(BIN)/python -m pytest -m "system and not slow and alone" $(ARGS) || [[ $$? == 5 ]] || failed=1; \

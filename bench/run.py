@@ -25,6 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
+import airflow_examples
 import api_fuzz
 import api_lists
 import autoscaler_steps
@@ -71,6 +72,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return turn_dags.run(dags=given.runs, dsn=given.dsn)
     if case in UI:
         return of_the_ui(case, given)
+    if case == airflow_examples.CASE:
+        return airflow_examples.run()
     if case == startup.CASE:
         return startup.run(runs=given.runs)
     if case in curve.CASES:
@@ -158,7 +161,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, *curve.CASES]
     names += [many_dags.CASE, pods.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE]
-    names += [startup.CASE, *spark_start.TASKS, *FLEETS, insights.CASE, insights.PROOFS, *UI]
+    names += [airflow_examples.CASE, startup.CASE, *spark_start.TASKS, *FLEETS, insights.CASE, insights.PROOFS, *UI]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)

@@ -28,12 +28,12 @@ _really_start = OwnedTemplate.start
 class LastingTrunk(OwnedTrunk):
     """Takes the process of an earlier test over that began with the same environment, and leaves its own to later ones."""
 
-    def __init__(self, module: str, env: Mapping[str, str]) -> None:
+    def __init__(self, module: str, env: Mapping[str, str], python: str = "") -> None:
         env = {name: value for name, value in env.items() if name != "PYTEST_CURRENT_TEST"}
-        self._key = (module, os.getcwd(), *sorted(env.items()))
+        self._key = (module, python, os.getcwd(), *sorted(env.items()))
         earlier = _kept.pop(self._key, None)
         if earlier is None or _has_ended(earlier):
-            super().__init__(module, env)
+            super().__init__(module, env, python)
         else:
             prctl.adopt_orphans()
             self._loop = asyncio.get_running_loop()
@@ -78,10 +78,13 @@ async def _start(
     load_timeout_s: float,
     memory_limit: int | None = None,
     ahead: bool = True,
+    python: str = "",
 ) -> OwnedTemplate:
     if not module.startswith("evenflow.") or not ahead:
-        return await _really_start(module, config, env=env, load_timeout_s=load_timeout_s, memory_limit=memory_limit, ahead=ahead)
-    trunk = LastingTrunk(module, env)
+        return await _really_start(
+            module, config, env=env, load_timeout_s=load_timeout_s, memory_limit=memory_limit, ahead=ahead, python=python
+        )
+    trunk = LastingTrunk(module, env, python)
     try:
         return await OwnedTemplate.fork(trunk, config, load_timeout_s=load_timeout_s, memory_limit=memory_limit)
     finally:

@@ -38,6 +38,7 @@ def test_whoever_may_know_what_others_may_not_is_named() -> None:
             *("celery_app", "cli", "insights", "runtime"),  # whoever starts them has it, or they read it for people
         },
         "Only spark/ knows pyspark": {"spark"},
+        "Only airflow/ knows Airflow": {"airflow"},
         "Only insights/ knows DuckDB": {"insights"},
         "Only the HTTP edge knows the web framework": {"api"},
     }

@@ -57,7 +57,16 @@ def bounded(options: Any, *records: Any) -> list[tuple[str, str, Any]]:
 
 def test_every_option_fills_a_field_and_every_field_is_filled() -> None:
     assert set(filled(TaskOptions).values()) == set(hints(TaskSettings))
-    made = {"dag_id", "tasks", "groups", "assets", "callbacks", "default_timezone", "format"}  # from what else is known of a DAG
+    made = {
+        "dag_id",
+        "tasks",
+        "groups",
+        "assets",
+        "callbacks",
+        "default_timezone",
+        "environment",
+        "format",
+    }  # from what else is known of a DAG
     assert set(filled(DagOptions).values()) == set(hints(DagSpec, Header)) - made - {"spec"}
 
 

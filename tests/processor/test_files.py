@@ -154,7 +154,7 @@ async def test_an_error_shows_with_its_line_and_the_dags_stay(bundle: Bundle, st
 async def test_a_file_for_airflow(bundle: Bundle, start_processor: StartProcessor) -> None:
     bundle.write("a.py", "from airflow.sdk import DAG\n")
     await start_processor()
-    assert "The file is written for Airflow (No module named 'airflow'). Import from evenflow" in str(
+    assert "The file is written for Airflow (No module named 'airflow'). Run it as it is" in str(
         (await bundle.parsed("a.py")).error
     )
 
@@ -246,7 +246,7 @@ async def test_the_template_is_replaced_when_it_dies(bundle: Bundle, start_proce
     processor = await start_processor()
     bundle.write("a.py", a_dag("a"))
     await bundle.parsed("a.py")
-    template = processor._template
+    template = processor._templates.get("")
     assert template is not None
     os.kill(template.pid, signal.SIGKILL)
     await until(lambda: not template.alive, "the end of the template")

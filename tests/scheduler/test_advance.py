@@ -154,6 +154,19 @@ def test_retry_waits_for_its_timer(world: World) -> None:
     world.audit()
 
 
+def test_a_try_that_says_when_the_next_is_due_is_heard(world: World) -> None:
+    """R-AF1: as a retry policy of Airflow's decides in the task, whatever the delay of the task is."""
+    world.add_dag(dag(task("a", retries=1, retry_delay=3600)))
+    run = world.trigger("d")
+    world.advance()
+    world.report(world.claim(), "failed", reason="ValueError: no", delay_s=60.0)
+    world.advance()
+    assert world.states(run) == {"a": "up_for_retry"}
+    due = world.conn.execute("select extract(epoch from due_at - now())::float8 from timer where kind = 'retry'").fetchone()
+    assert due is not None
+    assert 0 < due[0] <= 60.0
+
+
 def test_cannot_start_goes_elsewhere_without_using_up_the_try_until_it_is_hopeless(world: World) -> None:
     """R-CS5."""
     world.add_dag(dag(task("a")))

@@ -268,7 +268,7 @@ async def test_a_trunk_that_dies(world: World, worker: WorkerService) -> None:
     await world.exit_of(again)
     assert world.xcom(again) == stamp
     assert (await world.exit_of(world.task("pass")))["outcome"] == "success"
-    assert worker._templates._trunk is not trunk
+    assert worker._templates._trunks[""] is not trunk
 
 
 async def test_a_template_has_nothing_of_another_file(world: World, worker: WorkerService) -> None:

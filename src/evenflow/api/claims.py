@@ -182,6 +182,7 @@ def _of_run(row: dispatch.ClaimedTry | callbacks.ClaimedCall, version: ServedVer
         "data_interval_end": _iso(row.data_interval_end),
         "version_number": version.number,
         "default_timezone": version.default_timezone,
+        "environment": version.environment,
         "map_length": row.map_length,
     }
 

@@ -119,6 +119,7 @@ class TriggerClaims(LongPoll[ClaimTriggers, TriggersAnswer]):
                     code_hash=version.code_hash,
                     file=version.file,
                     default_timezone=version.default_timezone,
+                    environment=version.environment,
                     dag_id=row.dag_id,
                     run_id=row.run_id,
                     task_id=version.tasks[row.task_index].task_id,

@@ -22,6 +22,7 @@ class ServedVersion:
     file: str
     bundle: str  # the one that it was found in
     default_timezone: str
+    environment: str
     tasks: tuple[TaskSpec, ...]
     mapped: tuple[bool, ...]  # of each task whether it has instances
     index_of: dict[str, int] = field(repr=False)  # task index by task_id
@@ -52,6 +53,7 @@ class Versions:
                     row.file,
                     row.bundle,
                     spec.default_timezone,
+                    spec.environment,
                     tasks,
                     mapped_tasks(spec),
                     index_of,

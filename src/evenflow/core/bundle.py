@@ -22,6 +22,7 @@ class BundleSource:
     subdir: str = ""  # of the repository; its files import each other from here
     refresh: float = REFRESH_S
     connection: str | None = None  # whose login and password the remote wants
+    environment: str = ""  # the name of the Python that loads and runs its files; empty: Evenflow's own
 
 
 def sources_to_json(sources: Iterable[BundleSource]) -> str:

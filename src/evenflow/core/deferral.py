@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from evenflow.errors import BadValue
 
 HOLD, RELEASE = "hold", "release"
+AIRFLOW_TRIGGER = "evenflow.airflow.waiting.trigger.AirflowTrigger"  # what waits in the place of a trigger of Airflow's
 
 
 class Purpose(StrEnum):

@@ -48,7 +48,7 @@ class Ending:
     reason: str | None = None  # for people; required when the outcome is not success
     error_types: list[str] = field(default_factory=list)  # qualified class names of the exception, most derived first
     result: bytes | None = None  # of a success: JSON of the return value, none of None; stored as XCom return_value
-    delay_s: float | None = None  # of a rescheduled try: until it is to be started again
+    delay_s: float | None = None  # of a rescheduled try: until it is started again; of a failed one that says it: until the next
     produced: list[AssetChange] = field(default_factory=list)  # of a success
     skip: list[int] = field(default_factory=list)  # of a success: task indexes that it decided against
     defer: Defer | None = None  # of a deferred try

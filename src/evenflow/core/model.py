@@ -48,6 +48,7 @@ Id = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1, printable=True, withou
 Name = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1)]
 DisplayName = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1, printable=True)]
 Zone = Annotated[str, Chars(limits.MAX_NAME_CHARS)]
+Environment = Annotated[str, Chars(limits.MAX_NAME_CHARS, printable=True)]
 Doc = Annotated[str, Chars(limits.MAX_DOC_CHARS)]
 Path = Annotated[str, Chars(limits.MAX_PATH_CHARS)]  # of a class, by module and name
 AssetName = Annotated[str, Bytes(limits.MAX_ASSET_NAME)]
@@ -280,6 +281,7 @@ class DagSpec:
     assets: Annotated[tuple[AssetSpec, ...], Items(limits.MAX_SPEC_ASSETS)] = ()
     callbacks: Callbacks = ()
     deadlines: Annotated[tuple[DeadlineSpec, ...], Items(limits.MAX_DEADLINES)] = ()
+    environment: Environment = ""  # the name of the Python that runs its tasks; empty: the workers' own
     format: int = FORMAT
 
     def to_json(self) -> str:

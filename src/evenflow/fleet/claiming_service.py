@@ -12,6 +12,7 @@ from evenflow.fleet import limits
 from evenflow.fleet.claiming import Claiming, Polls
 from evenflow.fleet.code_cache import CodeCache
 from evenflow.fleet.courier import Courier
+from evenflow.fleet.environments import Environments
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.fleet.service import FleetService, Member
 from evenflow.fleet.templates import TemplatePool
@@ -29,9 +30,12 @@ class AsksForWork(Protocol):
 
 
 class ClaimingService(FleetService):
-    """``template_module`` is what its templates run; code is kept in ``code_folder`` of its home."""
+    """``template_module`` is what its templates run, ``foreign_module`` what they run in other environments; code is kept in
+    ``code_folder`` of its home.
+    """
 
     template_module: ClassVar[str]
+    foreign_module: ClassVar[str]
     code_folder: ClassVar[str]
 
     def __init__(self, member: Member, *, template_memory: int = limits.TEMPLATE_MEMORY) -> None:
@@ -71,7 +75,12 @@ class ClaimingService(FleetService):
         code = CodeCache(self._member.home / self.code_folder, self._client)
         await asyncio.to_thread(code.prune)
         self._templates = TemplatePool(
-            self.template_module, code, user_environment(os.environ), self._member.sandbox, memory=self._template_memory
+            self.template_module,
+            code,
+            user_environment(os.environ),
+            self._member.sandbox,
+            memory=self._template_memory,
+            environments=Environments(self.foreign_module, self._member.environments),
         )
         self._logs = LogShipper(self._client)
         self._masker = masker_of(os.environ)

@@ -5,6 +5,7 @@ from __future__ import annotations
 # -- templates ---------------------------------------------------------------------------------------------------------
 
 LOAD_TIMEOUT = 60.0  # of a DAG file and its imports; pandas, pyspark and a slow disk together take some 10 s
+FOREIGN_LOAD_TIMEOUT = 280.0  # where an environment's packages load first: Airflow takes 2 to 10 s, and minutes on a busy host
 LOADS_AT_ONCE = 2  # loading is one busy core each
 TEMPLATE_MEMORY = 512  # MiB of all with no child: a small DAG file takes 5, one that imports pandas 60
 IDLE_TEMPLATE = 600.0  # a DAG that runs every few minutes stays warm

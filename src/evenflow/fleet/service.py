@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,6 +32,7 @@ class Member:
     sandbox: Sandbox | None = None  # for the user code that it runs
     tls: Tls = PLAIN
     vitals: Vitals | None = None
+    environments: Mapping[str, str] = field(default_factory=dict)  # Pythons that run files of others' making, by name: their paths
 
 
 class FleetService(Service):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, Evenfl
 from evenflow.fleet import limits
 from evenflow.fleet import observations as seen
 from evenflow.fleet.code_cache import CodeCache
+from evenflow.fleet.environments import NONE, Environments, NoSuchEnvironment
 from evenflow.fleet.patience import Patience
 from evenflow.forking.boot_clock import boot_time
 from evenflow.forking.frames import FrameHeader
@@ -25,6 +27,7 @@ class TemplateKey(NamedTuple):
     code_hash: str
     file: str
     default_timezone: str = UTC
+    environment: str = ""
 
 
 NO_FILE = TemplateKey("", "")  # of a template that loads none
@@ -39,8 +42,8 @@ class CannotLoad(EvenflowError):
 
 
 class TemplatePool:
-    """Templates that run ``module``, least recently used first. One with children is never ended; the others are kept as long as
-    they take at most ``memory`` MiB together.
+    """Templates that run ``module``, or in one of ``environments`` the module that these name, least recently used first. One with
+    children is never ended; the others are kept as long as they take at most ``memory`` MiB together.
     """
 
     def __init__(
@@ -51,11 +54,12 @@ class TemplatePool:
         sandbox: Sandbox | None = None,
         *,
         memory: int = limits.TEMPLATE_MEMORY,
+        environments: Environments = NONE,
     ) -> None:
-        self._module, self._code, self._env, self._sandbox = module, code, env, sandbox
+        self._module, self._code, self._env, self._sandbox, self._environments = module, code, env, sandbox, environments
         self._memory = memory * 2**20
         self._loop = asyncio.get_running_loop()
-        self._trunk: OwnedTrunk | None = None
+        self._trunks: dict[str, OwnedTrunk] = {}  # by environment
         self._templates: dict[TemplateKey, OwnedTemplate] = {}
         self._used_at: dict[TemplateKey, float] = {}
         self._unused: set[TemplateKey] = set()  # just loaded: those for whom it was are on their way
@@ -109,8 +113,8 @@ class TemplatePool:
         for template in self._templates.values():
             self._end(template)
         self._templates.clear()
-        if self._trunk is not None:
-            await self._trunk.close()
+        for trunk in self._trunks.values():
+            await trunk.close()
         await asyncio.gather(*self._loading.values(), *self._closing, return_exceptions=True)
 
     async def _load(self, file: TemplateKey) -> None:
@@ -125,21 +129,31 @@ class TemplatePool:
 
     async def _start(self, file: TemplateKey) -> OwnedTemplate:
         try:
-            root = "" if file == NO_FILE else str(await self._fetch(file))
+            root = str(await self._fetch(file)) if file.file else ""
             async with self._turn:
                 config: FrameHeader = {"root": root, "file": file.file, "default_timezone": file.default_timezone}
+                config |= {"evenflow": version("evenflow")} if file.environment else {}
                 config |= self._sandbox.as_config() if self._sandbox else {}
-                if self._trunk is None or not self._trunk.alive:
-                    self._trunk = OwnedTrunk(self._module, self._env)
-                return await OwnedTemplate.fork(self._trunk, config, load_timeout_s=limits.LOAD_TIMEOUT)
+                within_s = limits.FOREIGN_LOAD_TIMEOUT if file.environment else limits.LOAD_TIMEOUT
+                return await OwnedTemplate.fork(self._trunk_of(file.environment), config, load_timeout_s=within_s)
         except TemplateFailed as error:
             reason = str(error) if str(error).startswith("cannot import") else f"cannot import DAG file {file.file}: {error}"
             raise CannotLoad(reason, error.output) from error
+        except NoSuchEnvironment as error:
+            raise CannotLoad(f"cannot run DAG file {file.file} here: {error}") from error
         except (ApiRefused, CodeArchiveError, OSError) as error:
             raise CannotLoad(f"cannot get the code of {file.file} (version {file.code_hash[:12]}): {error}") from error
         except Exception as error:  # nobody expects it, and yet tries wait for an answer
             observe(seen.file_not_loaded(file.file, error))
             raise CannotLoad(f"cannot load DAG file {file.file}: {type(error).__name__}: {error}") from error
+
+    def _trunk_of(self, environment: str) -> OwnedTrunk:
+        """Raises :class:`NoSuchEnvironment`."""
+        trunk = self._trunks.get(environment)
+        if trunk is None or not trunk.alive:
+            module, python = self._environments.program(environment) if environment else (self._module, "")
+            trunk = self._trunks[environment] = OwnedTrunk(module, self._env, python)
+        return trunk
 
     async def _fetch(self, file: TemplateKey) -> Path:
         """Waits while the API is away: its tries would find it away elsewhere, too."""

@@ -86,13 +86,14 @@ class OwnedTemplate:
         load_timeout_s: float,
         memory_limit: int | None = None,
         ahead: bool = True,
+        python: str = "",
     ) -> OwnedTemplate:
-        """``module``, run as a template, ready to fork children with this limit of memory, one of them ``ahead`` of its job. Raises
-        :class:`TemplateFailed`.
+        """``module``, run by ``python`` as a template, ready to fork children with this limit of memory, one of them ``ahead`` of
+        its job. Raises :class:`TemplateFailed`.
         """
         ours, theirs, output, their_output = _ends()
         try:
-            process = SpawnedProcess(module, env, theirs, output=their_output)
+            process = SpawnedProcess(module, env, theirs, output=their_output, python=python)
         except BaseException:
             ours.close()
             os.close(output)

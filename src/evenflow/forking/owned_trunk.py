@@ -66,11 +66,15 @@ class OwnedProcess:
 
 
 class SpawnedProcess(OwnedProcess):
-    """``module``, run in a session of its own with ``arguments`` and the descriptor ``inherited``, whose number comes first."""
+    """``module``, run by ``python``, this one's if none is named, in a session of its own, with ``arguments`` and the descriptor
+    ``inherited``, whose number comes first.
+    """
 
-    def __init__(self, module: str, env: Mapping[str, str], inherited: int, *arguments: str, output: int | None = None) -> None:
+    def __init__(
+        self, module: str, env: Mapping[str, str], inherited: int, *arguments: str, output: int | None = None, python: str = ""
+    ) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", module, str(inherited), *arguments],
+            [python or sys.executable, "-P", "-m", module, str(inherited), *arguments],
             env=env,
             pass_fds=[inherited],
             stdin=subprocess.DEVNULL,
@@ -89,12 +93,12 @@ class SpawnedProcess(OwnedProcess):
 class OwnedTrunk:
     """Begins at once; a call for a template waits until the trunk is ready. ``alive`` is false once it has ended."""
 
-    def __init__(self, module: str, env: Mapping[str, str]) -> None:
+    def __init__(self, module: str, env: Mapping[str, str], python: str = "") -> None:
         prctl.adopt_orphans()
         self._loop = asyncio.get_running_loop()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = SpawnedProcess(module, env, theirs.fileno(), TRUNK)
+            self._process = SpawnedProcess(module, env, theirs.fileno(), TRUNK, python=python)
         self.pid, self.alive = self._process.pid, True
         self._ended = asyncio.Event()
         self._loop.add_reader(self._process.pidfd, self._die)

@@ -13,10 +13,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
 from evenflow.core.spec_diff import diff_specs
+from evenflow.fleet.environments import NONE, Environments
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.sandbox import user_environment
 from evenflow.processor import limits
@@ -58,16 +60,23 @@ class Checked:
         return sum(finding.severity == severity for finding in self.findings)
 
 
-async def check_files(files: Sequence[CheckedFile], within: ParseLimits) -> Checked:
-    """Raises :class:`TemplateFailed` when no interpreter can be started."""
+async def check_files(
+    files: Sequence[CheckedFile], within: ParseLimits, *, environment: str = "", environments: Environments = NONE
+) -> Checked:
+    """By the Python of this ``environment``. Raises :class:`TemplateFailed` when no interpreter can be started, and
+    :class:`NoSuchEnvironment`.
+    """
+    program = environments.program(environment) if environment else (TEMPLATE_MODULE, "")
     at_once = asyncio.Semaphore(limits.PARSERS)
     async with AsyncExitStack() as contexts:
-        templates = [await _template(seed, within, contexts) for seed in _SEEDS]
+        templates = [await _template(seed, within, contexts, *program) for seed in _SEEDS]
 
         async def load(file: CheckedFile) -> tuple[Parsed, Parsed]:
             async with at_once:
-                first = await parse_file(templates[0], str(file.root), file.file, within)
-                return first, first if first.error else await parse_file(templates[1], str(file.root), file.file, within)
+                first = await parse_file(templates[0], str(file.root), file.file, within, environment=environment)
+                if first.error:
+                    return first, first
+                return first, await parse_file(templates[1], str(file.root), file.file, within, environment=environment)
 
         loads = await asyncio.gather(*(load(file) for file in files))
     findings: list[Diagnostic] = []
@@ -84,10 +93,15 @@ async def check_files(files: Sequence[CheckedFile], within: ParseLimits) -> Chec
     return Checked(len(files), sorted(owners), sorted(once, key=lambda finding: (finding.path, finding.line or 0)))
 
 
-async def _template(seed: str, within: ParseLimits, contexts: AsyncExitStack) -> OwnedTemplate:
+async def _template(seed: str, within: ParseLimits, contexts: AsyncExitStack, module: str, python: str) -> OwnedTemplate:
     environment = {**user_environment(os.environ), **PYTHON, "PYTHONHASHSEED": seed}
     template = await OwnedTemplate.start(
-        TEMPLATE_MODULE, {}, env=environment, load_timeout_s=TEMPLATE_TIMEOUT, memory_limit=within.memory_bytes
+        module,
+        {"evenflow": version("evenflow")},
+        env=environment,
+        load_timeout_s=limits.FOREIGN_TEMPLATE if python else TEMPLATE_TIMEOUT,
+        memory_limit=within.memory_bytes,
+        python=python,
     )
     contexts.push_async_callback(template.close)
     return template

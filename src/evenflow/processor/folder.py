@@ -58,10 +58,10 @@ class _Imports:
 
 
 class DagFolder:
-    """Scans may run in a thread, one at a time."""
+    """Scans may run in a thread, one at a time. ``airflows``: ignore files of Airflow's are read as our own."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, airflows: bool = False) -> None:
+        self._folder, self._airflows = folder, airflows
         self._contents: dict[str, _Content] = {}
         self._imports: dict[str, _Imports] = {}
         self._loaded: dict[str, frozenset[str]] = {}
@@ -77,7 +77,7 @@ class DagFolder:
         """Raises :class:`OSError` when the folder cannot be read."""
         root = self._folder.resolve(strict=True)  # the folder may be a link that deployments swap
         unread: list[str] = []
-        found = dict(_python_files(root, "", (), unread))
+        found = dict(_python_files(root, "", (), unread, airflows=self._airflows))
         stamps = {path: stamp for path, (stamp, _) in found.items()}
         if self._names != stamps.keys():
             self._names = frozenset(stamps)
@@ -148,22 +148,24 @@ class DagFolder:
 
 
 def _python_files(
-    root: Path, folder: str, rules: tuple[Rule, ...], unread: list[str], ignored: bool = False
+    root: Path, folder: str, rules: tuple[Rule, ...], unread: list[str], ignored: bool = False, *, airflows: bool = False
 ) -> Iterator[tuple[str, tuple[Stamp, bool]]]:
     """(path, (stamp, whether it is ignored)) of all Python files; links to folders, hidden ones and caches are left out."""
     with os.scandir(root / folder) as listing:
         entries = sorted(listing, key=lambda entry: entry.name)
     names = {entry.name for entry in entries}
-    if IGNORE_FILE in names:
-        rules += read_rules((root / folder / IGNORE_FILE).read_text(errors="replace"), folder)
-    elif AIRFLOWS in names:
+    read = next((name for name in (IGNORE_FILE, AIRFLOWS) if name in names), None)
+    if read == IGNORE_FILE or (read == AIRFLOWS and airflows):
+        rules += read_rules((root / folder / read).read_text(errors="replace"), folder)
+    elif read is not None:
         unread.append(f"{folder}/{AIRFLOWS}" if folder else AIRFLOWS)
     for entry in entries:
         path = f"{folder}/{entry.name}" if folder else entry.name
         if entry.name.startswith(".") or entry.name == "__pycache__":
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _python_files(root, path, rules, unread, ignored or is_ignored(path, rules, is_folder=True))
+            inside = ignored or is_ignored(path, rules, is_folder=True)
+            yield from _python_files(root, path, rules, unread, inside, airflows=airflows)
         elif entry.name.endswith(".py") and entry.is_file():
             yield path, (_stamp(entry.stat()), ignored or is_ignored(path, rules, is_folder=False))
 

@@ -49,7 +49,25 @@ def prepare(config: FrameHeader) -> None:
     template_faults(dag)
 
 
+class FileReader:
+    """What a DAG file comes to; another one may know DAGs of other kinds, too."""
+
+    def load(self, path: Path, root: Path) -> LoadedFile:
+        return load_file(path, root)
+
+    def specs(self, loaded: LoadedFile, file: str) -> list[str]:
+        return _specs_of(loaded, file)
+
+    def watched(self, loaded: LoadedFile, root: Path) -> list[str]:
+        return watched_paths(loaded.dags.values(), root)
+
+
 def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
+    return answer(FileReader(), job)
+
+
+def answer(reader: FileReader, job: FrameHeader) -> tuple[FrameHeader, bytes]:
+    """What ``reader`` makes of the file of this job, as the last frame."""
     root = Path(job["root"])
     file = root / job["file"]
     watched: list[str] = []
@@ -57,10 +75,10 @@ def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, byte
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         try:
-            loaded = load_file(file, root)
-            watched = watched_paths(loaded.dags.values(), root.resolve())
+            loaded = reader.load(file, root)
+            watched = reader.watched(loaded, root.resolve())
             files = _files_of(loaded, watched, root.resolve(), job["file"])
-            specs = _specs_of(loaded, job["file"])
+            specs = reader.specs(loaded, job["file"])
         except BaseException as error:
             if isinstance(error, MemoryError):
                 error.add_note(

@@ -73,14 +73,22 @@ class _ParseAnswer(msgspec.Struct):
 _ANSWER = msgspec.json.Decoder(_ParseAnswer)
 
 
-async def parse_file(template: OwnedTemplate, root: str, file: str, within: ParseLimits, *, default_timezone: str = UTC) -> Parsed:
+async def parse_file(
+    template: OwnedTemplate, root: str, file: str, within: ParseLimits, *, default_timezone: str = UTC, environment: str = ""
+) -> Parsed:
     """Load ``file`` in a child of a template whose children have ``within.memory_bytes``. What names no time zone is in
-    ``default_timezone``.
+    ``default_timezone``; the template is of this ``environment``.
 
     Raises :class:`OSError` when no process can be started for it.
     """
     parsing = _Parsing(file, within)
-    job = {"root": root, "file": file, "memory_mib": within.memory_mib, "default_timezone": default_timezone}
+    job = {
+        "root": root,
+        "file": file,
+        "memory_mib": within.memory_mib,
+        "default_timezone": default_timezone,
+        "environment": environment,
+    }
     child = template.begin(job, parsing)
     parsing.child = child
     try:

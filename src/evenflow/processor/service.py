@@ -10,6 +10,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,17 @@ from evenflow.core.bundle import BundleSource
 from evenflow.core.metrics import FILES
 from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable
+from evenflow.fleet.environments import Environments, NoSuchEnvironment
 from evenflow.fleet.patience import ApiSilent, Patience
 from evenflow.fleet.service import FleetService, Member
-from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
 from evenflow.forking.sandbox import user_environment
 from evenflow.killpoints import KillPoint, reached
 from evenflow.processor import limits
 from evenflow.processor import observations as seen
 from evenflow.processor.delivery import deliver
 from evenflow.processor.git import GitRepository
-from evenflow.processor.parsing import ParseLimits, Parses, parse_file
+from evenflow.processor.parsing import Parsed, ParseLimits, Parses, parse_file
 from evenflow.processor.sources import LocalFolder, Source
 from evenflow.processor.watched_bundle import WatchedBundle
 from evenflow.sdk.secrets.connections import env_name
@@ -36,6 +38,7 @@ from evenflow.telemetry.vitals import Pulse
 from evenflow.wire.messages import BeatAnswer, FilesLease, LeasedFile
 
 TEMPLATE_MODULE = "evenflow.processor.parse_process"
+AIRFLOW_MODULE = "evenflow.airflow.loading.parse_process"
 TEMPLATE_TIMEOUT = 60.0  # importing Evenflow takes 0.1 s
 
 # The folder is its owner's: no bytecode is left there, and none is read that is older than an edit of the same second. Sets
@@ -55,7 +58,9 @@ class ProcessorService(FleetService):
         self._hidden = {env_name(source.connection) for source in sources if source.connection is not None}
         self._parse_limits = parse_limits
         self._bundles: dict[str, WatchedBundle] = {}
-        self._template: OwnedTemplate | None = None
+        self._environments = Environments(AIRFLOW_MODULE, member.environments)
+        self._environment_of = {source.name: source.environment for source in sources}
+        self._templates: dict[str, OwnedTemplate] = {}  # by environment
         self._templating = asyncio.Lock()
         self._leasing = asyncio.Lock()
         self._leased: deque[LeasedFile] = deque()  # and not begun yet
@@ -69,7 +74,10 @@ class ProcessorService(FleetService):
     async def _prepare(self) -> None:
         for source in self._sources:
             source.check()
-        self._bundles = {source.name: WatchedBundle(source, self._client, self._changed) for source in self._sources}
+        self._bundles = {
+            source.name: WatchedBundle(source, self._client, self._changed, airflows=bool(self._environment_of[source.name]))
+            for source in self._sources
+        }
         self.vitals.meter.family(FILES, self._count_files)
 
     def _work(self) -> Loops:
@@ -87,8 +95,8 @@ class ProcessorService(FleetService):
 
     async def _end(self) -> None:
         await self._end_loops()
-        if self._template is not None:
-            await self._template.close()
+        for template in self._templates.values():
+            await template.close()
 
     # -- presence
 
@@ -187,8 +195,7 @@ class ProcessorService(FleetService):
         self._parsing += 1
         self._idle.clear()
         try:
-            template, zone = await self._warm_template(), self._default_timezone
-            parsed = await parse_file(template, str(root), leased.file, self._parse_limits, default_timezone=zone)
+            parsed = await self._parsed(leased, str(root))
             reached(KillPoint.FILE_LOADED)
             self._parses.add(leased.bundle, leased.file, parsed)
             bundle.learn(leased.file, parsed)
@@ -207,18 +214,33 @@ class ProcessorService(FleetService):
             if not self._parsing:
                 self._idle.set()
 
-    async def _warm_template(self) -> OwnedTemplate:
+    async def _parsed(self, leased: LeasedFile, root: str) -> Parsed:
+        environment = self._environment_of[leased.bundle]
+        try:
+            template, zone = await self._warm_template(environment), self._default_timezone
+        except (NoSuchEnvironment, TemplateFailed) as error:
+            if not environment:
+                raise
+            why = f"{leased.file} cannot be loaded in environment {environment!r}: {error}"
+            return Parsed(0.0, error=why, summary=why)
+        return await parse_file(template, root, leased.file, self._parse_limits, default_timezone=zone, environment=environment)
+
+    async def _warm_template(self, environment: str) -> OwnedTemplate:
         async with self._templating:
-            if self._template is None or not self._template.alive:
+            template = self._templates.get(environment)
+            if template is None or not template.alive:
+                module, python = self._environments.program(environment) if environment else (TEMPLATE_MODULE, "")
                 seen = {name: value for name, value in user_environment(os.environ).items() if name not in self._hidden}
-                self._template = await OwnedTemplate.start(
-                    TEMPLATE_MODULE,
-                    self._member.sandbox.as_config() if self._member.sandbox else {},
+                sandbox = self._member.sandbox.as_config() if self._member.sandbox else {}
+                template = self._templates[environment] = await OwnedTemplate.start(
+                    module,
+                    {"evenflow": version("evenflow"), **sandbox},
                     env={**seen, **PYTHON},
-                    load_timeout_s=TEMPLATE_TIMEOUT,
+                    load_timeout_s=limits.FOREIGN_TEMPLATE if environment else TEMPLATE_TIMEOUT,
                     memory_limit=self._parse_limits.memory_bytes,
+                    python=python,
                 )
-            return self._template
+            return template
 
 
 def _source(source: BundleSource, home: Path) -> Source:

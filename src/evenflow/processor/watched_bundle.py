@@ -21,12 +21,14 @@ from evenflow.wire.messages import FileSeen, FilesSeen
 
 
 class WatchedBundle:
-    """Run all of :meth:`loops`. ``scan`` is the last look; ``news`` is called after each, for there may be something to parse."""
+    """Run all of :meth:`loops`. ``scan`` is the last look; ``news`` is called after each, for there may be something to parse.
+    ``airflows``: its environment may have Airflow.
+    """
 
-    def __init__(self, source: Source, client: ExecutionClient, news: Callable[[], None]) -> None:
+    def __init__(self, source: Source, client: ExecutionClient, news: Callable[[], None], *, airflows: bool = False) -> None:
         self.name = source.name
         self._source, self._client, self._news = source, client, news
-        self._dags = DagFolder(source.folder)
+        self._dags = DagFolder(source.folder, airflows=airflows)
         self.scan = Scan(source.folder, {})
         self._told: dict[str, str] | None = None  # what the control plane was told last
         self._look = asyncio.Event()

@@ -110,6 +110,7 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
         sandbox=_sandbox(settings),
         tls=settings.tls,
         vitals=vitals,
+        environments=settings.environments,
     )
     match kind:
         case Kind.PROCESSOR:

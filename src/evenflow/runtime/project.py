@@ -22,12 +22,20 @@ class ConfigFile(TomlConfigSettingsSource):
         values = super()._read_file(file_path)
         for name in PATHS:
             if isinstance(values.get(name), str):
-                values[name] = str(config_file().parent / Path(values[name]).expanduser())
+                values[name] = _beside(values[name])
+        environments = values.get("environments")
+        if isinstance(environments, dict):
+            values["environments"] = {name: _beside(python) for name, python in environments.items()}
         bundles = values.get("bundles")
         for bundle in bundles.values() if isinstance(bundles, dict) else ():
             if isinstance(bundle, dict) and isinstance(bundle.get("folder"), str):
-                bundle["folder"] = str(config_file().parent / Path(bundle["folder"]).expanduser())
+                bundle["folder"] = _beside(bundle["folder"])
         return values
+
+
+def _beside(path: Any) -> Any:
+    """What is no path is told of when it is checked."""
+    return str(config_file().parent / Path(path).expanduser()) if isinstance(path, str) else path
 
 
 def project_dir(start: Path | None = None) -> Path:

@@ -6,9 +6,10 @@ has to load nothing for that. The variables are the same, except for the sources
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
 from typing import cast
@@ -74,6 +75,7 @@ class ServiceSettings:
     statsd_style: Style = "plain"
     default_timezone: str = ""  # that the database must have; empty: whichever it has
     sources: tuple[BundleSource, ...]
+    environments: Mapping[str, str] = field(default_factory=dict)  # paths of Pythons, by name
     parse_timeout: float
     parse_memory: int
     slots: int
@@ -120,8 +122,9 @@ class ServiceSettings:
         withheld |= set() if kind in (Kind.LAUNCHER, Kind.AUTOSCALER) else {"kubernetes"}
         withheld |= set() if kind is Kind.API else {"openlineage_key"}
         withheld |= set() if kind is Kind.CONNECT_SERVER else {"spark_connect_token"}
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in withheld}
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in withheld}
         values["sources"] = sources_to_json(self.sources)
+        values["environments"] = json.dumps(dict(self.environments))
         ours = {
             PREFIX + name.upper(): ",".join(value) if isinstance(value, tuple) else str(value) for name, value in values.items()
         }
@@ -157,6 +160,7 @@ class ServiceSettings:
             statsd_style=cast(Style, value("STATSD_STYLE")),
             default_timezone=value("DEFAULT_TIMEZONE"),
             sources=sources_from_json(value("SOURCES")),
+            environments=json.loads(value("ENVIRONMENTS")),
             parse_timeout=float(value("PARSE_TIMEOUT")),
             parse_memory=int(value("PARSE_MEMORY")),
             slots=int(value("SLOTS")),

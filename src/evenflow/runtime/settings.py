@@ -17,7 +17,7 @@ from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_va
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.connect_server.limits import IDLE, LEAST_MEMORY, MEMORY
-from evenflow.core.bundle import HISTORY_BUNDLE, OWN_BUNDLE, BundleSource
+from evenflow.core.bundle import HISTORY_BUNDLE, BundleSource
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.core.model import Enforcement
 from evenflow.core.object_names import CONNECTION
@@ -27,7 +27,7 @@ from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.insights import PIPELINE
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime import trust
-from evenflow.runtime.bundle_settings import NAME, BundleSettings
+from evenflow.runtime.bundle_settings import BundleSettings, check_bundles, check_environments, pythons_of
 from evenflow.runtime.project import PATHS, ConfigFile, bundle_of, config_file, default_home, project_dir
 from evenflow.runtime.secret_files import SUFFIX, SecretFiles, secret_fields
 from evenflow.runtime.service_settings import ServiceSettings
@@ -84,6 +84,13 @@ class Settings(BaseSettings):
     dags: Path = Field(default_factory=lambda: project_dir() / "dags", description="Folder of DAG files")
     bundle: str = Field("", max_length=100, description="Name of that folder in the database; else made from its path")
     bundles: dict[str, BundleSettings] = Field(default_factory=dict, description="More sources of DAG files, by name")
+    environments: dict[str, Path] = Field(
+        default_factory=dict,
+        description="Pythons that load and run files of bundles, by name: the Python, or the folder that it is in",
+    )
+    dags_environment: str = Field(
+        "", max_length=100, description="Name of the environment that loads and runs the files of the DAG folder"
+    )
     parse_timeout: float = Field(PARSE_TIMEOUT, gt=0, le=500, description="Seconds that loading a DAG file may take")
     parse_memory: int = Field(
         MEMORY_MIB, ge=128, le=1_048_576, description="MiB of address space that a DAG file has while it is loaded"
@@ -236,23 +243,18 @@ class Settings(BaseSettings):
     @field_validator("bundles")
     @classmethod
     def _named(cls, bundles: dict[str, BundleSettings], info: ValidationInfo) -> dict[str, BundleSettings]:
-        folders = {"the DAG folder": info.data["dags"].resolve()} if "dags" in info.data else {}
-        for name, bundle in bundles.items():
-            if not NAME.fullmatch(name):
-                raise ValueError(f"the name {name!r} of a bundle has letters, digits, '_', '.' and '-' only, at most 100")
-            if name in (OWN_BUNDLE, HISTORY_BUNDLE):
-                raise ValueError(f"no bundle is called {name!r}: what is in that one is Evenflow's own. Choose another name")
-            if bundle.folder is None:
-                continue
-            folder = bundle.folder.expanduser().absolute().resolve()
-            for other, path in folders.items():
-                if folder.is_relative_to(path) or path.is_relative_to(folder):
-                    raise ValueError(
-                        f"the folder {folder} of bundle {name!r} shares files with {other} ({path}), and DAGs are there once. "
-                        f'Delete [bundles.{name}], or give it a folder of its own; another DAG folder is named by dags = "..."'
-                    )
-            folders[f"that of bundle {name!r}"] = folder
+        check_bundles(bundles, info.data.get("dags"))
         return bundles
+
+    @field_validator("environments")
+    @classmethod
+    def _pythons(cls, environments: dict[str, Path]) -> dict[str, Path]:
+        return pythons_of(environments)
+
+    @model_validator(mode="after")
+    def _known_environments(self) -> Self:
+        check_environments(self.dags_environment, self.bundles, self.environments)
+        return self
 
     @model_validator(mode="after")
     def _derive(self) -> Self:
@@ -311,7 +313,7 @@ class Settings(BaseSettings):
         ours = () if self.history is None else (BundleSource(name=HISTORY_BUNDLE, folder=str(PIPELINE)),)
         if more and "dags" not in self.model_fields_set and not self.dags.is_dir():
             return *more, *ours
-        return BundleSource(name=self.bundle, folder=str(self.dags)), *more, *ours
+        return BundleSource(name=self.bundle, folder=str(self.dags), environment=self.dags_environment), *more, *ours
 
     @property
     def own_database_url(self) -> str:
@@ -357,6 +359,7 @@ class Settings(BaseSettings):
             "queues": tuple(self.queues),
             "trigger_queues": tuple(self.trigger_queues),
             "sources": self.sources,
+            "environments": {name: str(python) for name, python in self.environments.items()},
         }
         same = (
             "home",

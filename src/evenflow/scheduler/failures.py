@@ -42,7 +42,9 @@ def fail(facts: Facts, moves: Moves, messages: Messages, item: Item, event: Task
     if any(said):
         moves.explain(item, "; ".join(str(reason) for reason in said if reason))
     if event is TaskEvent.RETRY:
-        delay = next_delay(spec, item.try_number - item.tries_before, raised, chance=_chance(item.epoch))
+        delay = payload.get("delay_s")  # by the try itself, bounded as all waits are
+        if delay is None:
+            delay = next_delay(spec, item.try_number - item.tries_before, raised, chance=_chance(item.epoch))
         messages.retries.append(tasks.Retry(item.epoch, *item.key, delay))
 
 

@@ -29,7 +29,7 @@ def check_schema(schema: Mapping[str, Any], where: str) -> None:
     """Raises :class:`BadSetting`, its message beginning with ``where``, for what is no JSON Schema."""
     if not schema:
         return
-    unknown = next((name for name in schema if name not in _KEYWORDS and not name.startswith(("$", "x-"))), None)
+    unknown = next((name for name in schema if not is_keyword(name)), None)
     if unknown is not None:
         raise BadSetting(f"{where}: JSON Schema has no keyword {unknown!r}, so it would not be applied. {_close(unknown)}".rstrip())
     from jsonschema_rs import ValidationError
@@ -40,6 +40,11 @@ def check_schema(schema: Mapping[str, Any], where: str) -> None:
         raise BadSetting(f"{where}: {_say_of_schema(error)}") from None
     except (ValueError, TypeError) as error:
         raise BadSetting(f"{where}: {str(error).rstrip('.')}. This is no JSON Schema.") from None
+
+
+def is_keyword(name: str) -> bool:
+    """Of JSON Schema, of Airflow's forms, or of somebody's own notes."""
+    return name in _KEYWORDS or name.startswith(("$", "x-"))
 
 
 def checked_params(specs: Mapping[str, RunParamSpec], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from evenflow.wire.messages import Beat, BeatAnswer
 from evenflow.wire.triggers import TriggersAnswer
 
 HOST_PROCESS = "evenflow.triggerer.host_process"
+AIRFLOW_PROCESS = "evenflow.airflow.waiting.host_process"
 
 
 class TriggererService(ClaimingService):
@@ -26,6 +27,7 @@ class TriggererService(ClaimingService):
 
     kind = "triggerer"
     template_module = HOST_PROCESS
+    foreign_module = AIRFLOW_PROCESS
     code_folder = "trigger-code"  # its own: a worker of this home prunes what no try uses
 
     def __init__(self, member: Member, *, capacity: int, queues: list[str]) -> None:

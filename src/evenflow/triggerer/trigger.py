@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from evenflow.core.deferral import AIRFLOW_TRIGGER
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.fleet.log_stream import LogStream
 from evenflow.fleet.masked_log import MaskedLog
@@ -49,9 +50,12 @@ class Trigger:
     @property
     def file(self) -> TemplateKey:
         """What its host must have loaded."""
-        if is_built_in(self.assignment.path):
+        a = self.assignment
+        if is_built_in(a.path) and a.path != AIRFLOW_TRIGGER:
             return NO_FILE
-        return TemplateKey(self.assignment.code_hash, self.assignment.file, self.assignment.default_timezone)
+        if str(a.kwargs.get("classpath", "")).startswith("airflow."):  # of a package: all its triggers may share a host
+            return NO_FILE._replace(environment=a.environment)
+        return TemplateKey(a.code_hash, a.file, a.default_timezone, a.environment)
 
     @property
     def name(self) -> str:

@@ -125,6 +125,7 @@ class Assignment(Message):
     version_number: int = 1
     map_length: int | None = None
     default_timezone: str = "UTC"  # with which the version was made
+    environment: str = ""  # the name of the Python that runs it; empty: the worker's own
     callback: CallbackOf | None = None  # set: a function is called, of the task, or of the DAG when ``task_id`` is empty
     resumed: Resumed | None = None  # set: the try has begun before, and resumes from waiting
 

@@ -43,6 +43,7 @@ class TriggerAssignment(Message):
     file: str
     kwargs: dict[str, Any] = field(default_factory=dict)  # in JSON's own types, as sdk.xcom makes them
     default_timezone: str = "UTC"
+    environment: str = ""  # as in Assignment
     deferred_s: float = 0.0  # since its task was deferred
     failures: int = 0  # of this trigger before
     secrets: list[str] = field(default_factory=list)  # in its arguments, not to be shown in its log

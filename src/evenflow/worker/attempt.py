@@ -106,7 +106,8 @@ class Attempt:
         return self._started_at is not None
 
     def begin(self) -> None:
-        file = TemplateKey(self.assignment.code_hash, self.assignment.file, self.assignment.default_timezone)
+        told = self.assignment
+        file = TemplateKey(told.code_hash, told.file, told.default_timezone, told.environment)
         template = self._tools.templates.ready(file)
         if template is not None and self._tools.going.is_set():
             self._fork(template)

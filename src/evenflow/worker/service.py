@@ -35,6 +35,7 @@ from evenflow.worker.tries import Tries
 from evenflow.worker.values import LargeValues
 
 TASK_PROCESS = "evenflow.worker.task_process"
+AIRFLOW_PROCESS = "evenflow.airflow.running.task_process"
 REUSE = partial(Reuse, jobs=limits.REUSE_TRIES, age_s=limits.REUSE_AGE, memory=limits.REUSE_MEMORY * 2**20)
 _KILLED = "ended on request"  # the scheduler says whose
 _REPORT_LOST = "it has ended, and the report of its end was lost"
@@ -48,6 +49,7 @@ class WorkerService(ClaimingService):
 
     kind = "worker"
     template_module = TASK_PROCESS
+    foreign_module = AIRFLOW_PROCESS
     code_folder = "code"
 
     def __init__(

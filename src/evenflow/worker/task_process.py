@@ -21,11 +21,12 @@ import json
 import logging
 import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evenflow.core.callbacks import CallbackOf
 from evenflow.core.ending import Ending, told
@@ -41,6 +42,8 @@ from evenflow.sdk.trying import killing
 from evenflow.sdk.trying.callback_run import run_callback
 from evenflow.sdk.trying.runner import TryContext, run_try
 
+File = TypeVar("File", bound=LoadedFile)
+
 # After these ends, which are foreseen, another try may follow in the same process; a failure may have broken off anything.
 _FOLLOWED = frozenset({"success", "skipped", "rescheduled", "deferred"})
 
@@ -49,12 +52,17 @@ LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def prepare(config: FrameHeader) -> LoadedFile:
+    return prepare_file(config, load_file)
+
+
+def prepare_file(config: FrameHeader, load: Callable[[Path, Path], File]) -> File:
+    """What ``load`` makes of the file that the template is for."""
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     set_default_timezone(config["default_timezone"])
     root = Path(config["root"]).resolve()
     file = root / config["file"]
     try:
-        loaded = load_file(file, root)
+        loaded = load(file, root)
     except BaseException as error:
         failure = describe_failure(error, file, root)
         raise NotPrepared(f"cannot import DAG file {config['file']}: {failure.summary}", failure.trace) from error

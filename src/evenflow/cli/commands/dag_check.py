@@ -27,20 +27,31 @@ async def check(
     /,
     *,
     strict: Annotated[bool, Parameter(negative=(), help="Warnings count as errors.")] = False,
+    environment: Annotated[
+        str | None, Parameter(help="Whose Python loads them, one of [environments]; that of the DAG folder when absent.")
+    ] = None,
 ) -> Reply:
     """Load DAG files as a processor would, without a database, and report what is wrong, each with its place.
 
     Exit code 1 when there is an error. A file below the DAG folder of the settings imports its modules from there, any other
     from its own folder.
     """
+    from evenflow.fleet.environments import Environments
     from evenflow.processor.checking import Diagnostic, check_files
     from evenflow.processor.ignore import not_read
     from evenflow.processor.parsing import ParseLimits
+    from evenflow.processor.service import AIRFLOW_MODULE
 
     settings = load_settings()
     within = ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory)
     unread: list[Path] = []
-    checked = await check_files(list(dict.fromkeys(_files(settings, paths, unread))), within)
+    name = settings.dags_environment if environment is None else environment
+    checked = await check_files(
+        list(dict.fromkeys(_files(settings, paths, unread, airflows=bool(name)))),
+        within,
+        environment=name,
+        environments=Environments(AIRFLOW_MODULE, {name: str(python) for name, python in settings.environments.items()}),
+    )
     told = [Diagnostic(path, None, "warning", not_read(path)) for path in dict.fromkeys(unread)]
     checked = replace(checked, findings=[*told, *checked.findings])
     bad = checked.count("error") + (checked.count("warning") if strict else 0)
@@ -65,7 +76,7 @@ def _tell(checked: Checked) -> None:
     say(", ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts))
 
 
-def _files(settings: Settings, paths: Sequence[Path], unread: list[Path]) -> Iterator[CheckedFile]:
+def _files(settings: Settings, paths: Sequence[Path], unread: list[Path], *, airflows: bool) -> Iterator[CheckedFile]:
     """``unread`` is told of ignore files that are Airflow's."""
     from evenflow.processor.checking import CheckedFile
     from evenflow.processor.folder import DagFolder
@@ -79,7 +90,7 @@ def _files(settings: Settings, paths: Sequence[Path], unread: list[Path]) -> Ite
         if path.is_file():
             yield CheckedFile(root, path.relative_to(root).as_posix())
         else:
-            scan = DagFolder(root).scan()
+            scan = DagFolder(root, airflows=airflows).scan()
             unread += [root / file for file in scan.unread if (root / file).is_relative_to(path)]
             yield from (CheckedFile(root, file) for file in scan.files if (root / file).is_relative_to(path))
 

@@ -88,7 +88,8 @@ def explain(error: ImportError, path: Path, root: Path) -> str | None:
         return None
     if top == "airflow":
         told = "\n".join(f"  line {each.line}: {each}" for each in airflow_imports(_innermost(error, root, path).read_bytes()))
-        return f"{WRITTEN_FOR_AIRFLOW} ({error}). Import from evenflow instead:\n{told}"
+        cure = "Run it as it is (docs/how-to/run-your-airflow-dags.md), or import from evenflow instead"
+        return f"{WRITTEN_FOR_AIRFLOW} ({error}). {cure}:\n{told}"
     if hidden := hiding(top, root):
         return hidden
     if not isinstance(error, ModuleNotFoundError):

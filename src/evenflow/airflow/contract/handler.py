@@ -1,0 +1,89 @@
+"""The Task Execution API as one function: what is asked, answered, without any transport.
+
+It speaks the date of SDK 1.3 (``Airflow-API-Version: 2026-06-30``), for one try. What it is asked it asks Evenflow in its own words
+(:mod:`evenflow.wire.questions`); whatever has no counterpart is refused by its name, in the log of the task that wants it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from evenflow.airflow.contract.answers import ExecutionAnswer, refused, unknown
+from evenflow.airflow.contract.of_try import AirflowTry
+from evenflow.airflow.contract.other_runs import OtherRuns
+from evenflow.airflow.contract.secrets import Secrets
+from evenflow.airflow.contract.states import TaskInstances
+from evenflow.airflow.contract.xcoms import AirflowXComs
+from evenflow.errors import ApiRefused, EvenflowError
+
+DATE = "2026-06-30"
+Answering = Callable[..., ExecutionAnswer]
+_XCOM = "xcoms/{dag_id}/{run_id}/{task_id}/{key}"
+
+
+class ExecutionApi:
+    """Of one try; ``tasks`` and ``xcoms`` know afterwards what became of it."""
+
+    def __init__(self, of_try: AirflowTry) -> None:
+        self.tasks, self.xcoms = tasks, xcoms = TaskInstances(of_try), AirflowXComs(of_try)
+        secrets, runs = Secrets(of_try), OtherRuns(of_try)
+        routes: list[tuple[str, str, Answering]] = [
+            ("PATCH", "task-instances/{id}/run", tasks.run),
+            ("PATCH", "task-instances/{id}/state", tasks.state),
+            ("PUT", "task-instances/{id}/heartbeat", tasks.heartbeat),
+            ("PUT", "task-instances/{id}/rtif", tasks.rendered),
+            ("PATCH", "task-instances/{id}/rendered-map-index", tasks.rendered_map_index),
+            ("PATCH", "task-instances/{id}/skip-downstream", tasks.skip_downstream),
+            ("GET", "task-instances/{id}/previous-successful-dagrun", tasks.previous_success),
+            ("GET", "task-instances/{id}/validate-inlets-and-outlets", tasks.validate_assets),
+            ("GET", "task-reschedules/{id}/start_date", tasks.first_look),
+            ("GET", "task-instances/count", runs.count_tasks),
+            ("GET", "task-instances/states", runs.task_states),
+            ("GET", "dag-runs/count", runs.count_runs),
+            ("GET", "dag-runs/{dag_id}/{run_id}/state", runs.run_state),
+            ("POST", "dag-runs/{dag_id}/{run_id}", runs.trigger),
+            ("POST", "dag-runs/{dag_id}/{run_id}/clear", runs.clear),
+            ("HEAD", _XCOM, xcoms.count),
+            ("GET", _XCOM, xcoms.pull),
+            ("POST", _XCOM, xcoms.push),
+            ("DELETE", _XCOM, xcoms.delete),
+            ("GET", f"{_XCOM}/item/{{offset}}", xcoms.item),
+            ("GET", f"{_XCOM}/slice", xcoms.slice),
+            ("GET", "connections/{conn_id}", secrets.connection),
+            ("GET", "variables/keys", secrets.variable_keys),
+            ("GET", "variables/{key}", secrets.variable),
+            ("PUT", "variables/{key}", secrets.set_variable),
+            ("DELETE", "variables/{key}", secrets.delete_variable),
+        ]
+        self._routes = [(method, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)), route) for method, path, route in routes]
+
+    def handle(self, method: str, path: str, query: str, body: bytes, date: str = DATE) -> ExecutionAnswer:
+        """Never raises for what was asked: the client would ask again and again."""
+        if date != DATE:
+            return refused(
+                400,
+                "wrong_version",
+                f"Evenflow speaks the Task Execution API of {DATE} (SDK 1.3); this client speaks that of {date}.",
+            )
+        path = path.strip("/")
+        for wanted, pattern, route in self._routes:
+            if wanted == method and (match := pattern.fullmatch(path)) is not None:
+                return _answered(route, match.groupdict(), query, body)
+        return unknown(f"counterpart of {method} {path.partition('/')[0]}/... of Airflow's Task Execution API")
+
+
+def _answered(route: Answering, names: dict[str, str], query: str, body: bytes) -> ExecutionAnswer:
+    lists = parse_qs(query)
+    given: dict[str, Any] = (
+        {name: values[0] for name, values in lists.items()} if "lists" not in route.__annotations__ else {"lists": lists}
+    )
+    try:
+        return route(json.loads(body) if body else None, **{name: unquote(value) for name, value in names.items()}, **given)
+    except ApiRefused as error:
+        return refused(error.status if error.status < 500 else 422, "refused", str(error))
+    except EvenflowError as error:
+        return refused(400, "refused", str(error))

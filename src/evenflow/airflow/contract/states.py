@@ -1,0 +1,192 @@
+"""Task instances of the Task Execution API: a try begins, says what became of it, and is that to Evenflow."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from evenflow.airflow.contract.answers import DONE, ExecutionAnswer, found, unknown
+from evenflow.airflow.contract.of_try import AirflowTry
+from evenflow.core.deferral import AIRFLOW_TRIGGER, Purpose
+from evenflow.core.ending import AssetChange, Defer, Ending
+from evenflow.core.limits import MAX_REASON
+from evenflow.core.model import UNMAPPED
+
+_FAIL, _TIMEOUT, _FAILURE = "__fail__", "Trigger timeout", "Trigger failure"  # how the SDK is told of triggers that give no event
+_RUN_TYPES = {"scheduled": "scheduled", "backfill": "backfill", "asset_triggered": "asset_triggered"}  # all others: manual
+_EVENT = "event"
+
+
+class TaskInstances:
+    """``ending`` is what the try has said of itself; None while it runs. ``reason`` is for people, from its log."""
+
+    def __init__(self, of_try: AirflowTry) -> None:
+        self._of_try = of_try
+        self._skip: list[int] = []
+        self._policy: str | None = None  # why its retry policy wants another try
+        self.ending: Ending | None = None
+
+    def run(self, body: Any, **path: str) -> ExecutionAnswer:
+        """The answer has the fields of DagRun and TIRunContext of the date that the client speaks, and no others: it refuses the
+        whole of it for one that it does not know.
+        """
+        context = self._of_try.context
+        resumed = context.resumed or {}
+        method, kwargs = _continued(resumed)
+        waits = {"dag_run": self._dag_run(), "max_tries": context.max_tries - 1, "variables": [], "connections": []}
+        waits |= {"should_retry": context.try_number < context.max_tries, "xcom_keys_to_clear": []}
+        waits["task_reschedule_count"] = int(self._of_try.reschedules)
+        if method is not None:
+            waits |= {"next_method": method, "next_kwargs": kwargs, "start_date": _ago(resumed.get("began_s", 0.0))}
+        return found(waits)
+
+    def _dag_run(self) -> dict[str, Any]:
+        context = self._of_try.context
+        events = self._of_try.ask("triggering_events")["events"] if context.run_type == "asset_triggered" else []
+        return {
+            "dag_id": context.dag_id,
+            "run_id": context.run_id,
+            "logical_date": _text(context.logical_date),
+            "data_interval_start": _text(context.data_interval_start),
+            "data_interval_end": _text(context.data_interval_end),
+            "run_after": _text(context.run_after),
+            "start_date": _text(context.run_after),
+            "end_date": None,
+            "clear_number": 0,
+            "run_type": _RUN_TYPES.get(context.run_type, "manual"),
+            "state": "running",
+            "conf": context.params,
+            "triggering_user_name": None,
+            "consumed_asset_events": [_consumed(event) for event in events],
+            "partition_key": None,
+        }
+
+    def state(self, body: Any, **path: str) -> ExecutionAnswer:
+        """Twice is once: the client says it again after an error."""
+        match body["state"]:
+            case "success":
+                self.ending = Ending(outcome="success", produced=_produced(body), skip=self._skip)
+            case "skipped":
+                self.ending = Ending(outcome="skipped", reason="The task has skipped itself.")
+            case "up_for_retry":
+                self._policy = body.get("retry_reason")
+                self.ending = Ending(outcome="failed", reason="The task has failed.", delay_s=body.get("retry_delay_seconds"))
+            case "up_for_reschedule":
+                due = datetime.fromisoformat(body["reschedule_date"])
+                self.ending = Ending(outcome="rescheduled", delay_s=max((due - datetime.now(UTC)).total_seconds(), 0.0))
+            case "deferred":
+                self.ending = Ending(outcome="deferred", defer=_defer(body))
+            case "failed" | "removed" | "upstream_failed":
+                may_retry = self._of_try.context.try_number < self._of_try.context.max_tries
+                self.ending = Ending(outcome="failed_for_good" if may_retry else "failed", reason="The task has failed.")
+            case other:
+                return unknown(f"state {other!r} of a task")
+        return DONE
+
+    def explain(self, reason: str | None, error_types: list[str], skipped_for: str | None) -> None:
+        """By what the log says: the client tells states alone."""
+        if self.ending is None:
+            return
+        if self.ending.outcome in ("failed", "failed_for_good") and reason:
+            told = f"{reason}; retry policy: {self._policy}" if self._policy else reason
+            self.ending = replace(self.ending, reason=told[:MAX_REASON], error_types=error_types)
+        elif self.ending.outcome == "skipped" and skipped_for:
+            self.ending = replace(self.ending, reason=skipped_for[:MAX_REASON])
+
+    def heartbeat(self, body: Any, **path: str) -> ExecutionAnswer:
+        """The worker beats for its tries, and ends the process of one that is not to go on."""
+        return DONE
+
+    def rendered(self, body: Any, **path: str) -> ExecutionAnswer:
+        fields = {name: value if isinstance(value, str) else json.dumps(value) for name, value in body.items()}
+        self._of_try.ask("rendered", fields=fields)
+        return found({"ok": True}, 201)
+
+    def rendered_map_index(self, body: Any, **path: str) -> ExecutionAnswer:
+        """Instances are named by their index here; what the author calls this one is in its log."""
+        return found({"ok": True})
+
+    def skip_downstream(self, body: Any, **path: str) -> ExecutionAnswer:
+        own = self._of_try.context.map_index
+        for named in body["tasks"]:
+            task_id, index = (named, UNMAPPED) if isinstance(named, str) else named
+            if index in (UNMAPPED, own) and (skipped := self._of_try.index_of.get(task_id)) is not None:
+                self._skip.append(skipped)
+        return DONE
+
+    def previous_success(self, body: Any, **path: str) -> ExecutionAnswer:
+        told = self._of_try.ask("previous_run")
+        return found({name: told.get(name) for name in ("data_interval_start", "data_interval_end", "start_date", "end_date")})
+
+    def validate_assets(self, body: Any, **path: str) -> ExecutionAnswer:
+        """Assets are there for as long as a DAG names them."""
+        return found({"inactive_assets": []})
+
+    def first_look(self, body: Any, **path: str) -> ExecutionAnswer:
+        return found(_ago(self._of_try.ask("waited")["waited_s"]))
+
+
+def _continued(resumed: Any) -> tuple[str | None, dict[str, Any]]:
+    """How a deferred task goes on: the method of its operator, and with what."""
+    match resumed.get("purpose"):
+        case None:
+            return None, {}
+        case Purpose.EVENT:
+            return resumed["method"], {**resumed.get("kwargs", {}), _EVENT: resumed.get("event")}
+        case Purpose.TIMEOUT:
+            return _FAIL, {"error": _TIMEOUT}
+        case _:
+            return _FAIL, {"error": _FAILURE, "traceback": [str(resumed.get("reason") or "")]}
+
+
+def _defer(body: Any) -> Defer:
+    timeout = body.get("trigger_timeout")
+    return Defer(
+        trigger=AIRFLOW_TRIGGER,
+        trigger_kwargs={"classpath": body["classpath"], "arguments": body.get("trigger_kwargs") or {}},
+        method=body["next_method"],
+        kwargs=body.get("next_kwargs") or {},
+        timeout_s=None if timeout is None else _seconds(timeout),
+        queue=body.get("queue"),
+    )
+
+
+def _produced(body: Any) -> list[AssetChange]:
+    """What outlets say beside that they have changed, and the assets of aliases."""
+    changes = []
+    for event in body.get("outlet_events") or ():
+        key, alias = event["dest_asset_key"], event.get("source_alias_name")
+        if alias is not None or event.get("extra"):
+            changes.append(AssetChange(asset=key["name"], uri=key["uri"], extra=event.get("extra") or {}, alias=alias))
+    return changes
+
+
+def _consumed(event: Any) -> dict[str, Any]:
+    return {
+        "asset": {"name": event["asset"], "uri": event["uri"], "extra": {}},
+        "extra": event["extra"],
+        "source_task_id": event["task_id"],
+        "source_dag_id": event["dag_id"],
+        "source_run_id": event["run_id"],
+        "source_map_index": event["map_index"],
+        "source_aliases": [],
+        "timestamp": event["at"],
+        "partition_key": event["partition"],
+    }
+
+
+def _seconds(text: str | float) -> float:
+    """A duration as Pydantic writes it: ISO 8601."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(timedelta).validate_python(text).total_seconds()
+
+
+def _ago(seconds: float) -> str:
+    return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()
+
+
+def _text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()

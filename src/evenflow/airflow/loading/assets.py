@@ -1,0 +1,59 @@
+"""Assets of Airflow, by which DAGs wait for each other, also for those of Evenflow files: a name is one asset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from airflow.sdk import Asset, AssetAlias, AssetAll, AssetAny
+from airflow.sdk.definitions.asset import AssetNameRef, AssetUriRef
+
+from evenflow.airflow.loading.refusals import Refusals
+from evenflow.core.model import AssetSpec
+
+
+def condition_of(asset: Any, refusals: Refusals) -> Any:
+    """As :mod:`evenflow.core.assets` has it."""
+    match asset:
+        case AssetAll() | AssetAny():
+            parts = [condition_of(each, refusals) for each in asset.objects]
+            return {"all" if isinstance(asset, AssetAll) else "any": parts}
+        case AssetAlias():
+            return {"alias": asset.name}
+        case _:
+            return name_of(asset, refusals)
+
+
+def name_of(asset: Any, refusals: Refusals, of: str = "") -> str:
+    match asset:
+        case Asset() | AssetNameRef():
+            return str(asset.name)
+        case AssetUriRef():
+            return str(asset.uri)  # what an asset is named that has no other name
+        case _:
+            refusals.add(f"inlet, outlet or schedule of type {type(asset).__name__}", "Name an Asset or an AssetAlias.", of)
+            return ""
+
+
+def specs_of(named: Iterable[Any], refusals: Refusals) -> tuple[AssetSpec, ...]:
+    """Of all assets that a DAG makes, reads or waits for, by name."""
+    found = {}
+    for asset in _leaves(named):
+        if isinstance(asset, Asset):
+            if asset.watchers:
+                refusals.add(
+                    f"AssetWatcher (of asset {asset.name!r})", "Make a DAG with a sensor that has the asset as its outlet."
+                )
+            found[asset.name] = AssetSpec(name=asset.name, uri=asset.uri, group=asset.group, extra=dict(asset.extra))
+        elif isinstance(asset, AssetNameRef | AssetUriRef):
+            name = name_of(asset, refusals)
+            found.setdefault(name, AssetSpec(name=name, uri=name))
+    return tuple(spec for _, spec in sorted(found.items()))
+
+
+def _leaves(named: Iterable[Any]) -> Iterable[Any]:
+    for asset in named:
+        if isinstance(asset, AssetAll | AssetAny):
+            yield from _leaves(asset.objects)
+        else:
+            yield asset

@@ -1,0 +1,30 @@
+"""What runs inside a processor's template of an environment with Airflow: ``python -m evenflow.airflow.loading.parse_process FD``.
+
+As :mod:`evenflow.processor.parse_process`, with the SDK imported once, for all children.
+"""
+
+from __future__ import annotations
+
+from evenflow.airflow.installed import check_template, configure
+from evenflow.forking.frames import FrameHeader, Link
+from evenflow.forking.template import serve_template
+from evenflow.processor.parse_process import answer
+
+
+def prepare(config: FrameHeader) -> None:
+    check_template(config)
+    configure()
+    import airflow.providers.standard.decorators.python
+    import airflow.providers.standard.operators.bash  # noqa: F401
+
+    from evenflow.airflow.loading import reader  # noqa: F401
+
+
+def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
+    from evenflow.airflow.loading.reader import MixedReader
+
+    return answer(MixedReader(job["environment"]), job)
+
+
+if __name__ == "__main__":
+    serve_template(prepare, run)

@@ -1,0 +1,129 @@
+"""A file of a bundle whose environment has Airflow, loaded: its DAGs may be Airflow's, Evenflow's, or both."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG
+from airflow.sdk.definitions._internal.contextmanager import DagContext
+
+from evenflow.airflow.loading.dags import spec_of
+from evenflow.core.model import DagSpec
+from evenflow.errors import DagError, DagFileError
+from evenflow.processor.parse_process import FileReader
+from evenflow.sdk.loading.loader import LoadedFile, load_file, module_name
+
+_PROVIDER = re.compile(
+    r"airflow\.providers\.([\w.]+?)(?:\.(?:operators|hooks|sensors|triggers|transfers|decorators|notifications|utils)\b.*)?$"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixedFile(LoadedFile):
+    """``foreign`` are the DAGs that Airflow's SDK has made, by id."""
+
+    foreign: dict[str, Any]
+
+
+def load_mixed(path: Path, root: Path) -> MixedFile:
+    """Raises what :func:`load_file` does."""
+    path, root = path.resolve(), root.resolve()
+    name = module_name(path, root)
+    DagContext.autoregistered_dags.clear()
+    DagContext.current_autoregister_module_name = name
+    try:
+        loaded = load_file(path, root)
+    except ImportError as error:
+        _say_which_provider(error)
+        raise
+    finally:
+        DagContext.current_autoregister_module_name = None
+    made = [dag for dag, module in DagContext.autoregistered_dags if module.__name__ == name]
+    made += [value for value in vars(sys.modules[name]).values() if isinstance(value, DAG)]
+    foreign: dict[str, Any] = {}
+    for dag in sorted(dict.fromkeys(map(_Once, made)), key=lambda one: one.dag.dag_id):
+        if dag.dag.dag_id in foreign or dag.dag.dag_id in loaded.dags:
+            raise DagFileError(path.name, None, f"This file has two DAGs with the id {dag.dag.dag_id!r}. Rename one of them.")
+        dag.dag.fileloc = str(path)
+        dag.dag.resolve_template_files()
+        foreign[dag.dag.dag_id] = dag.dag
+    values = {field.name: getattr(loaded, field.name) for field in fields(LoadedFile)}
+    return MixedFile(**values, foreign=foreign)
+
+
+@dataclass(frozen=True, slots=True)
+class _Once:
+    """A DAG by itself: Airflow's compare by what they say."""
+
+    dag: Any
+
+    def __hash__(self) -> int:
+        return id(self.dag)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Once) and other.dag is self.dag
+
+
+def _say_which_provider(error: ImportError) -> None:
+    """In place of what is said where there is no Airflow at all."""
+    if error.name is None or error.name.partition(".")[0] != "airflow":
+        return
+    found = _PROVIDER.match(error.name)
+    cure = "No package of this Airflow has it under this name."
+    if found is not None:
+        cure = (
+            f"Install it in this environment: pip install apache-airflow-providers-{found[1].replace('.', '-').replace('_', '-')}"
+        )
+    error.__notes__ = [cure]
+
+
+class MixedReader(FileReader):
+    """``environment`` is the name of the one that this process is in."""
+
+    def __init__(self, environment: str) -> None:
+        self._environment = environment
+
+    def load(self, path: Path, root: Path) -> MixedFile:
+        return load_mixed(path, root)
+
+    def specs(self, loaded: LoadedFile, file: str) -> list[str]:
+        assert isinstance(loaded, MixedFile)
+        own = [DagSpec.from_json(text) for text in super().specs(loaded, file)]
+        faults: list[str] = []
+        for dag in loaded.foreign.values():
+            try:
+                own.append(spec_of(dag))
+            except DagError as error:
+                faults.append(str(error))
+        if faults:
+            raise DagFileError(file, None, "\n".join(faults))
+        return [replace(spec, environment=self._environment).to_json() for spec in own]
+
+    def watched(self, loaded: LoadedFile, root: Path) -> list[str]:
+        assert isinstance(loaded, MixedFile)
+        return sorted({*super().watched(loaded, root), *_templates(loaded, root)})
+
+
+def _templates(loaded: MixedFile, root: Path) -> Iterator[str]:
+    """Files below the root that fields of tasks name, wherever they would be looked for."""
+    for dag in loaded.foreign.values():
+        folders = [loaded.path.parent, *map(Path, dag.template_searchpath or ())]
+        for folder in folders[1:]:
+            if folder.resolve().is_relative_to(root) and folder.resolve() != root:
+                yield folder.resolve().relative_to(root).as_posix()
+        for name in sorted(_named(loaded.path.read_text(encoding="utf-8", errors="replace"), dag)):
+            for folder in folders:
+                place = (folder / name).resolve()
+                if place.is_relative_to(root) and place.is_file():
+                    yield place.relative_to(root).as_posix()
+
+
+def _named(source: str, dag: Any) -> set[str]:
+    """Texts in the file that end as templates of its tasks do: the SDK has put what is in the files in the place of their names."""
+    endings = tuple({ending for task in dag.task_dict.values() for ending in task.template_ext})
+    return {text for text in re.findall(r"""[\"']([^\"'\n]+)[\"']""", source) if endings and text.endswith(endings)}

@@ -1,0 +1,62 @@
+"""What Evenflow has no counterpart for: refused by its name, with what to do, and all of a file at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from evenflow.errors import DagError
+
+
+class Unknown(NamedTuple):
+    """A setting that Evenflow has not. ``harmless`` are the values under which nothing changes without it."""
+
+    cure: str
+    harmless: tuple[Any, ...] = (None,)
+
+
+OF_TASKS: Mapping[str, Unknown] = {
+    "executor_config": Unknown("Say where the task runs by queue= and executor=.", (None, {})),
+    "run_as_user": Unknown("Start a worker as this user, and name its queue by queue=."),
+    "resources": Unknown("Leave it out: Airflow does nothing with it either."),
+    "wait_for_past_depends_before_skipping": Unknown("Leave it out: a task is skipped at once.", (None, False)),
+    "start_from_trigger": Unknown("Say start_from_trigger=False: the task then defers as soon as it runs.", (None, False)),
+    "depends_on_previous_tasks": Unknown("Say depends_on_past=."),
+}
+
+OF_DAGS: Mapping[str, Unknown] = {
+    "on_success_callback": Unknown("Give it to the last tasks, or to a task with trigger_rule='all_success'.", (None, [], ())),
+    "on_failure_callback": Unknown("Give it to the tasks, in default_args.", (None, [], ())),
+    "deadline": Unknown("Say dagrun_timeout=.", (None, [])),
+    "access_control": Unknown("Who may do what is said by roles: evenflow users.", (None, {})),
+    "allowed_run_types": Unknown("Leave it out: who may trigger is said by roles."),
+}
+
+OPERATORS: Mapping[str, str] = {
+    "HITLOperator": "Ask people by a task of an Evenflow file: approve(...).",
+}
+
+
+class Refusals:
+    """Collected over one DAG."""
+
+    def __init__(self, dag_id: str) -> None:
+        self._dag_id = dag_id
+        self._told: list[str] = []
+
+    def add(self, what: str, cure: str, of: str = "") -> None:
+        """``what`` there is no counterpart for; ``of`` says which part of the DAG has it."""
+        where = f"DAG {self._dag_id!r}{f', {of}' if of else ''}"
+        self._told.append(f"{where}: Evenflow has no {what}. {cure}")
+
+    def look(self, known: Mapping[str, Unknown], holder: Any, of: str = "") -> None:
+        """At the settings of a task or DAG that may be refused."""
+        for name, unknown in known.items():
+            value = getattr(holder, name, None)
+            if not any(type(value) is type(each) and value == each for each in unknown.harmless):
+                self.add(name, unknown.cure, of)
+
+    def tell(self) -> None:
+        """Raises :class:`DagError` if anything was refused."""
+        if self._told:
+            raise DagError("\n".join(dict.fromkeys(self._told)))

@@ -1,0 +1,76 @@
+"""What a task of Airflow logs, as lines for people; and what of it says why it has failed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+_PRINTED = ("task.stdout", "task.stderr")
+_KNOWN = {"event", "level", "timestamp", "logger", "error_detail", "filename", "lineno", "loc", "logger_name"}
+_SAID_BY_THE_LOG = {"dag_id", "run_id", "task_id", "map_index", "try_number", "ti_id", "ti"}  # it is the log of this very try
+_NAMES = ("airflow.task.operators.", "airflow.task.hooks.")
+_FOLDS = ("::group::", "::endgroup::")  # for pages that fold lines
+
+
+class AirflowLog:
+    """``reason`` and ``error_types`` are of the last exception, ``skipped_for`` of a task that skipped itself."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.error_types: list[str] = []
+        self.skipped_for: str | None = None
+
+    def logger(self) -> Any:
+        """For the task's own lines, as the SDK's supervisor hands them on. What that says of itself is told from warnings on."""
+        structlog.configure(processors=[_of_supervisor], logger_factory=structlog.WriteLoggerFactory(sys.stdout))
+        return structlog.wrap_logger(structlog.WriteLogger(sys.stdout), processors=[self._line]).bind()
+
+    def _line(self, logger: Any, method: str, event: Mapping[str, Any]) -> str:
+        text = str(event.get("event") or "")
+        if event.get("logger") in _PRINTED:
+            return text
+        if text.startswith(_FOLDS):
+            raise structlog.DropEvent
+        if text == "Skipping task." and event.get("reason"):
+            self.skipped_for = str(event["reason"])
+        return "\n".join([self._told(text, method, event), *self._traceback(event.get("error_detail"))])
+
+    def _told(self, text: str, method: str, event: Mapping[str, Any]) -> str:
+        at = event.get("timestamp")
+        shown = at.strftime("%Y-%m-%d %H:%M:%S,") + f"{at.microsecond // 1000:03d} " if at is not None else ""
+        name = str(event.get("logger") or "task")
+        for begin in _NAMES:
+            name = name.removeprefix(begin)
+        more = "".join(
+            f" {key}={value!r}" for key, value in event.items() if key not in _KNOWN | _SAID_BY_THE_LOG and not key.startswith("__")
+        )
+        return f"{shown}{method.upper()} {name}: {text}{more}"
+
+    def _traceback(self, detail: Any) -> list[str]:
+        if not detail:
+            return []
+        last = detail[0]
+        self.reason = f"{last['exc_type']}: {last['exc_value']}" if last.get("exc_value") else str(last["exc_type"])
+        self.error_types = [str(last["exc_type"])]
+        lines = []
+        for error in reversed(detail):
+            lines += ["Traceback (most recent call last):"]
+            lines += [f'  File "{at["filename"]}", line {at["lineno"]}, in {at["name"]}' for at in _own(error.get("frames") or [])]
+            lines += [f"{error['exc_type']}: {error['exc_value']}"]
+        return lines
+
+
+def _own(frames: list[Any]) -> list[Any]:
+    """From the first frame on that is not Airflow's: how that got there helps nobody. Of an error of Airflow's own, all."""
+    first = next((number for number, at in enumerate(frames) if "/site-packages/airflow/" not in at["filename"]), 0)
+    return frames[first:]
+
+
+def _of_supervisor(logger: Any, method: str, event: Any) -> str:
+    if method not in ("warning", "error", "critical", "exception") or str(event.get("event", "")).endswith("not found"):
+        raise structlog.DropEvent  # what is not found is told to the task, which says so if it matters
+    told = {name: value for name, value in event.items() if name in ("event", "detail", "message", "status_code")}
+    return f"{method.upper()} airflow's supervisor: " + " ".join(str(value) for value in told.values())

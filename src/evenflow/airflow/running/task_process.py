@@ -1,0 +1,127 @@
+"""What runs inside a worker's template of an environment with Airflow: ``python -m evenflow.airflow.running.task_process FD``.
+
+As :mod:`evenflow.worker.task_process`, for files with DAGs of both kinds. A try of an Airflow task has two processes: this one,
+which speaks with the worker, and the task, which the SDK's supervisor has forked from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import traceback
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenflow.airflow.installed import check_template, configure
+from evenflow.core.deferral import Purpose
+from evenflow.core.ending import Ending, told
+from evenflow.forking.frames import FrameHeader, Link
+from evenflow.forking.template import serve_template
+from evenflow.sdk.loading.preloading import preload_ahead
+from evenflow.sdk.secrets import outside
+from evenflow.sdk.trying.runner import TryContext
+from evenflow.worker import task_process
+from evenflow.worker.task_process import LinkChannel
+
+if TYPE_CHECKING:
+    from evenflow.airflow.loading.reader import MixedFile
+    from evenflow.airflow.running.supervision import Supervised
+
+
+def ahead() -> None:
+    """All that each try of such a task would load by itself."""
+    preload_ahead()
+    configure()
+    from evenflow.airflow.loading import reader  # noqa: F401
+    from evenflow.airflow.running import supervision, warming  # noqa: F401
+    from evenflow.airflow.waiting import trigger  # noqa: F401
+
+    warming.warm()
+
+
+def prepare(config: FrameHeader) -> tuple[MixedFile, Path, str]:
+    check_template(config)
+    from evenflow.airflow.loading.reader import load_mixed
+
+    return task_process.prepare_file(config, load_mixed), Path(config["root"]), config["file"]
+
+
+def run(prepared: tuple[MixedFile, Path, str], job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
+    loaded, root, file = prepared
+    dag = loaded.foreign.get(job["dag_id"])
+    if dag is None or job["task_id"] not in dag.task_dict:
+        return task_process.run(loaded, job, link)
+    ending, result = _tried(dag, loaded.foreign, TryContext.from_assignment(job), link, root, file)
+    return {"say": "result", "ending": told(replace(ending, result=None))}, result or b""
+
+
+def _tried(dag: Any, dags: dict[str, Any], context: TryContext, link: Link, root: Path, file: str) -> tuple[Ending, bytes | None]:
+    from evenflow.airflow.contract.of_try import AirflowTry
+    from evenflow.airflow.running.supervision import supervise
+
+    task = dag.task_dict[context.task_id]
+    channel = LinkChannel(link)
+    if context.resumed is not None and context.resumed["purpose"] == Purpose.CLEAN_UP:
+        return _cleaned_up(context.resumed, channel), None
+    of_try = AirflowTry(
+        context,
+        channel,
+        index_of={task_id: index for index, task_id in enumerate(dag.task_dict)},
+        mapped=frozenset(task_id for task_id, each in dag.task_dict.items() if _has_instances(each)),
+        reschedules=getattr(task, "mode", "") == "reschedule",
+    )
+    with outside.reaching(channel):
+        api = supervise(of_try, dags, root, file, partial(_arm, link, task))
+    ending = api.tasks.ending or Ending(outcome="failed", reason="The process of the task ended and has not said why.")
+    return ending, api.xcoms.result if ending.outcome == "success" else None
+
+
+def _cleaned_up(resumed: Mapping[str, Any], channel: LinkChannel) -> Ending:
+    """The task was deferred, and is to go on no more: its trigger may know what to stop outside."""
+    from evenflow.airflow.waiting.trigger import AirflowTrigger
+
+    with outside.reaching(channel):
+        try:
+            asyncio.run(AirflowTrigger(**resumed["trigger_kwargs"]).on_kill())
+        except Exception:
+            traceback.print_exc()
+    return Ending(outcome="failed", reason=resumed.get("reason"))
+
+
+def _has_instances(task: Any) -> bool:
+    return bool(task.is_mapped or task.get_closest_mapped_task_group() is not None)
+
+
+def _arm(link: Link, task: Any, process: Supervised) -> None:
+    """While the task has something to stop outside, SIGTERM has it run its on_kill first; otherwise it ends all at once."""
+    from airflow.sdk import BaseOperator
+
+    kind = task.operator_class if task.is_mapped else type(task)
+    if getattr(kind, "on_kill", None) is BaseOperator.on_kill:
+        return
+    heard, telling = socket.socketpair()
+    process.watch(heard, _die)
+    me = os.getpid()
+
+    def end(*_: Any) -> None:
+        if os.getpid() != me:
+            return
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        link.when_free(lambda: link.send({"say": "cleaning_up"}))
+        telling.send(b".")
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _die() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    serve_template(prepare, run, ahead=ahead)

@@ -1,0 +1,171 @@
+"""Drives the Task Execution API with the SDK's own client, and prints what its models made of the answers."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from evenflow.airflow.installed import configure
+
+configure()
+from airflow.sdk.api.client import ServerResponseError  # noqa: E402
+from airflow.sdk.execution_time.comms import DeferTask, RescheduleTask, SkipDownstreamTasks  # noqa: E402
+
+from evenflow.airflow.contract.handler import ExecutionApi  # noqa: E402
+from evenflow.airflow.contract.of_try import AirflowTry  # noqa: E402
+from evenflow.airflow.contract.transport import client_of  # noqa: E402
+from evenflow.errors import ApiRefused  # noqa: E402
+from evenflow.sdk.secrets import outside  # noqa: E402
+from evenflow.sdk.trying.runner import TryContext  # noqa: E402
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+ID = uuid.UUID(int=1)
+
+
+class Answers:
+    """In the place of a worker: XComs of two tasks, a connection, a variable, runs of another DAG."""
+
+    def __init__(self) -> None:
+        self.pushed: dict[str, Any] = {}
+        self.asked: list[str] = []
+
+    def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
+        found = {("one", -1): 7, ("many", None): [1, 2, 3], ("many", 1): 2}
+        return ((task_id, map_index) in found and key == "return_value"), found.get((task_id, map_index))
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+    def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        self.asked.append(question)
+        match question, arguments.get("name"):
+            case "connection", "there":
+                return {"text": "postgresql://me:open-sesame@host:5432/db?sslmode=require"}
+            case "variable", "there":
+                return {"text": "42"}
+            case (("connection" | "variable"), "forbidden"):
+                raise ApiRefused(403, "not for this DAG")
+            case (("connection" | "variable"), _):
+                return {"text": None, "similar": []}
+            case "states", _:
+                runs = {"r1": ("success", {"a": {"success": 1}}), "r2": ("failed", {"a": {"failed": 2}})}
+                wanted = arguments.get("run_ids") or list(runs)
+                told = [
+                    {"run_id": run, "state": runs[run][0], "tasks": runs[run][1], "logical_date": None}
+                    for run in wanted
+                    if run in runs
+                ]
+                return {"runs": told, "missing": []}
+            case "trigger", _:
+                return {"run_id": arguments["run_id"], "state": "queued", "is_own": arguments["run_id"] == "new"}
+            case "previous_run", _:
+                return {"start_date": NOW.isoformat()}
+            case "waited", _:
+                return {"waited_s": 5.0}
+        return {}
+
+
+def of_try(answers: Answers, **more: Any) -> AirflowTry:
+    context = TryContext(
+        dag_id="d",
+        run_id="r",
+        task_id="t",
+        run_after=NOW,
+        logical_date=NOW,
+        params={"p": 1},
+        try_number=1,
+        max_tries=3,
+        epoch=5,
+        **more,
+    )
+    return AirflowTry(context, answers, {"one": 0, "many": 1, "t": 2, "skipped": 3}, frozenset({"many"}))  # type: ignore[arg-type]
+
+
+def status_of(call: Any) -> int:
+    try:
+        call()
+    except ServerResponseError as error:
+        return error.response.status_code
+    return 200
+
+
+def main() -> dict[str, Any]:
+    answers = Answers()
+    api = ExecutionApi(of_try(answers))
+    client = client_of(api)
+    told: dict[str, Any] = {}
+    with outside.reaching(answers):
+        run = client.task_instances.start(ID, 1, NOW)
+        told["run"] = json.loads(run.model_dump_json())
+        told["one"] = client.xcoms.get("d", "r", "one", "return_value").value
+        told["none"] = client.xcoms.get("d", "r", "one", "other").value
+        told["count"] = client.xcoms.head("d", "r", "many", "return_value").len
+        told["item"] = client.xcoms.get_sequence_item("d", "r", "many", "return_value", 1).root
+        told["beyond"] = client.xcoms.get_sequence_item("d", "r", "many", "return_value", 3).error
+        told["slice"] = client.xcoms.get_sequence_slice("d", "r", "many", "return_value", None, None, 2).root
+        told["unmapped slice"] = client.xcoms.get_sequence_slice("d", "r", "one", "return_value", None, None, None).root
+        client.xcoms.set("d", "r", "t", "k", {"a": 1})
+        client.xcoms.set(
+            "d", "r", "t", "return_value", {"__classname__": "builtins.tuple", "__version__": 1, "__data__": [1]}, mapped_length=1
+        )
+        told["pushed"], told["result"] = answers.pushed, json.loads(api.xcoms.result or b"null")
+        told["other dag"] = status_of(lambda: client.xcoms.get("e", "r", "one", "return_value"))
+        connection = client.connections.get("there")
+        told["connection"] = json.loads(connection.model_dump_json(by_alias=True))
+        told["no connection"] = client.connections.get("missing").error
+        told["forbidden"] = client.connections.get("forbidden").error
+        told["variable"], told["no variable"] = client.variables.get("there").value, client.variables.get("missing").error
+        client.variables.set("new", "1", "why")
+        client.variables.delete("new")
+        told["keys"] = status_of(lambda: client.variables.keys())
+        told["tasks"] = client.task_instances.get_count(dag_id="e", task_ids=["a"], states=["success"]).count
+        told["states"] = client.task_instances.get_task_states(dag_id="e", run_ids=["r1", "r2"]).task_states
+        told["runs"] = client.dag_runs.get_count(dag_id="e", states=["failed"]).count
+        told["run state"] = client.dag_runs.get_state("e", "r2").state
+        told["triggered"] = client.dag_runs.trigger("e", "new", {"a": 1}).ok
+        told["exists"] = client.dag_runs.trigger("e", "old").error
+        told["previous"] = json.loads(client.task_instances.get_previous_successful_dagrun(ID).model_dump_json())["start_date"]
+        told["first look"] = client.task_instances.get_reschedule_start_date(ID).start_date is not None
+        told["inactive"] = client.task_instances.validate_inlets_and_outlets(ID).inactive_assets
+        client.task_instances.heartbeat(ID, 1)
+        client.task_instances.set_rtif(ID, {"bash_command": "echo 1", "env": None})
+        client.task_instances.skip_downstream_tasks(ID, SkipDownstreamTasks(tasks=["skipped"]))
+        client.task_instances.succeed(ID, NOW, [], [], None)
+        told["success"] = (api.tasks.ending.outcome, api.tasks.ending.skip)
+        client.task_instances.retry(ID, NOW, None, retry_delay_seconds=7.0)
+        told["retry"] = (api.tasks.ending.outcome, api.tasks.ending.delay_s)
+        client.task_instances.finish(ID, "failed", NOW, None)
+        told["fail"] = api.tasks.ending.outcome
+        client.task_instances.reschedule(
+            ID, RescheduleTask(reschedule_date=datetime.now(UTC) + timedelta(seconds=50), end_date=NOW)
+        )
+        told["reschedule"] = 40 < api.tasks.ending.delay_s < 60
+        client.task_instances.defer(
+            ID,
+            DeferTask(
+                classpath="a.B",
+                trigger_kwargs={"x": 1},
+                next_method="go",
+                next_kwargs={"y": 2},
+                trigger_timeout=timedelta(seconds=9),
+            ),
+        )
+        told["defer"] = [
+            api.tasks.ending.defer.trigger_kwargs,
+            api.tasks.ending.defer.method,
+            api.tasks.ending.defer.kwargs,
+            api.tasks.ending.defer.timeout_s,
+        ]
+        told["store"] = status_of(lambda: client.task_state_store.get(ID, "k"))
+        resumed = {"purpose": "event", "method": "go", "kwargs": {"y": 2}, "event": {"z": 3}, "began_s": 60.0}
+        again = client_of(ExecutionApi(of_try(answers, resumed=resumed))).task_instances.start(ID, 1, NOW)
+        told["resumed"] = [again.next_method, again.next_kwargs, again.start_date < datetime.now(UTC)]
+        late = client_of(ExecutionApi(of_try(answers, resumed={**resumed, "purpose": "timeout"}))).task_instances.start(ID, 1, NOW)
+        told["late"] = [late.next_method, late.next_kwargs]
+        told["other date"] = api.handle("GET", "/variables/there", "", b"", "2025-04-28").status
+    return told
+
+
+print(json.dumps(main(), default=str))

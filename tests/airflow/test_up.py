@@ -1,0 +1,75 @@
+"""R-AF1: a DAG file written for Airflow runs on ``evenflow up`` as it is, beside a file of Evenflow's in the same folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.running import RunningEvenflow, running_evenflow
+from tests.waiting import wait_until
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+
+DAGS = Path(__file__).parent / "dags"
+OWN = "from evenflow import DAG, task\n\nwith DAG('own'):\n\n    @task\n    def here() -> int:\n        return 1\n\n    here()\n"
+
+
+@pytest.fixture(scope="module")
+def running(airflow_python: Path) -> Iterator[RunningEvenflow]:
+    environments = json.dumps({"airflow": str(airflow_python)})
+    with running_evenflow(EVENFLOW_ENVIRONMENTS=environments, EVENFLOW_DAGS_ENVIRONMENT="airflow") as running:
+        (running.dags / "own.py").write_text(OWN)
+        for file in DAGS.glob("*.py"):
+            (running.dags / file.name).write_text(file.read_text(encoding="utf-8"))
+        yield running
+
+
+def _asked(running: RunningEvenflow, *arguments: str) -> str:
+    done = running.evenflow(*arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _run(running: RunningEvenflow, dag_id: str) -> str:
+    """Its state at the end."""
+    wait_until(lambda: f'"{dag_id}"' in _asked(running, "dags", "list", "--json"), f"DAG {dag_id}", within_s=400)
+    _asked(running, "runs", "trigger", dag_id, "--run-id", "one")
+
+    def state() -> str:
+        return str(json.loads(_asked(running, "runs", "show", dag_id, "--run", "one", "--json"))["state"])
+
+    wait_until(lambda: state() in ("success", "failed"), f"the end of a run of {dag_id}", within_s=400)
+    return state()
+
+
+def test_a_taskflow_dag_with_mapping_xcom_retries_and_bash(running: RunningEvenflow) -> None:
+    assert _run(running, "taskflow") == "success"
+    log = _asked(running, "tasks", "logs", "taskflow", "told", "--run", "one")
+    assert "total=6" in log
+    first = _asked(running, "tasks", "logs", "taskflow", "total", "--run", "one", "--try", "1")
+    assert "ValueError: once more" in first
+    assert "site-packages/airflow" not in first, "how the SDK got there helps nobody"
+
+
+def test_a_branch_a_deferred_sensor_and_a_variable(running: RunningEvenflow) -> None:
+    """R-AF3: the trigger of the provider runs in a triggerer, and its task returns directly."""
+    assert _run(running, "waits") == "success"
+    shown = json.loads(_asked(running, "tasks", "list", "waits", "--run", "one", "--json"))["tasks"]
+    states = {task["task_id"]: (task["state"], task["try_number"]) for task in shown}
+    assert states == {"which": ("success", 1), "soon": ("success", 1), "never": ("skipped", 0), "after": ("success", 1)}
+    assert "Pausing task as DEFERRED" in _asked(running, "tasks", "logs", "waits", "soon", "--run", "one")
+
+
+def test_what_a_task_has_begun_is_stopped_when_its_run_is_cancelled(running: RunningEvenflow, tmp_path: Path) -> None:
+    wait_until(lambda: '"kills"' in _asked(running, "dags", "list", "--json"), "DAG kills", within_s=400)
+    _asked(running, "runs", "trigger", "kills", "--run-id", "one", "--param", f"marks={tmp_path}")
+    wait_until((tmp_path / "started").exists, "the task", within_s=400)
+    _asked(running, "runs", "cancel", "kills", "--run", "one")
+    wait_until((tmp_path / "stopped").exists, "its on_kill", within_s=100)
+
+
+def test_a_file_of_evenflow_runs_in_the_same_folder(running: RunningEvenflow) -> None:
+    assert _run(running, "own") == "success"
