@@ -260,7 +260,7 @@ async def test_a_trunk_that_dies(world: World, worker: WorkerService) -> None:
     await world.exit_of(first)
     stamp = world.xcom(first)
     world.end(first)
-    trunk = worker._templates._trunk
+    trunk = worker._templates._trunks[""]
     assert trunk is not None
     os.kill(trunk.pid, signal.SIGKILL)
     await until(lambda: not trunk.alive, "the news of its end")
