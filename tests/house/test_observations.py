@@ -14,6 +14,7 @@ from tests.house.project import imported_names, nodes, source_modules
 
 DECLARED = [fact for observer in OBSERVERS for fact in declared(observer)]
 LOGGING = {
+    "evenflow.airflow.running.log_lines": "makes lines for people of what a task of Airflow logs",
     "evenflow.telemetry.observing": "the interpreter",
     "evenflow.runtime.logging": "says how lines look",
     "evenflow.runtime.service_log": "reads levels of lines, and keeps them in a file that turns over",
