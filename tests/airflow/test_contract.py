@@ -71,4 +71,13 @@ def test_a_try_goes_on_with_its_event_or_hears_that_there_is_none(told: dict[str
 
 def test_what_has_no_counterpart_is_refused_and_not_asked_again(told: dict[str, Any]) -> None:
     """The client repeats what fails with 500 and above, for minutes."""
-    assert (told["store"], told["keys"], told["other date"]) == (422, 422, 400)
+    assert (told["store of an asset"], told["keys"], told["other date"]) == (422, 422, 400)
+
+
+def test_what_a_task_keeps_for_its_next_try(told: dict[str, Any]) -> None:
+    assert (told["nothing kept"], told["kept"]) == ("ErrorType.TASK_STORE_NOT_FOUND", {"job": 7})
+    assert told["over"] == "ErrorType.TASK_STORE_NOT_FOUND", "written over, and for a time that has passed"
+
+
+def test_events_of_inlets(told: dict[str, Any]) -> None:
+    assert told["events"] == [["s3://o", {"n": 1}, "t"]]

@@ -30,6 +30,7 @@ class Answers:
     def __init__(self) -> None:
         self.pushed: dict[str, Any] = {}
         self.asked: list[str] = []
+        self.kept: dict[str, Any] = {}
 
     def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
         found = {("one", -1): 7, ("many", None): [1, 2, 3], ("many", 1): 2}
@@ -62,6 +63,19 @@ class Answers:
                 return {"run_id": arguments["run_id"], "state": "queued", "is_own": arguments["run_id"] == "new"}
             case "previous_run", _:
                 return {"start_date": NOW.isoformat()}
+            case "once", name:
+                return {"key": "1", "kept": self.kept.get(name)}
+            case "set_once", name:
+                self.kept.setdefault(name, arguments["kept"])
+                return {"key": "1", "kept": self.kept[name]}
+            case "forget_once", name:
+                self.kept.pop(name, None)
+            case "inlet_events", _:
+                old, new = NOW, NOW + timedelta(days=1)
+                made = {"asset": "orders", "uri": "s3://o", "partition": None, "dag_id": "e", "run_id": "r", "map_index": -1}
+                return {
+                    "events": [{**made, "at": at.isoformat(), "extra": {"n": n}, "task_id": "t"} for n, at in enumerate((old, new))]
+                }
             case "waited", _:
                 return {"waited_s": 5.0}
         return {}
@@ -158,7 +172,14 @@ def main() -> dict[str, Any]:
             api.tasks.ending.defer.kwargs,
             api.tasks.ending.defer.timeout_s,
         ]
-        told["store"] = status_of(lambda: client.task_state_store.get(ID, "k"))
+        told["nothing kept"] = client.task_state_store.get(ID, "k").error
+        client.task_state_store.set(ID, "k", {"job": 7}, None)
+        told["kept"] = client.task_state_store.get(ID, "k").value
+        client.task_state_store.set(ID, "k", {"job": 8}, datetime.now(UTC) - timedelta(seconds=1))
+        told["over"] = client.task_state_store.get(ID, "k").error
+        events = client.asset_events.get(name="orders", ascending=False, limit=1).asset_events
+        told["events"] = [(event.asset.uri, event.extra, event.source_task_id) for event in events]
+        told["store of an asset"] = status_of(lambda: client.asset_state_store.get("k", name="orders"))
         resumed = {"purpose": "event", "method": "go", "kwargs": {"y": 2}, "event": {"z": 3}, "began_s": 60.0}
         again = client_of(ExecutionApi(of_try(answers, resumed=resumed))).task_instances.start(ID, 1, NOW)
         told["resumed"] = [again.next_method, again.next_kwargs, again.start_date < datetime.now(UTC)]

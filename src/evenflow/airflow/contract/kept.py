@@ -1,0 +1,79 @@
+"""What tasks of the Task Execution API find kept: their own state over tries, and the events of assets that they read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from evenflow.airflow.contract.answers import DONE, ExecutionAnswer, found, missing
+from evenflow.airflow.contract.of_try import AirflowTry
+
+_GROUP = "asset"
+
+
+class TaskStateStore:
+    """As what a task of Evenflow's keeps by ``ti.once``, but that it may be written over."""
+
+    def __init__(self, of_try: AirflowTry) -> None:
+        self._of_try = of_try
+
+    def get(self, body: Any, *, key: str, **path: Any) -> ExecutionAnswer:
+        kept = self._of_try.ask("once", name=key).get("kept")
+        if kept is None or _is_over(kept["value"]["until"]):
+            return missing(f"The task keeps nothing as {key!r}.")
+        return found({"value": kept["value"]["value"]})
+
+    def put(self, body: Any, *, key: str, **path: Any) -> ExecutionAnswer:
+        self._of_try.ask("forget_once", name=key)
+        self._of_try.ask("once", name=key)  # what nobody has asked for cannot be kept
+        self._of_try.ask("set_once", name=key, kept={"value": {"value": body["value"], "until": body.get("expires_at")}})
+        return DONE
+
+    def delete(self, body: Any, *, key: str, **path: Any) -> ExecutionAnswer:
+        self._of_try.ask("forget_once", name=key)
+        return DONE
+
+
+class InletEvents:
+    """Of assets that the task names as its inlets, or of their aliases."""
+
+    def __init__(self, of_try: AirflowTry) -> None:
+        self._of_try = of_try
+
+    def by_asset(self, body: Any, *, name: str = "", uri: str = "", **query: Any) -> ExecutionAnswer:
+        return self._events(name or uri, is_alias=False, **query)
+
+    def by_alias(self, body: Any, *, name: str, **query: Any) -> ExecutionAnswer:
+        return self._events(name, is_alias=True, **query)
+
+    def _events(self, name: str, *, is_alias: bool, **query: Any) -> ExecutionAnswer:
+        told = self._of_try.ask("inlet_events", name=name, is_alias=is_alias)["events"]
+        wanted = [event for event in told if _between(event["at"], query.get("after"), query.get("before"))]
+        if query.get("ascending", "true").lower() != "true":
+            wanted.reverse()
+        most = int(query["limit"]) if "limit" in query else None
+        return found({"asset_events": [_event(number, event) for number, event in enumerate(wanted[:most])]})
+
+
+def _between(at: str, after: str | None, before: str | None) -> bool:
+    moment = datetime.fromisoformat(at)
+    return not (after and moment < datetime.fromisoformat(after)) and not (before and moment > datetime.fromisoformat(before))
+
+
+def _event(number: int, event: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": number,
+        "timestamp": event["at"],
+        "extra": event["extra"],
+        "asset": {"name": event["asset"], "uri": event["uri"], "group": _GROUP, "extra": {}},
+        "created_dagruns": [],
+        "source_task_id": event["task_id"],
+        "source_dag_id": event["dag_id"],
+        "source_run_id": event["run_id"],
+        "source_map_index": event["map_index"],
+        "partition_key": event["partition"],
+    }
+
+
+def _is_over(until: str | None) -> bool:
+    return until is not None and datetime.fromisoformat(until) <= datetime.now(UTC)
