@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from importlib.metadata import PackageNotFoundError, version
 
 from evenflow.errors import EvenflowError
@@ -46,7 +45,12 @@ def check_template(config: FrameHeader) -> None:
 
 
 def configure() -> None:
-    """Before anything imports Airflow: its database is never used, and no file of its configuration is made anywhere."""
-    os.environ.setdefault("AIRFLOW_HOME", os.path.join(tempfile.gettempdir(), "evenflow-airflow-home"))
+    """Before anything imports Airflow: its database is never used. Where nobody says which home of Airflow's is meant, with whose
+    configuration, it is an empty folder that is this user's alone: what stands in such a configuration is run.
+    """
+    home = os.path.join(os.path.expanduser("~"), ".cache", "evenflow", "airflow")
+    if "AIRFLOW_HOME" not in os.environ:
+        os.makedirs(home, mode=0o700, exist_ok=True)
+        os.environ["AIRFLOW_HOME"] = home
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
     os.environ.setdefault("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "sqlite://")  # in memory, and nobody connects
