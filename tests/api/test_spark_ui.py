@@ -14,9 +14,11 @@ from evenflow.api.rest import spark_page
 from evenflow.api.rest.spark_page import SparkPage
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
+from evenflow.core.people.roles import Role
 from evenflow.errors import ApiRefused
 from evenflow.wire import questions as q
 from tests.api.world import World
+from tests.tokens import operator_token as new_operator_token
 
 APP = "local-17"
 BASE = "/api/v1/dags/sales/runs/r1/tasks/extract/spark-ui/-1"
@@ -107,6 +109,21 @@ async def test_a_page_is_read_through_the_api_as_long_as_its_try_runs(
             assert (answer.status, (await answer.json())["error"]["code"]) == (409, "ended")
     with pytest.raises(ApiRefused, match=r"has ended, and its Spark UI with it\..*: evenflow spark explain sales/r1 extract"):
         await rest.find_spark_ui("sales", "r1", "extract")
+
+
+@pytest.mark.parametrize("path", ["environment/", "environment", "api/v1/applications/local-17/environment"])
+async def test_what_tells_settings_is_for_operators(
+    client: ExecutionClient, world: World, driver: Driver, api_url: str, path: str
+) -> None:
+    """R-SE4: passwords stand among the settings of an application, and Spark masks them by their names alone."""
+    await told(client, world, driver.url)
+    async with aiohttp.ClientSession() as browser:
+        for role, status in ((Role.VIEWER, 403), (Role.AUTHOR, 403), (Role.OPERATOR, 502 if path == "environment/" else 200)):
+            shows = {"Authorization": f"Bearer {new_operator_token(world.conn, role=role)}"}
+            asked = len(driver.asked)
+            async with browser.get(f"{api_url}{BASE}/{path}", headers=shows) as answer:
+                assert answer.status == status, (role, await answer.text())
+            assert (len(driver.asked) > asked) is (status != 403)
 
 
 @pytest.mark.parametrize(

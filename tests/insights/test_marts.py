@@ -7,10 +7,12 @@ from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from evenflow.errors import BadValue
 from evenflow.insights.engines import DuckDb
+from evenflow.insights.tables import MARTS
 from tests.insights import tiny
 from tests.insights.tiny import S
 
@@ -52,6 +54,19 @@ def test_lags_costs_and_durations(lake: Path) -> None:
     assert (cost["owner"], cost["tries"], cost["slot_us"], cost["wait_us"]) == ("ann", 4, 18 * S, 17 * S)
     durations = {row["task_id"]: (row["tries"], row["p50_us"]) for row in DuckDb().rows(lake, "durations")}
     assert durations == {"a": (1, 7 * S), "b": (1, 5 * S), "c": (2, 3 * S), "x": (1, 1 * S)}
+
+
+def test_what_took_no_time_before_drifts_nowhere() -> None:
+    """R-SP4: there is no multiple of nothing: Spark fails there, and DuckDB says infinity."""
+    (mart,) = [mart for mart in MARTS if mart.name == "durations"]
+    with duckdb.connect() as conn:
+        conn.execute("create macro percentile(x, p) as quantile_cont(x, p)")
+        conn.execute(
+            "create table attempts as select 'd' as dag_id, 't' as task_id, case when n < 5 then 1 else 2 end as run_day,"
+            " case when n < 5 then 0.0 else 7.0 end as run_us from range(20) as r (n)"
+        )
+        (row,) = conn.sql(mart.sql).select("drift, drifts, last_tries").fetchall()
+    assert row == (None, 0, 15)
 
 
 def test_an_application_of_spark_costs_its_cores_for_as_long_as_it_was_there(lake: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ import pytest
 
 from evenflow.api.deferrals import sealed_text
 from evenflow.api.service import ApiService
+from evenflow.api.vault import Vault
 from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.people.approvals import PEOPLE
@@ -230,6 +233,59 @@ async def test_it_asks_anew_after_a_clear_whoever_answered_before(asking: Asking
     asking.world.advance()
     asking.asks_again(t)
     assert (await asking.rest.answer("d", "r", "wait", choice="reject")).choice == "reject"
+
+
+async def test_after_a_clear_the_old_answer_is_told_no_more(asking: Asking) -> None:
+    """What was answered is of the tries before, as their results are."""
+    asking.asks()
+    await asking.rest.answer("d", "r", "wait", choice="approve")
+    asking.world.drain()
+    with pytest.raises(ApiRefused, match="anna answered 'approve' to task 'wait' first"):
+        await asking.rest.get_approval("d", "r", "wait")
+    await asking.rest.clear("d", "r", tasks=["wait"])
+    asking.world.advance()
+    with pytest.raises(ApiRefused, match="Task 'wait' of d/r asks nobody now: it is"):
+        await asking.rest.get_approval("d", "r", "wait")
+
+
+async def test_a_question_that_no_key_opens_hides_no_other(asking: Asking) -> None:
+    """R-UX1: it is listed with why it cannot be read, to be cleared."""
+    asking.asks()
+    world = asking.world
+    world.add_dag(DagSpec(dag_id="e", tasks=(TaskSpec(task_id="wait", operator="approval"),)))
+    world.trigger("e", run_id="r")
+    world.advance()
+    (t,) = world.claim()
+    world.report([t], started=True)
+    world.advance()
+    world.defer([t], queue=PEOPLE, sealed=base64.b64encode(b"ef1:of another key").decode())
+    world.advance()
+    mine, lost = sorted((await asking.rest.list_approvals()).items, key=lambda asked: asked.dag_id)
+    assert (mine.subject, mine.problem, mine.may_answer) == ("Deploy?", None, True)
+    assert (lost.subject, lost.may_answer, lost.choices) == ("(cannot be read)", False, [])
+    assert str(lost.problem).startswith(
+        "What task 'wait' of run 'r' of DAG 'e' asks was sealed with a key that this API does not have"
+    )
+    with pytest.raises(ApiRefused, match="was sealed with a key that this API does not have"):
+        await asking.rest.answer("e", "r", "wait", choice="approve")
+
+
+async def test_many_questions_are_opened_beside_the_event_loop(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is opened and masked, which takes long of a thousand: no more than some hundreds are, in a thread."""
+    asking.asks()
+    threads, opened = set[int](), Vault.open
+
+    def watched(vault: Vault, kind: str, *given: Any, **named: Any) -> str:
+        if kind == WAITING:  # the API opens keys of tokens meanwhile
+            threads.add(threading.get_ident())
+        return opened(vault, kind, *given, **named)
+
+    monkeypatch.setattr(Vault, "open", watched)
+    assert len((await asking.rest.list_approvals()).items) == 1
+    assert threads
+    assert threading.get_ident() not in threads
+    with pytest.raises(ApiRefused, match="limit is at most 200, not 201"):
+        await asking.rest.list_approvals(limit=201)
 
 
 async def test_no_triggerer_is_given_it(asking: Asking) -> None:

@@ -6,6 +6,8 @@ import asyncio
 import fcntl
 import os
 import shutil
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,25 @@ async def test_the_least_recently_used_are_pruned(tmp_path: Path, monkeypatch: p
         os.utime(tmp_path / "code" / name, (age * -1000 + 10**9, age * -1000 + 10**9))
     cache.prune()
     assert sorted(entry.name for entry in (tmp_path / "code").iterdir()) == sorted([HASH, "new"])
+
+
+async def test_pruning_waits_for_who_puts_code_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-EX1: another service of this host may be in the midst of it."""
+    monkeypatch.setattr(limits, "STORED_CODE", 1)
+    cache = CodeCache(tmp_path / "code", FakeCode(pack(FILES)))
+    for age, name in enumerate(("new", "old")):
+        (tmp_path / "code" / name).mkdir(parents=True)
+        os.utime(tmp_path / "code" / name, (10**9 - age, 10**9 - age))
+    held = os.open(tmp_path / "code", os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    waits, sleep = threading.Event(), time.sleep
+    monkeypatch.setattr("evenflow.fleet.code_cache.time.sleep", lambda s: (waits.set(), sleep(s)))
+    pruning = asyncio.create_task(asyncio.to_thread(cache.prune))
+    assert await asyncio.to_thread(waits.wait, 30)
+    assert (tmp_path / "code" / "old").exists()
+    os.close(held)
+    await pruning
+    assert [entry.name for entry in (tmp_path / "code").iterdir()] == ["new"]
 
 
 async def test_who_holds_the_folder_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,7 @@ class RestClient:
 
     # what tasks ask people
     list_approvals = route(
-        "GET", "/approvals", lambda: rest.queries.WaitingQuery, lambda: rest.record.Page[rest.approvals.Approval]
+        "GET", "/approvals", lambda: rest.queries.ApprovalQuery, lambda: rest.record.Page[rest.approvals.Approval]
     )
     get_approval = route_3("GET", f"{TASK}/approval", lambda: rest.queries.InstanceQuery, lambda: rest.approvals.Approval)
     answer = route_3("POST", f"{TASK}/answer", lambda: rest.approvals.AnswerRequest, lambda: rest.approvals.Answered)

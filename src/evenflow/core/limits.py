@@ -158,6 +158,7 @@ MAX_VENVS_BYTES = 10 * 2**30  # of the environments of one host; one with pandas
 # -- what REST takes and answers -----------------------------------------------------------------------------------------
 
 PAGE = 1_000  # rows of one answer
+QUESTIONS = 200  # of people, in one answer: each is opened and masked, 64 KiB of arguments at most
 PAGE_DEFAULT = 100  # what a person looks through
 LANES_SHOWN = 1_000  # lanes of one plan
 RECENT_RUNS = 30  # of each DAG in a list: a strip of them is as long as a hand is wide

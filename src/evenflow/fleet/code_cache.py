@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -32,41 +35,50 @@ class CodeCache:
         """
         folder = self._folder / code_hash
         async with self._turn:
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(folder)  # before it is looked at: pruning spares what is used
             if await asyncio.to_thread(is_unpacked, folder, code_hash=code_hash):
-                os.utime(folder)  # used: pruning spares it
                 return folder
             archive = await self._api.get_code(code_hash)
             await asyncio.to_thread(self._place, archive, folder)
         return folder
 
     def _place(self, archive: bytes, folder: Path) -> None:
-        """Alone of all processes: none takes a folder away that another one has just put there, or found whole."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            _take(lock)
+        with self._alone():
             if is_unpacked(folder, code_hash=folder.name):
                 return
             if os.path.lexists(folder):
                 observe(seen.code_changed(str(folder)))
                 self._put_away(folder)
             unpack(archive, folder, code_hash=folder.name)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Of all processes: none takes a folder away that another one has just put there, or found whole."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _take(lock)
+            yield
         finally:
             fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has it open, too
             os.close(lock)
 
     def _put_away(self, folder: Path) -> None:
         """Out of the way in one step: there is either nothing under its name or all of a version."""
-        away = Path(tempfile.mkdtemp(prefix=".changed-", dir=self._folder))
+        away = Path(tempfile.mkdtemp(prefix=".away-", dir=self._folder))
         os.rename(folder, away / folder.name)
         shutil.rmtree(away, ignore_errors=True)
 
     def prune(self) -> None:
-        """Delete the least recently used versions above the limit. Only for a worker that starts: no try may use them."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        by_age = sorted((entry.stat().st_mtime, entry) for entry in self._folder.iterdir() if entry.is_dir())
-        for _, folder in by_age[: -limits.STORED_CODE]:
-            shutil.rmtree(folder, ignore_errors=True)
+        """Delete the least recently used versions above the limit. Only for a worker that starts: no try of its own may use
+        them, and what others on this host use is not among them.
+        """
+        with self._alone():
+            by_age = sorted((entry.stat().st_mtime, entry) for entry in self._folder.iterdir() if entry.is_dir())
+            for used_at, folder in by_age[: -limits.STORED_CODE]:
+                if folder.stat().st_mtime == used_at:
+                    self._put_away(folder)
 
 
 def _take(lock: int) -> None:

@@ -11,8 +11,18 @@ export function AskBox({ of }: { of: InstanceName }) {
   const asked = useQuery(approvalQuery(of));
   return (
     <section className="why" aria-label="What it asks">
-      <Found of={asked}>{(found) => <Question key={found.asked_at} of={of} asked={found} />}</Found>
+      <Found of={asked}>{(found) => (found.problem ? <Unreadable problem={found.problem} /> : <Question key={found.asked_at} of={of} asked={found} />)}</Found>
     </section>
+  );
+}
+
+/** One that nobody can read is told with why. */
+function Unreadable({ problem }: { problem: string }) {
+  return (
+    <div className="reason-box first ask">
+      <p className="sentence">What it asks cannot be read.</p>
+      <p className="note">{problem}</p>
+    </div>
   );
 }
 

@@ -87,6 +87,11 @@ async def show(page: SparkPage, path: str, query: str, base: str) -> Response:
     return Response(body, status if status in _ANSWERS else 502, {"Content-Type": kind + charset, **RULES})
 
 
+def tells_settings(path: str) -> bool:
+    """Whether what is at ``path`` has the settings of the application: passwords stand among them, and Spark masks them by name."""
+    return "environment" in path.split("/")
+
+
 def _is_asked(url: str) -> bool:
     try:
         parts = urlsplit(url)

@@ -8,9 +8,9 @@ from urllib.parse import quote
 from fastapi import Query, Request, Response
 
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import InContext
-from evenflow.api.rest.routes import Routes
-from evenflow.api.rest.spark_page import SparkPage, look, show
+from evenflow.api.rest.context import InContext, caller_of
+from evenflow.api.rest.routes import Routes, check_role
+from evenflow.api.rest.spark_page import SparkPage, look, show, tells_settings
 from evenflow.contracts.rest.queries import InstanceQuery
 from evenflow.contracts.rest.tasks import SparkUi
 from evenflow.core.people.roles import Role
@@ -40,7 +40,11 @@ async def find_spark_ui(
 async def show_spark_ui(
     within: InContext, request: Request, dag_id: str, run_id: str, task_id: str, map_index: int, path: str
 ) -> Response:
-    """A page of the Spark UI of a running try, without its scripts, or figures of Spark's own REST API below `api/v1/`."""
+    """A page of the Spark UI of a running try, without its scripts, or figures of Spark's own REST API below `api/v1/`. Its
+    environment, which tells settings, is for operators.
+    """
+    if tells_settings(path):
+        check_role(caller_of(request), Role.OPERATOR)
     page, _ = await _page(within, dag_id, run_id, task_id, map_index)
     return await show(page, path, request.url.query, _base(dag_id, run_id, task_id, map_index))
 

@@ -27,6 +27,7 @@ class Approval(Record):
     asked_at: datetime = Field(title="for")
     until: datetime | None = Field(title="until at most", description="Then the default is the answer, or the task fails.")
     default: str | None = Field(title="else")
+    problem: str | None = Field(description="Why the question cannot be read; then nobody can answer it. Null: it can.")
 
 
 class AnswerRequest(Request):

@@ -101,6 +101,10 @@ class WaitingQuery(PageQuery):
     run_id: ObjectName | None = Field(default=None, description="Only those of runs with this name.")
 
 
+class ApprovalQuery(WaitingQuery):
+    limit: int = Field(default=limits.PAGE_DEFAULT, ge=1, le=limits.QUESTIONS)
+
+
 class BackfillQuery(PageQuery):
     dag_id: str | None = None
 
