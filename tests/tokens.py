@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from evenflow.api import tokens as t
 from evenflow.api.vault import Vault
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope, scope_text
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import KeyState
@@ -34,11 +35,13 @@ def key_state(db: psycopg.Connection[Any]) -> KeyState:
     return stored.key_state(row, _VAULTS[db.info.dbname])
 
 
-def _insert(db: psycopg.Connection[Any], kind: str, name: str, jti: str, role: Role | None = None) -> int:
+def _insert(
+    db: psycopg.Connection[Any], kind: str, name: str, jti: str, role: Role | None = None, scope: PersonScope | None = None
+) -> int:
     row = db.execute(
-        "insert into token (kind, name, role, created_by, expires_at, key_id, digest)"
-        " values (%s, %s, %s, 'a test', now() + interval '1 hour', 1, %s) returning token_id",
-        [kind, name, role, stored.digest_of(jti)],
+        "insert into token (kind, name, role, limited_to, created_by, expires_at, key_id, digest)"
+        " values (%s, %s, %s, %s, 'a test', now() + interval '1 hour', 1, %s) returning token_id",
+        [kind, name, role, scope_text(scope), stored.digest_of(jti)],
     ).fetchone()
     assert row is not None
     return int(row[0])
@@ -47,10 +50,10 @@ def _insert(db: psycopg.Connection[Any], kind: str, name: str, jti: str, role: R
 def listed(db: psycopg.Connection[Any], token: t.FleetToken | t.OperatorToken) -> str:
     """A token of this kind, under a number of its own in the list."""
     jti = t.new_jti()
-    kind, name, role = (
-        ("operator", token.name, token.role) if isinstance(token, t.OperatorToken) else (token.kind, "of a test", None)
-    )
-    number = _insert(db, kind, name, jti, role)
+    if isinstance(token, t.OperatorToken):
+        number = _insert(db, "operator", token.name, jti, token.role, token.scope)
+    else:
+        number = _insert(db, token.kind, "of a test", jti)
     return t.mint(key_state(db), replace(token, token_id=number), ttl=HOUR_S, jti=jti)
 
 
@@ -66,8 +69,10 @@ def service_token(db: psycopg.Connection[Any], kind: UserCodeService, service_id
     return t.mint(key_state(db), token, ttl=t.SERVICE_TTL_S)
 
 
-def operator_token(db: psycopg.Connection[Any], *, name: str = "ada", role: Role = Role.ADMIN) -> str:
-    return listed(db, t.OperatorToken(name, role=role))
+def operator_token(
+    db: psycopg.Connection[Any], *, name: str = "ada", role: Role = Role.ADMIN, scope: PersonScope | None = None
+) -> str:
+    return listed(db, t.OperatorToken(name, role=role, scope=scope))
 
 
 def try_token(db: psycopg.Connection[Any], token: t.TryToken) -> str:

@@ -131,7 +131,7 @@ def test_looking_for_runs_reads_those_that_show(busy: World) -> None:
     )
     busy.conn.execute("analyze dag_run")
     busy.conn.execute("set plan_cache_mode = auto")
-    every = {"dag_id": None, "run_id": None, "state": None, "limit": 10, "offset": 0}
+    every = {"dag_id": None, "run_id": None, "state": None, "scope": None, "limit": 10, "offset": 0}
     for asked, most in (({"dag_id": "sales"}, 1), ({"dag_id": "other", "run_id": "777"}, 1), ({}, 10), ({"state": "queued"}, 10)):
         with psycopg.ClientCursor(busy.conn) as cursor:
             cursor.execute(b"explain (analyze, format json) " + sql("views/list_runs"), {**every, **asked})

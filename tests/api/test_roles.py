@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+from fastapi.routing import APIRoute
 
 from evenflow.api.rest.app import described_rest
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope
 from tests.api.world import World
 from tests.tokens import operator_token
 
@@ -133,6 +136,89 @@ NEEDED: dict[Role | None, str] = {
     """,
 }
 
+SCOPED: dict[str | None, str] = {
+    "answer": """
+        GET /api/v1/approvals
+        GET /api/v1/assets
+        GET /api/v1/assets/events
+        POST /api/v1/assets/events
+        GET /api/v1/assets/partitions
+        GET /api/v1/backfills
+        GET /api/v1/backfills/{backfill_id}
+        PATCH /api/v1/backfills/{backfill_id}
+        POST /api/v1/backfills/{backfill_id}/cancel
+        GET /api/v1/backfills/{backfill_id}/runs
+        GET /api/v1/bundles
+        GET /api/v1/dags
+        GET /api/v1/events
+        GET /api/v1/executors
+        GET /api/v1/executors/{name}
+        GET /api/v1/live
+        GET /api/v1/parse-errors
+        GET /api/v1/parse-warnings
+        GET /api/v1/plan
+        GET /api/v1/pools
+        GET /api/v1/quarantine
+        GET /api/v1/runs
+        GET /api/v1/runs/{run_id}
+        GET /api/v1/service-states
+        GET /api/v1/service-states/{kind}/{name}
+        PUT /api/v1/service-states/{kind}/{name}
+        GET /api/v1/sharing
+        GET /api/v1/status
+        GET /api/v1/triggers
+    """,
+    "pool": """
+        PUT /api/v1/pools/{name}
+    """,
+    "queue": """
+        GET /api/v1/queues/{queue}/demand
+    """,
+    "own": """
+        POST /api/v1/login-codes
+        DELETE /api/v1/session
+        GET /api/v1/session
+        PUT /api/v1/session/password
+        GET /api/v1/sessions
+        DELETE /api/v1/sessions/{session_id}
+        GET /api/v1/settings
+        GET /api/v1/settings/{name}
+        GET /api/v1/settings/{name}/history
+    """,
+    None: """
+        GET /api/v1/audit
+        GET /api/v1/connections
+        DELETE /api/v1/connections/{name}
+        GET /api/v1/connections/{name}
+        PUT /api/v1/connections/{name}
+        DELETE /api/v1/executors/{name}
+        PUT /api/v1/executors/{name}
+        GET /api/v1/fleets
+        DELETE /api/v1/fleets/{name}
+        GET /api/v1/fleets/{name}
+        PUT /api/v1/fleets/{name}
+        GET /api/v1/fleets/{name}/looks
+        GET /api/v1/fleets/{name}/steps
+        GET /api/v1/insights
+        DELETE /api/v1/pools/{name}
+        POST /api/v1/quarantine/release
+        POST /api/v1/secrets/check
+        POST /api/v1/secrets/rotate
+        DELETE /api/v1/settings/{name}
+        PUT /api/v1/settings/{name}
+        PUT /api/v1/sharing/{kind}/{name}
+        GET /api/v1/sharing/{kind}/{name}/tenants
+        GET /api/v1/users
+        POST /api/v1/users
+        PATCH /api/v1/users/{name}
+        PUT /api/v1/users/{name}/password
+        GET /api/v1/variables
+        DELETE /api/v1/variables/{name}
+        GET /api/v1/variables/{name}
+        PUT /api/v1/variables/{name}
+    """,
+}
+
 OPEN = {"POST /api/v1/session", "GET /health", "GET /health/live", "GET /health/ready", "GET /metrics", "GET /metrics/targets"}
 STATED = {route: role for role, lines in NEEDED.items() for route in lines.strip().splitlines()}
 STATED = {route.strip(): role for route, role in STATED.items()}
@@ -151,6 +237,65 @@ def test_each_route_names_the_role_that_it_needs() -> None:
     unasserted = set(found) ^ set(STATED)
     assert unasserted == set()
     assert found == {route: None if role is None else str(role) for route, role in STATED.items()}
+
+
+def scoped_by() -> dict[str, str | None]:
+    """How each route keeps to the scope of who asks, as it says itself."""
+    paths = described_rest().openapi()["paths"]
+    return {
+        f"{method.upper()} {path}": one.get("x-scoped-by")
+        for path, methods in paths.items()
+        for method, one in methods.items()
+        if "x-role" in one
+    }
+
+
+def test_each_route_says_how_it_keeps_to_a_scope() -> None:
+    """R-SE3: one that says nothing is closed to those who have one, and stands here as such."""
+    found = scoped_by()
+    stated = {route.strip(): how for how, lines in SCOPED.items() for route in lines.strip().splitlines()}
+    stated |= {route: "dag" for route in STATED if "{dag_id}" in route}
+    unasserted = {route: how for route, how in found.items() if stated.get(route, "nothing") != how}
+    assert unasserted == {}
+    assert stated.keys() == found.keys()
+
+
+def test_what_filters_takes_the_scope() -> None:
+    """R-SE3: a route that says that its answer keeps to the scope asks for it."""
+    takes = {
+        route.name: "scope" in inspect.signature(route.endpoint).parameters
+        for route in described_rest().routes
+        if isinstance(route, APIRoute) and (route.openapi_extra or {}).get("x-scoped-by") == "answer"
+    }
+    assert takes
+    assert all(takes.values()), takes
+
+
+@pytest.mark.parametrize("role", [role for role in Role if role is not Role.ADMIN])
+async def test_who_has_a_scope_gets_where_routes_keep_to_it_and_no_further(
+    api_url: str, world: World, http: aiohttp.ClientSession, role: Role
+) -> None:
+    """R-SE3: every route, asked with this role in a scope that has nothing of what there is. An admin has none."""
+    scope = PersonScope(tags=("none",), pools=("none",), queues=("none",))
+    shown = {"Authorization": f"Bearer {operator_token(world.conn, name='eve', role=role, scope=scope)}"}
+    wrong: list[str] = []
+    for route, how in scoped_by().items():
+        method, path = route.split()
+        needed = STATED[route]
+        assert needed is not None
+        async with http.request(method, f"{api_url}{re.sub('{.*?}', '7', path)}", headers=shown) as answer:
+            told = "" if answer.content_type == "text/event-stream" else await answer.text()
+        if not role.allows(needed):
+            is_right = answer.status == 403 and f"This is for the role {needed}" in told
+        elif how is None:
+            is_right = answer.status == 403 and "This is for those whose role counts everywhere" in told
+        elif how in ("dag", "pool", "queue"):
+            is_right = answer.status == 404 and "There is no " in told
+        else:
+            is_right = answer.status not in (401, 403, 500)
+        if not is_right:
+            wrong.append(f"{route}: {answer.status} {told}")
+    assert wrong == []
 
 
 def test_roles_are_a_ladder() -> None:

@@ -73,7 +73,7 @@ async def until_status(browser: Browser, status: int, method: str, path: str, bo
 async def test_a_name_and_its_password_log_in_with_the_role_of_the_user(browser: Browser, ada: str) -> None:
     """R-SE3"""
     assert await browser.log_in(name=ada, password=PASSWORD) == 200
-    assert '"role":"author","by_password":true' in browser.said
+    assert '"role":"author","scope":null,"by_password":true' in browser.said
     assert await browser.ask("GET", "/api/v1/dags") == 200
     assert await browser.ask("PUT", "/api/v1/pools/p", {"slots": 1}) == 403
     assert "This is for the role operator, and ada has the role author" in browser.said
@@ -276,7 +276,7 @@ async def test_a_session_says_whence_and_in_what_it_was_begun(browser: Browser, 
 async def test_a_session_by_a_token_has_that_tokens_role(browser: Browser, world: World) -> None:
     """R-SE3"""
     await browser.log_in(token=new_operator_token(world.conn, name="eve", role=Role.VIEWER))
-    assert '"role":"viewer","by_password":false' in browser.said
+    assert '"role":"viewer","scope":null,"by_password":false' in browser.said
     assert await browser.ask("GET", "/api/v1/users") == 403
     assert "evenflow tokens create operator --role admin" in browser.said
 

@@ -27,6 +27,8 @@ APART = {  # pairs that are alike, and why they stay two
     ("MovedTask", "TouchedInstance"),
     # an answer of REST that clients of the release before read
     ("OutrunTry", "Holder"),
+    # who shows a token, and who is to be a user
+    ("OperatorToken", "UserRequest"),
     # as columns of a statement, and as what is decided about
     ("TryContext", "ClaimedTry"),
     ("Item", "Move"),

@@ -215,7 +215,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
         "states/read_closures": {},
         "states/read_exempt": {"released": limits, "closed": [1], "closed_queues": ["default"], "limit": 1000},
         "states/find_drained": {},
-        "states/count_runs": {"dag_id": "e"},
+        "states/count_runs": {"dag_id": "e", "scope": None},
         "selection/find_lanes": {"run_keys": run_keys, "limit_classes": ones, "priorities": ones},
         "selection/take_ready": {"lanes": lanes, "counts": ones},
         "audit/find_lost_wakeups": {"after_limit": 0, "after_queue": 2**31 - 1, "most": N},

@@ -7,7 +7,6 @@ import fcntl
 import os
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -104,8 +103,13 @@ async def test_pruning_waits_for_who_puts_code_there(tmp_path: Path, monkeypatch
         os.utime(tmp_path / "code" / name, (10**9 - age, 10**9 - age))
     held = os.open(tmp_path / "code", os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
-    waits, sleep = threading.Event(), time.sleep
-    monkeypatch.setattr("evenflow.fleet.code_cache.time.sleep", lambda s: (waits.set(), sleep(s)))
+    waits, lock = threading.Event(), fcntl.flock
+
+    def watched(folder: int, how: int) -> None:
+        waits.set()
+        lock(folder, how)
+
+    monkeypatch.setattr(fcntl, "flock", watched)
     pruning = asyncio.create_task(asyncio.to_thread(cache.prune))
     assert await asyncio.to_thread(waits.wait, 30)
     assert (tmp_path / "code" / "old").exists()

@@ -28,13 +28,17 @@ _BEHIND = b"event: behind\ndata: {}\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a stream is about: all runs, those of a DAG, or one of them. Tasks are told of a DAG."""
+    """What a stream is about: all runs, those of a DAG, or one of them; of these, those in the scope of who listens. Tasks are told
+    of a DAG.
+    """
 
     dag_id: str | None = None
     run_id: str | None = None
+    scope: str | None = None  # as statements take it
 
     def has(self, run: dict[str, Any]) -> bool:
-        return self.dag_id in (None, run["dag_id"]) and self.run_id in (None, run["run_id"])
+        is_meant = self.dag_id in (None, run["dag_id"]) and self.run_id in (None, run["run_id"])
+        return is_meant and (self.scope is None or self.scope in run["scopes"])
 
 
 @dataclass(eq=False, slots=True)
@@ -150,8 +154,10 @@ class Live:
 
     async def _look(self, cursor: str | None, topics: Sequence[Topic]) -> LiveMoves:
         dags = {topic.dag_id for topic in topics if topic.dag_id is not None}
+        scopes = {topic.scope for topic in topics if topic.scope is not None}
+        most = {"moves": limits.LIVE_MOVES, "tasks": limits.LIVE_TASKS, "age": limits.LIVE_AGE}
         async with self._pool.connection() as conn:
-            return await read_moves(conn, cursor, dags=dags, moves=limits.LIVE_MOVES, tasks=limits.LIVE_TASKS, age=limits.LIVE_AGE)
+            return await read_moves(conn, cursor, dags=dags, scopes=scopes, **most)
 
     def _tell(self, moves: LiveMoves) -> None:
         by_topic: dict[Topic, list[PageStream]] = defaultdict(list)
@@ -166,7 +172,13 @@ class Live:
 def _message(topic: Topic, moves: LiveMoves) -> bytes:
     """What a page about this topic is told; nothing of what does not concern it."""
     of_topic = [run for run in moves.runs if topic.has(run)]
-    told = [{**run, "tasks": run["tasks"][: limits.LIVE_TASKS] if topic.dag_id else []} for run in of_topic[: limits.LIVE_RUNS]]
+    told = [
+        {
+            **{name: run[name] for name in ("dag_id", "run_id", "state")},
+            "tasks": run["tasks"][: limits.LIVE_TASKS] if topic.dag_id else [],
+        }
+        for run in of_topic[: limits.LIVE_RUNS]
+    ]
     more = moves.is_cut or len(of_topic) > len(told) or any(len(run["tasks"]) > limits.LIVE_TASKS for run in of_topic)
     if not (told or more):
         return b""

@@ -186,6 +186,7 @@ async def _store_dag(conn: AsyncConn, spec: DagSpec, version_key: int, parsed: P
         bundle=parsed.bundle,
         file=parsed.file,
         line=creation_line(spec),
+        tags=spec.tags,
         is_paused=new_are_paused if spec.is_paused_upon_creation is None else spec.is_paused_upon_creation,
         next_run=await upcoming_run(spec, past, now),
     )

@@ -25,9 +25,9 @@ def no_asset(asset: str) -> Refused:
     return Refused(404, "not_found", f"There is no asset {asset!r}. To see all, type: evenflow assets list")
 
 
-async def partitioned(conn: AsyncConn, asset: str) -> Partitioned:
-    """Raises :class:`Refused` for an asset that is not there, or has no partitions."""
-    found = await assets.read_partitions(conn, asset)
+async def partitioned(conn: AsyncConn, asset: str, *, scope: str | None = None) -> Partitioned:
+    """Raises :class:`Refused` for an asset that is not there in the scope, or has no partitions."""
+    found = await assets.read_partitions(conn, asset, scope=scope)
     if found is None:
         raise no_asset(asset)
     if found.partitions is None:
@@ -39,7 +39,9 @@ async def partitioned(conn: AsyncConn, asset: str) -> Partitioned:
     return Partitioned(asset, Partitions.read(found.partitions), found.first)
 
 
-async def list_partitions(conn: AsyncConn, of: Partitioned, first: datetime | None, last: datetime | None) -> list[AssetPartition]:
+async def list_partitions(
+    conn: AsyncConn, of: Partitioned, first: datetime | None, last: datetime | None, *, scope: str | None = None
+) -> list[AssetPartition]:
     """All that there should be, in order: the keys, or those of the times from ``first`` to ``last``.
 
     By default from the first that there is up to the newest whose time is over.
@@ -49,7 +51,7 @@ async def list_partitions(conn: AsyncConn, of: Partitioned, first: datetime | No
         raise Refused(
             422, "too_large", f"There are more than {MAX_PARTITIONS_SHOWN:,} partitions in this range. Take a part of it."
         )
-    found = {row["partition"]: row for row in await assets.list_partitions(conn, of.asset, names)}
+    found = {row["partition"]: row for row in await assets.list_partitions(conn, of.asset, names, scope=scope)}
     missing = {"at": None, "actor": None, "dag_id": None, "run_id": None, "event_id": None}
     return [AssetPartition(is_done=name in found, **{"partition": name, **found.get(name, missing)}) for name in names]
 

@@ -67,6 +67,14 @@ def too_large(what: str, limit: int) -> Refused:
     return Refused(413, "too_large", f"{what} is above the limit of {limit:,} bytes.")
 
 
+def no_dag(dag_id: str, hint: str = "") -> DagNotFound:
+    return DagNotFound(f"There is no DAG {dag_id!r}.{hint} To see all, type: evenflow dags list")
+
+
+def no_pool(name: str) -> Refused:
+    return Refused(404, "not_found", f"There is no pool {name!r}. To see all, type: evenflow pools list")
+
+
 _KNOWN: tuple[tuple[type[EvenflowError], int, str], ...] = (
     (Forbidden, 403, "forbidden"),
     (NotAllowed, 401, "unauthorized"),

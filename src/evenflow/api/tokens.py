@@ -18,7 +18,8 @@ tries are void, too, when the database was set back to an earlier state: they be
 
 A *session token* is what a browser gets in a cookie when a person logs in. It is in the list as an operator's is. One that was
 begun with a token is good for no longer than that; one that was begun with a password ends when that is changed, or the person is
-disabled. What a person's token or session may do is not signed into it: its role is in the list, and counts as it is there.
+disabled. What a person's token or session may do is not signed into it: its role and scope are in the list, and count as they are
+there.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ import msgspec
 from jwt.types import Options
 
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope
 from evenflow.errors import KeyNotKnownYet, NotAllowed
 from evenflow.store.scheduling.tasks import TryKey
 from evenflow.store.serving.tokens import KeyState, digest_of
@@ -107,6 +109,7 @@ class OperatorToken:
     name: str  # stands in the history beside what was done
     token_id: int = 0
     role: Role = field(default=Role.VIEWER, compare=False)  # as the list has it
+    scope: PersonScope | None = field(default=None, compare=False)  # so, too; None: everywhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ class SessionToken:
     login_id: int
     by_password: bool = False
     role: Role = field(default=Role.VIEWER, compare=False)  # as the list has it
+    scope: PersonScope | None = field(default=None, compare=False)  # so, too; None: everywhere
 
 
 Caller = OperatorToken | SessionToken  # who asks REST
@@ -373,10 +377,11 @@ def _verified(state: KeyState, text: str) -> _Verified:
         if state.listed.get(claims.get("j", 0)) != digest_of(listed):
             raise NotListed(_NOT_LISTED)
     if isinstance(token, Caller):
-        role = state.roles.get(claims["j"])
-        if role is None and isinstance(token, SessionToken):
+        rights = state.rights.get(claims["j"])
+        if rights is None and isinstance(token, SessionToken):
             raise NotAllowed(_LOGGED_OUT)
-        token = replace(token, role=role or Role.VIEWER)
+        if rights is not None:
+            token = replace(token, role=rights.role, scope=rights.scope)
     return _Verified(token, key_id, float(claims["exp"]))
 
 

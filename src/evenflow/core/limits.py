@@ -126,6 +126,9 @@ MAX_DEADLINES = 20  # of a DAG: each is a timer of every run
 MAX_CHOICES = 10  # of what people are asked: each is a button
 MAX_FORM_FIELDS = 50  # of such a form: more is a document, which belongs into storage, with its address in the question
 MAX_WHO = 100  # names of people and roles who may answer: more of them are a role
+MAX_SCOPE_NAMES = (
+    100  # tags, bundles, pools and queues of one person: each list is compared with them, and every API server has all
+)
 MAX_QUESTION_BODY = 10_000  # characters below the question: a page
 MAX_PARAMS = 1_000  # of a DAG: a form that nobody fills in
 MAX_SCHEMA_BYTES = 64 * 1024  # JSON of the schema of one parameter, written by people

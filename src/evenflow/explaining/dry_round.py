@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from evenflow.core.asking import AskedTogether
@@ -47,6 +47,12 @@ class DryRound:
             except StopIteration as end:
                 return cls(known.now_s, known.rows, known.lanes, loading.snapshot, end.value)
             await _answer(conn, known, asked)
+
+    def keep(self, run_keys: Collection[int]) -> None:
+        """From now on it tells of the lanes of these runs alone."""
+        self.stored = {key: row for key, row in self.stored.items() if row.run_key in run_keys}
+        self.lanes = {key: lane for key, lane in self.lanes.items() if key in self.stored}
+        self.decision.grants = [grant for grant in self.decision.grants if grant[0].key in self.stored]
 
 
 async def _answer(conn: AsyncConn, known: Read, asked: AskedTogether) -> None:

@@ -17,7 +17,7 @@ from evenflow.store.db.instant import read
 from evenflow.store.scheduling.lanes import StoredLane
 
 
-async def explain_limits(conn: AsyncConn, run_key: int, task_index: int, map_index: int) -> list[WhyNot]:
+async def explain_limits(conn: AsyncConn, run_key: int, task_index: int, map_index: int, scope: str | None) -> list[WhyNot]:
     """What keeps a ready task instance in its lane. Nothing, where the next round starts it."""
     place = {"run_key": run_key, "task_index": task_index, "map_index": map_index, "counted": LINE_COUNTED}
     found = await read(conn, "why/find_lane", place)
@@ -31,7 +31,7 @@ async def explain_limits(conn: AsyncConn, run_key: int, task_index: int, map_ind
     limits = {
         x["limit_id"]: x for x in await read(conn, "why/read_limits", {"limits": numbers([*limit_class.limits, *row.locals])})
     }
-    line = _PlaceInLine(conn, row, limit_class, limits, before, dry)
+    line = _PlaceInLine(conn, row, limit_class, limits, before, dry, scope)
     full = blocking(limit_class, lane, {limit: x["capacity"] - x["used"] for limit, x in limits.items()})
     reasons = [] if row.exempt else await holding_starts(conn, limits[limit_class.pool_limit]["name"], limit_class.queue)
     reasons += await line.full(full)
@@ -50,6 +50,7 @@ class _PlaceInLine:
     limits: dict[int, Row]
     before: int  # tasks of its lane that start before it
     dry: DryRound
+    scope: str | None  # whose holders are named
 
     async def full(self, full: Sequence[int]) -> list[WhyNot]:
         held = await self._holders(full)
@@ -74,7 +75,8 @@ class _PlaceInLine:
         keeper = dry.stored[dry.decision.reserved[pool].key]
         facts = self.limits[pool]
         named = {"lanes": numbers([keeper.lane_id]), "counts": numbers([1]), "skips": numbers([0]), "read": 1, "named": 1}
-        (name,) = await read(self.conn, "plan/name_lanes", named)
+        found = await read(self.conn, "plan/name_lanes", {**named, "scope": self.scope})
+        name = found[0] if found else dict.fromkeys(("dag_id", "run_id", "task_id"), "...")  # none that this scope has
         held = await self._holders([pool])
         return KeptPool(
             name=facts["name"],
@@ -118,7 +120,9 @@ class _PlaceInLine:
     async def _holders(self, limits: Sequence[int]) -> defaultdict[int, dict[str, Any]]:
         """By limit: ``held_by``, how many of them are ``unclaimed``, and the first ``holders``."""
         held: defaultdict[int, dict[str, Any]] = defaultdict(lambda: {"held_by": 0, "unclaimed": 0, "holders": []})
-        for row in await read(self.conn, "why/list_holders", {"limits": numbers(limits), "named": HOLDERS_NAMED}):
+        for row in await read(
+            self.conn, "why/list_holders", {"limits": numbers(limits), "named": HOLDERS_NAMED, "scope": self.scope}
+        ):
             entry = held[row.pop("limit_id")]
             entry |= {name: row.pop(name) for name in ("held_by", "unclaimed")}
             entry["holders"].append(Holder(**row))

@@ -23,14 +23,17 @@ TASKS_READ = 1_000  # of one lane, to name them
 UNAPPLIED_COUNTED = 1_000  # reports, timers, pauses and runs that are still to be applied
 
 
-async def read_plan(conn: AsyncConn, *, limit: int) -> Plan:
-    """What a round would start right now, the first ``limit`` of it, and what blocks the rest."""
+async def read_plan(conn: AsyncConn, *, limit: int, scope: str | None = None) -> Plan:
+    """What a round would start right now, the first ``limit`` of it, and what blocks the rest; of that, what is in the scope."""
     async with one_instant(conn):
         (standing,) = await read(conn, "plan/count_unapplied", {"counted": UNAPPLIED_COUNTED, "lease_s": LEASE_S})
         dry = await DryRound.decided(conn)
+        if scope is not None:
+            asked = {"run_keys": numbers({row.run_key for row in dry.stored.values()}), "scope": scope}
+            dry.keep({row["run_key"] for row in await read(conn, "plan/find_runs", asked)})
         grants = dry.decision.grants
-        groups = await read(conn, "plan/count_waiting", {"lanes": LANES_COUNTED, "groups": GROUPS_COUNTED})
-        best = {"limit": limit + len(grants), "groups": GROUPS_COUNTED}
+        groups = await read(conn, "plan/count_waiting", {"lanes": LANES_COUNTED, "groups": GROUPS_COUNTED, "scope": scope})
+        best = {"limit": limit + len(grants), "groups": GROUPS_COUNTED, "scope": scope}
         next_ = [StoredLane(**row) for row in await read(conn, "plan/list_next", best)]
         unstarted = await _Unstarted.read(conn, dry, groups, next_)
         blocked = unstarted.group(groups)
@@ -174,6 +177,7 @@ class _LaneNames:
             "skips": numbers(skips),
             "read": TASKS_READ,
             "named": NAMES_SHOWN,
+            "scope": None,  # these lanes are in it
         }
         named: dict[int, list[Row]] = defaultdict(list)
         for found in await read(self.conn, "plan/name_lanes", params):

@@ -31,17 +31,22 @@ async def find_runs(
     *,
     dag_id: str | None = None,
     stretch: tuple[datetime, datetime] | None = None,
+    scope: str | None = None,
     limit: int = RUNS_NAMED,
 ) -> list[Row]:
     """Runs of this name, or where there is none, of this stretch of logical dates: dag_id, run_id, state."""
     begin, past = stretch or (None, None)
-    params = {"run_id": run_id, "dag_id": dag_id, "begin": begin, "past": past, "limit": limit}
+    params = {"run_id": run_id, "dag_id": dag_id, "begin": begin, "past": past, "scope": scope, "limit": limit}
     found = await read(conn, "why/find_runs", params)
     return [row for row in found if row["run_id"] == run_id] or found
 
 
-async def explain(conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str, map_index: int = UNMAPPED) -> Why:
-    """Raises :class:`DagNotFound` when there is no such run, task or instance, :class:`ParamError` when the task has several."""
+async def explain(
+    conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str, map_index: int = UNMAPPED, scope: str | None = None
+) -> Why:
+    """Who holds what it waits for is named where that is in the scope. Raises :class:`DagNotFound` when there is no such run, task
+    or instance, :class:`ParamError` when the task has several.
+    """
     async with one_instant(conn):
         names: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
         found = await read(conn, "why/find_instance", {**names, "lease_s": LEASE_S})
@@ -66,7 +71,7 @@ async def explain(conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str, ma
             map_index=index,
             state=state,
             run_state=row["run_state"],
-            reasons=[*await _reasons(conn, graph, row, TaskState(state), index)],
+            reasons=[*await _reasons(conn, graph, row, TaskState(state), index, scope)],
         )
 
 
@@ -96,7 +101,7 @@ def _instance(graph: Graph, row: Row, map_index: int) -> int:
     return map_index
 
 
-async def _reasons(conn: AsyncConn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[WhyNot]:
+async def _reasons(conn: AsyncConn, graph: Graph, row: Row, state: TaskState, map_index: int, scope: str | None) -> list[WhyNot]:
     if state is TaskState.UPSTREAM_FAILED and (failed := await _failed_upstreams(conn, graph, row, map_index)):
         return [why.UpstreamFailed(at=row["ended_at"], trigger_rule=row["trigger_rule"], **failed)]
     if state in FINISHED:
@@ -111,7 +116,7 @@ async def _reasons(conn: AsyncConn, graph: Graph, row: Row, state: TaskState, ma
     if row["run_state"] == RunState.QUEUED:
         reasons += await _run_queued(conn, row)
     else:
-        reasons += await _not_dispatched(conn, graph, row, state, map_index)
+        reasons += await _not_dispatched(conn, graph, row, state, map_index, scope)
     return reasons or [why.NextRound()]
 
 
@@ -174,7 +179,9 @@ async def _run_queued(conn: AsyncConn, row: Row) -> list[WhyNot]:
     ]
 
 
-async def _not_dispatched(conn: AsyncConn, graph: Graph, row: Row, state: TaskState, map_index: int) -> list[WhyNot]:
+async def _not_dispatched(
+    conn: AsyncConn, graph: Graph, row: Row, state: TaskState, map_index: int, scope: str | None
+) -> list[WhyNot]:
     """Of a run that runs."""
     if state is TaskState.UP_FOR_RETRY:
         return [why.AwaitsRetry(at=row["due_at"], tries=row["try_number"], explanation=row["reason"])]
@@ -184,7 +191,7 @@ async def _not_dispatched(conn: AsyncConn, graph: Graph, row: Row, state: TaskSt
         return [_awaits_event(row)]
     task_index = row["task_index"]
     if state is TaskState.SCHEDULED:
-        return await explain_limits(conn, row["run_key"], task_index, map_index)
+        return await explain_limits(conn, row["run_key"], task_index, map_index, scope)
     params = {"run_key": row["run_key"], "task_index": task_index, "named": UPSTREAMS_NAMED}
     past: list[WhyNot] = []
     if before := await read(conn, "why/list_past", params):

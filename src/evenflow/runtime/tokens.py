@@ -26,6 +26,7 @@ from evenflow.api.tokens import (
 )
 from evenflow.api.vault import Vault
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import Rights
 from evenflow.errors import EvenflowError
 from evenflow.forking.boot_clock import boot_time
 from evenflow.runtime.service_settings import SECRETS_FILE
@@ -42,6 +43,7 @@ LASTS_S: dict[TokenKind, float] = {
     "triggerer": FLEET_TTL_S,
 }
 LOOK_S = 5.0  # how often it is looked whether tokens are to be renewed: so long are they void when the clock jumped by an hour
+OPERATOR = Rights(Role.OPERATOR)
 NO_SCOPES: Mapping[TokenKind, Sequence[str]] = MappingProxyType({})
 
 
@@ -65,17 +67,17 @@ async def create_token(
     name: str,
     by: str,
     scope: Sequence[str] = (),
-    role: Role = Role.OPERATOR,
+    rights: Rights = OPERATOR,
     ttl: float | None = None,
     leased: bool = False,
 ) -> NewToken:
-    """A new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's, ``role`` what the person may,
-    ``scope`` what the fleet may serve: queues, or bundles; none: all. With ``leased`` it is good for as long as :func:`keep_tokens`
-    goes on. Raises :class:`SecretsError`.
+    """A new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's, ``rights`` what the person
+    may, ``scope`` what the fleet may serve: queues, or bundles; none: all. With ``leased`` it is good for as long as
+    :func:`keep_tokens` goes on. Raises :class:`SecretsError`.
     """
     async with await connect_async(database_url, name="tokens") as conn:
         lasts = LASTS_S[kind] if ttl is None else ttl
-        return await _create(conn, await _keys(conn, vault), kind, name, scope, role, by, lasts, leased=leased)
+        return await _create(conn, await _keys(conn, vault), kind, name, scope, rights, by, lasts, leased=leased)
 
 
 async def create_tokens(
@@ -88,7 +90,9 @@ async def create_tokens(
         await stored.revoke_made_by(conn, by)
         keys = await _keys(conn, vault)
         return {
-            kind: (await _create(conn, keys, kind, name, scopes.get(kind, ()), Role.ADMIN, by, LEASED_TTL_S, leased=True)).text
+            kind: (
+                await _create(conn, keys, kind, name, scopes.get(kind, ()), Rights(Role.ADMIN), by, LEASED_TTL_S, leased=True)
+            ).text
             for kind in LASTS_S
         }
 
@@ -131,7 +135,7 @@ async def _create(
     kind: TokenKind,
     name: str,
     scope: Sequence[str],
-    role: Role,
+    rights: Rights,
     by: str,
     ttl: float,
     *,
@@ -144,7 +148,8 @@ async def _create(
         kind=kind,
         name=name,
         scope=names,
-        role=role if kind == "operator" else None,
+        role=rights.role if kind == "operator" else None,
+        limited_to=rights.scope,
         by=by,
         ttl=ttl,
         lease=lease,

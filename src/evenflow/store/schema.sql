@@ -52,10 +52,12 @@ create table user_account (
     name             text collate "C" primary key,
     role             text not null check (role in ('viewer', 'author', 'operator', 'admin')),  -- core/people/roles
     password         text not null,                          -- Argon2id of it, with its parameters and salt
+    limited_to       jsonb,                                  -- core/people/scopes; null: the role counts everywhere, as an admin's does
     is_disabled      boolean not null default false,
     created_at       timestamptz not null default now(),
     created_by       text not null,
-    logged_in_at     timestamptz                             -- the last time
+    logged_in_at     timestamptz,                            -- the last time
+    check (limited_to is null or role <> 'admin')
 );
 
 -- Tokens that were given to people and to fleets of services, without their text. Those of services and tries are not listed.
@@ -65,6 +67,7 @@ create table token (
     name        text not null,
     scope       text[] not null default '{}',                -- queues, of a processor bundles, that services may serve; none: all
     role        text check (role in ('viewer', 'author', 'operator', 'admin')),  -- core/people/roles; null: of a fleet, or a session, which has its person's or its token's
+    limited_to  jsonb,                                       -- where the role of a person's counts, as in user_account
     user_name   text collate "C",                            -- of a session that was begun with a password; a restore may know no such user
     login_id    bigint not null default 0,                   -- the token that a session was begun with; 0: none, or one in no list
     address     text,                                        -- whence a session was begun
@@ -164,6 +167,7 @@ create table dag (
     version_key    bigint not null references dag_version,   -- the newest
     bundle         text not null,
     file           text not null,
+    tags           text[] not null default '{}',             -- of the newest version, for who sees by them
     is_paused      boolean not null default false,
     pause_applied  boolean not null default false,           -- whether its lanes are parked as paused
     is_active      boolean not null default true,            -- false: its file is gone
@@ -178,6 +182,22 @@ create table dag (
     paused_reason  text                                      -- why, when nobody paused it
 );
 create index dag_due on dag (next_run_at) where next_run_at is not null and not is_paused and is_active;  -- schedules/take_due_dags
+-- What somebody sees whose role counts in a scope alone (core/people/scopes). Nothing that is named in the scope: there is no limit. The DAGs
+-- are those with one of its tags, and those of one of its bundles.
+create function dags_in_scope(scope jsonb) returns setof text language sql stable as
+$$
+    select dag_id from dag where not scope ?| '{tags,bundles}' or scope -> 'tags' ?| tags or scope -> 'bundles' ? bundle
+$$;
+-- Whether it has this pool or queue.
+create function in_scope(scope jsonb, kind text, name text) returns boolean language sql immutable as
+$$
+    select scope is null or not scope ? kind or scope -> kind ? name
+$$;
+-- Whether it has what is said of a bundle beside its DAGs: its source and its files.
+create function bundle_in_scope(scope jsonb, bundle text) returns boolean language sql immutable as
+$$
+    select scope is null or not scope ?| '{tags,bundles}' or coalesce(scope -> 'bundles' ? bundle, false)
+$$;
 create index dag_pause_pending on dag (dag_id) where is_paused <> pause_applied;       -- selection/take_pauses
 
 create table dag_file (
@@ -499,6 +519,18 @@ create table asset_event (
     actor      text not null
 );
 create index asset_event_of_asset on asset_event (asset, event_id desc);                                     -- assets/list_events
+-- The assets that DAGs of a scope wait for, or have made lately.
+create function assets_in_scope(scope jsonb) returns setof text language sql stable as
+$$
+    select a.name
+    from asset a
+    where not scope ?| '{tags,bundles}'
+       or exists (
+           select from asset_consumer c where c.name = a.name and not c.is_alias and c.dag_id in (select dags_in_scope(scope)))
+       or exists (
+           select from (select dag_id from asset_event e where e.asset = a.name order by event_id desc limit 100) as newest
+           where newest.dag_id in (select dags_in_scope(scope)))
+$$;
 create index asset_event_of_alias on asset_event (alias, event_id desc) where alias is not null;             -- assets/list_alias_events
 
 -- Events that have made no run yet, by the DAG that is to have them. Rows are only inserted by producers and only deleted, under the lock

@@ -10,9 +10,10 @@ import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
 import { quoted } from "../parts/words";
+import { useScope, Where } from "./Scope";
 
 type User = Schemas["User"];
-type Asked = { what: "add" } | { what: "role" | "password" | "disable" | "enable"; user: User };
+type Asked = { what: "add" } | { what: "role" | "scope" | "password" | "disable" | "enable"; user: User };
 
 const MEANT: Record<Role, string> = {
   viewer: "sees DAGs, runs, logs and results",
@@ -50,6 +51,7 @@ export function Users() {
                 columns={[
                   { name: "User", cell: (user) => <strong>{user.name}</strong> },
                   { name: "Role", cell: (user) => (user.is_disabled ? <span className="quiet">disabled ({user.role})</span> : user.role) },
+                  { name: "Where", cell: (user) => <Where of={user.scope} /> },
                   { name: "Logged in", cell: (user) => (user.logged_in_at ? <Time at={user.logged_in_at} /> : <span className="quiet">never</span>) },
                   { name: "Made", cell: (user) => <Made of={user} /> },
                   { name: "Change", hidden: true, as: "right", cell: (user) => <Buttons user={user} ask={setAsked} /> },
@@ -81,6 +83,9 @@ function Buttons({ user, ask: act }: { user: User; ask: (asked: Asked) => void }
     <span className="buttons">
       <button type="button" aria-label={`Change the role of ${user.name}`} onClick={() => act({ what: "role", user })}>
         Role
+      </button>
+      <button type="button" aria-label={`Change where the role of ${user.name} counts`} onClick={() => act({ what: "scope", user })}>
+        Where
       </button>
       <button type="button" aria-label={`Give ${user.name} another password`} onClick={() => act({ what: "password", user })}>
         Password
@@ -116,13 +121,15 @@ function RoleField({ role, change }: { role: Role; change: (role: Role) => void 
 function Change({ asked, close, give }: { asked: Asked; close: () => void; give: (given: Schemas["GivenPassword"]) => void }) {
   const [name, setName] = useState("");
   const [role, setRole] = useState<Role>(asked.what === "add" ? "viewer" : (asked.user.role as Role));
+  const { scope, options, fields } = useScope(asked.what === "add" ? null : asked.user.scope);
   if (asked.what === "add") {
-    const act = async () => give(await ask("post", "/api/v1/users", { body: { name: name.trim(), role } }));
+    const act = async () => give(await ask("post", "/api/v1/users", { body: { name: name.trim(), role, scope: role === "admin" ? null : scope } }));
     return (
-      <Sure title="Add a user" verb="Add" isGood={name.trim() !== ""} command={`evenflow users add ${quoted(name.trim() || "NAME")} --role ${role}`} act={act} close={close}>
+      <Sure title="Add a user" verb="Add" isGood={name.trim() !== ""} command={`evenflow users add ${quoted(name.trim() || "NAME")} --role ${role} ${role === "admin" ? "" : options}`.trim()} act={act} close={close}>
         <label htmlFor="name">Name</label>
         <input id="name" value={name} autoComplete="off" onChange={(event) => setName(event.target.value)} />
         <RoleField role={role} change={setRole} />
+        {role === "admin" ? <p className="quiet">An admin's role counts everywhere.</p> : fields}
         <p className="quiet">A password is made, and shown once.</p>
       </Sure>
     );
@@ -142,6 +149,19 @@ function Change({ asked, close, give }: { asked: Asked; close: () => void; give:
           close={close}
         >
           <RoleField role={role} change={setRole} />
+          <p className="quiet">It holds at once, also where {user.name} is logged in.</p>
+        </Sure>
+      );
+    case "scope":
+      return (
+        <Sure
+          title={`Where the role of ${user.name} counts`}
+          verb="Change it"
+          command={`evenflow users set-scope ${typed} ${options || "--everywhere"}`}
+          act={() => ask("patch", "/api/v1/users/{name}", { names, body: { scope } })}
+          close={close}
+        >
+          {fields}
           <p className="quiet">It holds at once, also where {user.name} is logged in.</p>
         </Sure>
       );

@@ -13,7 +13,7 @@ from fastapi import Depends, Query
 
 from evenflow.api import deferrals, triggers
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import ApiContext, Connection, InContext, caller_of
+from evenflow.api.rest.context import ApiContext, Connection, InContext, InScope, caller_of
 from evenflow.api.rest.dags import shown_params
 from evenflow.api.rest.routes import Routes
 from evenflow.api.rest.runs import found_run
@@ -25,6 +25,7 @@ from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import instance_name
 from evenflow.core.people.approvals import ROLE, ApprovalAnswer, ApprovalQuestion, answerers, may_answer
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.errors import ParamError, SecretsError, XComError
 from evenflow.masker import Masker
 from evenflow.store.db.connect import AsyncConn, Row
@@ -36,12 +37,13 @@ routes = Routes("Tasks")
 ByPerson = Annotated[Caller, Depends(caller_of)]
 
 
-@routes.get("/approvals", Role.VIEWER)
+@routes.get("/approvals", Role.VIEWER, ScopedBy.ANSWER)
 async def list_approvals(
-    within: InContext, conn: Connection, asker: ByPerson, query: Annotated[ApprovalQuery, Query()]
+    within: InContext, conn: Connection, asker: ByPerson, scope: InScope, query: Annotated[ApprovalQuery, Query()]
 ) -> Page[Approval]:
     """What waits for people, the longest waiting first."""
-    rows = await approvals.list_waiting(conn, dag_id=query.dag_id, run_id=query.run_id, limit=query.read_limit, offset=query.offset)
+    wanted: dict[str, Any] = {"dag_id": query.dag_id, "run_id": query.run_id, "scope": scope}
+    rows = await approvals.list_waiting(conn, **wanted, limit=query.read_limit, offset=query.offset)
     shown = await asyncio.to_thread(lambda: [_shown(within, row, asker) for row in rows])  # to open and mask many takes long
     return query.page(Page[Approval], shown)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import Query
 
 from evenflow.api.partitions import list_partitions, no_asset, partitioned
 from evenflow.api.refusals import Refused, too_large
-from evenflow.api.rest.context import Actor, Connection, InSlice
+from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.assets import AssetPartition, AssetSummary, Emitted, EventRequest, RecordedAssetEvent
 from evenflow.contracts.rest.queries import AssetEventQuery, PartitionQuery
@@ -17,45 +17,51 @@ from evenflow.contracts.rest.record import Page
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_ASSET_EXTRA_BYTES
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.store.serving import assets, events
 
 routes = Routes("Assets")
 
 
-@routes.get("/assets", Role.VIEWER)
-async def list_assets(conn: Connection, part: InSlice) -> Page[AssetSummary]:
+@routes.get("/assets", Role.VIEWER, ScopedBy.ANSWER)
+async def list_assets(conn: Connection, scope: InScope, part: InSlice) -> Page[AssetSummary]:
     """Assets by name, with their last event and the DAGs that wait for them."""
-    return part.page(Page[AssetSummary], await assets.list_assets(conn, limit=part.read_limit, offset=part.offset))
+    rows = await assets.list_assets(conn, scope=scope, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[AssetSummary], rows)
 
 
-@routes.get("/assets/events", Role.VIEWER)
-async def list_events(conn: Connection, query: Annotated[AssetEventQuery, Query()]) -> Page[RecordedAssetEvent]:
+@routes.get("/assets/events", Role.VIEWER, ScopedBy.ANSWER)
+async def list_events(conn: Connection, scope: InScope, query: Annotated[AssetEventQuery, Query()]) -> Page[RecordedAssetEvent]:
     """Events, the newest first: of all assets, or of one."""
-    rows = await assets.list_events(conn, asset=query.asset, limit=query.read_limit, offset=query.offset)
+    rows = await assets.list_events(conn, asset=query.asset, scope=scope, limit=query.read_limit, offset=query.offset)
     return query.page(Page[RecordedAssetEvent], rows)
 
 
-@routes.get("/assets/partitions", Role.VIEWER)
-async def list_asset_partitions(conn: Connection, query: Annotated[PartitionQuery, Query()]) -> Page[AssetPartition]:
+@routes.get("/assets/partitions", Role.VIEWER, ScopedBy.ANSWER)
+async def list_asset_partitions(
+    conn: Connection, scope: InScope, query: Annotated[PartitionQuery, Query()]
+) -> Page[AssetPartition]:
     """The partitions that an asset should have, in order, and which of them there are."""
-    found = await list_partitions(conn, await partitioned(conn, query.asset), query.from_date, query.to_date)
+    of = await partitioned(conn, query.asset, scope=scope)
+    found = await list_partitions(conn, of, query.from_date, query.to_date, scope=scope)
     wanted = [each for each in found if query.is_done is None or each.is_done == query.is_done]
     return query.page(Page[AssetPartition], wanted[query.offset : query.offset + query.read_limit])
 
 
-@routes.post("/assets/events", Role.AUTHOR, status_code=201)
-async def emit_event(conn: Connection, actor: Actor, request: EventRequest) -> Emitted:
+@routes.post("/assets/events", Role.AUTHOR, ScopedBy.ANSWER, status_code=201)
+async def emit_event(conn: Connection, actor: Actor, scope: InScope, request: EventRequest) -> Emitted:
     """Says that an asset has changed, as the success of a task does. Your name stands in its history."""
     if (flaw := flaw_of(request.extra)) is not None:
         raise Refused(422, "bad_value", f"The extra of the event {flaw}.")
     if len(msgspec.json.encode(request.extra)) > MAX_ASSET_EXTRA_BYTES:
         raise too_large("The extra of the event", MAX_ASSET_EXTRA_BYTES)
     if request.partition is not None:
-        flaw = (await partitioned(conn, request.asset)).partitions.flaw_of(request.partition)
+        flaw = (await partitioned(conn, request.asset, scope=scope)).partitions.flaw_of(request.partition)
         if flaw is not None:
             raise Refused(422, "bad_value", f"The partition {request.partition!r} of {request.asset!r} {flaw}.")
     async with events.recorded(conn, actor, "asset.emit", request.asset) as detail:
-        emitted = await assets.emit_event(conn, request.asset, partition=request.partition, extra=request.extra, actor=actor)
+        said: dict[str, Any] = {"partition": request.partition, "extra": request.extra, "actor": actor}
+        emitted = await assets.emit_event(conn, request.asset, **said, scope=scope)
         if emitted is None:
             raise no_asset(request.asset)
         detail["event_id"] = emitted.event_id

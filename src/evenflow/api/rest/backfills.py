@@ -12,7 +12,7 @@ from fastapi import Query, Response
 
 from evenflow.api.partitions import Partitioned, list_partitions, partitioned
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Actor, Connection, InContext, InSlice
+from evenflow.api.rest.context import Actor, Connection, InContext, InScope, InSlice
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.assets import AssetPartition
@@ -22,6 +22,7 @@ from evenflow.contracts.rest.record import Page
 from evenflow.core.limits import BACKFILL_RUNS
 from evenflow.core.model import DagSpec
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.timetable import TICKING, TimetableRun, describe, runs_between
 from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import AsyncConn, Row
@@ -181,55 +182,55 @@ def _reason(existing: tuple[str, str] | None, reprocess: Reprocess) -> str | Non
     return f"has the run {existing[0]}, which is {existing[1]}"
 
 
-@routes.get("/backfills", Role.VIEWER)
-async def list_backfills(conn: Connection, query: Annotated[BackfillQuery, Query()]) -> Page[Backfill]:
+@routes.get("/backfills", Role.VIEWER, ScopedBy.ANSWER)
+async def list_backfills(conn: Connection, scope: InScope, query: Annotated[BackfillQuery, Query()]) -> Page[Backfill]:
     """Backfills, the newest first, and how far they are."""
-    rows = await backfills.list_all(conn, dag_id=query.dag_id, limit=query.read_limit, offset=query.offset)
+    rows = await backfills.list_all(conn, dag_id=query.dag_id, scope=scope, limit=query.read_limit, offset=query.offset)
     return query.page(Page[Backfill], rows)
 
 
-@routes.get("/backfills/{backfill_id}", Role.VIEWER)
-async def get_backfill(conn: Connection, backfill_id: int) -> Backfill:
+@routes.get("/backfills/{backfill_id}", Role.VIEWER, ScopedBy.ANSWER)
+async def get_backfill(conn: Connection, scope: InScope, backfill_id: int) -> Backfill:
     """One backfill, and how far it is."""
-    return Backfill.model_validate(await _found(conn, backfill_id))
+    return Backfill.model_validate(await _found(conn, backfill_id, scope))
 
 
-@routes.get("/backfills/{backfill_id}/runs", Role.VIEWER)
-async def list_backfill_runs(conn: Connection, part: InSlice, backfill_id: int) -> Page[BackfillDate]:
+@routes.get("/backfills/{backfill_id}/runs", Role.VIEWER, ScopedBy.ANSWER)
+async def list_backfill_runs(conn: Connection, scope: InScope, part: InSlice, backfill_id: int) -> Page[BackfillDate]:
     """The dates of a backfill in their order, each with its run."""
-    await _found(conn, backfill_id)
+    await _found(conn, backfill_id, scope)
     return part.page(Page[BackfillDate], await backfills.list_runs(conn, backfill_id, limit=part.read_limit, offset=part.offset))
 
 
-@routes.patch("/backfills/{backfill_id}", Role.AUTHOR)
-async def change_backfill(conn: Connection, actor: Actor, backfill_id: int, change: BackfillChange) -> Backfill:
+@routes.patch("/backfills/{backfill_id}", Role.AUTHOR, ScopedBy.ANSWER)
+async def change_backfill(conn: Connection, actor: Actor, scope: InScope, backfill_id: int, change: BackfillChange) -> Backfill:
     """Pauses or resumes a backfill. Paused, it makes no runs; those that it has made go on."""
-    dag_id = await _open(conn, backfill_id)
+    dag_id = await _open(conn, backfill_id, scope)
     action = "backfill.pause" if change.is_paused else "backfill.resume"
     async with events.recorded(conn, actor, action, dag_id, backfill_id=backfill_id):
         await backfills.set_paused(conn, backfill_id, is_paused=change.is_paused)
-    return Backfill.model_validate(await _found(conn, backfill_id))
+    return Backfill.model_validate(await _found(conn, backfill_id, scope))
 
 
-@routes.post("/backfills/{backfill_id}/cancel", Role.AUTHOR, status_code=202)
-async def cancel_backfill(conn: Connection, actor: Actor, backfill_id: int) -> Backfill:
+@routes.post("/backfills/{backfill_id}/cancel", Role.AUTHOR, ScopedBy.ANSWER, status_code=202)
+async def cancel_backfill(conn: Connection, actor: Actor, scope: InScope, backfill_id: int) -> Backfill:
     """Ends a backfill: it makes no more runs, those that have not begun are cancelled, those that run go on."""
-    dag_id = await _open(conn, backfill_id)
+    dag_id = await _open(conn, backfill_id, scope)
     async with events.recorded(conn, actor, "backfill.cancel", dag_id, backfill_id=backfill_id):
         await backfills.cancel(conn, backfill_id, actor=actor)
-    return Backfill.model_validate(await _found(conn, backfill_id))
+    return Backfill.model_validate(await _found(conn, backfill_id, scope))
 
 
-async def _found(conn: AsyncConn, backfill_id: int) -> Row:
-    rows = await backfills.list_all(conn, backfill_id=backfill_id)
+async def _found(conn: AsyncConn, backfill_id: int, scope: str | None) -> Row:
+    rows = await backfills.list_all(conn, backfill_id=backfill_id, scope=scope)
     if not rows:
         raise DagNotFound(f"There is no backfill {backfill_id}. To see all, type: evenflow backfill list")
     return rows[0]
 
 
-async def _open(conn: AsyncConn, backfill_id: int) -> str:
+async def _open(conn: AsyncConn, backfill_id: int, scope: str | None) -> str:
     """Its DAG. Raises :class:`Refused` for one that is over."""
-    found = await _found(conn, backfill_id)
+    found = await _found(conn, backfill_id, scope)
     if found["ended_at"] is not None:
         raise Refused(409, "backfill_ended", f"The backfill {backfill_id} is over.")
     return str(found["dag_id"])

@@ -19,6 +19,7 @@ from evenflow.api.sessions import LoginLimit
 from evenflow.api.tokens import Caller, Tokens
 from evenflow.api.vault import Vault
 from evenflow.contracts.rest.queries import PageQuery
+from evenflow.core.people.scopes import scope_text
 from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.telemetry.vitals import Vitals
 
@@ -50,6 +51,14 @@ _bearer = HTTPBearer(auto_error=False, description="A token of a person or tool,
 def caller_of(request: Request) -> Caller:
     """Whose request it is, as was checked before its body was read. A request that was not checked fails here."""
     return cast(Caller, request.state.caller)
+
+
+def scope_of(request: Request) -> str | None:
+    """In what the role of who asks counts, as statements take it; None: everywhere."""
+    return scope_text(caller_of(request).scope)
+
+
+InScope = Annotated[str | None, Depends(scope_of)]
 
 
 def address_of(request: Request) -> str:

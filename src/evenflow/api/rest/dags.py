@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from evenflow.api.parsing import upcoming_run
-from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Actor, Connection, InSlice
+from evenflow.api.refusals import Refused, no_dag
+from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag
 from evenflow.contracts.rest.dags import DagChange, DagDetail, DagRelease, DagSummary, DeletedDag, ParseError
@@ -20,6 +20,7 @@ from evenflow.core.limits import LEASE_S
 from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec, RunParamSpec, read_schedule
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.timetable import describe
 from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import AsyncConn, Row
@@ -28,12 +29,11 @@ from evenflow.store.serving import dag_deletion, dags, events, views
 routes = Routes("DAGs")
 
 
-@routes.get("/dags", Role.VIEWER)
-async def list_dags(conn: Connection, query: Annotated[DagQuery, Query()]) -> Page[DagSummary]:
+@routes.get("/dags", Role.VIEWER, ScopedBy.ANSWER)
+async def list_dags(conn: Connection, scope: InScope, query: Annotated[DagQuery, Query()]) -> Page[DagSummary]:
     """DAGs by name; with `retired` also those whose file is gone."""
-    rows = await views.list_dags(
-        conn, retired=query.retired, search=query.search, recent=query.recent, limit=query.read_limit, offset=query.offset
-    )
+    wanted: dict[str, Any] = {"retired": query.retired, "search": query.search, "recent": query.recent, "scope": scope}
+    rows = await views.list_dags(conn, **wanted, limit=query.read_limit, offset=query.offset)
     return query.page(Page[DagSummary], [_in_words(row) for row in rows])
 
 
@@ -91,10 +91,10 @@ async def delete_dag(conn: Connection, actor: Actor, dag_id: str, query: Annotat
     return DeletedDag(dag_id=dag_id, runs=done.runs)
 
 
-@routes.get("/parse-errors", Role.VIEWER)
-async def list_parse_errors(conn: Connection, part: InSlice) -> Page[ParseError]:
+@routes.get("/parse-errors", Role.VIEWER, ScopedBy.ANSWER)
+async def list_parse_errors(conn: Connection, scope: InScope, part: InSlice) -> Page[ParseError]:
     """DAG files that cannot be loaded, or whose DAGs were refused."""
-    rows = await views.list_parse_errors(conn, lease_s=LEASE_S, limit=part.read_limit, offset=part.offset)
+    rows = await views.list_parse_errors(conn, lease_s=LEASE_S, scope=scope, limit=part.read_limit, offset=part.offset)
     return part.page(Page[ParseError], rows)
 
 
@@ -117,7 +117,7 @@ async def set_paused(conn: AsyncConn, dag_id: str, *, is_paused: bool) -> None:
 
 
 async def unknown_dag(conn: AsyncConn, dag_id: str) -> DagNotFound:
-    return DagNotFound(f"There is no DAG {dag_id!r}.{await views.similar_dag(conn, dag_id)} To see all, type: evenflow dags list")
+    return no_dag(dag_id, await views.similar_dag(conn, dag_id))
 
 
 def _in_words(summary: Row) -> Row:

@@ -7,13 +7,14 @@ from typing import Annotated
 from fastapi import Path
 
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Actor, Connection
+from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.executors import Executor, ExecutorChange
 from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.core.executors import KINDS, UNLIMITED, check_kind, check_options
 from evenflow.core.model import DEFAULT_EXECUTOR
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import events, executors
 from evenflow.store.serving.executors import ExecutorRow
@@ -21,17 +22,17 @@ from evenflow.store.serving.executors import ExecutorRow
 routes = Routes("Executors")
 
 
-@routes.get("/executors", Role.VIEWER)
-async def list_executors(conn: Connection) -> Page[Executor]:
+@routes.get("/executors", Role.VIEWER, ScopedBy.ANSWER)
+async def list_executors(conn: Connection, scope: InScope) -> Page[Executor]:
     """All executors, their queues and slots, and how many of these are taken."""
-    found = [_shown(row) for row in await executors.list_executors(conn)]
+    found = [_shown(row) for row in await executors.list_executors(conn, scope=scope)]
     return Page[Executor](items=found, limit=len(found), offset=0, more=False)
 
 
-@routes.get("/executors/{name}", Role.VIEWER)
-async def get_executor(conn: Connection, name: str) -> Executor:
+@routes.get("/executors/{name}", Role.VIEWER, ScopedBy.ANSWER)
+async def get_executor(conn: Connection, scope: InScope, name: str) -> Executor:
     """An executor."""
-    return _shown(await _found(conn, name))
+    return _shown(await _found(conn, name, scope=scope))
 
 
 @routes.put("/executors/{name}", Role.OPERATOR)
@@ -85,9 +86,9 @@ def _check_queues(name: str, kind: str, queues: list[str]) -> None:
         raise Refused(422, "bad_value", f"Executor {name!r} needs a queue, or nothing ever goes to it. Name one with --queue.")
 
 
-async def _found(conn: AsyncConn, name: str) -> ExecutorRow:
+async def _found(conn: AsyncConn, name: str, *, scope: str | None = None) -> ExecutorRow:
     """Raises :class:`Refused`."""
-    found = await executors.list_executors(conn, name)
+    found = await executors.list_executors(conn, name, scope=scope)
     if not found:
         raise Refused(404, "not_found", f"There is no executor {name!r}. To see all, type: evenflow executors list")
     return found[0]

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from evenflow.api.rest.context import Connection
+from evenflow.api.rest.context import Connection, InScope
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import stretch_of
 from evenflow.contracts.rest.insights import Insights
@@ -20,6 +20,7 @@ from evenflow.contracts.rest.tasks import WaitingTrigger
 from evenflow.contracts.rest.why import Why
 from evenflow.core.explain import Explainer
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.explaining.plan import read_plan
 from evenflow.explaining.why import RUNS_NAMED, explain, find_runs
 from evenflow.store.serving import insights, triggers
@@ -27,19 +28,21 @@ from evenflow.store.serving import insights, triggers
 routes = Routes("Explanations")
 
 
-@routes.get("/runs/{run_id}", Role.VIEWER)
+@routes.get("/runs/{run_id}", Role.VIEWER, ScopedBy.ANSWER)
 async def find_run(
-    conn: Connection, run_id: Annotated[ObjectName, Path()], query: Annotated[RunNameQuery, Query()]
+    conn: Connection, scope: InScope, run_id: Annotated[ObjectName, Path()], query: Annotated[RunNameQuery, Query()]
 ) -> Page[RunName]:
     """The runs of this name, or where there is none, of this logical date (a day of UTC, or a second): of one DAG, or of all."""
-    rows = await find_runs(conn, run_id, dag_id=query.dag_id, stretch=stretch_of(run_id))
+    rows = await find_runs(conn, run_id, dag_id=query.dag_id, stretch=stretch_of(run_id), scope=scope)
     return Page[RunName].model_validate({"items": rows, "limit": RUNS_NAMED, "offset": 0, "more": len(rows) == RUNS_NAMED})
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/why", Role.VIEWER)
-async def explain_task(conn: Connection, dag_id: str, run_id: str, task_id: str, query: Annotated[InstanceQuery, Query()]) -> Why:
+async def explain_task(
+    conn: Connection, scope: InScope, dag_id: str, run_id: str, task_id: str, query: Annotated[InstanceQuery, Query()]
+) -> Why:
     """Why a task instance does not run, as data and in words: the limit, who holds it, its place in line; an upstream."""
-    found = await explain(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index)
+    found = await explain(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index, scope=scope)
     explainer = Explainer(dag_id, run_id, task_id, found.map_index, datetime.now(UTC), _in_utc)
     reasons = [reason if isinstance(reason, dict) else replace(reason, told=explainer.tell(reason)) for reason in found.reasons]
     return replace(found, reasons=reasons)
@@ -49,16 +52,17 @@ def _in_utc(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-@routes.get("/plan", Role.VIEWER)
-async def get_plan(conn: Connection, query: Annotated[PlanQuery, Query()]) -> Plan:
+@routes.get("/plan", Role.VIEWER, ScopedBy.ANSWER)
+async def get_plan(conn: Connection, scope: InScope, query: Annotated[PlanQuery, Query()]) -> Plan:
     """A dry run: what a scheduler would start right now, in which order, and what blocks the rest. Nothing is changed."""
-    return await read_plan(conn, limit=query.limit)
+    return await read_plan(conn, limit=query.limit, scope=scope)
 
 
-@routes.get("/triggers", Role.VIEWER)
-async def list_triggers(conn: Connection, query: Annotated[WaitingQuery, Query()]) -> Page[WaitingTrigger]:
+@routes.get("/triggers", Role.VIEWER, ScopedBy.ANSWER)
+async def list_triggers(conn: Connection, scope: InScope, query: Annotated[WaitingQuery, Query()]) -> Page[WaitingTrigger]:
     """Which tasks wait for what, since when, and where their triggers run; the longest waiting first."""
-    rows = await triggers.list_waiting(conn, dag_id=query.dag_id, run_id=query.run_id, limit=query.read_limit, offset=query.offset)
+    wanted = {"dag_id": query.dag_id, "run_id": query.run_id, "scope": scope}
+    rows = await triggers.list_waiting(conn, **wanted, limit=query.read_limit, offset=query.offset)
     return query.page(Page[WaitingTrigger], rows)
 
 

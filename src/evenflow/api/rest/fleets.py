@@ -16,6 +16,7 @@ from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.core.executors import NATIVE
 from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.scaling.fleet_options import check_target, serves
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look, load_of, slots_needed
@@ -106,7 +107,7 @@ async def list_fleet_steps(conn: Connection, name: str, query: Annotated[PageQue
     return query.page(Page[FleetStep], [{**row, "is_open": row["open"]} for row in rows])
 
 
-@routes.get("/queues/{queue}/demand", Role.VIEWER)
+@routes.get("/queues/{queue}/demand", Role.VIEWER, ScopedBy.QUEUE)
 async def get_queue_demand(conn: Connection, queue: str) -> QueueDemand:
     """What a queue needs now. To make workers fewer by it ends what they run: only an autoscaler of Evenflow fences them first."""
     serving = [worker for worker in await scaling.read_workers(conn) if queue in worker.queues]

@@ -7,14 +7,15 @@ from typing import Annotated
 from fastapi import Path
 
 from evenflow.api import limits
-from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Actor, Connection
+from evenflow.api.refusals import Refused, no_pool
+from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.contracts.rest.steering import Pool, PoolChange
 from evenflow.core.deferral import parse_while_deferred
 from evenflow.core.model import DEFAULT_POOL
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.selection.pool_policy import PoolPolicy
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import events, pools
@@ -22,14 +23,14 @@ from evenflow.store.serving import events, pools
 routes = Routes("Pools")
 
 
-@routes.get("/pools", Role.VIEWER)
-async def list_pools(conn: Connection) -> Page[Pool]:
+@routes.get("/pools", Role.VIEWER, ScopedBy.ANSWER)
+async def list_pools(conn: Connection, scope: InScope) -> Page[Pool]:
     """Pools with their slots, how many are taken, and their policy."""
-    found = await _pools(conn)
+    found = await _pools(conn, scope=scope)
     return Page[Pool](items=list(found.values()), limit=len(found), offset=0, more=False)
 
 
-@routes.put("/pools/{name}", Role.OPERATOR)
+@routes.put("/pools/{name}", Role.OPERATOR, ScopedBy.POOL)
 async def set_pool(conn: Connection, actor: Actor, name: Annotated[ObjectName, Path()], change: PoolChange) -> Pool:
     """Makes a pool, or changes one. Tasks that run keep their slots, also above a lower limit; more room takes effect at once."""
     policy = None if change.policy is None else PoolPolicy.parse(change.policy)
@@ -54,7 +55,7 @@ async def delete_pool(conn: Connection, actor: Actor, name: str) -> Pool:
     return pool
 
 
-async def _pools(conn: AsyncConn) -> dict[str, Pool]:
+async def _pools(conn: AsyncConn, *, scope: str | None = None) -> dict[str, Pool]:
     return {
         row["name"]: Pool(
             name=row["name"],
@@ -64,7 +65,7 @@ async def _pools(conn: AsyncConn) -> dict[str, Pool]:
             policy=str(PoolPolicy(row["patience_s"])),
             while_deferred=row["while_deferred"],
         )
-        for row in await pools.list_pools(conn)
+        for row in await pools.list_pools(conn, scope=scope)
     }
 
 
@@ -72,7 +73,7 @@ async def _found_pool(conn: AsyncConn, name: str) -> Pool:
     """Raises :class:`Refused`."""
     found = (await _pools(conn)).get(name)
     if found is None:
-        raise Refused(404, "not_found", f"There is no pool {name!r}. To see all, type: evenflow pools list")
+        raise no_pool(name)
     return found
 
 

@@ -14,25 +14,34 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope, Send
 
-from evenflow.api.refusals import Forbidden
+from evenflow.api.refusals import Forbidden, Refused, no_dag, no_pool
 from evenflow.api.tokens import Caller, SessionToken
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope, ScopedBy, scope_text
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.serving import views
 
 Answering = TypeVar("Answering", bound=Callable[..., Any])
 Responses = Mapping[int | str, dict[str, Any]]  # by status, as FastAPI has them
 NONE: Responses = MappingProxyType({})
 NEEDED_ROLE = "x-role"  # under which the description of a route has the role that it needs
+SCOPED_BY = "x-scoped-by"  # and how it keeps to the scope of who asks
 
 
 class GuardedRoute(APIRoute):
     """The one place that compares the role of who asks with the one that the route names, before the body is read. A route that
-    names none is for everyone, and looks itself at who comes: the door, probes, metrics.
+    names none is for everyone, and looks itself at who comes: the door, probes, metrics. Whose role counts in a scope alone gets no
+    further where the route does not say how it keeps to that.
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        needed = (self.openapi_extra or {}).get(NEEDED_ROLE)
-        if needed is not None:
-            check_role(scope["state"]["caller"], Role(needed))
+        told = self.openapi_extra or {}
+        if (needed := told.get(NEEDED_ROLE)) is not None:
+            caller: Caller = scope["state"]["caller"]
+            check_role(caller, Role(needed))
+            if caller.scope is not None:
+                how = ScopedBy(told[SCOPED_BY]) if SCOPED_BY in told else None
+                await check_scope(scope["state"]["context"].pool, caller.name, caller.scope, how, scope["path_params"])
         await super().handle(scope, receive, send)
 
 
@@ -48,47 +57,76 @@ def check_role(caller: Caller, needed: Role) -> None:
         )
 
 
+async def check_scope(pool: AsyncPool, name: str, scope: PersonScope, how: ScopedBy | None, names: Mapping[str, str]) -> None:
+    """What is named and not in the scope is refused as what is not there. Raises :class:`EvenflowError`."""
+    match how:
+        case ScopedBy.DAG:
+            async with pool.connection() as conn:
+                if not await views.has_dag(conn, names["dag_id"], scope=scope_text(scope)):
+                    raise no_dag(names["dag_id"])
+        case ScopedBy.POOL if not scope.has("pools", names["name"]):
+            raise no_pool(names["name"])
+        case ScopedBy.QUEUE if not scope.has("queues", names["queue"]):
+            raise Refused(404, "not_found", f"There is no queue {names['queue']!r}. To see all, type: evenflow status")
+        case None:
+            raise Forbidden(f"This is for those whose role counts everywhere, and that of {name} counts in a scope alone.")
+        case _:
+            pass
+
+
 class Routes:
     """Of one part. ``prefix`` is what all their paths begin with."""
 
     def __init__(self, tag: str, *, prefix: str = "") -> None:
         self._tag, self._prefix = tag, prefix
-        self._told: list[tuple[str, str, Role | None, Callable[..., Any], dict[str, Any]]] = []
+        self._told: list[tuple[str, str, dict[str, str], Callable[..., Any], dict[str, Any]]] = []
 
-    def get(self, path: str, role: Role | None, **options: Any) -> Callable[[Answering], Answering]:
-        """``role`` is what who asks needs at least; None: it is for everyone. ``options`` are those of
+    def get(self, path: str, role: Role | None, scoped: ScopedBy | None = None, **options: Any) -> Callable[[Answering], Answering]:
+        """``role`` is what who asks needs at least; None: it is for everyone. ``scoped`` is how the route keeps to the scope of who
+        asks: that of a DAG, by the DAG, unless it says otherwise. ``options`` are those of
         :meth:`fastapi.FastAPI.add_api_route`, as of the other methods.
         """
-        return self._tell("GET", path, role, options)
+        return self._tell("GET", path, role, scoped, options)
 
-    def post(self, path: str, role: Role | None, **options: Any) -> Callable[[Answering], Answering]:
-        return self._tell("POST", path, role, options)
+    def post(
+        self, path: str, role: Role | None, scoped: ScopedBy | None = None, **options: Any
+    ) -> Callable[[Answering], Answering]:
+        return self._tell("POST", path, role, scoped, options)
 
-    def patch(self, path: str, role: Role | None, **options: Any) -> Callable[[Answering], Answering]:
-        return self._tell("PATCH", path, role, options)
+    def patch(
+        self, path: str, role: Role | None, scoped: ScopedBy | None = None, **options: Any
+    ) -> Callable[[Answering], Answering]:
+        return self._tell("PATCH", path, role, scoped, options)
 
-    def put(self, path: str, role: Role | None, **options: Any) -> Callable[[Answering], Answering]:
-        return self._tell("PUT", path, role, options)
+    def put(self, path: str, role: Role | None, scoped: ScopedBy | None = None, **options: Any) -> Callable[[Answering], Answering]:
+        return self._tell("PUT", path, role, scoped, options)
 
-    def delete(self, path: str, role: Role | None, **options: Any) -> Callable[[Answering], Answering]:
-        return self._tell("DELETE", path, role, options)
+    def delete(
+        self, path: str, role: Role | None, scoped: ScopedBy | None = None, **options: Any
+    ) -> Callable[[Answering], Answering]:
+        return self._tell("DELETE", path, role, scoped, options)
 
     def add_to(self, app: FastAPI, prefix: str = "", *, responses: Responses = NONE, **options: Any) -> None:
         """With ``options`` that all of them have, and ``responses`` beside their own."""
-        for method, path, role, answering, own in self._told:
+        for method, path, needs, answering, own in self._told:
             given = {
                 "methods": [method],
                 "tags": [self._tag],
-                **({} if role is None else {"openapi_extra": {NEEDED_ROLE: str(role)}}),
+                **({"openapi_extra": needs} if needs else {}),
                 **options,
                 **own,
                 "responses": {**responses, **own.get("responses", {})},
             }
             app.add_api_route(f"{prefix}{self._prefix}{path}", answering, **given)
 
-    def _tell(self, method: str, path: str, role: Role | None, options: dict[str, Any]) -> Callable[[Answering], Answering]:
+    def _tell(
+        self, method: str, path: str, role: Role | None, scoped: ScopedBy | None, options: dict[str, Any]
+    ) -> Callable[[Answering], Answering]:
+        how = scoped or (ScopedBy.DAG if "{dag_id}" in path else None)
+        needs = {name: str(value) for name, value in ((NEEDED_ROLE, role), (SCOPED_BY, how)) if value is not None}
+
         def told(answering: Answering) -> Answering:
-            self._told.append((method, path, role, answering, options))
+            self._told.append((method, path, needs, answering, options))
             return answering
 
         return told

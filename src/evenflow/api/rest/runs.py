@@ -12,7 +12,7 @@ from fastapi import Query, Response
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Actor, Connection, InContext
+from evenflow.api.rest.context import Actor, Connection, InContext, InScope
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag, check_run_id, stretch_of
@@ -23,6 +23,7 @@ from evenflow.contracts.rest.tasks import InstanceSummary
 from evenflow.core.limits import GRID_TOTAL
 from evenflow.core.model import DagSpec
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.states import RUN_FINISHED, TaskState
 from evenflow.core.timetable import manual_interval
 from evenflow.errors import DagNotFound
@@ -85,10 +86,11 @@ async def change_run(conn: Connection, actor: Actor, dag_id: str, run_id: str, c
     return RunSummary.model_validate({**run, "note": change.note})
 
 
-@routes.get("/runs", Role.VIEWER)
-async def list_runs(conn: Connection, query: Annotated[RunQuery, Query()]) -> Page[RunSummary]:
+@routes.get("/runs", Role.VIEWER, ScopedBy.ANSWER)
+async def list_runs(conn: Connection, scope: InScope, query: Annotated[RunQuery, Query()]) -> Page[RunSummary]:
     """Runs, the newest first."""
-    rows = await views.list_runs(conn, dag_id=query.dag_id, state=query.state, limit=query.read_limit, offset=query.offset)
+    wanted = {"dag_id": query.dag_id, "state": query.state, "scope": scope}
+    rows = await views.list_runs(conn, **wanted, limit=query.read_limit, offset=query.offset)
     return query.page(Page[RunSummary], rows)
 
 

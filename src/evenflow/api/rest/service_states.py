@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from evenflow.api import limits
-from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Actor, Connection
+from evenflow.api.refusals import Forbidden, Refused
+from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.dags import set_paused
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.queries import StandingQuery
@@ -16,6 +16,7 @@ from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import ObjectStanding, StandingChange, StandingObject
 from evenflow.core.limits import PAGE
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.service_states import ServiceKind, ServiceState
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import events, states
@@ -39,25 +40,29 @@ _WHERE = {
 }
 
 
-@routes.get("/service-states", Role.VIEWER)
-async def list_service_states(conn: Connection, query: Annotated[StandingQuery, Query()]) -> Page[StandingObject]:
+@routes.get("/service-states", Role.VIEWER, ScopedBy.ANSWER)
+async def list_service_states(conn: Connection, scope: InScope, query: Annotated[StandingQuery, Query()]) -> Page[StandingObject]:
     """What is not active."""
-    found = await states.list_standings(conn, paused_dags=query.paused_dags, limit=PAGE + 1)
+    found = await states.list_standings(conn, paused_dags=query.paused_dags, scope=scope, limit=PAGE + 1)
     items = [StandingObject.model_validate(row) for row in found[:PAGE]]
     return Page[StandingObject](items=items, limit=PAGE, offset=0, more=len(found) > PAGE)
 
 
-@routes.get("/service-states/{kind}/{name:path}", Role.VIEWER)
-async def get_service_state(conn: Connection, kind: ServiceKind, name: str) -> ObjectStanding:
+@routes.get("/service-states/{kind}/{name:path}", Role.VIEWER, ScopedBy.ANSWER)
+async def get_service_state(conn: Connection, scope: InScope, kind: ServiceKind, name: str) -> ObjectStanding:
     """The state of one object, and what is in flight there."""
-    await _check(conn, kind, name)
-    return await _standing(conn, kind, name)
+    await _check(conn, kind, name, scope)
+    return await _standing(conn, kind, name, scope)
 
 
-@routes.put("/service-states/{kind}/{name:path}", Role.OPERATOR)
-async def set_service_state(conn: Connection, actor: Actor, kind: ServiceKind, name: str, change: StandingChange) -> ObjectStanding:
+@routes.put("/service-states/{kind}/{name:path}", Role.OPERATOR, ScopedBy.ANSWER)
+async def set_service_state(
+    conn: Connection, actor: Actor, scope: InScope, kind: ServiceKind, name: str, change: StandingChange
+) -> ObjectStanding:
     """Changes what an object takes on. What has started goes on in every state but `frozen`; a drain ends by itself."""
-    await _check(conn, kind, name)
+    await _check(conn, kind, name, scope)
+    if scope is not None and kind in (ServiceKind.WORKER, ServiceKind.SYSTEM):
+        raise Forbidden(f"A {kind} is everybody's: this is for operators whose role counts everywhere.")
     if change.within_s is not None and change.state is not ServiceState.DRAINING:
         raise Refused(422, "bad_value", f"Only a drain has a deadline, and {change.state} is none. Leave within_s out.")
     detail: dict[str, Any] = {} if change.within_s is None else {"within_s": change.within_s}
@@ -65,27 +70,27 @@ async def set_service_state(conn: Connection, actor: Actor, kind: ServiceKind, n
         if kind is ServiceKind.DAG:
             await set_paused(conn, name, is_paused=not change.state.starts_tasks(kind))
         await states.set_state(conn, kind, name, change.state, actor=actor, within_s=change.within_s)
-    return await _standing(conn, kind, name)
+    return await _standing(conn, kind, name, scope)
 
 
-async def _check(conn: AsyncConn, kind: ServiceKind, name: str) -> None:
+async def _check(conn: AsyncConn, kind: ServiceKind, name: str, scope: str | None) -> None:
     """Raises :class:`Refused`."""
-    if not await states.exists(conn, kind, name):
-        hint = await similar_dag(conn, name) if kind is ServiceKind.DAG else ""
+    if not await states.exists(conn, kind, name, scope=scope):
+        hint = await similar_dag(conn, name, scope=scope) if kind is ServiceKind.DAG else ""
         raise Refused(404, "not_found", f"There is no {kind} {name!r}.{hint} To see all, type: {_WHERE[kind]}")
 
 
-async def _standing(conn: AsyncConn, kind: ServiceKind, name: str) -> ObjectStanding:
-    found = await states.list_standings(conn, kind=kind, name=name, limit=1)
+async def _standing(conn: AsyncConn, kind: ServiceKind, name: str, scope: str | None) -> ObjectStanding:
+    found = await states.list_standings(conn, kind=kind, name=name, scope=scope, limit=1)
     none = dict.fromkeys(("since", "actor", "deadline", "reason"))
     about = found[0] if found else {"kind": kind, "name": name, "state": "active", **none}
-    held = await states.list_held(conn, kind, name, limit=limits.HELD_TASKS)
+    held = await states.list_held(conn, kind, name, scope=scope, limit=limits.HELD_TASKS)
     of_dag = {ServiceKind.DAG: name, ServiceKind.SYSTEM: None}
     return ObjectStanding.model_validate(
         {
             **about,
             "tries": held[0]["tries"] if held else 0,
             "tasks": held,
-            "runs": await states.count_runs(conn, of_dag[kind]) if kind in of_dag else None,
+            "runs": await states.count_runs(conn, of_dag[kind], scope=scope) if kind in of_dag else None,
         }
     )

@@ -15,6 +15,7 @@ from evenflow.api.tokens import Caller, OperatorToken, SessionToken
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.sessions import LoginCode, Session, SessionRequest, SessionSummary
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.errors import NotAllowed
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import tokens, users
@@ -80,7 +81,7 @@ async def _by_token(within: ApiContext, request: SessionRequest, address: str) -
     return NewSession(name, user=None, login_id=login_id, role=role)
 
 
-@routes.get("/session", Role.VIEWER)
+@routes.get("/session", Role.VIEWER, ScopedBy.OWN)
 async def get_session(http: Request) -> Session:
     """Who asks, and what they may."""
     return _told(caller_of(http))
@@ -90,12 +91,13 @@ def _told(caller: Caller) -> Session:
     return Session(
         name=caller.name,
         role=caller.role,
+        scope=caller.scope,
         by_password=isinstance(caller, SessionToken) and caller.by_password,
         version=version("evenflow"),
     )
 
 
-@routes.delete("/session", Role.VIEWER)
+@routes.delete("/session", Role.VIEWER, ScopedBy.OWN)
 async def log_out(conn: Connection, within: InContext, http: Request, response: Response) -> Session:
     """Logs out: the session is good for nothing any more, on any API server."""
     token = caller_of(http)
@@ -105,13 +107,13 @@ async def log_out(conn: Connection, within: InContext, http: Request, response: 
     return _told(token)
 
 
-@routes.get("/sessions", Role.VIEWER)
+@routes.get("/sessions", Role.VIEWER, ScopedBy.OWN)
 async def list_sessions(conn: Connection, http: Request, part: InSlice) -> Page[SessionSummary]:
     """Where you are logged in, the newest first; for an admin, where everybody is."""
     return part.page(Page[SessionSummary], await _visible(conn, caller_of(http), limit=part.read_limit, offset=part.offset))
 
 
-@routes.delete("/sessions/{session_id}", Role.VIEWER)
+@routes.delete("/sessions/{session_id}", Role.VIEWER, ScopedBy.OWN)
 async def end_session(conn: Connection, http: Request, session_id: int) -> SessionSummary:
     """Logs out a browser: one of yours, or as an admin anybody's."""
     caller = caller_of(http)
@@ -139,7 +141,7 @@ async def _visible(
     return [SessionSummary(**row, is_this=row["session_id"] == this) for row in rows]
 
 
-@routes.post("/login-codes", Role.VIEWER, status_code=201)
+@routes.post("/login-codes", Role.VIEWER, ScopedBy.OWN, status_code=201)
 async def make_login_code(conn: Connection, within: InContext, http: Request) -> LoginCode:
     """Makes a code with which a browser logs in as you, once, soon. Its session ends with the token that you show. A session makes
     none: whoever has copied one would go on for ever.

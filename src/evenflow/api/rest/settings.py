@@ -10,6 +10,7 @@ from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.steering import SettingRequest, SettingValue, SettingVersion
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS, Setting, find_setting
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import dags, events, settings
@@ -17,7 +18,7 @@ from evenflow.store.serving import dags, events, settings
 routes = Routes("Settings")
 
 
-@routes.get("/settings", Role.VIEWER)
+@routes.get("/settings", Role.VIEWER, ScopedBy.OWN)
 async def list_settings(conn: Connection) -> Page[SettingValue]:
     """All settings that decide, with their values; the default where nobody has set one."""
     stored = await settings.read_settings(conn)
@@ -25,7 +26,7 @@ async def list_settings(conn: Connection) -> Page[SettingValue]:
     return Page[SettingValue](items=items, limit=len(items), offset=0, more=False)
 
 
-@routes.get("/settings/{name}", Role.VIEWER)
+@routes.get("/settings/{name}", Role.VIEWER, ScopedBy.OWN)
 async def get_setting(conn: Connection, name: str) -> SettingValue:
     return await _read(conn, find_setting(name))
 
@@ -49,7 +50,7 @@ async def unset_setting(conn: Connection, actor: Actor, name: str) -> SettingVal
     return await _read(conn, setting)
 
 
-@routes.get("/settings/{name}/history", Role.VIEWER)
+@routes.get("/settings/{name}/history", Role.VIEWER, ScopedBy.OWN)
 async def list_setting_history(conn: Connection, part: InSlice, name: str) -> Page[SettingVersion]:
     """What the setting was set to, and by whom, the newest first."""
     setting = find_setting(name)

@@ -7,12 +7,13 @@ from typing import Annotated
 from fastapi import Path
 
 from evenflow.api.refusals import Refused
-from evenflow.api.rest.context import Actor, Connection
+from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.contracts.rest.sharing import Sharing, SharingChange, Tenant
 from evenflow.core.limits import MAX_NAMES
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.sharing import NOT, SharedKind, SharingRule
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import events, sharing
@@ -20,10 +21,10 @@ from evenflow.store.serving import events, sharing
 routes = Routes("Pools")
 
 
-@routes.get("/sharing", Role.VIEWER)
-async def list_sharing(conn: Connection) -> Page[Sharing]:
+@routes.get("/sharing", Role.VIEWER, ScopedBy.ANSWER)
+async def list_sharing(conn: Connection, scope: InScope) -> Page[Sharing]:
     """All pools and executors, and what is decided for them beyond the order of tasks."""
-    found = [_shown(*row) for row in await sharing.list_rules(conn)]
+    found = [_shown(*row) for row in await sharing.list_rules(conn, scope=scope)]
     return Page[Sharing](items=found, limit=len(found), offset=0, more=False)
 
 

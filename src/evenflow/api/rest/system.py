@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Query
 
 from evenflow.api import limits
-from evenflow.api.rest.context import Actor, Connection, InSlice
+from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.audit import Audit
 from evenflow.contracts.rest.queries import ChangeQuery
@@ -16,6 +16,7 @@ from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.system import ChangeEvent, QuarantineEntry, Released, SetAside, Status
 from evenflow.core.limits import LEASE_S
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.errors import DagNotFound
 from evenflow.explaining import audit as auditor
 from evenflow.store.serving import events, metrics, quarantine, states, views
@@ -23,23 +24,23 @@ from evenflow.store.serving import events, metrics, quarantine, states, views
 routes = Routes("System")
 
 
-@routes.get("/status", Role.VIEWER)
-async def get_status(conn: Connection) -> Status:
+@routes.get("/status", Role.VIEWER, ScopedBy.ANSWER)
+async def get_status(conn: Connection, scope: InScope) -> Status:
     """Who lives, what waits, and how the database is."""
     database = await views.read_health(conn)
-    triggers = await metrics.count_triggers(conn)
-    standings = await states.list_standings(conn, paused_dags=False, limit=limits.STATUS_STANDINGS)
+    triggers = await metrics.count_triggers(conn, scope=scope)
+    standings = await states.list_standings(conn, paused_dags=False, scope=scope, limit=limits.STATUS_STANDINGS)
     return Status.model_validate(
         {
             "version": version("evenflow"),
-            "services": await views.list_services(conn, lease_s=LEASE_S, limit=limits.STATUS_SERVICES),
-            "outrun": await views.list_outrun(conn),
-            "queues": await views.list_queues(conn, lease_s=LEASE_S),
-            "executors": await views.list_push_executors(conn, lease_s=LEASE_S),
-            "runs_queued": (await metrics.read_backlog(conn)).runs_queued,
+            "services": await views.list_services(conn, lease_s=LEASE_S, scope=scope, limit=limits.STATUS_SERVICES),
+            "outrun": await views.list_outrun(conn, scope=scope),
+            "queues": await views.list_queues(conn, lease_s=LEASE_S, scope=scope),
+            "executors": await views.list_push_executors(conn, lease_s=LEASE_S, scope=scope),
+            "runs_queued": (await metrics.read_backlog(conn, scope=scope)).runs_queued,
             "inbox": database["inbox"],
             "oldest_report_s": database["oldest_report_s"],
-            "quarantined": await quarantine.count_quarantine(conn),
+            "quarantined": await quarantine.count_quarantine(conn, scope=scope),
             "database": database,
             "triggers_waiting": triggers.waiting,
             "triggers_running": triggers.running,
@@ -49,20 +50,20 @@ async def get_status(conn: Connection) -> Status:
     )
 
 
-@routes.get("/events", Role.OPERATOR)
-async def list_changes(conn: Connection, query: Annotated[ChangeQuery, Query()]) -> Page[ChangeEvent]:
+@routes.get("/events", Role.OPERATOR, ScopedBy.ANSWER)
+async def list_changes(conn: Connection, scope: InScope, query: Annotated[ChangeQuery, Query()]) -> Page[ChangeEvent]:
     """What people changed, the newest first: connections, variables, pools, settings, pauses, runs, backfills, assets; and
     secrets that tasks asked for, services that registered, requests that were refused.
     """
-    wanted = {"actor": query.actor, "action": query.action, "name": query.object}
+    wanted = {"actor": query.actor, "action": query.action, "name": query.object, "scope": scope}
     rows = await events.list_events(conn, **wanted, limit=query.read_limit, offset=query.offset)
     return query.page(Page[ChangeEvent], rows)
 
 
-@routes.get("/quarantine", Role.VIEWER)
-async def list_quarantine(conn: Connection, part: InSlice) -> Page[QuarantineEntry]:
+@routes.get("/quarantine", Role.VIEWER, ScopedBy.ANSWER)
+async def list_quarantine(conn: Connection, scope: InScope, part: InSlice) -> Page[QuarantineEntry]:
     """What is set aside, the latest first: nothing is applied to such a run and nothing of it starts; all others go on."""
-    rows = await quarantine.list_quarantine(conn, limit=part.read_limit, offset=part.offset)
+    rows = await quarantine.list_quarantine(conn, scope=scope, limit=part.read_limit, offset=part.offset)
     return part.page(Page[QuarantineEntry], rows)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Request
 
@@ -15,6 +15,8 @@ from evenflow.api.tokens import SessionToken
 from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.contracts.rest.users import GivenPassword, PasswordChange, PasswordRequest, User, UserChange, UserRequest
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope, ScopedBy, flaw_of_rights
+from evenflow.errors import BadValue
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import users
 
@@ -30,18 +32,21 @@ async def list_users(conn: Connection, part: InSlice) -> Page[User]:
 @routes.post("/users", Role.ADMIN, status_code=201)
 async def add_user(within: InContext, actor: Actor, request: UserRequest) -> GivenPassword:
     """Makes a user. A password that is made for them is in the answer, once; they can change it."""
+    _check_rights(request.role, request.scope)
     made, stored = await _password(within, request.password)
     async with within.pool.connection() as conn:
-        if not await users.insert_user(conn, request.name, role=request.role, password=stored, by=actor):
+        if not await users.insert_user(conn, request.name, role=request.role, scope=request.scope, password=stored, by=actor):
             raise Refused(409, "name_taken", f"There is a user {request.name!r}. To see all, type: evenflow users list")
     return GivenPassword(name=request.name, password=made)
 
 
 @routes.patch("/users/{name}", Role.ADMIN)
 async def change_user(conn: Connection, actor: Actor, name: str, change: UserChange) -> User:
-    """Says what a user may, and whether they may log in. It holds at once, also in sessions that they have."""
-    await _found(conn, name)
-    if not await users.change_user(conn, name, role=change.role, is_disabled=change.is_disabled, by=actor):
+    """Says what a user may, where, and whether they may log in. It holds at once, also in sessions that they have."""
+    before = await _found(conn, name)
+    _check_rights(change.role or Role(before.role), change.scope or before.scope)
+    changes: dict[str, Any] = {"role": change.role, "scope": change.scope, "is_disabled": change.is_disabled}
+    if not await users.change_user(conn, name, **changes, by=actor):
         raise Refused(409, "last_admin", f"{name} is the last admin. First make another one: evenflow users set-role NAME admin")
     return await _found(conn, name)
 
@@ -59,7 +64,7 @@ async def set_user_password(
     return GivenPassword(name=name, password=made)
 
 
-@routes.put("/session/password", Role.VIEWER)
+@routes.put("/session/password", Role.VIEWER, ScopedBy.OWN)
 async def change_password(within: InContext, http: Request, request: PasswordChange) -> GivenPassword:
     """Changes your own password. You are logged out everywhere else."""
     caller = caller_of(http)
@@ -82,6 +87,12 @@ async def _password(within: ApiContext, chosen: str | None) -> tuple[str | None,
     """One that is made where none was chosen, and what is stored."""
     made = new_password() if chosen is None else None
     return made, await within.passwords.hashed(made or chosen or "")
+
+
+def _check_rights(role: Role, scope: PersonScope | None) -> None:
+    """Raises :class:`BadValue`."""
+    if (flaw := flaw_of_rights(role, scope)) is not None:
+        raise BadValue(f"{flaw[0].upper()}{flaw[1:]}.")
 
 
 async def _found(conn: AsyncConn, name: str) -> User:

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Query
 
 from evenflow.api.rest.code_diff import diff_code, show_code
-from evenflow.api.rest.context import Connection, InSlice
+from evenflow.api.rest.context import Connection, InScope, InSlice
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.dags import BundleSummary, DagCode, DagVersion, FileChange, ParseWarning, VersionDiff
@@ -16,6 +16,7 @@ from evenflow.contracts.rest.queries import CodeQuery, DiffQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.limits import LEASE_S
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.spec_diff import diff_specs
 from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import AsyncConn
@@ -61,18 +62,19 @@ async def read_code(conn: Connection, dag_id: str, query: Annotated[CodeQuery, Q
     return DagCode(version_number=version.version_number, file=version.file, files=files)
 
 
-@routes.get("/bundles", Role.VIEWER)
-async def list_bundles(conn: Connection, part: InSlice) -> Page[BundleSummary]:
+@routes.get("/bundles", Role.VIEWER, ScopedBy.ANSWER)
+async def list_bundles(conn: Connection, scope: InScope, part: InSlice) -> Page[BundleSummary]:
     """The sources of DAG files, as each processor that lives sees them."""
-    rows = await views.list_bundles(conn, lease_s=LEASE_S, limit=part.read_limit, offset=part.offset)
+    rows = await views.list_bundles(conn, lease_s=LEASE_S, scope=scope, limit=part.read_limit, offset=part.offset)
     keys = ("kind", "location", "ref", "revision", "refreshed_at", "error")
     return part.page(Page[BundleSummary], [{**row, **{key: (row["state"] or {}).get(key) for key in keys}} for row in rows])
 
 
-@routes.get("/parse-warnings", Role.VIEWER)
-async def list_parse_warnings(conn: Connection, part: InSlice) -> Page[ParseWarning]:
+@routes.get("/parse-warnings", Role.VIEWER, ScopedBy.ANSWER)
+async def list_parse_warnings(conn: Connection, scope: InScope, part: InSlice) -> Page[ParseWarning]:
     """DAG files that Python warned of while they were loaded."""
-    return part.page(Page[ParseWarning], await views.list_parse_warnings(conn, limit=part.read_limit, offset=part.offset))
+    rows = await views.list_parse_warnings(conn, scope=scope, limit=part.read_limit, offset=part.offset)
+    return part.page(Page[ParseWarning], rows)
 
 
 async def _version(conn: AsyncConn, dag_id: str, number: int) -> views.VersionSource:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
+from evenflow.cli.input.scopes import Pools, Tags, checked_scope
 from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import errors, local_time, print_table, say
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope, Rights
 from evenflow.errors import BadValue
 from evenflow.runtime.database import open_database
 from evenflow.runtime.settings import Settings, load_settings
@@ -33,11 +35,15 @@ async def create(
     name: Annotated[str | None, Parameter(help="Of the person, which the history shows; or of the fleet. Else yours.")] = None,
     role: Annotated[Role | None, Parameter(help="What the person or tool may do; operator when absent.")] = None,
     queue: Annotated[
-        list[str] | None, Parameter(negative=(), help="That the workers or triggerers may serve; once for each. Else all.")
+        list[str] | None,
+        Parameter(negative=(), help="That the workers or triggerers may serve, or the person may see; once for each. Else all."),
     ] = None,
     bundle: Annotated[
-        list[str] | None, Parameter(negative=(), help="That the processors may deliver; once for each. Else all.")
+        list[str] | None,
+        Parameter(negative=(), help="That the processors may deliver, or whose DAGs the person may see; once for each. Else all."),
     ] = None,
+    tag: Tags = None,
+    pool: Pools = None,
     days: Annotated[float | None, Parameter(help="How long it is good: 90 for an operator, else 30.")] = None,
 ) -> Reply:
     """Make a token and print it. It is not stored anywhere, and goes into EVENFLOW_TOKEN. Its number and its end go to stderr.
@@ -52,13 +58,15 @@ async def create(
         raise BadValue(f"--days is above 0 and at most 3650, not {days:g}.")
     if role is not None and kind != "operator":
         raise BadValue(f"A token for {kind} has no role. Leave --role out.")
-    scope = _scope(kind, queue or [], bundle or [])
+    given_role = role or Role.OPERATOR
+    limited_to = checked_scope(given_role, tag, bundle, pool, queue) if kind == "operator" else None
+    scope = [] if kind == "operator" else _scope(kind, {"--queue": queue, "--bundle": bundle, "--tag": tag, "--pool": pool})
     with _database() as (url, settings):
         by = getpass.getuser()
         ttl = None if days is None else days * DAY_S
-        given_role = role or Role.OPERATOR
+        rights = Rights(given_role, limited_to)
         token = await tokens.create_token(
-            url, vault_of(settings), kind, name=name or by, scope=scope, role=given_role, by=by, ttl=ttl
+            url, vault_of(settings), kind, name=name or by, scope=scope, rights=rights, by=by, ttl=ttl
         )
 
     def tell() -> None:
@@ -84,7 +92,7 @@ async def list_all() -> Reply:
             t.kind,
             t.name,
             t.role or "",
-            ", ".join(t.scope) or "all",
+            ", ".join(t.scope) or str(PersonScope.read(t.limited_to) or "all"),
             t.state,
             local_time(t.created_at),
             t.created_by,
@@ -133,16 +141,13 @@ async def rotate(
     return Reply({"key": key, "void": [token.token_id for token in void]}, words)
 
 
-def _scope(kind: str, queues: list[str], bundles: list[str]) -> list[str]:
-    """Raises :class:`BadValue` when the kind is not for such names."""
-    given = {"--queue": queues, "--bundle": bundles}
-    takes = {"worker": "--queue", "triggerer": "--queue", "processor": "--bundle"}.get(kind)
+def _scope(kind: str, given: Mapping[str, list[str] | None]) -> list[str]:
+    """Of services. Raises :class:`BadValue` when the kind is not for such names."""
+    takes = {"worker": "--queue", "triggerer": "--queue", "processor": "--bundle"}[kind]
     for option, names in given.items():
         if names and option != takes:
-            raise BadValue(
-                f"A token for {kind} is for no {option.removeprefix('--')}s. " + (f"Use {takes}." if takes else "Leave it out.")
-            )
-    scope = given.get(takes or "", [])
+            raise BadValue(f"A token for {kind} is for no {option.removeprefix('--')}s. Use {takes}.")
+    scope = given[takes] or []
     if len(scope) > MOST_NAMES or not all(0 < len(name) <= LONGEST_NAME for name in scope):
         raise BadValue(f"A token is for at most {MOST_NAMES} queues or bundles, each of 1 to {LONGEST_NAME} characters.")
     return scope

@@ -12,12 +12,14 @@ from cyclopts import App, Parameter
 from evenflow.cli.commands.sealed import read_secret
 from evenflow.cli.input.params import Limit
 from evenflow.cli.input.questions import Yes, check_agreed
+from evenflow.cli.input.scopes import Bundles, Pools, Queues, Tags, checked_scope
 from evenflow.cli.output.replies import Reply, listed, verb
 from evenflow.cli.output.terminal import errors, say
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.people.roles import Role
-from evenflow.errors import ParamError
+from evenflow.core.people.scopes import PersonScope
+from evenflow.errors import BadValue, ParamError
 
 app = App(name="users")
 sessions_app = App(name="sessions")
@@ -39,12 +41,24 @@ async def list_users(*, limit: Limit = 100) -> Reply:
 
 
 @verb(app, meant=("create", "new"))
-async def add(name: Name, /, *, role: RoleOption = Role.VIEWER, ask: AskOption = False, file: File = None) -> Reply:
+async def add(
+    name: Name,
+    /,
+    *,
+    role: RoleOption = Role.VIEWER,
+    tag: Tags = None,
+    bundle: Bundles = None,
+    pool: Pools = None,
+    queue: Queues = None,
+    ask: AskOption = False,
+    file: File = None,
+) -> Reply:
     """Make a user. The password that is made is printed once, and can be changed by the user."""
+    scope = checked_scope(role, tag, bundle, pool, queue)
     password = _password(file, ask=ask)
     async with remote() as client:
-        given = await client.add_user(name=name, role=role, password=password)
-    return _told(given, f"{given.name} is a user with the role {role}")
+        given = await client.add_user(name=name, role=role, scope=scope, password=password)
+    return _told(given, f"{given.name} is a user with the role {role}{_where(scope)}")
 
 
 @verb(app, meant=("passwd",))
@@ -62,6 +76,28 @@ async def set_role(name: Name, role: Annotated[Role, Parameter(help="What the us
     async with remote() as client:
         user = await client.change_user(name, role=role)
     return Reply(user, f"{user.name} has the role {user.role}")
+
+
+@verb(app)
+async def set_scope(
+    name: Name,
+    /,
+    *,
+    tag: Tags = None,
+    bundle: Bundles = None,
+    pool: Pools = None,
+    queue: Queues = None,
+    everywhere: Annotated[bool, Parameter(negative=(), help="The role counts everywhere from now on.")] = False,
+) -> Reply:
+    """Say where the role of a user counts, instead of where it did: in which DAGs, pools and queues. It holds at once."""
+    scope = checked_scope(None, tag, bundle, pool, queue)
+    if everywhere == bool(scope.named):
+        raise BadValue(
+            "Say where the role counts: --tag, --bundle, --pool or --queue; or that it counts --everywhere, one of them."
+        )
+    async with remote() as client:
+        user = await client.change_user(name, scope=scope)
+    return Reply(user, f"{user.name} has the role {user.role}{_where(user.scope) or ', everywhere'}")
 
 
 @verb(app, meant=("delete", "remove"))
@@ -95,6 +131,10 @@ async def end(session_id: Annotated[int, Parameter(help="Its number, as `evenflo
     async with remote() as client:
         ended = await client.end_session(session_id)
     return Reply(ended, f"session {ended.session_id} of {ended.name} is ended")
+
+
+def _where(scope: PersonScope | None) -> str:
+    return f", in {scope}" if scope is not None and scope.named else ""
 
 
 def _password(file: Path | None, *, ask: bool) -> str | None:

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from evenflow.contracts.rest.record import Record, Request, RoleWord
 from evenflow.core.limits import MAX_NAME_CHARS, PASSWORD_MOST
+from evenflow.core.people.scopes import PersonScope
 
 
 class SessionRequest(Request):
@@ -29,6 +30,7 @@ class SessionRequest(Request):
 class Session(Record):
     name: str = Field(description="Of the person, as the events tell it.")
     role: RoleWord = Field(description="What they may.")
+    scope: PersonScope | None = Field(description="In what the role counts; null: everywhere.")
     by_password: bool = Field(description="Whether the session was begun with a password, which can be changed.")
     version: str = Field(description="Of Evenflow.")
 

@@ -11,6 +11,7 @@ from evenflow.contracts.rest.record import ObjectName, Record, Request, RoleWord
 from evenflow.core.limits import PASSWORD_LEAST, PASSWORD_MOST
 from evenflow.core.people.approvals import ROLE
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope
 
 NewPassword = Annotated[str, StringConstraints(min_length=PASSWORD_LEAST, max_length=PASSWORD_MOST)]
 
@@ -24,6 +25,7 @@ def _no_role(name: str) -> str:
 class User(Record):
     name: str = Field(title="user")
     role: RoleWord = Field(title="role", description="What the user may.")
+    scope: PersonScope | None = Field(title="where", description="In what the role counts; null: everywhere.")
     is_disabled: bool = Field(title="disabled")
     created_at: datetime = Field(title="made")
     created_by: str = Field(title="by")
@@ -33,6 +35,7 @@ class User(Record):
 class UserRequest(Request):
     name: Annotated[ObjectName, AfterValidator(_no_role)]
     role: Role
+    scope: PersonScope | None = Field(default=None, description="In what the role counts; everywhere when absent.")
     password: NewPassword | None = Field(default=None, description="When absent, one is made.")
 
 
@@ -40,6 +43,7 @@ class UserChange(Request):
     """What is absent stays."""
 
     role: Role | None = None
+    scope: PersonScope | None = Field(default=None, description="In what the role counts; one that names nothing: everywhere.")
     is_disabled: bool | None = Field(default=None, description="Who is disabled is logged out, and cannot log in.")
 
 

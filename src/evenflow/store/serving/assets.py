@@ -48,15 +48,15 @@ async def set_consumer(conn: AsyncConn, dag_id: str, leaves: Collection[Leaf]) -
 PRODUCED = 100  # events of an asset that are looked at for who makes it
 
 
-async def list_assets(conn: AsyncConn, *, limit: int, offset: int) -> list[Row]:
-    return await _rows(conn, "assets/list_assets", limit=limit, offset=offset, events=PRODUCED)
+async def list_assets(conn: AsyncConn, *, scope: str | None, limit: int, offset: int) -> list[Row]:
+    return await _rows(conn, "assets/list_assets", scope=scope, limit=limit, offset=offset, events=PRODUCED)
 
 
-async def list_events(conn: AsyncConn, *, asset: str | None, limit: int, offset: int = 0) -> list[Row]:
+async def list_events(conn: AsyncConn, *, asset: str | None, scope: str | None = None, limit: int, offset: int = 0) -> list[Row]:
     """The newest first; of all assets when ``asset`` is None."""
     if asset is None:
-        return await _rows(conn, "assets/list_all_events", limit=limit, offset=offset)
-    return await _rows(conn, "assets/list_events", asset=asset, limit=limit, offset=offset)
+        return await _rows(conn, "assets/list_all_events", scope=scope, limit=limit, offset=offset)
+    return await _rows(conn, "assets/list_events", asset=asset, scope=scope, limit=limit, offset=offset)
 
 
 async def list_alias_events(conn: AsyncConn, alias: str, *, limit: int) -> list[Row]:
@@ -69,21 +69,23 @@ async def list_run_events(conn: AsyncConn, run_key: int, *, limit: int) -> list[
     return await _rows(conn, "assets/list_run_events", run_key=run_key, limit=limit)
 
 
-async def read_partitions(conn: AsyncConn, asset: str) -> HowPartitioned | None:
+async def read_partitions(conn: AsyncConn, asset: str, *, scope: str | None) -> HowPartitioned | None:
     """None: there is no such asset."""
-    row = await (await conn.execute(sql("assets/read_partitions"), {"asset": asset})).fetchone()
+    row = await (await conn.execute(sql("assets/read_partitions"), {"asset": asset, "scope": scope})).fetchone()
     return None if row is None else HowPartitioned(*row)
 
 
-async def list_partitions(conn: AsyncConn, asset: str, partitions: Sequence[str]) -> list[Row]:
+async def list_partitions(conn: AsyncConn, asset: str, partitions: Sequence[str], *, scope: str | None) -> list[Row]:
     """Those of ``partitions`` that there are."""
-    return await _rows(conn, "assets/list_partitions", asset=asset, partitions=list(partitions))
+    return await _rows(conn, "assets/list_partitions", asset=asset, partitions=list(partitions), scope=scope)
 
 
-async def emit_event(conn: AsyncConn, asset: str, *, partition: str | None, extra: Mapping[str, Any], actor: str) -> Emitted | None:
+async def emit_event(
+    conn: AsyncConn, asset: str, *, partition: str | None, extra: Mapping[str, Any], actor: str, scope: str | None = None
+) -> Emitted | None:
     """An event by hand; None when there is no such asset."""
     cursor = conn.cursor(row_factory=kwargs_row(Emitted))
-    names = {"asset": asset, "partition": partition, "extra": json.dumps(extra), "actor": actor}
+    names = {"asset": asset, "partition": partition, "extra": json.dumps(extra), "actor": actor, "scope": scope}
     return await (await cursor.execute(sql("assets/emit_event"), names)).fetchone()
 
 

@@ -60,9 +60,15 @@ async def insert(conn: AsyncConn, backfill: NewBackfill, planned: Sequence[Plann
 
 
 async def list_all(
-    conn: AsyncConn, *, dag_id: str | None = None, backfill_id: int | None = None, limit: int = 1, offset: int = 0
+    conn: AsyncConn,
+    *,
+    dag_id: str | None = None,
+    backfill_id: int | None = None,
+    scope: str | None,
+    limit: int = 1,
+    offset: int = 0,
 ) -> list[Row]:
-    names = {"dag_id": dag_id, "backfill_id": backfill_id, "limit": limit, "offset": offset}
+    names = {"dag_id": dag_id, "backfill_id": backfill_id, "scope": scope, "limit": limit, "offset": offset}
     return await read(conn, "backfills/list_all", names)
 
 

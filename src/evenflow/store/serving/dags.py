@@ -174,7 +174,16 @@ async def insert_version(
 
 
 async def upsert(
-    conn: AsyncConn, *, dag_id: str, version_key: int, bundle: str, file: str, line: int, is_paused: bool, next_run: NextRun
+    conn: AsyncConn,
+    *,
+    dag_id: str,
+    version_key: int,
+    bundle: str,
+    file: str,
+    line: int,
+    tags: Sequence[str] = (),
+    is_paused: bool,
+    next_run: NextRun,
 ) -> None:
     """Makes this the DAG's newest version, whose runs wait in this ``line`` (:mod:`evenflow.core.graph`); ``is_paused``
     counts for a DAG that is new.
@@ -185,6 +194,7 @@ async def upsert(
         "bundle": bundle,
         "file": file,
         "line": line,
+        "tags": list(tags),
         "is_paused": is_paused,
         "next_run_at": next_run.run_at,
         "next_logical": next_run.logical,

@@ -88,10 +88,17 @@ async def count(conn: AsyncConn, events: list[RepeatedEvent]) -> None:
 
 
 async def list_events(
-    conn: AsyncConn, *, actor: str | None = None, action: str | None = None, name: str | None = None, limit: int, offset: int = 0
+    conn: AsyncConn,
+    *,
+    actor: str | None = None,
+    action: str | None = None,
+    name: str | None = None,
+    scope: str | None = None,
+    limit: int,
+    offset: int = 0,
 ) -> list[Row]:
     """The newest first; ``action`` may be a kind alone, and ``name`` that of a DAG stands for its runs, too."""
-    names = {"actor": actor, "action": action, "object": name, "limit": limit, "offset": offset}
+    names = {"actor": actor, "action": action, "object": name, "scope": scope, "limit": limit, "offset": offset}
     # Planned with its values: a filter that is not asked for must not spoil the plan of one that is.
     return await (await conn.cursor(row_factory=dict_row).execute(sql("events/list_all"), names, prepare=False)).fetchall()
 

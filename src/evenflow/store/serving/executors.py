@@ -33,10 +33,10 @@ class ExecutorRow(NamedTuple):
         return self.kind != NATIVE
 
 
-async def list_executors(conn: AsyncConn, name: str | None = None) -> list[ExecutorRow]:
+async def list_executors(conn: AsyncConn, name: str | None = None, *, scope: str | None = None) -> list[ExecutorRow]:
     """All, or the one of this name."""
     cursor = conn.cursor(row_factory=args_row(ExecutorRow))
-    return await (await cursor.execute(sql("executors/list_all"), {"name": name}, prepare=True)).fetchall()
+    return await (await cursor.execute(sql("executors/list_all"), {"name": name, "scope": scope}, prepare=True)).fetchall()
 
 
 async def list_pushed(conn: AsyncConn) -> dict[str, str]:

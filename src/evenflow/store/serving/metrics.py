@@ -79,8 +79,9 @@ async def count_lanes(conn: AsyncConn) -> LaneCount:
     return LaneCount(*row)
 
 
-async def read_backlog(conn: AsyncConn) -> Backlog:
-    row = await (await conn.execute(sql("metrics/read_backlog"), {"most": MOST_COUNTED})).fetchone()
+async def read_backlog(conn: AsyncConn, *, scope: str | None = None) -> Backlog:
+    """``scope``: in which queued runs are counted."""
+    row = await (await conn.execute(sql("metrics/read_backlog"), {"most": MOST_COUNTED, "scope": scope})).fetchone()
     assert row is not None
     return Backlog(*row)
 
@@ -92,8 +93,8 @@ async def read_history_days(conn: AsyncConn) -> int:
     return int(row[0])
 
 
-async def count_triggers(conn: AsyncConn) -> TriggerCount:
-    row = await (await conn.execute(sql("metrics/count_triggers"), {"most": MOST_COUNTED})).fetchone()
+async def count_triggers(conn: AsyncConn, *, scope: str | None = None) -> TriggerCount:
+    row = await (await conn.execute(sql("metrics/count_triggers"), {"most": MOST_COUNTED, "scope": scope})).fetchone()
     assert row is not None
     return TriggerCount(*row)
 

@@ -11,15 +11,15 @@ from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 
 
-async def list_quarantine(conn: AsyncConn, *, limit: int, offset: int) -> list[Row]:
+async def list_quarantine(conn: AsyncConn, *, scope: str | None, limit: int, offset: int) -> list[Row]:
     """kind, object, since, reason; of a run dag_id and run_id too. The latest first."""
-    names = {"limit": limit, "offset": offset}
+    names = {"scope": scope, "limit": limit, "offset": offset}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("quarantine/list_all"), names)).fetchall()
 
 
-async def count_quarantine(conn: AsyncConn) -> dict[str, int]:
+async def count_quarantine(conn: AsyncConn, *, scope: str | None = None) -> dict[str, int]:
     """How much of each kind is set aside."""
-    return dict(await (await conn.execute(sql("quarantine/count_all"))).fetchall())
+    return dict(await (await conn.execute(sql("quarantine/count_all"), {"scope": scope})).fetchall())
 
 
 async def release(conn: AsyncConn, kind: str, name: str, actor: str) -> bool:

@@ -13,9 +13,11 @@ from evenflow.store.db.sql import sql
 from evenflow.store.serving.dags import notify
 
 
-async def list_rules(conn: AsyncConn, kind: str | None = None, name: str | None = None) -> list[tuple[str, str, SharingRule]]:
+async def list_rules(
+    conn: AsyncConn, kind: str | None = None, name: str | None = None, *, scope: str | None = None
+) -> list[tuple[str, str, SharingRule]]:
     """All pools and executors, or one: (kind, name, rule)."""
-    rows = await (await conn.execute(sql("sharing/list_all"), {"kind": kind, "name": name})).fetchall()
+    rows = await (await conn.execute(sql("sharing/list_all"), {"kind": kind, "name": name, "scope": scope})).fetchall()
     return [(row[0], row[1], SharingRule(*row[2:])) for row in rows]
 
 

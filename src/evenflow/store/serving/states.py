@@ -14,16 +14,22 @@ from evenflow.store.db.sql import sql
 
 
 async def list_standings(
-    conn: AsyncConn, *, kind: ServiceKind | None = None, name: str | None = None, paused_dags: bool = True, limit: int
+    conn: AsyncConn,
+    *,
+    kind: ServiceKind | None = None,
+    name: str | None = None,
+    paused_dags: bool = True,
+    scope: str | None,
+    limit: int,
 ) -> list[Row]:
     """What is not active, without DAGs that are only paused unless ``paused_dags``."""
     cursor = conn.cursor(row_factory=dict_row)
-    names = {"kind": kind, "name": name, "paused_dags": paused_dags, "limit": limit}
+    names = {"kind": kind, "name": name, "paused_dags": paused_dags, "scope": scope, "limit": limit}
     return await (await cursor.execute(sql("states/list_all"), names, prepare=False)).fetchall()
 
 
-async def exists(conn: AsyncConn, kind: ServiceKind, name: str) -> bool:
-    row = await (await conn.execute(sql("states/find_object"), {"kind": kind, "name": name})).fetchone()
+async def exists(conn: AsyncConn, kind: ServiceKind, name: str, *, scope: str | None) -> bool:
+    row = await (await conn.execute(sql("states/find_object"), {"kind": kind, "name": name, "scope": scope})).fetchone()
     return row is not None and bool(row[0])
 
 
@@ -40,16 +46,16 @@ async def set_state(
     await conn.execute(sql("states/notify"), {"channels": [INBOX, DISPATCH, RESUMES]})
 
 
-async def list_held(conn: AsyncConn, kind: ServiceKind, name: str, *, limit: int) -> list[Row]:
+async def list_held(conn: AsyncConn, kind: ServiceKind, name: str, *, scope: str | None, limit: int) -> list[Row]:
     """What is in flight in an object, by task, the most first; ``tries`` is of all tasks together."""
     cursor = conn.cursor(row_factory=dict_row)
-    names = {"kind": kind, "name": name, "limit": limit}
+    names = {"kind": kind, "name": name, "scope": scope, "limit": limit}
     return await (await cursor.execute(sql("states/list_held"), names, prepare=False)).fetchall()
 
 
-async def count_runs(conn: AsyncConn, dag_id: str | None) -> int:
+async def count_runs(conn: AsyncConn, dag_id: str | None, *, scope: str | None) -> int:
     """How many runs run, of this DAG or of all."""
-    row = await (await conn.execute(sql("states/count_runs"), {"dag_id": dag_id}, prepare=False)).fetchone()
+    row = await (await conn.execute(sql("states/count_runs"), {"dag_id": dag_id, "scope": scope}, prepare=False)).fetchone()
     assert row is not None
     return int(row[0])
 

@@ -15,6 +15,7 @@ import psycopg
 from psycopg.rows import args_row
 
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope, Rights, scope_text
 from evenflow.errors import SecretsError
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
@@ -36,7 +37,7 @@ class KeyState:
     incarnation: int  # of the database: 0, or since when it has its state from a backup
     quiet_s: float  # until tries may be given to workers; not above 0: now
     lapsed: frozenset[int] = frozenset()  # numbers of tokens whose maker has not said for long that they are needed
-    roles: Mapping[int, Role] = field(default_factory=dict)  # of people's tokens and sessions, as they are now
+    rights: Mapping[int, Rights] = field(default_factory=dict)  # of people's tokens and sessions, as they are now
 
     def agrees(self, other: KeyState) -> bool:
         """Whether it says the same of every token."""
@@ -49,6 +50,7 @@ class GivenToken(NamedTuple):
     name: str
     scope: list[str]  # queues, of a processor bundles; none: all
     role: str | None  # of a person's
+    limited_to: dict[str, list[str]] | None  # where that counts; null: everywhere
     created_at: datetime
     created_by: str
     expires_at: datetime  # or when it lapses, unless it is renewed
@@ -81,10 +83,10 @@ async def read_keys(conn: AsyncConn, seals: Seals, *, quiet_s: float) -> KeyStat
 
 def key_state(row: Sequence[Any], seals: Seals) -> KeyState:
     """Of a row of tokens/read_keys."""
-    sealed, revoked, lapsed, listed, roles, incarnation, left_s, installation = row
+    sealed, revoked, lapsed, listed, rights, incarnation, left_s, installation = row
     keys = {int(number): _opened(seals, int(number), bytes.fromhex(value)) for number, value in sealed.items()}
     digests = {int(number): bytes.fromhex(value) for number, value in listed.items()}
-    may = {int(number): Role(role) for number, role in roles.items()}
+    may = {int(number): Rights(Role(of["role"]), PersonScope.read(of["scope"])) for number, of in rights.items()}
     return KeyState(installation, keys, frozenset(revoked), digests, incarnation, left_s, frozenset(lapsed), may)
 
 
@@ -144,6 +146,7 @@ async def insert_token(
     name: str,
     scope: Sequence[str],
     role: Role | None,
+    limited_to: PersonScope | None = None,
     by: str,
     ttl: float,
     lease: float | None = None,
@@ -151,11 +154,21 @@ async def insert_token(
     digest: bytes,
 ) -> tuple[int, datetime]:
     """The number of a token that is good for ``ttl`` seconds, and until when that is; with a ``lease`` it is good for so many, and
-    again when it is renewed. ``role`` is that of a person's.
+    again when it is renewed. ``role`` is that of a person's, and counts in ``limited_to`` alone.
     """
     given = {"kind": kind, "name": name, "scope": list(scope), "role": role}
-    names = {**given, "by": by, "ttl": ttl, "lease": lease, "key_id": key_id, "digest": digest}
-    told = {"role": role} if role is not None else {"scope": list(scope)}
+    names = {
+        **given,
+        "limited_to": scope_text(limited_to),
+        "by": by,
+        "ttl": ttl,
+        "lease": lease,
+        "key_id": key_id,
+        "digest": digest,
+    }
+    told: dict[str, Any] = (
+        {"role": role, **(limited_to.named if limited_to else {})} if role is not None else {"scope": list(scope)}
+    )
     async with recorded(conn, by, "token.create", name, kind=kind, **told) as detail:
         row = await (await conn.execute(sql("tokens/insert_one"), names)).fetchone()
         assert row is not None

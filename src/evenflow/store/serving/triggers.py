@@ -132,9 +132,11 @@ async def is_claimed(conn: AsyncConn, key: TriggerKey) -> bool:
     return await (await conn.execute(sql("triggers/find_claimed"), asdict(key), prepare=True)).fetchone() is not None
 
 
-async def list_waiting(conn: AsyncConn, *, dag_id: str | None, run_id: str | None, limit: int, offset: int) -> list[Row]:
+async def list_waiting(
+    conn: AsyncConn, *, dag_id: str | None, run_id: str | None, scope: str | None, limit: int, offset: int
+) -> list[Row]:
     """Which task waits for what, the longest waiting first."""
-    names = {"dag_id": dag_id, "run_id": run_id, "limit": limit, "offset": offset}
+    names = {"dag_id": dag_id, "run_id": run_id, "scope": scope, "limit": limit, "offset": offset}
     cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("triggers/list_waiting"), names)).fetchall()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.rows import args_row, dict_row
 
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope, scope_text
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.events import recorded
@@ -40,13 +41,13 @@ async def is_empty(conn: AsyncConn) -> bool:
     return bool(row[0])
 
 
-async def insert_user(conn: AsyncConn, name: str, *, role: Role, password: str, by: str) -> bool:
+async def insert_user(conn: AsyncConn, name: str, *, role: Role, scope: PersonScope | None, password: str, by: str) -> bool:
     """False: the name is taken. ``password`` is what is stored of it."""
     async with conn.transaction():
-        names = {"name": name, "role": role, "password": password, "by": by}
+        names = {"name": name, "role": role, "scope": scope_text(scope), "password": password, "by": by}
         if await (await conn.execute(sql("users/insert_one"), names)).fetchone() is None:
             return False
-        async with recorded(conn, by, "user.create", name, role=role):
+        async with recorded(conn, by, "user.create", name, role=role, **(scope.named if scope else {})):
             return True
 
 
@@ -69,12 +70,25 @@ async def list_users(conn: AsyncConn, *, name: str | None = None, limit: int, of
     return await (await conn.cursor(row_factory=dict_row).execute(sql("users/list_all"), names)).fetchall()
 
 
-async def change_user(conn: AsyncConn, name: str, *, role: Role | None, is_disabled: bool | None, by: str) -> bool:
-    """False: afterwards no admin were left, so nothing was changed. Who is disabled is logged out."""
-    told = {what: value for what, value in (("role", role), ("is_disabled", is_disabled)) if value is not None}
+async def change_user(
+    conn: AsyncConn, name: str, *, role: Role | None, scope: PersonScope | None, is_disabled: bool | None, by: str
+) -> bool:
+    """What is None stays. False: afterwards no admin were left, so nothing was changed. Who is disabled is logged out."""
+    told: dict[str, Any] = {what: value for what, value in (("role", role), ("is_disabled", is_disabled)) if value is not None}
+    if scope is not None:
+        told["scope"] = scope.named
     async with conn.transaction() as change, recorded(conn, by, "user.change", name, **told):
         before = await (await conn.execute(sql("users/lock_admins"))).fetchall()
-        await conn.execute(sql("users/change_one"), {"name": name, "role": role, "is_disabled": is_disabled})
+        await conn.execute(
+            sql("users/change_one"),
+            {
+                "name": name,
+                "role": role,
+                "has_scope": scope is not None,
+                "scope": scope_text(scope),
+                "is_disabled": is_disabled,
+            },
+        )
         row = await (await conn.execute(sql("users/count_admins"))).fetchone()
         assert row is not None
         if before and row[0] == 0:

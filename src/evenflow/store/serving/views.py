@@ -49,11 +49,12 @@ async def list_dags(
     retired: bool = False,
     search: str | None = None,
     recent: int = 0,
+    scope: str | None = None,
     limit: int = 1,
     offset: int = 0,
 ) -> list[Row]:
     """DAGs by name; ``retired`` ones, whose file is gone, too if wanted; each with so many of its ``recent`` runs."""
-    names = {"dag_id": dag_id, "retired": retired, "search": search, "recent": recent}
+    names = {"dag_id": dag_id, "retired": retired, "search": search, "recent": recent, "scope": scope}
     return await _rows(conn, "views/list_dags", **names, limit=limit, offset=offset)
 
 
@@ -82,11 +83,11 @@ async def list_task_names(conn: AsyncConn, version_keys: Iterable[int]) -> dict[
 SIMILAR = 1000  # names that are looked at for one that was meant
 
 
-async def similar_dag(conn: AsyncConn, dag_id: str) -> str:
+async def similar_dag(conn: AsyncConn, dag_id: str, *, scope: str | None = None) -> str:
     """A sentence that says which DAG may have been meant, or which refused file may define it; or nothing."""
-    if refused := await _rows(conn, "views/find_refused", wanted=dag_id):
+    if scope is None and (refused := await _rows(conn, "views/find_refused", wanted=dag_id)):
         return f" The file {refused[0]['file']}, which may define it, is refused: evenflow dags list says why."
-    rows = await _rows(conn, "views/list_similar_dags", wanted=dag_id, limit=SIMILAR)
+    rows = await _rows(conn, "views/list_similar_dags", wanted=dag_id, scope=scope, limit=SIMILAR)
     return did_you_mean(dag_id, (row["dag_id"] for row in rows))
 
 
@@ -110,11 +111,13 @@ async def list_runs(
     dag_id: str | None = None,
     run_id: str | None = None,
     state: str | None = None,
+    scope: str | None = None,
     limit: int = 1,
     offset: int = 0,
 ) -> list[Row]:
     """Runs, the newest first."""
-    return await _rows(conn, "views/list_runs", dag_id=dag_id, run_id=run_id, state=state, limit=limit, offset=offset)
+    names = {"dag_id": dag_id, "run_id": run_id, "state": state, "scope": scope}
+    return await _rows(conn, "views/list_runs", **names, limit=limit, offset=offset)
 
 
 async def count_tasks(conn: AsyncConn, run_key: int) -> dict[str, int]:
@@ -143,12 +146,12 @@ async def find_instance(conn: AsyncConn, *, dag_id: str, run_id: str, task_id: s
     return None if row is None else InstanceState(*row)
 
 
-async def list_parse_errors(conn: AsyncConn, *, lease_s: float, limit: int, offset: int) -> list[Row]:
-    return await _rows(conn, "views/list_parse_errors", lease_s=lease_s, limit=limit, offset=offset)
+async def list_parse_errors(conn: AsyncConn, *, lease_s: float, scope: str | None, limit: int, offset: int) -> list[Row]:
+    return await _rows(conn, "views/list_parse_errors", lease_s=lease_s, scope=scope, limit=limit, offset=offset)
 
 
-async def list_parse_warnings(conn: AsyncConn, *, limit: int, offset: int) -> list[Row]:
-    return await _rows(conn, "views/list_parse_warnings", limit=limit, offset=offset)
+async def list_parse_warnings(conn: AsyncConn, *, scope: str | None, limit: int, offset: int) -> list[Row]:
+    return await _rows(conn, "views/list_parse_warnings", scope=scope, limit=limit, offset=offset)
 
 
 async def list_versions(conn: AsyncConn, dag_id: str, *, limit: int, offset: int) -> list[Row]:
@@ -162,25 +165,30 @@ async def read_version(conn: AsyncConn, dag_id: str, number: int) -> VersionSour
     return None if row is None else VersionSource(*row)
 
 
-async def list_bundles(conn: AsyncConn, *, lease_s: float, limit: int, offset: int) -> list[Row]:
+async def has_dag(conn: AsyncConn, dag_id: str, *, scope: str | None) -> bool:
+    """Whether there is such a DAG in the scope."""
+    return bool(await _rows(conn, "views/find_dag", dag_id=dag_id, scope=scope))
+
+
+async def list_bundles(conn: AsyncConn, *, lease_s: float, scope: str | None, limit: int, offset: int) -> list[Row]:
     """A row for each bundle and processor that reads it."""
-    return await _rows(conn, "views/list_bundles", lease_s=lease_s, limit=limit, offset=offset)
+    return await _rows(conn, "views/list_bundles", lease_s=lease_s, scope=scope, limit=limit, offset=offset)
 
 
-async def list_services(conn: AsyncConn, *, lease_s: float, limit: int) -> list[Row]:
-    return await _rows(conn, "views/list_services", lease_s=lease_s, limit=limit)
+async def list_services(conn: AsyncConn, *, lease_s: float, scope: str | None = None, limit: int) -> list[Row]:
+    return await _rows(conn, "views/list_services", lease_s=lease_s, scope=scope, limit=limit)
 
 
-async def list_outrun(conn: AsyncConn) -> list[Row]:
-    return await _rows(conn, "views/list_outrun", limit=OUTRUN_NAMED)
+async def list_outrun(conn: AsyncConn, *, scope: str | None) -> list[Row]:
+    return await _rows(conn, "views/list_outrun", scope=scope, limit=OUTRUN_NAMED)
 
 
-async def list_queues(conn: AsyncConn, *, lease_s: float) -> list[Row]:
-    return await _rows(conn, "views/list_queues", lease_s=lease_s)
+async def list_queues(conn: AsyncConn, *, lease_s: float, scope: str | None = None) -> list[Row]:
+    return await _rows(conn, "views/list_queues", lease_s=lease_s, scope=scope)
 
 
-async def list_push_executors(conn: AsyncConn, *, lease_s: float) -> list[Row]:
-    return await _rows(conn, "views/list_push_executors", lease_s=lease_s)
+async def list_push_executors(conn: AsyncConn, *, lease_s: float, scope: str | None = None) -> list[Row]:
+    return await _rows(conn, "views/list_push_executors", lease_s=lease_s, scope=scope)
 
 
 async def read_health(conn: AsyncConn) -> Row:

@@ -8,6 +8,7 @@ where d.due_at = 'infinity' and d.purpose is null
   and (%(run_id)s::text is null or r.run_id = %(run_id)s)
   and (%(task_id)s::text is null or k.task_id = %(task_id)s)
   and (%(map_index)s::int is null or d.map_index = %(map_index)s)
+  and (%(scope)s::jsonb is null or r.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
   and not exists (
       select from approval a
       where a.run_key = d.run_key and a.task_index = d.task_index and a.map_index = d.map_index and a.epoch = d.epoch)

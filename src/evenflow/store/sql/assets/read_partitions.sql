@@ -7,4 +7,4 @@ select a.partitions,
                                 when 'hour' then '^\d{4}-\d\d-\d\dT\d\d$' when 'day' then '^\d{4}-\d\d-\d\d$' when 'month' then '^\d{4}-\d\d$'
                             end) as first
 from asset a
-where a.name = %(asset)s
+where a.name = %(asset)s and (%(scope)s::jsonb is null or a.name in (select assets_in_scope(%(scope)s::jsonb)))

@@ -12,5 +12,6 @@ cross join lateral (
     where x.backfill_id = b.backfill_id
 ) as n
 where (%(dag_id)s::text is null or b.dag_id = %(dag_id)s) and (%(backfill_id)s::bigint is null or b.backfill_id = %(backfill_id)s)
+  and (%(scope)s::jsonb is null or b.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
 order by b.backfill_id desc
 limit %(limit)s offset %(offset)s

@@ -9,8 +9,8 @@ with before as (
     from before
     where (bundle, file) <> (%(bundle)s, %(file)s)
 )
-insert into dag (dag_id, version_key, bundle, file, line, is_paused, next_run_at, next_logical)
-values (%(dag_id)s, %(version_key)s, %(bundle)s, %(file)s, %(line)s, %(is_paused)s, %(next_run_at)s, %(next_logical)s)
+insert into dag (dag_id, version_key, bundle, file, line, tags, is_paused, next_run_at, next_logical)
+values (%(dag_id)s, %(version_key)s, %(bundle)s, %(file)s, %(line)s, %(tags)s, %(is_paused)s, %(next_run_at)s, %(next_logical)s)
 on conflict (dag_id) do update
-set version_key = excluded.version_key, bundle = excluded.bundle, file = excluded.file, line = excluded.line, is_active = true,
+set version_key = excluded.version_key, bundle = excluded.bundle, file = excluded.file, line = excluded.line, tags = excluded.tags, is_active = true,
     next_run_at = excluded.next_run_at, next_logical = excluded.next_logical, updated_at = now()

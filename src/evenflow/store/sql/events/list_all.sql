@@ -6,5 +6,8 @@ where (%(actor)s::text is null or actor = %(actor)s)
   and (%(action)s::text is null or action = %(action)s or split_part(action, '.', 1) = %(action)s)
   and (%(object)s::text is null
        or (object >= %(object)s and object < %(object)s || '0' and (object = %(object)s or starts_with(object, %(object)s || '/'))))
+  and (%(scope)s::jsonb is null
+       or split_part(action, '.', 1) in ('dag', 'run', 'task', 'backfill')
+          and split_part(object, '/', 1) in (select dags_in_scope(%(scope)s::jsonb)))
 order by event_id desc
 limit %(limit)s offset %(offset)s

@@ -4,7 +4,18 @@ select (
            from (
                select from deferral
                where purpose is null and triggerer_id is null and due_at <= now()
+                 and (%(scope)s::jsonb is null or exists (
+                     select from dag_run r where r.run_key = deferral.run_key and r.dag_id in (select dags_in_scope(%(scope)s::jsonb))))
                limit %(most)s
            ) as w
        ) as waiting,
-       (select count(*) from (select from deferral where triggerer_id is not null limit %(most)s) as r) as running
+       (
+           select count(*)
+           from (
+               select from deferral
+               where triggerer_id is not null
+                 and (%(scope)s::jsonb is null or exists (
+                     select from dag_run r where r.run_key = deferral.run_key and r.dag_id in (select dags_in_scope(%(scope)s::jsonb))))
+               limit %(most)s
+           ) as r
+       ) as running

@@ -5,6 +5,8 @@ from (
     select parked_on, class_id, ready
     from lane
     where parked_on <> -3
+      and (%(scope)s::jsonb is null or exists (
+          select from dag_run r where r.run_key = lane.run_key and r.dag_id in (select dags_in_scope(%(scope)s::jsonb))))
     order by parked_on, base_id, order_key
     limit %(lanes)s
 ) as l

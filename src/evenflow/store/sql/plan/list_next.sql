@@ -16,6 +16,8 @@ from (select * from queue limit %(groups)s) as q
 cross join lateral (
     select * from lane
     where parked_on = q.parked_on and base_id = q.base_id
+      and (%(scope)s::jsonb is null or exists (
+          select from dag_run r where r.run_key = lane.run_key and r.dag_id in (select dags_in_scope(%(scope)s::jsonb))))
     order by order_key
     limit %(limit)s
 ) as l

@@ -3,7 +3,7 @@
 select c.place, r.dag_id, r.run_id, t.task_id, t.count
 from unnest(%(lanes)s::bigint[], %(counts)s::int[], %(skips)s::int[]) with ordinality as c (lane_id, count, skip, place)
 join lane l using (lane_id)
-join dag_run r using (run_key)
+join dag_run r on r.run_key = l.run_key and (%(scope)s::jsonb is null or r.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
 cross join lateral (
     select k.task_index, k.task_id, count(*)::int as count
     from (

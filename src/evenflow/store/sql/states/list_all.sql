@@ -11,5 +11,11 @@ from (
 ) as x
 where (%(kind)s::text is null or kind = %(kind)s) and (%(name)s::text is null or name = %(name)s)
   and (%(paused_dags)s or kind <> 'dag' or state <> 'paused')
+  and case kind
+          when 'dag' then (%(scope)s::jsonb is null or name in (select dags_in_scope(%(scope)s::jsonb)))
+          when 'pool' then in_scope(%(scope)s::jsonb, 'pools', name)
+          when 'queue' then in_scope(%(scope)s::jsonb, 'queues', name)
+          else true
+      end
 order by kind, name
 limit %(limit)s

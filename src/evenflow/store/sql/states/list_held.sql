@@ -31,7 +31,7 @@ with waiting as materialized (
     select r.dag_id, r.version_key, f.task_index, sum(f.running)::int as running, sum(f.queued)::int as queued, sum(f.deferred)::int as deferred
     from found f
     join dag_run r using (run_key)
-    where %(kind)s::text <> 'dag' or r.dag_id = %(name)s
+    where (%(kind)s::text <> 'dag' or r.dag_id = %(name)s) and (%(scope)s::jsonb is null or r.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
     group by r.dag_id, r.version_key, f.task_index
 ), named as (
     select c.dag_id, k.task_id, sum(running)::int as running, sum(queued)::int as queued, sum(deferred)::int as deferred

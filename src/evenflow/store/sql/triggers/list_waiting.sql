@@ -8,5 +8,6 @@ left join service s on s.service_id = d.triggerer_id
 where d.purpose is null and d.due_at < 'infinity'
   and (%(dag_id)s::text is null or r.dag_id = %(dag_id)s)
   and (%(run_id)s::text is null or r.run_id = %(run_id)s)
+  and (%(scope)s::jsonb is null or r.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
 order by d.deferred_at, d.epoch
 limit %(limit)s offset %(offset)s

@@ -1,5 +1,5 @@
 -- People by name; one of them when a name is given.
-select name, role, is_disabled, created_at, created_by, logged_in_at
+select name, role, limited_to as scope, is_disabled, created_at, created_by, logged_in_at
 from user_account
 where %(name)s::text is null or name = %(name)s
 order by name

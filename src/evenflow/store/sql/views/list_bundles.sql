@@ -17,5 +17,6 @@ select coalesce(f.bundle, said.state ->> 'name') as name, said.state, said.proce
        f.parsed_at
 from files f
 full join said on said.state ->> 'name' = f.bundle
+where bundle_in_scope(%(scope)s::jsonb, coalesce(f.bundle, said.state ->> 'name'))
 order by 1, said.processor
 limit %(limit)s offset %(offset)s

@@ -22,5 +22,6 @@ cross join lateral (
 where (d.dag_id = %(dag_id)s or %(dag_id)s::text is null and d.bundle <> 'evenflow') and (d.is_active or %(retired)s)
   and (%(search)s::text is null
        or strpos(lower(concat_ws(' ', d.dag_id, v.spec ->> 'display_name', v.spec ->> 'owner', v.spec ->> 'tags')), lower(%(search)s)) > 0)
+  and (%(scope)s::jsonb is null or d.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
 order by d.dag_id
 limit %(limit)s offset %(offset)s

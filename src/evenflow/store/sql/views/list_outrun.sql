@@ -5,5 +5,6 @@ join dispatch d on d.worker_id = s.service_id and s.detail -> 'outrun' @> to_jso
 join dag_run r on r.run_key = d.run_key
 join task k on k.version_key = r.version_key and k.task_index = d.task_index
 where s.kind = 'worker' and s.state in ('active', 'draining') and s.detail ? 'outrun'
+  and (%(scope)s::jsonb is null or r.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
 order by s.name, d.epoch
 limit %(limit)s

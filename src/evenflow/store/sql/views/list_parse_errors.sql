@@ -8,6 +8,6 @@ with read as (
 )
 select bundle, file, error, error_line, parsed_at, bundle in (select bundle from read) as is_read
 from dag_file
-where error is not null
+where error is not null and bundle_in_scope(%(scope)s::jsonb, bundle)
 order by bundle, file
 limit %(limit)s offset %(offset)s

@@ -3,9 +3,9 @@ with live as materialized (
     select detail from service
     where kind = 'launcher' and state in ('active', 'draining') and beat_at > now() - make_interval(secs => %(lease_s)s)
 )
-select e.name, e.kind, e.queues,
+select e.name, e.kind, array(select queue from unnest(e.queues) as queue where in_scope(%(scope)s::jsonb, 'queues', queue)) as queues,
        (select count(*)::int from live where live.detail -> 'executors' ? e.name) as launchers,
        (select min(live.detail -> 'refused' ->> e.name) from live) as refusal
 from executor e
-where e.kind <> 'native'
+where e.kind <> 'native' and exists (select from unnest(e.queues) as queue where in_scope(%(scope)s::jsonb, 'queues', queue))
 order by e.name

@@ -10,6 +10,7 @@ from (
     select queue, count(*) filter (where worker_id is null)::int as waiting, count(worker_id)::int as running,
            extract(epoch from now() - min(created_at) filter (where worker_id is null))::float8 as oldest_waiting_s
     from dispatch
+    where in_scope(%(scope)s::jsonb, 'queues', queue)
     group by queue
 ) as q
 order by q.queue

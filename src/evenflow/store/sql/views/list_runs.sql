@@ -9,5 +9,6 @@ join dag_version v on v.version_key = r.version_key
 where (r.dag_id = %(dag_id)s or %(dag_id)s::text is null and r.run_type <> 'callback')
   and (%(run_id)s::text is null or r.run_id = %(run_id)s)
   and (%(state)s::run_state is null or r.state = %(state)s::run_state)
+  and (%(scope)s::jsonb is null or r.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
 order by r.run_key desc
 limit %(limit)s offset %(offset)s

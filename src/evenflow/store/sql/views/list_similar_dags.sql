@@ -2,5 +2,6 @@
 select dag_id
 from dag
 where is_active and length(dag_id) between length(%(wanted)s::text) - 3 and length(%(wanted)s::text) + 3
+  and (%(scope)s::jsonb is null or dag_id in (select dags_in_scope(%(scope)s::jsonb)))
 order by dag_id
 limit %(limit)s

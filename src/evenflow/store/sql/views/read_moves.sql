@@ -19,7 +19,8 @@ with since as materialized (
     where since.is_known and not pg_visible_in_snapshot(e.xact::text::xid8, since.snapshot)
     limit %(moves)s
 ), run as (
-    select r.run_key, r.dag_id, r.run_id, r.state, t.tasks
+    select r.run_key, r.dag_id, r.run_id, r.state, t.tasks,
+           array(select s.scope::text from unnest(%(scopes)s::jsonb[]) as s (scope) where r.dag_id in (select dags_in_scope(s.scope))) as scopes
     from (select run_key from moved union select run_key from run_moved) as m
     join dag_run r using (run_key)
     left join lateral (
@@ -37,5 +38,5 @@ with since as materialized (
 )
 select pg_current_snapshot()::text as cursor,
        not (select is_known from since) or (select count(*) >= %(moves)s from moved) as is_cut,
-       coalesce((select jsonb_agg(jsonb_build_object('dag_id', dag_id, 'run_id', run_id, 'state', state, 'tasks', coalesce(tasks, '[]'))
+       coalesce((select jsonb_agg(jsonb_build_object('dag_id', dag_id, 'run_id', run_id, 'state', state, 'tasks', coalesce(tasks, '[]'), 'scopes', scopes)
                                   order by run_key desc) from run), '[]') as runs

@@ -10,6 +10,6 @@ cross join lateral (
      order by logical_date
      limit %(limit)s)
 ) as r
-where %(dag_id)s::text is null or d.dag_id = %(dag_id)s
+where (%(dag_id)s::text is null or d.dag_id = %(dag_id)s) and (%(scope)s::jsonb is null or d.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
 order by r.run_id <> %(run_id)s, r.dag_id, r.logical_date
 limit %(limit)s

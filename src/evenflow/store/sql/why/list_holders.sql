@@ -1,4 +1,4 @@
--- The tasks that hold these limits: the oldest of each, how many there are in all, and how many of them wait for a worker. One look at all
+-- The tasks that hold these limits: the oldest of each (of them those of a scope), how many there are in all, and how many of them wait for a worker. One look at all
 -- that is in flight or deferred.
 select h.limit_id, h.held_by, h.unclaimed, r.dag_id, r.run_id, k.task_id, h.map_index, h.slots, h.created_at as since, s.name as worker, h.deferred
 from (
@@ -17,5 +17,5 @@ from (
 join dag_run r using (run_key)
 join task k on k.version_key = r.version_key and k.task_index = h.task_index
 left join service s on s.service_id = h.worker_id
-where h.place <= %(named)s
+where h.place <= %(named)s and (%(scope)s::jsonb is null or r.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
 order by h.limit_id, h.place

@@ -1,0 +1,79 @@
+"""Where the role of a person, token or session counts: in which DAGs, pools and queues."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from evenflow.core.limits import MAX_NAME_CHARS, MAX_SCOPE_NAMES
+from evenflow.core.people.roles import Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonScope:
+    """The DAGs are those with one of the tags, and those of one of the bundles. Where nothing is named, there is no limit."""
+
+    tags: tuple[str, ...] = ()
+    bundles: tuple[str, ...] = ()
+    pools: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, stored: Mapping[str, Sequence[str]] | None) -> PersonScope | None:
+        """The inverse of :meth:`named`."""
+        return None if not stored else cls(**{kind: tuple(names) for kind, names in stored.items()})
+
+    @property
+    def named(self) -> dict[str, list[str]]:
+        """What is limited, as it is stored."""
+        return {kind: sorted(set(names)) for kind, names in asdict(self).items() if names}
+
+    def __str__(self) -> str:
+        return "; ".join(f"{kind} {', '.join(names)}" for kind, names in self.named.items())
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether it has this one of the ``pools`` or ``queues``."""
+        names = getattr(self, kind)
+        return not names or name in names
+
+    def flaw(self) -> str | None:
+        """What is wrong with it, as a sentence; None: nothing."""
+        names = [name for found in asdict(self).values() for name in found]
+        if len(names) > MAX_SCOPE_NAMES:
+            return f"a scope has at most {MAX_SCOPE_NAMES} names, not {len(names)}"
+        for name in names:
+            if not name.strip() or len(name) > MAX_NAME_CHARS or not name.isprintable():
+                return f"each name of a scope has 1 to {MAX_NAME_CHARS} printable characters, not {name!r:.80}"
+        return None
+
+
+def scope_text(scope: PersonScope | None) -> str | None:
+    """As statements take it; None: everything."""
+    return json.dumps(scope.named) if scope is not None and scope.named else None
+
+
+def flaw_of_rights(role: Role, scope: PersonScope | None) -> str | None:
+    """As :meth:`PersonScope.flaw`, of who would have this role in this scope."""
+    if scope is None or not scope.named:
+        return None
+    if role is Role.ADMIN:
+        return "an admin has no scope: who says what others may could lift it. Choose another role"
+    return scope.flaw()
+
+
+class Rights(NamedTuple):
+    role: Role
+    scope: PersonScope | None = None  # None: everywhere
+
+
+class ScopedBy(StrEnum):
+    """How a route keeps to the scope of who asks. One that says none of these is for those whose role counts everywhere."""
+
+    DAG = "dag"  # its path names a DAG, which is looked for in the scope before all else
+    ANSWER = "answer"  # its statements take the scope
+    POOL = "pool"  # its path names a pool
+    QUEUE = "queue"  # its path names a queue
+    OWN = "own"  # it tells of who asks alone, or of what is no DAG's, pool's or queue's
