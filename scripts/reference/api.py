@@ -13,7 +13,7 @@ JSON in and out, times in ISO 8601 and UTC. A running API describes itself, with
 [openapi.json](openapi.json) here.
 
 A request shows a token as `Authorization: Bearer ...`: the one in `operator.token` of Evenflow's home, or one that
-`evenflow tokens create operator` makes. The role that it needs ([roles](../how-to/users.md)) is `x-role` in the description. A
+`evenflow tokens create operator` makes. The role that it needs ([roles](roles.md)) is `x-role` in the description. A
 browser shows the cookie of its session instead ([web UI](../how-to/web-ui.md)). Only the health routes and
 `POST /api/v1/session` are open."""
 

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scripts.reference import api, authoring, commands, errors, limits, metrics, observations, reporting, settings, spec, states
+from scripts.reference import (
+    api,
+    authoring,
+    commands,
+    errors,
+    limits,
+    metrics,
+    observations,
+    reporting,
+    roles,
+    settings,
+    spec,
+    states,
+)
 
 PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     "api.md": ("src/evenflow/api", api.page),
@@ -16,6 +29,7 @@ PAGES: dict[str, tuple[str, Callable[[], str]]] = {
     "observations.md": ("the modules observations.py below src/evenflow", observations.page),
     "openapi.json": ("src/evenflow/api and src/evenflow/contracts/rest", api.description),
     "reporting.md": ("the last part of src/evenflow/store/schema.sql", reporting.page),
+    "roles.md": ("src/evenflow/core/people/roles.py and the routes of src/evenflow/api/rest", roles.page),
     "settings.md": ("src/evenflow/runtime/settings.py", settings.page),
     "spec.md": ("src/evenflow/core/model.py", spec.page),
     "states.md": ("src/evenflow/core/states.py", states.page),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.core.trigger_rules import TriggerRule
+from scripts.reference import words
 from scripts.reference.pages import PAGES, make_page
 from tests.house.project import DOCS, ROOT, SOURCE, name_of, project_files
 
@@ -105,6 +106,10 @@ def test_generated_page_is_current(name: str) -> None:
     page = DOCS / "reference" / name
     assert page.exists(), "type: make docs"
     assert page.read_text(encoding="utf-8") == make_page(name), "type: make docs"
+
+
+def test_the_words_of_the_web_ui_are_those_of_the_core() -> None:
+    assert (ROOT / words.FILE).read_text(encoding="utf-8") == words.module(), "type: make docs"
 
 
 def test_there_is_a_picture_of_the_architecture() -> None:

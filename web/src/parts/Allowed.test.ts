@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { allows, ROLES } from "./Allowed";
+import { ROLES } from "../api/words";
+import { allows } from "./Allowed";
 
 describe("roles", () => {
   it("are a ladder", () => {

@@ -2,8 +2,8 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { sessionQuery } from "../api/queries";
+import { ROLES } from "../api/words";
 
-export const ROLES = ["viewer", "author", "operator", "admin"] as const;
 export type Role = (typeof ROLES)[number];
 
 /** Whether who has this role may do what the other one is for. A role of a newer API is not known here: the API decides. */

@@ -1,3 +1,5 @@
+import { STATE_WORDS } from "../api/words";
+
 // Each state has one colour, one shape and one word, the same everywhere. The shape tells them apart without the colour.
 const SHAPES: Record<string, string> = {
   success: "M3.5 8.5l3 3 6-7",
@@ -14,14 +16,8 @@ const SHAPES: Record<string, string> = {
   none: "",
 };
 
-const WORDS: Record<string, string> = {
-  none: "not ready",
-  up_for_retry: "waits for its retry",
-  up_for_reschedule: "looks again later",
-  upstream_failed: "upstream failed",
-};
-
-export const stateWord = (state: string) => WORDS[state] ?? state.replaceAll("_", " ");
+/** One that a newer API has is not among the words. */
+export const stateWord = (state: string) => STATE_WORDS[state] ?? state.replaceAll("_", " ");
 
 /** The mark of a state, without its word: who shows it alone gives it a name. */
 export function StateMark({ state, size = 16 }: { state: string; size?: number }) {

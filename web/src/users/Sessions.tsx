@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { refresh, sessionQuery, sessionsQuery } from "../api/queries";
+import { PASSWORD_LEAST } from "../api/words";
 import { useTitle } from "../app/title";
 import { allows } from "../parts/Allowed";
 import { Empty, Found, MoreButton, Section, Trouble } from "../parts/parts";
@@ -12,7 +13,6 @@ import { Time } from "../parts/time";
 import { browserName } from "./browsers";
 
 type Summary = Schemas["SessionSummary"];
-const LEAST = 12; // characters of a password
 
 export function Sessions() {
   useTitle("Sessions");
@@ -115,11 +115,11 @@ function Password({ name }: { name: string }) {
         <label htmlFor="old">The one of now</label>
         <input id="old" type="password" autoComplete="current-password" value={old} onChange={(event) => setOld(event.target.value)} />
         <label htmlFor="fresh">
-          Another one <span className="quiet">(at least {LEAST} characters)</span>
+          Another one <span className="quiet">(at least {PASSWORD_LEAST} characters)</span>
         </label>
         <input id="fresh" type="password" autoComplete="new-password" value={fresh} onChange={(event) => setFresh(event.target.value)} />
         <footer>
-          <button type="submit" className="primary" disabled={!old || fresh.length < LEAST || change.isPending}>
+          <button type="submit" className="primary" disabled={!old || fresh.length < PASSWORD_LEAST || change.isPending}>
             Change it
           </button>
         </footer>

@@ -3,8 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { usersQuery } from "../api/queries";
+import { ROLE_MAY, ROLES } from "../api/words";
 import { useTitle } from "../app/title";
-import { Allowed, ROLES, type Role } from "../parts/Allowed";
+import { Allowed, type Role } from "../parts/Allowed";
 import { Command, Copied, Dialog, Empty, Found, MoreButton } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
@@ -14,13 +15,6 @@ import { useScope, Where } from "./Scope";
 
 type User = Schemas["User"];
 type Asked = { what: "add" } | { what: "role" | "scope" | "password" | "disable" | "enable"; user: User };
-
-const MEANT: Record<Role, string> = {
-  viewer: "sees DAGs, runs, logs and results",
-  author: "triggers, clears, cancels and backfills, too",
-  operator: "steers pools, executors, settings and connections, too",
-  admin: "says who may do what, too",
-};
 
 export function Users() {
   useTitle("Users");
@@ -110,7 +104,7 @@ function RoleField({ role, change }: { role: Role; change: (role: Role) => void 
       <select id="role" value={role} onChange={(event) => change(event.target.value as Role)}>
         {ROLES.map((one) => (
           <option key={one} value={one}>
-            {one}: {MEANT[one]}
+            {one}: may {ROLE_MAY[one]}
           </option>
         ))}
       </select>

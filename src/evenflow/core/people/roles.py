@@ -6,12 +6,15 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    VIEWER = "viewer"  # sees DAGs, runs, logs, results, capacity
-    AUTHOR = "author"  # triggers, clears, marks, cancels and backfills runs, pauses DAGs
-    OPERATOR = (
-        "operator"  # steers what everybody shares: pools, executors, fleets, settings, connections; deletes; reads the events
-    )
-    ADMIN = "admin"  # says who else may do what
+    VIEWER = "viewer"
+    AUTHOR = "author"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+    @property
+    def may(self) -> str:
+        """What it adds to those before it, for people."""
+        return _MAY[self]
 
     def allows(self, needed: Role) -> bool:
         """Whether who has this role may do what ``needed`` is for."""
@@ -19,3 +22,9 @@ class Role(StrEnum):
 
 
 _LADDER = tuple(Role)
+_MAY = {
+    Role.VIEWER: "see DAGs, runs, logs, results, code and capacity",
+    Role.AUTHOR: "trigger, cancel, clear, mark and backfill runs, pause DAGs, say that an asset has changed",
+    Role.OPERATOR: "change what all share (pools, executors, fleets, settings, connections), see secrets, delete, read events",
+    Role.ADMIN: "say who may do what, end sessions of others, change the keys of secrets",
+}
