@@ -63,7 +63,7 @@ async def test_what_takes_too_much_memory_is_an_error(judge: Judge, monkeypatch:
     (judged,) = await judge.specs(["[" + "{}," * 8_000_000 + "{}]"])
     assert judged.spec is None
     assert judged.error is not None
-    assert "256 MiB of memory" in judged.error or "memory" in judged.error.lower()
+    assert "memory" in judged.error.lower()
 
 
 async def test_one_bad_spec_is_told_from_the_good_ones_beside_it(judge: Judge) -> None:

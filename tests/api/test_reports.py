@@ -72,10 +72,13 @@ async def test_what_no_database_could_apply_is_bounded_or_refused(client: Execut
         (AssetChange(asset="a", uri="a" * 2_000), "The URI of the asset 'a' is above the limit"),
     ],
 )
-async def test_an_event_is_one_of_a_thousand(client: ExecutionClient, world: World, change: AssetChange, words: str) -> None:
+async def test_what_a_task_says_of_an_asset_is_bounded(
+    client: ExecutionClient, world: World, change: AssetChange, words: str
+) -> None:
     """R-SE2: who looks at the events of an asset reads as many at once, and a task's process says what it likes."""
     world.dispatch(world.run(world.add_dag()), 5)
     answer = await client.report(m.Reports(reports=[success(world.try_token(5), produced=[change])]))
+    assert (answer.accepted, answer.refused_at) == (0, [0])
     assert words in answer.refused[0]
 
 

@@ -62,12 +62,28 @@ async def test_who_was_shown_a_secret_is_told(rest: RestClient, world: World) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "uri"), [("a/b", "x://y"), ("", "x://y"), ("ok", ""), ("ok", "postgresql://me:pass@host:port/x"), ("ok", "{not json")]
+    ("name", "uri"),
+    [
+        ("a b", "x://me:open-sesame@y"),
+        ("c" * 251, "x://me:open-sesame@y"),
+        ("ok", "postgresql://me:open-sesame@host:port/x"),
+        ("ok", '{"conn_type": "x", "password": "open-sesame"'),
+    ],
 )
-async def test_what_cannot_be_stored_is_refused_without_showing_it(rest: RestClient, name: str, uri: str) -> None:
+async def test_what_cannot_be_stored_is_refused_without_showing_it(
+    rest: RestClient, world: World, caplog: pytest.LogCaptureFixture, name: str, uri: str
+) -> None:
+    """R-SE1"""
     with pytest.raises(ApiRefused) as refused:
         await rest.set_connection(name, uri=uri)
-    assert "pass" not in str(refused.value).replace("password", "")
+    assert refused.value.status == 422
+    assert "open-sesame" not in str(refused.value) + caplog.text
+    assert world.all("select name from sealed_value where kind = 'connection'") == []
+
+
+async def test_a_connection_says_something(rest: RestClient) -> None:
+    with pytest.raises(ApiRefused, match=r"The connection 'ok' is empty\. Write a URI"):
+        await rest.set_connection("ok", uri="")
 
 
 @pytest.mark.parametrize("name", ["my conn", " conn", "conn\n", "c\x07", "c" * 251])

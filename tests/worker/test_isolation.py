@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -43,22 +44,23 @@ async def test_no_token_in_the_memory_of_a_task(world: World, start_worker: Star
     epoch = world.task(
         """
         import re
-        found = 0
+        mine = [b".".join(b"eyJ" + 20 * letter for letter in (b"q", b"q", b"q"))]  # so that the search is known to find
+        found = set()
         with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb", 0) as memory:
             for line in maps:
                 start, end = (int(x, 16) for x in line.split()[0].split("-"))
                 if line.split()[1].startswith("rw"):
                     try:
                         memory.seek(start)
-                        found += len(re.findall(rb"eyJ[\\w-]{10,}[.]eyJ[\\w-]{10,}[.]", memory.read(end - start)))
+                        found.update(re.findall(rb"eyJ[\\w-]{10,}[.]eyJ[\\w-]{10,}[.]", memory.read(end - start)))
                     except OSError:
                         pass
-        return found
+        return sorted(each[:23].decode() for each in found)
         """
     )
     assert (await world.exit_of(epoch))["outcome"] == "success"
-    assert world.xcom(epoch) == 0
-    assert worker_token.startswith("eyJ")
+    assert world.xcom(epoch) == ["eyJ" + 20 * "q"]
+    assert re.match(r"eyJ[\w-]{10,}[.]eyJ[\w-]{10,}[.]", worker_token), "what is looked for has the form of a token"
 
 
 async def test_a_task_holds_no_descriptor_of_the_worker(world: World, start_worker: StartWorker) -> None:
