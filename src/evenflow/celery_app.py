@@ -19,7 +19,7 @@ from typing import Any
 
 from celery import Celery
 from celery.exceptions import Reject
-from celery.signals import worker_init, worker_ready, worker_shutdown
+from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 from celery.utils.log import get_logger
 from celery.worker.request import Request
 from kombu.asynchronous import get_event_loop
@@ -28,7 +28,7 @@ from kombu.transport import redis
 from evenflow.core.executors import CELERY_TASK
 from evenflow.errors import SettingsError
 from evenflow.runtime.celery_places import places
-from evenflow.runtime.readiness import READY, Notifier
+from evenflow.runtime.readiness import LIVE, READY, TELL_S, Notifier
 from evenflow.runtime.service_settings import Kind, command_of
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.worker.handed import Handed
@@ -93,9 +93,14 @@ class HandOver(Request):  # type: ignore[misc]  # Celery has no types
 
     def acknowledge(self) -> None:
         super().acknowledge()
-        loop: Any = get_event_loop()
-        if loop is not None:
-            loop.call_soon(bool)
+        _wake()
+
+
+def _wake() -> None:
+    """Celery's loop, from another thread. By itself it looks whenever something comes, or after ten seconds."""
+    loop: Any = get_event_loop()
+    if loop is not None:
+        loop.call_soon(bool)
 
 
 app.task(run, name=CELERY_TASK, Request=HandOver)
@@ -169,6 +174,15 @@ def _heed(consumer: Any, queues: list[str]) -> None:
         time.sleep(_LOOK_S)
 
 
+def _tell_live(notifier: Notifier) -> None:
+    """For ever. Of this process, and not of Celery's loop: that stands still while a broker is away, or while a pool of one place
+    is taken.
+    """
+    while True:
+        time.sleep(TELL_S)
+        notifier.send(LIVE)
+
+
 def _begin(sender: Any, **_: Any) -> None:
     """Before the pool is there, whose processes have to know where to hand tries over."""
     notifier = Notifier(os.environ)
@@ -184,9 +198,18 @@ def _begin(sender: Any, **_: Any) -> None:
 
     def ready(sender: Any, **_: Any) -> None:
         notifier.send(READY)
+        threading.Thread(target=_tell_live, args=(notifier,), name="watchdog", daemon=True).start()
         threading.Thread(target=_heed, args=(sender, queues), name="intake", daemon=True).start()
 
     worker_ready.connect(ready, weak=False)
 
 
+def _end_soon(**_: Any) -> None:
+    """It is told to end by a signal, upon which its loop does not look by itself. In another thread, as this one may hold what it
+    would wait for.
+    """
+    threading.Thread(target=_wake, name="end", daemon=True).start()
+
+
 worker_init.connect(_begin, weak=False)
+worker_shutting_down.connect(_end_soon, weak=False)

@@ -80,6 +80,31 @@ async def test_draining_can_be_asked_for_by_both_sides(client: ExecutionClient, 
     assert world.one("select state from service where service_id = %s", other) == "stopped"
 
 
+async def test_a_farewell_gives_back_what_was_not_begun(client: ExecutionClient, worker: int, world: World) -> None:
+    """R-AS8: listed without a process, or not even heard of. What ran is lost, and what has ended has its own report."""
+    run = world.run(world.add_dag())
+    for epoch in range(1, 6):
+        world.dispatch(run, epoch, task=1, map_index=epoch)
+    assert await claimed(client, worker, slots=4) == [1, 2, 3, 4]
+    await client.report(m.Reports(reports=[m.Report(token=world.try_token(4), ending=Ending(outcome="success"))]))
+    await client.beat(worker, m.Beat(state="stopped", epochs=[1, 2], starting=[2]))
+    told = world.all("select epoch, payload ->> 'outcome', (payload ->> 'given_back')::bool from report order by epoch")
+    assert told == [(2, "cannot_start", True), (3, "cannot_start", True), (4, "success", None)]
+    assert not (await client.beat(worker, m.Beat(state="stopped", starting=[]))).known
+    assert world.one("select count(*) from report") == 3
+
+
+async def test_a_worker_of_the_release_before_does_not_say_what_it_had_begun(
+    client: ExecutionClient, worker: int, world: World
+) -> None:
+    """R-CS9: all that it had may have begun."""
+    world.dispatch(world.run(world.add_dag()), 1)
+    assert await claimed(client, worker) == [1]
+    await client.beat(worker, m.Beat(state="stopped"))
+    assert world.one("select state from service where service_id = %s", worker) == "stopped"
+    assert world.one("select count(*) from report") == 0
+
+
 async def test_a_processor_cannot_beat_for_a_worker(client: ExecutionClient, worker: int, processor: ExecutionClient) -> None:
     assert not (await processor.beat(worker, m.Beat(state="stopped"))).known
     assert (await client.beat(worker, m.Beat())).known

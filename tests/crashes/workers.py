@@ -80,9 +80,12 @@ class Worker(Registered):
     # -- with the API
 
     async def leave(self) -> None:
+        begun = [*self.running, *self.exits]
         self._kill(list(self.running))
         if self.service_id is not None:
-            await services.beat(self.conn, service_id=self.service_id, kind="worker", state="stopped")
+            async with self.conn.transaction():
+                if await services.beat(self.conn, service_id=self.service_id, kind="worker", state="stopped"):
+                    await dispatch.give_back(self.conn, service_id=self.service_id, begun=begun)
         self.die()
 
     async def beat(self, *, api_dies: bool = False, late: bool = False) -> None:

@@ -111,7 +111,8 @@ def _taken(task: Task, said: Said, *, fenced: bool) -> TakenReport:
     row = task.dispatch
     current = bool(row) and row.epoch == task.epoch and (row.epoch == said.epoch or not fenced)
     kind = said.what if said.what in ("started", "lost") else "exit"
-    outcome = said.what if kind == "exit" else None
+    given_back = said.what == "given_back"
+    outcome = None if kind != "exit" else "cannot_start" if given_back else said.what
     return TakenReport(
         run_key=1,
         epoch=task.epoch if current else said.epoch,
@@ -120,7 +121,7 @@ def _taken(task: Task, said: Said, *, fenced: bool) -> TakenReport:
         began_at="now",
         at_s=0.0,
         outcome=outcome,
-        payload=None if outcome == "success" else {},
+        payload=None if outcome == "success" else {"given_back": True} if given_back else {},
         ran_s=None,
         task_index=0 if current else None,
         map_index=-1,

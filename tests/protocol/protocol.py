@@ -236,6 +236,8 @@ class Protocol:
         row = world.services[worker.service]
         gone = _service(world, worker.service, Service("stopped") if row.state == "active" else row)
         gone = gone._replace(faults=world.faults - 1)
+        if row.state == "active":
+            gone = _given_back(gone, worker)
         if self.rules.farewell_last:
             yield f"worker {n} kills its tries and says farewell", _worker(gone, n, Worker(tries=_unending(worker)))
         else:
@@ -445,6 +447,17 @@ def _inbox(world: World, i: int, said: Said) -> World:
     """In any order: a turn may take any of them first."""
     task = world.tasks[i]
     return _task(world, i, task._replace(inbox=tuple(sorted((*task.inbox, said)))))
+
+
+def _given_back(world: World, leaving: Worker) -> World:
+    """What a worker has not begun, whether it has heard of it or not."""
+    begun = {t.epoch for t in leaving.tries if t.runs} | {e.epoch for e in leaving.exits}
+    for i, task in enumerate(world.tasks):
+        row = task.dispatch
+        told = begun.union(said.epoch for said in task.inbox)
+        if row and row.service == leaving.service and row.epoch not in told:
+            world = _inbox(world, i, Said(row.epoch, "given_back"))
+    return world
 
 
 def _tell(world: World, i: int, said: Said) -> World:

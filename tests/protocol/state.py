@@ -16,7 +16,7 @@ class Said(NamedTuple):
     """A report in the inbox or on its way there."""
 
     epoch: int
-    what: str  # started, lost, or the outcome of an exit
+    what: str  # started, lost, given_back by a farewell, or the outcome of an exit
 
 
 class Dispatch(NamedTuple):

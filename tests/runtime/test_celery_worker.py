@@ -6,14 +6,24 @@ import asyncio
 import os
 import signal
 import sys
+from pathlib import Path
+from typing import Any
 
 import psutil
+import psycopg
 import pytest
 
+from evenflow.api.service import ApiService
+from evenflow.core.executors import CELERY
 from evenflow.errors import ServiceFailed
 from evenflow.forking.exits import Exit
 from evenflow.runtime.celery_worker import CeleryProcess, CeleryWorkers, celery_job
+from evenflow.runtime.readiness import ReadinessSocket
+from evenflow.store.serving import executors
+from tests.executors.brokers import Redis
+from tests.tokens import fleet_token
 from tests.waiting import until
+from tests.world import Unscheduled, at_once
 
 SCRIPT = """
 import os, signal, sys, time
@@ -89,6 +99,28 @@ async def test_who_kills_it_kills_its_pool() -> None:
 async def test_what_cannot_be_started_is_a_service_that_failed() -> None:
     with pytest.raises(ServiceFailed, match="cannot be started"):
         await CeleryWorkers().begin({"command": ["/nonexistent/celery"], "environment": {}}, Heard())
+
+
+@pytest.mark.system
+async def test_it_says_that_it_is_live_for_as_long_as_it_is(api: ApiService, db: psycopg.Connection[Any], tmp_path: Path) -> None:
+    """R-AS6, R-HA5: who says so no more is taken for one that hangs, and ended with what it has; and it ends when it is told to."""
+    told: dict[str, Any] = {"name": "batch", "kind": CELERY, "queues": ["etl"], "slots": 9, "options": {}, "by": "test"}
+    assert at_once(executors.set_executor(Unscheduled(db).awaited, **told))
+    broker, readiness, heard = Redis(tmp_path / "redis"), ReadinessSocket(), Heard()
+    await asyncio.to_thread(broker.start)
+    own = {"HOME": str(tmp_path / "home"), "API_URL": f"http://127.0.0.1:{api.port}", "CELERY_BROKER": broker.url}
+    try:
+        job = celery_job("celery@h-1", ["etl"], 2, os.environ, TOKEN=fleet_token(db, "worker"), **own)
+        process = await CeleryWorkers().begin({**job, "environment": {**job["environment"], **readiness.environment}}, heard)
+        await until(lambda: readiness.ready.is_set() or heard.end.done(), "it to be ready", within_s=120)
+        for _ in range(2):
+            said = readiness.live_at
+            await until(lambda said=said: readiness.live_at != said, lambda: heard.text, within_s=60)
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.wait_for(heard.end, 60) == Exit(0), heard.text
+    finally:
+        readiness.close()
+        await asyncio.to_thread(broker.end)
 
 
 def test_it_has_settings_of_a_worker_and_no_secret_of_others() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
 from evenflow.api.service import ApiService
+from evenflow.client.execution import ExecutionClient
+from evenflow.wire.messages import Claim, ClaimAnswer
 from evenflow.worker.service import WorkerService
 from tests.observed import observations
 from tests.waiting import until
@@ -31,6 +34,31 @@ async def test_what_it_has_claimed_and_not_begun_goes_back_at_once(world: World,
     go.touch()
     await asyncio.wait_for(draining, 60)
     assert world.exits(running)[0]["outcome"] == "success"
+
+
+async def test_what_it_has_claimed_and_never_heard_of_goes_back_with_its_farewell(
+    world: World, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-AS6, R-AS8: the answer to its claim is slower than its end. Nothing is lost, as nothing had begun."""
+    ask, late = ExecutionClient.claim, asyncio.Event()
+
+    async def claim(client: ExecutionClient, message: Claim) -> ClaimAnswer:
+        answer = await ask(client, message)
+        if answer.assignments:
+            await late.wait()
+        return answer
+
+    monkeypatch.setattr(ExecutionClient, "claim", claim)
+    monkeypatch.setattr("evenflow.api.limits.RESEND_AFTER", 3_600.0)  # no beat brings it
+    worker = await start_worker()
+    epoch = world.task("pass")
+    await until(lambda: world.claimed(epoch), "its claim")
+    await worker.drain(20.0)
+    assert world.reports(epoch) == []
+    await worker.stop()
+    ((kind, ended),) = world.reports(epoch)
+    assert (kind, ended["outcome"], ended["given_back"]) == ("exit", "cannot_start", True)
+    assert ended["reason"] == f"worker w on {os.uname().nodename} ended before it had begun it"
 
 
 async def test_what_would_not_end_in_time_is_told_and_ended(world: World, start_worker: StartWorker, tmp_path: Path) -> None:

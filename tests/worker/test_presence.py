@@ -64,7 +64,7 @@ async def test_who_leaves_does_not_register_anew(api: Api) -> None:
     """Else a service that nobody runs is counted for a lease, and then as lost."""
     with kept(api) as (service, keeping):
         await service.joined()
-        leaving = asyncio.create_task(service.leave())
+        leaving = asyncio.create_task(service.leave(Beat(state="stopped")))
         await api.said_farewell.wait()
         await turns(100)
         api.farewell.set()

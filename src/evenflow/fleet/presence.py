@@ -23,7 +23,7 @@ from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered, UserCodeService
 
 RETRY_S = 0.5  # after a beat without an answer: some twenty tries before a lease lapses
-LEAVE_TIMEOUT_S = 2.0  # for the farewell; without it the lease says the same, later
+LEAVE_TIMEOUT_S = 5.0  # for the farewell, on a busy machine, too; without it the lease says the same, later
 
 
 class ServiceApi(Protocol):
@@ -132,7 +132,7 @@ class Presence:
             self._hurry.set()
             self._lost()
 
-    async def leave(self) -> None:
+    async def leave(self, farewell: Beat) -> None:
         """Say that this service ends, so that nobody waits for its lease. From now on it does not register anew."""
         self._left = True
         if self._expiry is not None:
@@ -141,7 +141,7 @@ class Presence:
             self._joined.clear()
             with contextlib.suppress(ApiUnavailable, ApiRefused, TimeoutError):
                 async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                    await self._api.beat(self._registered.service_id, Beat(state="stopped"), patience_s=LEAVE_TIMEOUT_S)
+                    await self._api.beat(self._registered.service_id, farewell, patience_s=LEAVE_TIMEOUT_S)
 
     async def _beat(self) -> float:
         """Beat once; the answer is how long to wait with the next one."""

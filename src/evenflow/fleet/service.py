@@ -61,6 +61,10 @@ class FleetService(Service):
     def _beat(self) -> Beat:
         return Beat(state=self._state, detail=self._detail())
 
+    def _farewell(self) -> Beat:
+        """The last one."""
+        return Beat(state="stopped")
+
     @abstractmethod
     def _answered(self, answer: BeatAnswer, until: float) -> None:
         """A beat was, or it is registered and nothing is in the answer; the lease holds until then, by the clock of boots."""
@@ -106,7 +110,7 @@ class FleetService(Service):
 
     async def _leave(self) -> None:
         await self._end()
-        await self._presence.leave()
+        await self._presence.leave(self._farewell())
 
     def _connect(self, credential: Credential) -> ExecutionClient:
         client = ExecutionClient(self._member.api_url, credential, tls=self._member.tls)

@@ -101,16 +101,22 @@ class Child:
         self._supervisor: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Returns when the service is ready for the first time; from then on it is started again whenever it dies.
+        """Returns when the service is ready for the first time; from then on it is started again whenever it dies. Also when it is
+        told to end before that.
 
         Raises :class:`ServiceFailed` with its last words when it ends before that, or takes too long.
         """
         self._supervisor = asyncio.create_task(self._supervise(), name=f"supervise {self.name}")
-        try:
-            async with asyncio.timeout(START_TIMEOUT_S):
-                await self._ready
-        except TimeoutError:
-            raise ServiceFailed(f"The {self.name} is not ready after {START_TIMEOUT_S:g} s. Its log: {self._log.file}") from None
+        await asyncio.wait((self._ready, self._supervisor), timeout=START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
+        if self._ready.done():
+            self._ready.result()
+        elif not self._supervisor.done():
+            raise ServiceFailed(f"The {self.name} is not ready after {START_TIMEOUT_S:g} s. Its log: {self._log.file}")
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it was, once."""
+        return self._ready.done() and self._ready.exception() is None
 
     async def end(self, *, at_most_s: float) -> None:
         """Tell it to drain and stop; kill what is left of it ``at_most_s`` later. Does nothing when it was never started."""

@@ -10,12 +10,11 @@ from typing import Any
 
 from evenflow.errors import DatabaseSetBack, EvenflowError
 from evenflow.runtime import observations as seen
-from evenflow.runtime.readiness import LIVE, READY, STOPPING, Notifier
+from evenflow.runtime.readiness import LIVE, READY, STOPPING, TELL_S, Notifier
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Service
 
 STOP_TIMEOUT_S = 10.0  # stopping waits for nothing but a few short statements and requests
-TELL_S = 3.0  # as beats: a tenth of what is taken for a hang
 
 
 async def host(

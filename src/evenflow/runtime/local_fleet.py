@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import Callable, Sequence
 
@@ -19,6 +20,7 @@ from evenflow.store.serving import scaling
 
 LOOK_S = 1.0  # between two looks, should a notification be lost
 FAILED_S = 5.0  # until one that could not start is tried again
+STARTS = max(4, 2 * (os.cpu_count() or 1))  # at once: a start is processor time, and the first are to work while the last begin
 
 
 def fleet_here(target: str) -> str:
@@ -48,6 +50,7 @@ class LocalFleet:
         self._children: dict[str, Child] = {}
         self._ending: dict[str, asyncio.Task[None]] = {}
         self._starting: set[asyncio.Task[None]] = set()
+        self._starts = asyncio.Semaphore(STARTS)
         self._ended: set[str] = set()
         self._news = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
@@ -142,12 +145,19 @@ class LocalFleet:
 
     async def _start(self, child: Child) -> None:
         try:
-            await child.start()
+            async with self._starts:
+                if not self._is_wanted(child):
+                    return
+                await child.start()
         except ServiceFailed as error:
             self._screen.say(f"{error}; it is tried again in {FAILED_S:g} s")
             await asyncio.sleep(FAILED_S)
-            if self._children.get(child.name) is child:  # nobody has ended it meanwhile
+            if self._is_wanted(child) and not child.is_ready:
                 self._end(child.name)
+
+    def _is_wanted(self, child: Child) -> bool:
+        """Whether nobody has ended it meanwhile."""
+        return self._children.get(child.name) is child and child.name not in self._ending
 
     def _end(self, name: str) -> None:
         if name not in self._ending:

@@ -15,6 +15,7 @@ from collections.abc import MutableMapping
 
 VARIABLE = "NOTIFY_SOCKET"
 READY, STOPPING, LIVE = "READY=1", "STOPPING=1", "WATCHDOG=1"
+TELL_S = 3.0  # between two times that a service says that it is live, as beats: a tenth of what is taken for a hang
 
 
 class Notifier:

@@ -65,7 +65,7 @@ class Beat(Message):
     """POST /services/{service_id}/beat"""
 
     state: Literal["active", "draining", "stopped"] = "active"
-    epochs: list[int] = []  # worker: every try that it has, from claim until its exit report is acknowledged
+    epochs: list[int] = []  # worker: every try that it has, from claim until its exit report is acknowledged; stopped: that it had
     starting: list[int] | None = None  # worker: those of them whose process does not run yet; null: it does not say
     detail: dict[str, Any] = {}
     heard_at: float | None = None  # triggerer: ``at`` of the last answer that it has heard; 0: none yet; null: knows of no such

@@ -105,6 +105,11 @@ class Attempt:
     def has_started(self) -> bool:
         return self._started_at is not None
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether a process of it was asked for."""
+        return self.state.phase is not Phase.WAITING or self.state.second
+
     def begin(self) -> None:
         told = self.assignment
         file = TemplateKey(told.code_hash, told.file, told.default_timezone, told.environment)

@@ -23,6 +23,7 @@ _INTAKE, _OPEN, _CLOSED = b"intake\n", b"open\n", b"closed\n"
 def hand(path: str, epoch: int) -> Handed:
     """Returns when the try has ended, or cannot be had. Raises :class:`OSError` when no worker listens there, or it has died."""
     with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(None)  # a try may take long, and Celery gives new sockets 5 s while it ends
         connection.connect(path)
         connection.sendall(b"%d\n" % epoch)
         with connection.makefile("rb") as answers:

@@ -45,6 +45,11 @@ class Reporter(Courier[Report]):
         """The try was taken away: its start is no news any more."""
         self._starts.pop(epoch, None)
 
+    @property
+    def ran(self) -> list[int]:
+        """Epochs of tries that were not given back, and of whose exit the control plane may not know."""
+        return [kept.epoch for kept in self._kept if kept.report.ending is None or not kept.report.ending.given_back]
+
     def _report_starts_soon(self) -> None:
         if self._start_timer is None:
             self._start_timer = self._loop.call_later(limits.STARTED_DELAY, self._report_starts)

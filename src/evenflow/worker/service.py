@@ -95,6 +95,7 @@ class WorkerService(ClaimingService):
         self._tries = Tries(self._slots, self._resume_slots, tools)
         ask = HandedTries if self._handed else TryPolls
         self._claims = ask(self._client, self._queues, self._tries, self._claim_answered)
+        self._cut: list[int] = []  # epochs of tries that it had begun when it was to end
         self._measure()
         return self._reporter, self._claims
 
@@ -122,6 +123,7 @@ class WorkerService(ClaimingService):
     async def _end(self) -> None:
         if cut := len(self._tries.epochs):
             observe(seen.tries_sent_on(cut))
+        self._cut = self._tries.begun
         await super()._end()
         await self._tries.over()  # R-CS9: upon the goodbye its tries begin elsewhere
         if left := await asyncio.to_thread(self._tries.left_running):
@@ -150,6 +152,10 @@ class WorkerService(ClaimingService):
     def _beat(self) -> Beat:
         epochs = [*self._tries.epochs, *self._reporter.unacknowledged]
         return Beat(state=self._state, epochs=epochs, starting=self._tries.starting, detail=self._detail())
+
+    def _farewell(self) -> Beat:
+        """What it had begun is lost. All else that it has claimed goes back, whether it has heard of it or not."""
+        return Beat(state="stopped", epochs=[*self._cut, *self._tries.begun, *self._reporter.ran], starting=[])
 
     def _revoke(self, answer: BeatAnswer) -> None:
         self._memory.look()

@@ -58,6 +58,11 @@ class Tries:
         """Of these, the ones whose process does not run yet."""
         return [epoch for epoch, attempt in self._attempts.items() if not attempt.has_started]
 
+    @property
+    def begun(self) -> list[int]:
+        """Those of which a process was asked for."""
+        return [epoch for epoch, attempt in self._attempts.items() if attempt.is_begun]
+
     def accept(self, assignments: Iterable[Assignment]) -> None:
         """Begin what was never in hand: the same assignment may come twice, the second time when its try has long ended. What was
         assigned is begun even above the slots: it is nobody else's.

@@ -17,7 +17,8 @@ from evenflow.api.watching import checked_detail
 from evenflow.core.limits import BEAT_S, LEASE_S, MAX_NAME_CHARS
 from evenflow.errors import StaleEpoch
 from evenflow.killpoints import KillPoint, reached
-from evenflow.store.db.connect import AsyncPool
+from evenflow.store.db.connect import AsyncConn, AsyncPool
+from evenflow.store.db.notify import INBOX, wake_async
 from evenflow.store.serving import dispatch, events, executors, launches, services, triggers
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
@@ -63,6 +64,8 @@ class ServiceRoutes:
             listed, most = len(message.epochs), limits.LISTED_EPOCHS
             raise Refused(413, "too_large", f"A beat lists {listed:,} tries or triggers; the limit is {most:,}.")
         async with self._beats.connection() as conn:
+            if kind == "worker" and message.state == "stopped":
+                return await _leave(conn, service_id, message)
             detail = checked_detail(message.detail, _caller())
             beaten = await services.beat(conn, service_id=service_id, kind=kind, state=message.state, detail=detail)
             if beaten is None:
@@ -101,6 +104,22 @@ class ServiceRoutes:
                 again = await dispatch.read_tries(conn, service_id=service_id, epochs=difference.resend)
                 answer.resend = await self._claims.assignments(conn, again)
         return answer
+
+
+async def _leave(conn: AsyncConn, service_id: int, farewell: Beat) -> BeatAnswer:
+    """Of a worker, in one transaction: no scheduler takes for lost meanwhile what it gives back. One of the release before does not
+    say what it had begun.
+    """
+    given_back = 0
+    async with conn.transaction():
+        if await services.beat(conn, service_id=service_id, kind="worker", state="stopped") is None:
+            return BeatAnswer(known=False)
+        if farewell.starting is not None:
+            begun = set(farewell.epochs).difference(farewell.starting)
+            given_back = await dispatch.give_back(conn, service_id=service_id, begun=begun)
+    if given_back:
+        await wake_async(conn, [INBOX])
+    return BeatAnswer()
 
 
 def _caller() -> str | None:

@@ -271,6 +271,12 @@ async def mark_started(conn: AsyncConn, *, service_id: int, epochs: Collection[i
     return [epoch for (epoch,) in told]
 
 
+async def give_back(conn: AsyncConn, *, service_id: int, begun: Iterable[int]) -> int:
+    """What this worker has beside those that it has ``begun`` is to be begun by another one; answers how many. Nobody is woken."""
+    names = {"service_id": service_id, "begun": numbers(begun)}
+    return (await conn.execute(sql("dispatch/give_back"), names, prepare=True)).rowcount
+
+
 async def find_waiting(
     conn: AsyncConn, *, queues: Collection[str], workers: Iterable[int]
 ) -> tuple[set[Place], list[tuple[int, int]]]:

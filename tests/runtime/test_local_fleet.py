@@ -1,0 +1,110 @@
+"""The host of a fleet: which workers it starts and ends, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from evenflow.core.scaling.policy import ScalingPolicy
+from evenflow.runtime import child as children
+from evenflow.runtime import local_fleet
+from evenflow.runtime.celery_worker import CeleryWorkers
+from evenflow.runtime.child import Child
+from evenflow.runtime.local_fleet import LocalFleet
+from evenflow.runtime.service_log import Line
+from evenflow.store.serving import scaling
+from tests.waiting import until
+from tests.world import Unscheduled, at_once
+
+WORKER = """
+import os, signal, socket, sys, time
+name, folder = sys.argv[1:]
+open(f"{folder}/{name} began", "w").close()
+while not os.path.exists(f"{folder}/go"):
+    time.sleep(0.01)
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+    told.sendto(b"READY=1", "\\0" + os.environ["NOTIFY_SOCKET"][1:])
+open(f"{folder}/{name} is ready", "w").close()
+signal.pause()
+"""
+
+
+class Notices:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+    def log(self, service: str, line: Line) -> None: ...
+
+
+@pytest.fixture
+def world(db: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch) -> Unscheduled:
+    monkeypatch.setattr(local_fleet, "LOOK_S", 0.05)
+    monkeypatch.setattr(local_fleet, "STARTS", 1)
+    return Unscheduled(db)
+
+
+@asynccontextmanager
+async def hosted(url: str, folder: Path, screen: Notices) -> AsyncIterator[LocalFleet]:
+    """Its workers are ready when the file ``go`` is there."""
+
+    def make(name: str) -> Child:
+        job = {"command": [sys.executable, "-c", WORKER, name, str(folder)], "environment": dict(os.environ)}
+        return Child(name, CeleryWorkers(), job, folder / f"{name}.log", screen)
+
+    told: dict[str, Any] = {"target": "native", "policy": ScalingPolicy(), "queues": ["default"], "at_most_s": 30.0}
+    fleet = LocalFleet(url, make_child=make, screen=screen, **told)
+    await fleet.start()
+    try:
+        yield fleet
+    finally:
+        await fleet.stop()
+
+
+def named(folder: Path, what: str) -> list[str]:
+    return sorted(path.name.removesuffix(f" {what}").rpartition("-")[2] for path in folder.glob(f"* {what}"))
+
+
+def under_way() -> set[str]:
+    return {task.get_name() for task in asyncio.all_tasks()}
+
+
+async def test_they_start_some_at_a_time_and_who_is_not_wanted_any_more_does_not(
+    world: Unscheduled, database_url: str, tmp_path: Path
+) -> None:
+    """R-AS7: twenty that start at once are all late, and the first tasks wait for them."""
+    async with hosted(database_url, tmp_path, Notices()) as fleet:
+        at_once(scaling.add_native(world.awaited, fleet.name, 3))
+        await until(lambda: named(tmp_path, "began") == ["1"], "the first to begin")
+        at_once(scaling.end_native(world.awaited, fleet.name, [f"{fleet.name}-2"]))
+        await until(lambda: len(at_once(scaling.list_native(world.awaited, fleet.name))) == 2, "the second to be forgotten")
+        assert named(tmp_path, "began") == ["1"]
+        (tmp_path / "go").touch()
+        await until(lambda: named(tmp_path, "is ready") == ["1", "3"], "the last to be ready")
+        assert named(tmp_path, "began") == ["1", "3"]
+
+
+async def test_one_that_is_ready_late_is_not_ended(
+    world: Unscheduled, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-AS6: on a busy machine it takes long, and by then it may work."""
+    monkeypatch.setattr(children, "START_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(local_fleet, "FAILED_S", 1.0)
+    screen = Notices()
+    async with hosted(database_url, tmp_path, screen) as fleet:
+        at_once(scaling.add_native(world.awaited, fleet.name, 1))
+        await until(lambda: screen.said, "it to be late")
+        (tmp_path / "go").touch()
+        await until(lambda: named(tmp_path, "is ready") == ["1"], "it to be ready")
+        await until(lambda: f"start {fleet.name}-1" not in under_way(), "it to be looked at again")
+        assert f"end {fleet.name}-1" not in under_way()
