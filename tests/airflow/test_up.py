@@ -60,6 +60,9 @@ def test_a_branch_a_deferred_sensor_and_a_variable(running: RunningEvenflow) -> 
     shown = json.loads(_asked(running, "tasks", "list", "waits", "--run", "one", "--json"))["tasks"]
     states = {task["task_id"]: (task["state"], task["try_number"]) for task in shown}
     assert states == {"which": ("success", 1), "soon": ("success", 1), "never": ("skipped", 0), "after": ("success", 1)}
+    wait_until(
+        lambda: "waits success" in _asked(running, "variables", "show", "told", "--reveal"), "the DAG's callback", within_s=100
+    )
     assert "Pausing task as DEFERRED" in _asked(running, "tasks", "logs", "waits", "soon", "--run", "one")
 
 

@@ -3,7 +3,12 @@ from datetime import datetime
 from airflow.providers.standard.sensors.date_time import DateTimeSensorAsync
 from airflow.sdk import DAG, Variable, task
 
-with DAG("waits", schedule=None, start_date=datetime(2026, 1, 1)):
+
+def told(context) -> None:
+    Variable.set("told", f"{context['dag'].dag_id} {context['dag_run'].state.value}")
+
+
+with DAG("waits", schedule=None, start_date=datetime(2026, 1, 1), on_success_callback=told):
 
     @task.branch
     def which() -> str:

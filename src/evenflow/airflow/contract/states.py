@@ -35,14 +35,15 @@ class TaskInstances:
         context = self._of_try.context
         resumed = context.resumed or {}
         method, kwargs = _continued(resumed)
-        waits = {"dag_run": self._dag_run(), "max_tries": context.max_tries - 1, "variables": [], "connections": []}
+        waits = {"dag_run": self.dag_run(), "max_tries": context.max_tries - 1, "variables": [], "connections": []}
         waits |= {"should_retry": context.try_number < context.max_tries, "xcom_keys_to_clear": []}
         waits["task_reschedule_count"] = int(self._of_try.reschedules)
         if method is not None:
             waits |= {"next_method": method, "next_kwargs": kwargs, "start_date": _ago(resumed.get("began_s", 0.0))}
         return found(waits)
 
-    def _dag_run(self) -> dict[str, Any]:
+    def dag_run(self) -> dict[str, Any]:
+        """The run of the try, as the client has it."""
         context = self._of_try.context
         events = self._of_try.ask("triggering_events")["events"] if context.run_type == "asset_triggered" else []
         return {

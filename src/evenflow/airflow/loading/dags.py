@@ -14,6 +14,8 @@ from evenflow.airflow.loading.mappings import mapping_of
 from evenflow.airflow.loading.refusals import OF_DAGS, Refusals
 from evenflow.airflow.loading.schedules import schedule_of, seconds_of
 from evenflow.airflow.loading.tasks import TaskReader, weight_rule_of
+from evenflow.airflow.running.dag_callbacks import functions_of
+from evenflow.core.callbacks import OF_DAGS as OF_DAGS_CALLED
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.core.model import DagSpec, GroupSpec, RunParamSpec
 from evenflow.core.spec_size import check_size
@@ -62,6 +64,7 @@ def spec_of(dag: Any) -> DagSpec:
         doc=dag.doc_md or "",
         is_paused_upon_creation=dag.is_paused_upon_creation,
         fail_fast=dag.fail_fast,
+        callbacks=tuple(event for event in OF_DAGS_CALLED for _ in functions_of(dag, event)),
         assets=specs_of([*named, *([waits_for] if waits_for is not None else [])], refusals),
     )
     refusals.tell()

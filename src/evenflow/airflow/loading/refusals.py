@@ -25,8 +25,6 @@ OF_TASKS: Mapping[str, Unknown] = {
 }
 
 OF_DAGS: Mapping[str, Unknown] = {
-    "on_success_callback": Unknown("Give it to the last tasks, or to a task with trigger_rule='all_success'.", (None, [], ())),
-    "on_failure_callback": Unknown("Give it to the tasks, in default_args.", (None, [], ())),
     "deadline": Unknown("Say dagrun_timeout=.", (None, [])),
     "access_control": Unknown("Who may do what is said by roles: evenflow users.", (None, {})),
     "allowed_run_types": Unknown("Leave it out: who may trigger is said by roles."),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenflow.airflow.installed import check_template, configure
+from evenflow.core.callbacks import CallbackOf
 from evenflow.core.deferral import Purpose
 from evenflow.core.ending import Ending, told
 from evenflow.forking.frames import FrameHeader, Link
@@ -52,11 +53,19 @@ def prepare(config: FrameHeader) -> tuple[MixedFile, Path, str]:
 
 
 def run(prepared: tuple[MixedFile, Path, str], job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
+    from evenflow.airflow.running.dag_callbacks import call_back
+
     loaded, root, file = prepared
     dag = loaded.foreign.get(job["dag_id"])
+    if dag is not None and job.get("callback") is not None and not job["task_id"]:
+        return _said(call_back(dag, TryContext.from_assignment(job), CallbackOf(**job["callback"]), LinkChannel(link)))
     if dag is None or job["task_id"] not in dag.task_dict:
         return task_process.run(loaded, job, link)
     ending, result = _tried(dag, loaded.foreign, TryContext.from_assignment(job), link, root, file)
+    return _said(ending, result)
+
+
+def _said(ending: Ending, result: bytes | None = None) -> tuple[FrameHeader, bytes]:
     return {"say": "result", "ending": told(replace(ending, result=None))}, result or b""
 
 

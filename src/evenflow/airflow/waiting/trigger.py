@@ -11,7 +11,7 @@ from airflow.sdk.execution_time import task_runner
 from airflow.sdk.module_loading import import_string
 from airflow.sdk.serde import deserialize, serialize
 
-from evenflow.airflow.waiting.comms import TriggerComms
+from evenflow.airflow.waiting.comms import comms_of_triggers
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent
 
 
@@ -39,6 +39,6 @@ class AirflowTrigger(BaseTrigger):
         """One for each of these, made where its connections can be asked for."""
         if self._made is None:
             if self.channel is not None:
-                task_runner.SUPERVISOR_COMMS = TriggerComms(asyncio.get_running_loop(), self.channel)
+                task_runner.SUPERVISOR_COMMS = comms_of_triggers(asyncio.get_running_loop(), self.channel)
             self._made = import_string(self.classpath)(**deserialize(self.arguments))
         return self._made

@@ -1,0 +1,55 @@
+"""Callbacks of a DAG as a whole, called in a try of their own; those of tasks the SDK calls where the task runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk.api.datamodels._generated import DagRun
+from airflow.sdk.execution_time import task_runner
+
+from evenflow.airflow.contract.comms import SdkComms
+from evenflow.airflow.contract.handler import ExecutionApi
+from evenflow.airflow.contract.of_try import AirflowTry
+from evenflow.core.callbacks import CallbackOf
+from evenflow.core.ending import Ending
+from evenflow.sdk.secrets import outside
+from evenflow.sdk.trying.runner import Channel, TryContext, guarded
+
+
+def functions_of(dag: Any, event: str) -> list[Any]:
+    """Those that the author gave for this event."""
+    value = getattr(dag, event, None)
+    return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
+
+
+def call_back(dag: Any, context: TryContext, callback: CallbackOf, channel: Channel) -> Ending:
+    functions = functions_of(dag, callback.event)
+    if callback.position >= len(functions):
+        what = f"{callback.event} of DAG {context.dag_id!r} has {len(functions)} functions here, and one more is to be called"
+        return Ending(outcome="cannot_start", reason=f"{what}; a DAG file must define the same wherever it is loaded")
+    api = ExecutionApi(AirflowTry(context, channel, {}))
+    task_runner.SUPERVISOR_COMMS = SdkComms(api)
+
+    def call() -> Ending:
+        functions[callback.position](_context(dag, context, callback, api))
+        return Ending(outcome="success")
+
+    with outside.reaching(channel):
+        return guarded(call)
+
+
+def _context(dag: Any, context: TryContext, callback: CallbackOf, api: ExecutionApi) -> dict[str, Any]:
+    told = {**api.tasks.dag_run(), "state": callback.state, "end_date": callback.ended_at}
+    if callback.started_at is not None:
+        told["start_date"] = callback.started_at
+    run = DagRun.model_validate(told)
+    return {
+        "dag": dag,
+        "dag_run": run,
+        "run_id": run.run_id,
+        "logical_date": run.logical_date,
+        "data_interval_start": run.data_interval_start,
+        "data_interval_end": run.data_interval_end,
+        "params": context.params,
+        "reason": callback.reason,
+    }
