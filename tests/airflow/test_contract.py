@@ -12,7 +12,7 @@ import pytest
 
 from tests.airflow.conftest import run_inside
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("airflow")]
 
 
 @pytest.fixture(scope="module")

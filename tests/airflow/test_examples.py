@@ -9,7 +9,7 @@ import pytest
 
 from tests.airflow.conftest import run_inside
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.xdist_group("airflow")]
 
 EXPECTED = json.loads((Path(__file__).parent / "examples.json").read_text(encoding="utf-8"))
 

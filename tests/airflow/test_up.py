@@ -11,7 +11,7 @@ import pytest
 from tests.running import RunningEvenflow, running_evenflow
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(900), pytest.mark.xdist_group("airflow")]
 
 DAGS = Path(__file__).parent / "dags"
 OWN = "from evenflow import DAG, task\n\nwith DAG('own'):\n\n    @task\n    def here() -> int:\n        return 1\n\n    here()\n"
