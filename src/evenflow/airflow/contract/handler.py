@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote
 
 from evenflow.airflow.contract.answers import ExecutionAnswer, refused, unknown
-from evenflow.airflow.contract.kept import InletEvents, TaskStateStore
+from evenflow.airflow.contract.kept import AirflowInlets, TaskStateStore
 from evenflow.airflow.contract.of_try import AirflowTry
 from evenflow.airflow.contract.other_runs import OtherRuns
 from evenflow.airflow.contract.secrets import Secrets
@@ -32,7 +32,7 @@ class ExecutionApi:
     def __init__(self, of_try: AirflowTry) -> None:
         self.tasks, self.xcoms = tasks, xcoms = TaskInstances(of_try), AirflowXComs(of_try)
         secrets, runs = Secrets(of_try), OtherRuns(of_try)
-        store, events = TaskStateStore(of_try), InletEvents(of_try)
+        store, events = TaskStateStore(of_try), AirflowInlets(of_try)
         routes: list[tuple[str, str, Answering]] = [
             ("PATCH", "task-instances/{id}/run", tasks.run),
             ("PATCH", "task-instances/{id}/state", tasks.state),

@@ -34,7 +34,7 @@ class TaskStateStore:
         return DONE
 
 
-class InletEvents:
+class AirflowInlets:
     """Of assets that the task names as its inlets, or of their aliases."""
 
     def __init__(self, of_try: AirflowTry) -> None:

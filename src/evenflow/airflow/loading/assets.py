@@ -8,11 +8,11 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, AssetAll, AssetAny
 from airflow.sdk.definitions.asset import AssetNameRef, AssetUriRef
 
-from evenflow.airflow.loading.refusals import Refusals
+from evenflow.airflow.loading.refusals import DagRefusals
 from evenflow.core.model import AssetSpec
 
 
-def condition_of(asset: Any, refusals: Refusals) -> Any:
+def condition_of(asset: Any, refusals: DagRefusals) -> Any:
     """As :mod:`evenflow.core.assets` has it."""
     match asset:
         case AssetAll() | AssetAny():
@@ -24,7 +24,7 @@ def condition_of(asset: Any, refusals: Refusals) -> Any:
             return name_of(asset, refusals)
 
 
-def name_of(asset: Any, refusals: Refusals, of: str = "") -> str:
+def name_of(asset: Any, refusals: DagRefusals, of: str = "") -> str:
     match asset:
         case Asset() | AssetNameRef():
             return str(asset.name)
@@ -35,7 +35,7 @@ def name_of(asset: Any, refusals: Refusals, of: str = "") -> str:
             return ""
 
 
-def specs_of(named: Iterable[Any], refusals: Refusals) -> tuple[AssetSpec, ...]:
+def specs_of(named: Iterable[Any], refusals: DagRefusals) -> tuple[AssetSpec, ...]:
     """Of all assets that a DAG makes, reads or waits for, by name."""
     found = {}
     for asset in _leaves(named):

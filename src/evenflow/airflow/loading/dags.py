@@ -11,7 +11,7 @@ from airflow.sdk.definitions.taskgroup import MappedTaskGroup, TaskGroup
 
 from evenflow.airflow.loading.assets import specs_of
 from evenflow.airflow.loading.mappings import mapping_of
-from evenflow.airflow.loading.refusals import OF_DAGS, Refusals
+from evenflow.airflow.loading.refusals import OF_DAGS, DagRefusals
 from evenflow.airflow.loading.schedules import schedule_of, seconds_of
 from evenflow.airflow.loading.tasks import TaskReader, weight_rule_of
 from evenflow.airflow.running.dag_callbacks import functions_of
@@ -29,7 +29,7 @@ _NOBODY = "airflow"  # the owner of what names none
 
 def spec_of(dag: Any) -> DagSpec:
     """Raises :class:`DagError` with all that has no counterpart, a line for each."""
-    refusals = Refusals(dag.dag_id)
+    refusals = DagRefusals(dag.dag_id)
     refusals.look(OF_DAGS, dag)
     tasks = list(dag.task_dict.values())
     index_of = {task.task_id: index for index, task in enumerate(tasks)}
@@ -80,7 +80,7 @@ def _groups_in(group: TaskGroup) -> Iterator[TaskGroup]:
             yield from _groups_in(child)
 
 
-def _group(group: TaskGroup, index_of: dict[str, int], group_index: dict[str, int], refusals: Refusals) -> GroupSpec:
+def _group(group: TaskGroup, index_of: dict[str, int], group_index: dict[str, int], refusals: DagRefusals) -> GroupSpec:
     around = group.parent_group.group_id if group.parent_group else None
     is_mapped = isinstance(group, MappedTaskGroup)
     of = f"group {group.group_id!r}"

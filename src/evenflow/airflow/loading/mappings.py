@@ -10,11 +10,11 @@ from airflow.sdk.definitions._internal.expandinput import DictOfListsExpandInput
 from airflow.sdk.definitions._internal.types import ArgNotSet
 from airflow.sdk.definitions.xcom_arg import ConcatXComArg, MapXComArg, PlainXComArg, ZipXComArg
 
-from evenflow.airflow.loading.refusals import Refusals
+from evenflow.airflow.loading.refusals import DagRefusals
 from evenflow.core.model import MapInput, Mapping
 
 
-def mapping_of(expand_input: Any, index_of: Dict[str, int], refusals: Refusals, of: str) -> Mapping:
+def mapping_of(expand_input: Any, index_of: Dict[str, int], refusals: DagRefusals, of: str) -> Mapping:
     """``index_of`` gives the task index of a task id."""
     match expand_input:
         case DictOfListsExpandInput():
@@ -27,7 +27,7 @@ def mapping_of(expand_input: Any, index_of: Dict[str, int], refusals: Refusals, 
     return Mapping(inputs=tuple(_input(name, value, index_of, refusals, of) for name, value in values.items()))
 
 
-def _input(name: str, value: Any, index_of: Dict[str, int], refusals: Refusals, of: str) -> MapInput:
+def _input(name: str, value: Any, index_of: Dict[str, int], refusals: DagRefusals, of: str) -> MapInput:
     match value:
         case PlainXComArg():
             return MapInput(name=name, task=index_of[value.operator.task_id], key=value.key)

@@ -46,7 +46,7 @@ def load_mixed(path: Path, root: Path) -> MixedFile:
     made = [dag for dag, module in DagContext.autoregistered_dags if module.__name__ == name]
     made += [value for value in vars(sys.modules[name]).values() if isinstance(value, DAG)]
     foreign: dict[str, Any] = {}
-    for dag in sorted(dict.fromkeys(map(_Once, made)), key=lambda one: one.dag.dag_id):
+    for dag in sorted(dict.fromkeys(map(_ByIdentity, made)), key=lambda one: one.dag.dag_id):
         if dag.dag.dag_id in foreign or dag.dag.dag_id in loaded.dags:
             raise DagFileError(path.name, None, f"This file has two DAGs with the id {dag.dag.dag_id!r}. Rename one of them.")
         dag.dag.fileloc = str(path)
@@ -57,7 +57,7 @@ def load_mixed(path: Path, root: Path) -> MixedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class _Once:
+class _ByIdentity:
     """A DAG by itself: Airflow's compare by what they say."""
 
     dag: Any
@@ -66,7 +66,7 @@ class _Once:
         return id(self.dag)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Once) and other.dag is self.dag
+        return isinstance(other, _ByIdentity) and other.dag is self.dag
 
 
 def _say_which_provider(error: ImportError) -> None:

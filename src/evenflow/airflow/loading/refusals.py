@@ -35,7 +35,7 @@ OPERATORS: Mapping[str, str] = {
 }
 
 
-class Refusals:
+class DagRefusals:
     """Collected over one DAG."""
 
     def __init__(self, dag_id: str) -> None:

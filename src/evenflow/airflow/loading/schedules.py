@@ -20,13 +20,13 @@ from airflow.sdk.definitions.timetables.simple import ContinuousTimetable, NullT
 from dateutil.relativedelta import relativedelta
 
 from evenflow.airflow.loading.assets import condition_of
-from evenflow.airflow.loading.refusals import Refusals
+from evenflow.airflow.loading.refusals import DagRefusals
 from evenflow.core.model import Schedule
 
 _CURE = "Say when it runs by a cron expression, a timedelta, EventsTimetable or assets."
 
 
-def schedule_of(timetable: Any, refusals: Refusals) -> Schedule:
+def schedule_of(timetable: Any, refusals: DagRefusals) -> Schedule:
     """By the very class: one that is derived from it may mean anything."""
     kind = type(timetable)
     if kind is NullTimetable:
@@ -55,7 +55,7 @@ def schedule_of(timetable: Any, refusals: Refusals) -> Schedule:
     return Schedule()
 
 
-def _cron(timetable: Any, refusals: Refusals) -> Schedule:
+def _cron(timetable: Any, refusals: DagRefusals) -> Schedule:
     found = Schedule(kind="cron", cron=timetable.expression, timezone=zone_name(timetable.timezone, refusals))
     if isinstance(timetable, CronDataIntervalTimetable):
         return found
@@ -65,7 +65,7 @@ def _cron(timetable: Any, refusals: Refusals) -> Schedule:
     return replace(found, trigger=True, window_s=seconds_of(timetable.interval, refusals), run_immediately=at_once is True)
 
 
-def seconds_of(delta: Any, refusals: Refusals) -> float:
+def seconds_of(delta: Any, refusals: DagRefusals) -> float:
     if delta is None:
         return 0.0
     if isinstance(delta, relativedelta):
@@ -77,7 +77,7 @@ def seconds_of(delta: Any, refusals: Refusals) -> float:
     return float(delta.total_seconds())
 
 
-def zone_name(zone: Any, refusals: Refusals) -> str:
+def zone_name(zone: Any, refusals: DagRefusals) -> str:
     name = zone if isinstance(zone, str) else getattr(zone, "name", None) or getattr(zone, "key", None)
     if not name or name[0] in "+-":
         refusals.add(f"time zone {zone!r}", "Name a zone, such as pendulum.timezone('Europe/Berlin'): its summer time is known.")

@@ -9,7 +9,7 @@ from airflow.sdk import AssetAlias
 
 from evenflow.airflow.loading.assets import name_of
 from evenflow.airflow.loading.mappings import mapping_of
-from evenflow.airflow.loading.refusals import OF_TASKS, OPERATORS, Refusals
+from evenflow.airflow.loading.refusals import OF_TASKS, OPERATORS, DagRefusals
 from evenflow.airflow.loading.schedules import seconds_of
 from evenflow.core.model import TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
@@ -22,7 +22,7 @@ _WEIGHTS = {rule.value for rule in WeightRule}
 class TaskReader:
     """Of one DAG: ``index_of`` and ``group_index`` say where tasks and groups stand in its spec."""
 
-    def __init__(self, index_of: Mapping[str, int], group_index: Mapping[str, int], refusals: Refusals) -> None:
+    def __init__(self, index_of: Mapping[str, int], group_index: Mapping[str, int], refusals: DagRefusals) -> None:
         self._index_of, self._group_index, self._refusals = index_of, group_index, refusals
 
     def spec_of(self, task: Any, weight: int) -> TaskSpec:
@@ -86,7 +86,7 @@ class TaskReader:
         return TriggerRule(name)
 
 
-def weight_rule_of(task: Any, refusals: Refusals) -> WeightRule:
+def weight_rule_of(task: Any, refusals: DagRefusals) -> WeightRule:
     name = getattr(task.weight_rule, "value", task.weight_rule)
     if name not in _WEIGHTS:
         kind = name if isinstance(name, str) else type(name).__name__
