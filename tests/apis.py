@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evenflow.api.service import ApiService
 from evenflow.api.vault import Vault
+from evenflow.core.people.identities import IdentityProvider
 from evenflow.wire.objects import ObjectStorage
 from evenflow.wire.tls import Tls
 from tests.tokens import opened_by
@@ -25,6 +26,7 @@ def make_api(
     tls: Tls | None = None,
     logs: str = "",
     secret_stores: str = "",
+    provider: IdentityProvider | None = None,
 ) -> ApiService:
     """One that is not started. Those of one ``folder`` share keys, logs and large values; port 0 is a free one, ``logs`` a URL."""
     vault = vault or Vault(folder / "secrets.key")
@@ -40,6 +42,7 @@ def make_api(
         vault=vault,
         storage=ObjectStorage(str(folder / "xcom")),
         operator_token=operator_token,
+        provider=provider,
     )
 
 

@@ -19,6 +19,10 @@ from tests.tokens import operator_token
 NEEDED: dict[Role | None, str] = {
     None: """
         POST /api/v1/session
+        GET /api/v1/identity
+        GET /api/v1/identity/callback
+        GET /api/v1/identity/login
+        GET /api/v1/identity/logout
         GET /health
         GET /health/live
         GET /health/ready
@@ -219,7 +223,7 @@ SCOPED: dict[str | None, str] = {
     """,
 }
 
-OPEN = {"POST /api/v1/session", "GET /health", "GET /health/live", "GET /health/ready", "GET /metrics", "GET /metrics/targets"}
+OPEN = {route.strip() for route in NEEDED[None].strip().splitlines()}
 STATED = {route: role for role, lines in NEEDED.items() for route in lines.strip().splitlines()}
 STATED = {route.strip(): role for route, role in STATED.items()}
 

@@ -141,6 +141,7 @@ def test_the_client_knows_every_route_of_operators() -> None:
         ("DELETE", "/session"),
         ("PUT", "/session/password"),
         ("GET", "/live"),
+        *(("GET", f"/identity{way}") for way in ("", "/login", "/callback", "/logout")),
         ("GET", "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui/{map_index}/{path}"),
     }
     assert SERVED.keys() - {(route.method, route.path) for route in ROUTES.values()} == of_browsers

@@ -3,6 +3,8 @@ web UI."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from evenflow.api.claims import Claims
@@ -25,6 +27,9 @@ from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import SCHEMA
 from evenflow.wire.objects import ObjectStorage
 
+if TYPE_CHECKING:
+    from evenflow.api.identities import Identities
+
 
 def application(
     pool: AsyncPool,
@@ -44,6 +49,7 @@ def application(
     probes: Probes,
     trail: Trail,
     live: Live,
+    identities: Identities | None,
     metrics_token: str,
 ) -> ASGIApp:
     """``reports`` and ``beats`` are the pools for these."""
@@ -71,6 +77,7 @@ def application(
         vitals=vitals,
         probes=probes,
         live=live,
+        identities=identities,
         metrics_token=metrics_token,
     )
     prefix, ui = f"{SCHEMA}/", built_ui()

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenflow.api import observations as seen
 from evenflow.api.app import application
@@ -35,6 +35,7 @@ from evenflow.api.versions import Versions
 from evenflow.api.web import WebServer
 from evenflow.core import metrics
 from evenflow.core.limits import BEAT_S, LEASE_S
+from evenflow.core.people.identities import IdentityProvider
 from evenflow.errors import DatabaseNotMigrated, DatabaseTooNew
 from evenflow.store.db import migrate
 from evenflow.store.db.connect import AsyncPool, connect, open_pool
@@ -46,6 +47,9 @@ from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.objects import ObjectStorage
 from evenflow.wire.tls import Tls
+
+if TYPE_CHECKING:
+    from evenflow.api.identities import Identities
 
 
 class ApiService(Service):
@@ -71,6 +75,7 @@ class ApiService(Service):
         operator_token: str | None = None,
         metrics_token: str = "",
         openlineage: tuple[str, str] = ("", ""),
+        provider: IdentityProvider | None = None,
         vitals: Vitals | None = None,
     ) -> None:
         super().__init__(name, vitals)
@@ -86,7 +91,7 @@ class ApiService(Service):
         )
         self._opened.callback(self._logs.close)
         self._stores = open_stores(secret_stores)
-        self._openlineage = openlineage
+        self._openlineage, self._provider = openlineage, provider
         self._judge = Judge()
         self._opened.push_async_callback(self._judge.close)
         self._server = ServerWatch(database_url, name)
@@ -133,6 +138,7 @@ class ApiService(Service):
             probes=self._probes,
             trail=trail,
             live=live,
+            identities=self._identities(),
             metrics_token=self._metrics_token,
         )
         self._measure(pool, probing, claims, triggers)
@@ -157,6 +163,13 @@ class ApiService(Service):
             "logs": self._logs.tidy(),
             "garbage": delete_garbage(pool, self._storage, self._logs),
         }
+
+    def _identities(self) -> Identities | None:
+        if self._provider is None:
+            return None
+        from evenflow.api.identities import Identities  # with Authlib, which nobody else needs
+
+        return Identities(self._provider, self._vault)
 
     def _sending(self, tokens: Tokens) -> Loops:
         url, key = self._openlineage

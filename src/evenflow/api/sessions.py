@@ -117,10 +117,29 @@ def session_cookie(scope: Scope, installation: str) -> str | None:
 
 def set_cookie(scope: Scope, installation: str, text: str, *, age_s: float = 0.0) -> str:
     """The value of the header that has a browser keep a session for ``age_s`` seconds. Without that it is forgotten."""
-    secure = scope["scheme"] == "https" or (header(scope, b"origin") or b"").startswith(b"https://")  # before a proxy, too
-    before, after = (_SECURE, "; Secure") if secure else ("", "")
+    before, after = (_SECURE, "; Secure") if _is_secure(scope) else ("", "")
     name = before + _cookie_name(installation)
     return f"{name}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age_s:.0f}{after}"
+
+
+def login_cookie(scope: Scope, installation: str) -> str | None:
+    """What the browser brings back from a provider of identities."""
+    name = f"{_cookie_name(installation)}-login"
+    for key, value in scope["headers"]:
+        if key == b"cookie" and (text := cookie_parser(value.decode("latin-1")).get(name)):
+            return text
+    return None
+
+
+def set_login_cookie(scope: Scope, installation: str, text: str) -> str:
+    """For the way to a provider of identities and back: that is a page of another site, so it is taken along from there."""
+    after = "; Secure" if _is_secure(scope) else ""
+    age = limits.IDENTITY_LOGIN if text else 0.0
+    return f"{_cookie_name(installation)}-login={text}; Path=/api/v1/identity; HttpOnly; SameSite=Lax; Max-Age={age:.0f}{after}"
+
+
+def _is_secure(scope: Scope) -> bool:
+    return scope["scheme"] == "https" or (header(scope, b"origin") or b"").startswith(b"https://")  # before a proxy, too
 
 
 def _cookie_name(installation: str) -> str:

@@ -122,6 +122,7 @@ class SessionToken:
     by_password: bool = False
     role: Role = field(default=Role.VIEWER, compare=False)  # as the list has it
     scope: PersonScope | None = field(default=None, compare=False)  # so, too; None: everywhere
+    is_vouched: bool = field(default=False, compare=False)  # by a provider of identities
 
 
 Caller = OperatorToken | SessionToken  # who asks REST
@@ -382,6 +383,8 @@ def _verified(state: KeyState, text: str) -> _Verified:
             raise NotAllowed(_LOGGED_OUT)
         if rights is not None:
             token = replace(token, role=rights.role, scope=rights.scope)
+            if isinstance(token, SessionToken):
+                token = replace(token, is_vouched=rights.is_vouched)
     return _Verified(token, key_id, float(claims["exp"]))
 
 

@@ -23,6 +23,7 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
         case Kind.API:
             from evenflow.api.service import ApiService
             from evenflow.api.vault import Vault
+            from evenflow.core.people.identities import IdentityProvider
             from evenflow.wire.objects import ObjectStorage
 
             return ApiService(
@@ -32,6 +33,7 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 tls=settings.tls,
                 metrics_token=settings.metrics_token,
                 openlineage=(settings.openlineage_url, settings.openlineage_key),
+                provider=IdentityProvider.from_json(settings.identity),
                 logs=settings.log_storage,
                 secret_stores=settings.secret_stores,
                 name=settings.name,

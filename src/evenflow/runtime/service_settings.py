@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.core.model import Enforcement
+from evenflow.core.people.identities import IdentityProvider
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.forking.sandbox import Mode, own_environment, user_environment
 from evenflow.runtime.logging import Format, LevelName
@@ -70,6 +71,7 @@ class ServiceSettings:
     metrics_token: str = ""  # that who scrapes must show; empty: none
     openlineage_url: str = ""  # empty: none
     openlineage_key: str = ""
+    identity: str = ""  # the provider of identities, as JSON; empty: none
     statsd_address: str = ""  # empty: none
     statsd_prefix: str = "evenflow"
     statsd_style: Style = "plain"
@@ -120,7 +122,7 @@ class ServiceSettings:
         withheld |= set() if kind in (Kind.API, Kind.LAUNCHER) else {"secret_keys"}
         withheld |= set() if kind is Kind.LAUNCHER else {"celery_broker", "kubernetes_template"}
         withheld |= set() if kind in (Kind.LAUNCHER, Kind.AUTOSCALER) else {"kubernetes"}
-        withheld |= set() if kind is Kind.API else {"openlineage_key"}
+        withheld |= set() if kind is Kind.API else {"openlineage_key", "identity"}
         withheld |= set() if kind is Kind.CONNECT_SERVER else {"spark_connect_token"}
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in withheld}
         values["sources"] = sources_to_json(self.sources)
@@ -155,6 +157,7 @@ class ServiceSettings:
             metrics_token=environ.get(PREFIX + "METRICS_TOKEN", ""),
             openlineage_url=environ.get(PREFIX + "OPENLINEAGE_URL", ""),
             openlineage_key=environ.get(PREFIX + "OPENLINEAGE_KEY", ""),
+            identity=environ.get(PREFIX + "IDENTITY", ""),
             statsd_address=value("STATSD_ADDRESS"),
             statsd_prefix=value("STATSD_PREFIX"),
             statsd_style=cast(Style, value("STATSD_STYLE")),
@@ -207,6 +210,7 @@ class ServiceSettings:
             self.token,
             self.metrics_token,
             self.openlineage_key,
+            provider.client_secret if (provider := IdentityProvider.from_json(self.identity)) is not None else "",
             self.spark_connect_token,
             *self.secret_keys.split(","),
             *passwords,

@@ -5,6 +5,7 @@ one may be in a file, which the environment names: ``EVENFLOW_TOKEN_FILE``.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import tomllib
@@ -21,6 +22,7 @@ from evenflow.core.bundle import HISTORY_BUNDLE, BundleSource
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.core.model import Enforcement
 from evenflow.core.object_names import CONNECTION
+from evenflow.core.people.identities import rights_from
 from evenflow.errors import SettingsError
 from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.forking.sandbox import OURS as PREFIX
@@ -77,6 +79,18 @@ class Settings(BaseSettings):
     )
     openlineage_url: str = Field("", description="Where an API sends what tasks on Spark read and write; empty: nowhere")
     openlineage_key: SecretStr | None = Field(None, description="What is shown there (Authorization: Bearer ...)")
+    identity_issuer: str = Field(
+        "", description="Address of the OpenID Connect provider by which people log in; empty: by password"
+    )
+    identity_client_id: str = Field("evenflow", description="What that provider knows Evenflow as")
+    identity_client_secret: SecretStr | None = Field(None, description="What Evenflow shows it")
+    identity_url: str = Field("", description="Where browsers find Evenflow, without a path; else the first of api_url")
+    identity_name_claim: str = Field("preferred_username", description="The claim that has the names of people")
+    identity_groups_claim: str = Field("groups", description="The claim that has their groups")
+    identity_groups: dict[str, Any] = Field(
+        default_factory=dict,
+        description='What each group may: a role, or {"role": "author", "tags": ["etl"]}; no other one logs in',
+    )
     statsd_address: str = Field("", description="host:port of a StatsD server that all services send their metrics to")
     statsd_prefix: str = Field("evenflow", max_length=100, description="What the names of metrics in StatsD begin with")
     statsd_style: Literal["plain", "datadog"] = Field("plain", description="plain: labels are parts of the name; datadog: tags")
@@ -214,6 +228,21 @@ class Settings(BaseSettings):
             raise ValueError("write it as https://host/api/v1/lineage, and what is to be shown there as openlineage_key")
         return url
 
+    @field_validator("identity_issuer", "identity_url")
+    @classmethod
+    def _encrypted(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if url and ((parts.scheme != "https" and not is_loopback(parts.hostname or "")) or not parts.hostname or parts.query):
+            raise ValueError("write it as https://login.example.com/realm: who logs in may not be read on the way")
+        return url
+
+    @field_validator("identity_groups")
+    @classmethod
+    def _grouped(cls, groups: dict[str, Any]) -> dict[str, Any]:
+        for told in groups.values():
+            rights_from(told)
+        return groups
+
     @field_validator("statsd_address")
     @classmethod
     def _reachable(cls, address: str) -> str:
@@ -345,6 +374,23 @@ class Settings(BaseSettings):
         """Of ``evenflow up``."""
         return self.launchers if self.launchers is not None else int(self.celery_broker is not None or self.kubernetes is not None)
 
+    @property
+    def identity(self) -> str:
+        """The provider of identities, as :class:`IdentityProvider` reads it; empty: none."""
+        if not self.identity_issuer:
+            return ""
+        secret = self.identity_client_secret.get_secret_value() if self.identity_client_secret is not None else ""
+        told = {
+            "issuer": self.identity_issuer,
+            "client_id": self.identity_client_id,
+            "client_secret": secret,
+            "url": (self.identity_url or self.api_url.split(",")[0]).strip().rstrip("/"),
+            "name_claim": self.identity_name_claim,
+            "groups_claim": self.identity_groups_claim,
+            "groups": self.identity_groups,
+        }
+        return json.dumps(told)
+
     def for_service(self, *, name: str, **given: Any) -> ServiceSettings:
         """What a service of this name has to know; ``given`` are values of its own."""
         values: dict[str, Any] = {
@@ -353,6 +399,7 @@ class Settings(BaseSettings):
             "secret_keys": self.secret_keys.get_secret_value() if self.secret_keys is not None else "",
             "metrics_token": self.metrics_token.get_secret_value() if self.metrics_token is not None else "",
             "openlineage_key": self.openlineage_key.get_secret_value() if self.openlineage_key is not None else "",
+            "identity": self.identity,
             "celery_broker": self.celery_broker.get_secret_value() if self.celery_broker is not None else "",
             "kubernetes": self.kubernetes.get_secret_value() if self.kubernetes is not None else "",
             "kubernetes_template": str(self.kubernetes_template or ""),

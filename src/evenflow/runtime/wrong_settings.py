@@ -17,6 +17,7 @@ _NOT_SHOWN = (
     "metrics_token",
     "openlineage_url",
     "openlineage_key",
+    "identity_client_secret",
     "secret_keys",
     "celery_broker",
     "xcom_url",

@@ -51,7 +51,8 @@ create table token_key (
 create table user_account (
     name             text collate "C" primary key,
     role             text not null check (role in ('viewer', 'author', 'operator', 'admin')),  -- core/people/roles
-    password         text not null,                          -- Argon2id of it, with its parameters and salt
+    password         text not null,                          -- Argon2id of it, with its parameters and salt; empty: none
+    subject          text unique,                            -- who that is to the provider of identities that vouches for them: its address, and its own number
     limited_to       jsonb,                                  -- core/people/scopes; null: the role counts everywhere, as an admin's does
     is_disabled      boolean not null default false,
     created_at       timestamptz not null default now(),

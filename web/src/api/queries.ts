@@ -7,6 +7,13 @@ import { every, instancesSince, runsSince } from "./live";
 const LIVE_MS = 2_000; // what is looked at while it changes
 const CALM_MS = 5_000; // what changes as a whole
 
+/** By whom people log in beside passwords. */
+export const providerQuery = queryOptions({
+  queryKey: ["provider"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/identity", { signal }),
+  staleTime: Infinity,
+});
+
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: ({ signal }) => ask("get", "/api/v1/session", { signal }),

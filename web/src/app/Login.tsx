@@ -1,8 +1,8 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRouter, useSearch } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { ask } from "../api/client";
-import { sessionQuery } from "../api/queries";
+import { providerQuery, sessionQuery } from "../api/queries";
 import { Command } from "../parts/parts";
 import { useTitle } from "./title";
 
@@ -19,6 +19,7 @@ export function Login() {
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [token, setToken] = useState("");
+  const provider = useQuery(providerQuery).data?.name;
   const begun = useRef(false);
   const client = useQueryClient();
   const router = useRouter();
@@ -55,6 +56,13 @@ export function Login() {
           {login.isPending ? "Logging in" : "Log in"}
         </button>
       </form>
+      {provider && (
+        <p>
+          <a className="button" href={`/api/v1/identity/login?then=${encodeURIComponent(next ?? "/")}`}>
+            Log in at {provider}
+          </a>
+        </p>
+      )}
       {login.error && (
         <p className="trouble" role="alert">
           {login.error.message}

@@ -75,9 +75,13 @@ function Side({ name }: { name: string }) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const logOut = async () => {
-    await ask("delete", "/api/v1/session");
+    const { by_provider } = await ask("delete", "/api/v1/session");
     client.clear();
     forget();
+    if (by_provider) {
+      location.assign("/api/v1/identity/logout");
+      return;
+    }
     await navigate({ to: "/login", search: {} });
   };
   const dark = theme === "dark" || (theme === "system" && matchMedia("(prefers-color-scheme: dark)").matches);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -30,6 +30,7 @@ from evenflow.api.rest import (
     explanations,
     fleets,
     health,
+    identity,
     live,
     logs,
     metrics,
@@ -61,9 +62,13 @@ from evenflow.core.likeness import did_you_mean
 from evenflow.store.db.connect import AsyncPool
 from evenflow.telemetry.vitals import Vitals
 
+if TYPE_CHECKING:
+    from evenflow.api.identities import Identities
+
 PREFIX = "/api/v1"
 DESCRIPTION = f"{PREFIX}/openapi.json"  # of REST itself, for everyone
 DOOR = f"{PREFIX}/session"  # where a browser logs in
+_OPEN = frozenset({DESCRIPTION, *(f"{PREFIX}/identity{way}" for way in ("", "/login", "/callback", "/logout"))})  # for everyone
 
 _RULES = (  # for browsers: answers are for who asked, and are no pages
     (b"cache-control", b"no-store"),
@@ -101,9 +106,10 @@ def rest_application(
     vitals: Vitals,
     probes: Probes,
     live: Live,
+    identities: Identities | None = None,
     metrics_token: str = "",
 ) -> ASGIApp:
-    context = ApiContext(pool, tokens, log_store, vault, stores, judge, vitals, probes, LoginLimit(), Passwords(), live)
+    context = ApiContext(pool, tokens, log_store, vault, stores, judge, vitals, probes, LoginLimit(), Passwords(), live, identities)
     watchers = Watchers(tokens, metrics_token)
     app = described_rest()
 
@@ -160,6 +166,7 @@ def described_rest() -> FastAPI:
         part.routes.add_to(app, PREFIX, dependencies=[Depends(actor)], responses=_REFUSED)
     too_often = {"description": "Too many logins have failed.", "content": _ERROR}
     sessions.doors.add_to(app, PREFIX, responses={**_REFUSED, 429: too_often})
+    identity.doors.add_to(app, PREFIX, responses={**_REFUSED, 429: too_often})
     health.routes.add_to(app)
     metrics.routes.add_to(app)
     app.add_exception_handler(HTTPException, _http_error)
@@ -208,7 +215,7 @@ class _Refusals:
 
 def _is_guarded(path: str) -> bool:
     """Whether the path is for operators alone, be there anything or not."""
-    return path.startswith(f"{PREFIX}/") and path != DESCRIPTION
+    return path.startswith(f"{PREFIX}/") and path not in _OPEN
 
 
 def _check_length(scope: Scope) -> None:

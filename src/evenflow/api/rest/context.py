@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from evenflow.api import limits
 from evenflow.api.judge import Judge
 from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
@@ -22,6 +23,9 @@ from evenflow.contracts.rest.queries import PageQuery
 from evenflow.core.people.scopes import scope_text
 from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.telemetry.vitals import Vitals
+
+if TYPE_CHECKING:
+    from evenflow.api.identities import Identities
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ class ApiContext:
     logins: LoginLimit
     passwords: Passwords
     live: Live
+    identities: Identities | None = None  # none: people have passwords alone
 
 
 def context(request: Request) -> ApiContext:
@@ -64,6 +69,12 @@ InScope = Annotated[str | None, Depends(scope_of)]
 def address_of(request: Request) -> str:
     """Whence it came."""
     return request.client.host if request.client else "unknown"
+
+
+def agent_of(request: Request) -> str:
+    """In which browser, as that says."""
+    said = request.headers.get("user-agent", "")[: limits.BROWSER_CHARS]
+    return "".join(char if char.isprintable() else "?" for char in said)
 
 
 async def actor(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> str:

@@ -8,7 +8,7 @@ from fastapi import Request, Response
 
 from evenflow.api import limits
 from evenflow.api.refusals import Forbidden, Refused, Unauthorized
-from evenflow.api.rest.context import ApiContext, Connection, InContext, InSlice, address_of, caller_of
+from evenflow.api.rest.context import ApiContext, Connection, InContext, InSlice, address_of, agent_of, caller_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.sessions import begin_session, checked_token, set_cookie
 from evenflow.api.tokens import Caller, OperatorToken, SessionToken
@@ -39,8 +39,7 @@ async def log_in(within: InContext, http: Request, response: Response, request: 
         except NotAllowed:
             within.logins.failed(address)
             raise
-    said = http.headers.get("user-agent", "")[: limits.BROWSER_CHARS]
-    begun = begun._replace(address=address, agent="".join(char if char.isprintable() else "?" for char in said))
+    begun = begun._replace(address=address, agent=agent_of(http))
     async with within.pool.connection() as conn:
         text, age_s = await begin_session(conn, within.tokens, begun)
     response.headers["Set-Cookie"] = set_cookie(http.scope, within.tokens.installation, text, age_s=age_s)
@@ -92,7 +91,8 @@ def _told(caller: Caller) -> Session:
         name=caller.name,
         role=caller.role,
         scope=caller.scope,
-        by_password=isinstance(caller, SessionToken) and caller.by_password,
+        by_password=isinstance(caller, SessionToken) and caller.by_password and not caller.is_vouched,
+        by_provider=isinstance(caller, SessionToken) and caller.is_vouched,
         version=version("evenflow"),
     )
 

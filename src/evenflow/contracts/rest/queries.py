@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import Instant, ObjectName, Page, Request
+from evenflow.contracts.rest.record import Instant, ObjectName, Page, Record, Request
 from evenflow.core import limits
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import RunState, TaskState
@@ -137,6 +137,19 @@ class LiveQuery(Request):
 
 class StandingQuery(Request):
     paused_dags: bool = Field(default=True, description="Also DAGs that are paused and no more.")
+
+
+class IdentityLoginQuery(Request):
+    then: str = Field(default="/", max_length=2_000, pattern=r"^/([^/\\\\].*)?$", description="The page to which the login leads.")
+
+
+class IdentityAnswerQuery(Record):
+    """As the provider leads back; what else it says is for others."""
+
+    code: str | None = Field(default=None, max_length=4_096)
+    state: str | None = Field(default=None, max_length=200)
+    error: str | None = Field(default=None, max_length=200)
+    error_description: str | None = Field(default=None, max_length=500)
 
 
 class RevealQuery(Request):

@@ -32,7 +32,12 @@ class Session(Record):
     role: RoleWord = Field(description="What they may.")
     scope: PersonScope | None = Field(description="In what the role counts; null: everywhere.")
     by_password: bool = Field(description="Whether the session was begun with a password, which can be changed.")
+    by_provider: bool = Field(description="Whether a provider of identities vouches for them: it is to be told when they log out.")
     version: str = Field(description="Of Evenflow.")
+
+
+class IdentityProviderName(Record):
+    name: str | None = Field(description="The host of the provider of identities by which people log in; null: there is none.")
 
 
 class SessionSummary(Record):

@@ -67,6 +67,7 @@ def flaw_of_rights(role: Role, scope: PersonScope | None) -> str | None:
 class Rights(NamedTuple):
     role: Role
     scope: PersonScope | None = None  # None: everywhere
+    is_vouched: bool = False  # a provider of identities says who that is
 
 
 class ScopedBy(StrEnum):

@@ -86,7 +86,7 @@ def key_state(row: Sequence[Any], seals: Seals) -> KeyState:
     sealed, revoked, lapsed, listed, rights, incarnation, left_s, installation = row
     keys = {int(number): _opened(seals, int(number), bytes.fromhex(value)) for number, value in sealed.items()}
     digests = {int(number): bytes.fromhex(value) for number, value in listed.items()}
-    may = {int(number): Rights(Role(of["role"]), PersonScope.read(of["scope"])) for number, of in rights.items()}
+    may = {int(number): Rights(Role(of["role"]), PersonScope.read(of["scope"]), of["is_vouched"]) for number, of in rights.items()}
     return KeyState(installation, keys, frozenset(revoked), digests, incarnation, left_s, frozenset(lapsed), may)
 
 

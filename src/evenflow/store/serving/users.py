@@ -9,7 +9,7 @@ import psycopg
 from psycopg.rows import args_row, dict_row
 
 from evenflow.core.people.roles import Role
-from evenflow.core.people.scopes import PersonScope, scope_text
+from evenflow.core.people.scopes import PersonScope, Rights, scope_text
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.events import recorded
@@ -19,6 +19,13 @@ class FoundUser(NamedTuple):
     role: str
     password: str  # Argon2id of it
     is_disabled: bool
+
+
+class LinkedUser(NamedTuple):
+    name: str
+    password: str  # as FoundUser has it
+    is_disabled: bool
+    is_new: bool
 
 
 class NewSession(NamedTuple):
@@ -59,6 +66,19 @@ async def insert_first(conn: AsyncConn, name: str, *, password: str, by: str) ->
             return False
         async with recorded(conn, by, "user.create", name, role=Role.ADMIN):
             return True
+
+
+async def link_user(conn: AsyncConn, subject: str, *, name: str, rights: Rights) -> LinkedUser | None:
+    """Who ``subject`` is here, from now on with these rights; ``name`` is for who is new. None: that is somebody else's."""
+    async with conn.transaction():
+        cursor = conn.cursor(row_factory=args_row(LinkedUser))
+        names = {"subject": subject, "name": name, "role": rights.role, "scope": scope_text(rights.scope)}
+        found = await (await cursor.execute(sql("users/link_one"), names)).fetchone()
+        if found is not None and found.is_new:
+            async with recorded(conn, "identity provider", "user.create", name, role=rights.role):
+                pass
+        await conn.execute(sql("tokens/notify"))
+        return found
 
 
 async def find_user(conn: AsyncConn, name: str) -> FoundUser | None:

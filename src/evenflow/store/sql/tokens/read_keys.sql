@@ -6,7 +6,8 @@ select coalesce((select jsonb_object_agg(key_id, encode(value, 'hex')) from toke
        coalesce((select jsonb_object_agg(token_id, encode(digest, 'hex')) from token
                  where revoked_at is null and (kind <> 'session' or expires_at > now())), '{}') as listed,
        coalesce((select jsonb_object_agg(t.token_id, jsonb_build_object('role', coalesce(u.role, l.role, t.role),
-                                                                    'scope', coalesce(u.limited_to, l.limited_to, t.limited_to)))
+                                                                    'scope', coalesce(u.limited_to, l.limited_to, t.limited_to),
+                                                                    'is_vouched', u.subject is not null))
                  from token t
                  left join user_account u on u.name = t.user_name
                  left join token l on l.token_id = t.login_id

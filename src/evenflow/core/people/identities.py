@@ -1,0 +1,71 @@
+"""Who vouches for people beside passwords: a provider of identities (OpenID Connect), and what its groups may here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope, Rights, flaw_of_rights
+
+_SCOPE = ("tags", "bundles", "pools", "queues")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityProvider:
+    """``groups`` say what each group of it may; ``url`` is where browsers find this Evenflow."""
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    url: str
+    name_claim: str = "preferred_username"
+    groups_claim: str = "groups"
+    groups: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, text: str) -> IdentityProvider | None:
+        return cls(**json.loads(text)) if text else None
+
+    def rights_of(self, groups: Collection[str]) -> Rights | None:
+        """Those of the highest role that one of these groups has, in all scopes that give it; None: no group may log in."""
+        found = [rights_from(self.groups[group]) for group in groups if group in self.groups]
+        if not found:
+            return None
+        role = max((rights.role for rights in found), key=list(Role).index)
+        scopes = [rights.scope for rights in found if rights.role is role]
+        known = [scope for scope in scopes if scope is not None]
+        return Rights(role, _together(known) if len(known) == len(scopes) else None)
+
+
+def _together(scopes: Collection[PersonScope]) -> PersonScope:
+    """What at least one of them has."""
+
+    def names(kind: str, *, are_limited: bool) -> tuple[str, ...]:
+        return tuple(sorted({name for scope in scopes for name in getattr(scope, kind)})) if are_limited else ()
+
+    of_dags = all(scope.tags or scope.bundles for scope in scopes)
+    return PersonScope(
+        tags=names("tags", are_limited=of_dags),
+        bundles=names("bundles", are_limited=of_dags),
+        pools=names("pools", are_limited=all(scope.pools for scope in scopes)),
+        queues=names("queues", are_limited=all(scope.queues for scope in scopes)),
+    )
+
+
+def rights_from(told: Any) -> Rights:
+    """Of ``operator``, or ``{"role": "operator", "tags": ["etl"]}``. Raises :class:`ValueError`, which says what to write."""
+    if isinstance(told, str):
+        told = {"role": told}
+    if not isinstance(told, Mapping) or not told.keys() <= {"role", *_SCOPE} or told.get("role") not in list(Role):
+        roles = ", ".join(Role)
+        raise ValueError(
+            f'a group has a role ({roles}), and where it counts: {{"role": "author", "tags": ["etl"]}}, not {told!r:.200}'
+        )
+    named = {kind: tuple(told[kind]) for kind in _SCOPE if told.get(kind)}
+    role, scope = Role(told["role"]), PersonScope(**named) if named else None
+    if (flaw := flaw_of_rights(role, scope)) is not None:
+        raise ValueError(flaw)
+    return Rights(role, scope)

@@ -1,0 +1,184 @@
+"""Logging in by a provider of identities: oidc-provider, which is certified, in a process of its own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urljoin, urlsplit
+
+import aiohttp
+import pytest
+
+from evenflow.client.rest import RestClient
+from evenflow.core.people.identities import IdentityProvider, rights_from
+from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope, Rights
+from tests.api.world import World
+from tests.apis import make_api
+from tests.house.project import ROOT
+from tests.ports import lasting_port
+from tests.tokens import operator_token
+
+LIBRARY = ROOT / "web" / "node_modules" / "oidc-provider" / "lib" / "index.js"
+SERVER = Path(__file__).with_name("identity_provider.mjs")
+GROUPS = {"ops": "operator", "etl": {"role": "author", "tags": ["etl"]}, "hr": {"role": "author", "bundles": ["hr"]}}
+
+pytest.importorskip("authlib")
+
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="the web UI is not set up here: scripts/setup says how")
+
+
+@pytest.fixture(scope="module")
+def port() -> int:
+    return lasting_port()
+
+
+@pytest.fixture(scope="module")
+def issuer(port: int) -> Iterator[str]:
+    """The address of the provider."""
+    url = f"http://127.0.0.1:{port}/api/v1/identity/callback"
+    with subprocess.Popen(["node", SERVER, LIBRARY, url], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.kill()
+
+
+def provider_at(issuer: str, port: int, groups: dict[str, object] | None = None) -> IdentityProvider:
+    secret = "a secret of the client"
+    url = f"http://127.0.0.1:{port}"
+    return IdentityProvider(
+        issuer=issuer, client_id="evenflow", client_secret=secret, url=url, groups=GROUPS if groups is None else groups
+    )
+
+
+class Person:
+    """In a browser of their own."""
+
+    def __init__(self, http: aiohttp.ClientSession, url: str) -> None:
+        self.http, self.url = http, url
+
+    async def get(self, address: str) -> tuple[int, str, str]:
+        """Status, where it leads, text."""
+        async with self.http.get(urljoin(self.url, address), allow_redirects=False) as answer:
+            return answer.status, answer.headers.get("Location", ""), await answer.text()
+
+    async def leads_back(self, name: str, then: str = "/") -> str:
+        """The address of Evenflow to which the provider leads ``name``."""
+        _, at, _ = await self.get(f"/api/v1/identity/login?then={then}")
+        while not at.startswith(self.url):
+            status, to, page = await self.get(at)
+            if status == 200:  # the provider asks: who one is, then whether that may be told
+                form = re.search(r'<form[^>]*action="([^"]+)"', page)
+                assert form, page
+                prompt = "login" if 'name="login"' in page else "consent"
+                given = {"prompt": prompt, "login": name, "password": "any"}
+                async with self.http.post(urljoin(at, form[1]), data=given, allow_redirects=False) as answer:
+                    to = answer.headers["Location"]
+            at = urljoin(at, to)
+        return at
+
+    async def session(self) -> dict[str, object]:
+        async with self.http.get(f"{self.url}/api/v1/session", headers={"Sec-Fetch-Site": "same-origin"}) as answer:
+            return dict(await answer.json())
+
+
+@pytest.fixture
+async def url(database_url: str, tmp_path: Path, issuer: str, port: int) -> AsyncIterator[str]:
+    api = make_api(database_url, tmp_path, port=port, provider=provider_at(issuer, port))
+    await api.start()
+    yield f"http://127.0.0.1:{port}"
+    await api.stop()
+
+
+@pytest.fixture
+async def person(url: str) -> AsyncIterator[Person]:
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as http:
+        yield Person(http, url)
+
+
+async def test_a_person_logs_in_as_who_the_provider_says(person: Person, db: object, url: str) -> None:
+    """R-SE3: the groups say what they may, at each login; they are a user from then on, without a password."""
+    assert (await person.get("/api/v1/identity"))[2] == '{"name":"127.0.0.1"}'
+    back = await person.leads_back("ada", then="/runs")
+    status, to, _ = await person.get(back)
+    assert (status, to) == (303, "/runs")
+    session = await person.session()
+    told = ("name", "role", "scope", "by_password", "by_provider")
+    assert [session[name] for name in told] == ["ada.of.provider", "operator", None, False, True]
+    world = World(db)  # type: ignore[arg-type]
+    assert world.one("select name, role, password, created_by from user_account") == (
+        "ada.of.provider",
+        "operator",
+        "",
+        "identity provider",
+    )
+    assert (await person.get(back))[0] == 401, "the cookie of that login is gone"
+    status, to, _ = await person.get("/api/v1/identity/logout")
+    assert status == 303
+    assert urlsplit(to).path == "/session/end"
+    assert parse_qs(urlsplit(to).query)["post_logout_redirect_uri"] == [f"{url}/login"]
+
+
+async def test_groups_have_scopes(person: Person, db: object) -> None:
+    """R-SE3: several groups of one role have what each has."""
+    assert (await person.get(await person.leads_back("eva")))[0] == 303
+    session = await person.session()
+    assert (session["role"], session["scope"]) == ("author", {"tags": ["etl"], "bundles": ["hr"], "pools": [], "queues": []})
+
+
+async def test_who_is_in_no_group_that_may_is_not_let_in(person: Person) -> None:
+    status, _, text = await person.get(await person.leads_back("bob"))
+    assert status == 401
+    assert "bob.of.provider is in no group of 127.0.0.1 that may log in here" in text
+
+
+async def test_a_login_that_this_browser_has_not_begun_ends_nowhere(person: Person, url: str) -> None:
+    """R-SE3: somebody may lead a browser to the end of a login of theirs."""
+    back = await person.leads_back("ada")
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as other:
+        stranger = Person(other, url)
+        assert "was not begun in this browser" in (await stranger.get(back))[2]
+        await stranger.get("/api/v1/identity/login")
+        assert "was not begun in this browser" in (await stranger.get(back))[2]
+    assert (await person.get(back.replace("state=", "state=x")))[0] == 401
+    assert (await person.get(back))[0] == 303
+
+
+async def test_nobody_becomes_a_user_who_has_a_password_by_a_name(person: Person, url: str, db: object) -> None:
+    """R-SE3: names are the provider's to give, and users are not."""
+    async with RestClient(url, operator_token(World(db).conn)) as admin:  # type: ignore[arg-type]
+        await admin.add_user(name="ada.of.provider", role=Role.ADMIN, password="correct horse battery")
+    status, _, text = await person.get(await person.leads_back("ada"))
+    assert status == 401
+    assert "Another user is called 'ada.of.provider' here" in text
+
+
+async def test_who_is_disabled_stays_out(person: Person, url: str, db: object) -> None:
+    assert (await person.get(await person.leads_back("ada")))[0] == 303
+    async with RestClient(url, operator_token(World(db).conn)) as admin:  # type: ignore[arg-type]
+        await admin.change_user("ada.of.provider", is_disabled=True)
+    assert "may not log in" in (await person.get(await person.leads_back("ada")))[2]
+
+
+@pytest.mark.parametrize("then", ["//evil.example", "https://evil.example", "/\\evil.example"])
+async def test_a_login_leads_to_pages_of_evenflow_alone(person: Person, then: str) -> None:
+    assert (await person.get(f"/api/v1/identity/login?then={then}"))[0] == 422
+
+
+def test_groups_are_read_or_refused() -> None:
+    assert rights_from("viewer") == Rights(Role.VIEWER)
+    assert rights_from({"role": "author", "pools": ["p"]}) == Rights(Role.AUTHOR, PersonScope(pools=("p",)))
+    for wrong in ("boss", {"role": "author", "dags": ["d"]}, {"tags": ["x"]}, 3, {"role": "admin", "tags": ["x"]}):
+        with pytest.raises(ValueError, match=r"a group has a role|an admin has no scope"):
+            rights_from(wrong)
+
+
+def test_the_highest_role_of_somebodys_groups_counts() -> None:
+    provider = provider_at(
+        "https://login.example.com", 1, {"a": "viewer", "b": {"role": "operator", "pools": ["p"]}, "c": "operator"}
+    )
+    assert provider.rights_of(["a", "b"]) == Rights(Role.OPERATOR, PersonScope(pools=("p",)))
+    assert provider.rights_of(["b", "c"]) == Rights(Role.OPERATOR)
+    assert provider.rights_of(["x"]) is None
