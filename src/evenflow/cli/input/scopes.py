@@ -15,10 +15,12 @@ Tags = Annotated[list[str] | None, Parameter(name="--tag", negative=(), help="On
 Bundles = Annotated[list[str] | None, Parameter(name="--bundle", negative=(), help="Only DAGs of this bundle; once for each.")]
 Pools = Annotated[list[str] | None, Parameter(name="--pool", negative=(), help="Only this pool; once for each. Else all.")]
 Queues = Annotated[list[str] | None, Parameter(name="--queue", negative=(), help="Only this queue; once for each. Else all.")]
-Names = Sequence[str] | None
+ScopedNames = Sequence[str] | None
 
 
-def checked_scope(role: Role | None, tags: Names, bundles: Names, pools: Names, queues: Names) -> PersonScope:
+def checked_scope(
+    role: Role | None, tags: ScopedNames, bundles: ScopedNames, pools: ScopedNames, queues: ScopedNames
+) -> PersonScope:
     """Raises :class:`BadValue` for names that none can have, and for a ``role`` that counts everywhere."""
     scope = PersonScope(tags=tuple(tags or ()), bundles=tuple(bundles or ()), pools=tuple(pools or ()), queues=tuple(queues or ()))
     flaw = scope.flaw() if role is None else flaw_of_rights(role, scope)
