@@ -17,11 +17,13 @@ from evenflow.spark.datasets import facet
 from evenflow.store.db.connect import open_pool
 from evenflow.wire import questions as q
 from tests.api.world import World
+from tests.openlineage_events import as_the_client_has_it, full
 
 KEY = "what is shown there"
+SCHEMA = facet("1-2-0/SchemaDatasetFacet", fields=[{"name": "id", "type": "long"}])
 TOLD: dict[str, Any] = {
-    "inputs": [{"namespace": "s3://lake", "name": "people", "facets": {}}],
-    "outputs": [{"namespace": "file", "name": "/out", "facets": {}}],
+    "inputs": [{"namespace": "s3://lake", "name": "people", "facets": {"schema": SCHEMA}}],
+    "outputs": [{"namespace": "file", "name": "/out", "facets": {"schema": SCHEMA}}],
 }
 
 
@@ -92,6 +94,7 @@ async def test_people_see_an_event_that_says_how_the_try_ended(rest: RestClient,
     assert ended.event["eventType"] == "COMPLETE"
     assert ended.event["run"]["runId"] == running.event["run"]["runId"]  # type: ignore[index]
     assert ended.event["job"]["name"] == "sales.extract"  # type: ignore[index]
+    assert as_the_client_has_it(ended.event) == full(ended.event)
     with pytest.raises(ApiRefused, match="has told"):
         await rest.get_lineage("sales", "r1", "extract", try_number=2)
 
@@ -130,9 +133,3 @@ async def test_what_is_not_taken_is_sent_again_unless_it_was_refused(
     world.conn.execute("update try_record set send_at = now() where send_at is not null")
     await sent(database_url, collector)
     assert len(collector.taken) == (2 if again else 1)
-
-
-def test_a_facet_names_its_schema_as_the_client_of_openlineage_does() -> None:
-    assert facet("1-2-0/ParentRunFacet")["_schemaURL"] == (
-        "https://openlineage.io/spec/facets/1-2-0/ParentRunFacet.json#/$defs/ParentRunFacet"
-    )

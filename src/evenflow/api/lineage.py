@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from importlib.metadata import version
 from typing import Any
 
 import aiohttp
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
-from evenflow.spark.datasets import facet
+from evenflow.spark.datasets import EVENTS, PRODUCER, facet, own_facet
 from evenflow.store.db.connect import AsyncPool, Row
 from evenflow.store.serving import try_records
 from evenflow.telemetry.observing import observe
 
-_SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _ENDED = {"running": "RUNNING", "success": "COMPLETE", "failed": "FAIL"}
 
 
@@ -30,8 +28,8 @@ def event_of(told: Row, installation: str) -> dict[str, Any]:
     return {
         "eventType": _ENDED[told["state"]],
         "eventTime": told["at"].isoformat(),
-        "producer": f"evenflow/{version('evenflow')}",
-        "schemaURL": _SCHEMA,
+        "producer": PRODUCER,
+        "schemaURL": f"{EVENTS}/RunEvent",
         "run": {
             "runId": _id(installation, told["run_key"], told["epoch"]),
             "facets": {
@@ -40,8 +38,7 @@ def event_of(told: Row, installation: str) -> dict[str, Any]:
                     run={"runId": _id(installation, told["run_key"])},
                     job={"namespace": installation, "name": told["dag_id"]},
                 ),
-                "evenflow_try": facet(
-                    "1-1-1/RunFacet",
+                "evenflow_try": own_facet(
                     runId=told["run_id"],
                     taskId=told["task_id"],
                     mapIndex=told["map_index"],

@@ -6,10 +6,12 @@ What else is said of them, and of runs, are facets.
 from __future__ import annotations
 
 import re
+from importlib.metadata import version
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-PRODUCER = "evenflow"
+PRODUCER = f"pkg:pypi/evenflow@{version('evenflow')}"  # a package URL: OpenLineage wants a URI
+EVENTS = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs"
 _FACETS = "https://openlineage.io/spec/facets"
 
 # Of a JDBC address: what OpenLineage calls the database, the port that is meant without one, and the schema that is.
@@ -63,3 +65,8 @@ def _without_password(netloc: str) -> str:
 def facet(schema: str, **fields: Any) -> dict[str, Any]:
     """Of an event or a dataset, by the schema's version and name, such as ``1-2-0/ParentRunFacet``."""
     return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{schema}.json#/$defs/{schema.partition('/')[2]}", **fields}
+
+
+def own_facet(**fields: Any) -> dict[str, Any]:
+    """Of a run, with what OpenLineage has no facet for."""
+    return {"_producer": PRODUCER, "_schemaURL": f"{EVENTS}/RunFacet", **fields}

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from evenflow.api.lineage import event_of
 from evenflow.spark.datasets import Dataset, of_jdbc, of_path
 from evenflow.spark.lineage import LineagePlace, columns_of, datasets_of, lineage_told, read
+from tests.openlineage_events import as_the_client_has_it, full
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
+NAMES = {"dag_id": "d", "run_id": "r", "task_id": "t", "map_index": -1, "try_number": 1}
+TRY = {**NAMES, "run_key": 1, "epoch": 1, "state": "success", "at": datetime.now(UTC)}
 SIGNS = {"IDENTITY": "=", "TRANSFORMATION": "~", "AGGREGATION": "+"}
 # Of each shape: a query, its columns, and what says which rows there are. "people.id =" is a column as it is, ~ one that was
 # changed, + one with those of other rows; # says that nobody learns it; what is indirect is called by its name.
@@ -224,6 +229,8 @@ def test_what_a_session_writes_is_told_when_it_ends(spark: SparkSession, tables:
     }
     assert shown(outputs["copies"]["columnLineage"]["dataset"]) == "cities.city FILTER"
     assert outputs["copies"]["symlinks"]["identifiers"][0]["name"].endswith("default.copies")
+    event = event_of({**TRY, "value": told}, "here")
+    assert as_the_client_has_it(event) == full(event)
 
 
 def test_a_session_that_reads_nothing_tells_nothing(spark: SparkSession) -> None:
