@@ -6,15 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
+from evenflow.api.rest import spark_page
+from evenflow.api.rest.spark_page import SparkPage
 from evenflow.connect_server.keeper import ServerLimits
 from evenflow.connect_server.service import ConnectServerService
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark.local_server import uri_of
 from evenflow.spark.session import session_for
+from tests.ports import lasting_port
 from tests.waiting import SYSTEM_DEADLINE_S, until
 
 TOKEN = "a-token-of-tests"
@@ -23,8 +27,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.system]
 
 
 @asynccontextmanager
-async def served(log: Path) -> AsyncIterator[ConnectServerService]:
-    service = ConnectServerService(name="c", port=0, token=TOKEN, limits=ServerLimits(memory=1536, idle=0), log=log)
+async def served(log: Path, ui_port: int) -> AsyncIterator[ConnectServerService]:
+    limits = ServerLimits(memory=1536, idle=0)
+    service = ConnectServerService(name="c", port=0, ui_port=ui_port, token=TOKEN, limits=limits, log=log)
     await service.start()
     try:
         yield service
@@ -38,6 +43,20 @@ def counted(service: ConnectServerService, token: str = TOKEN) -> int:
         return spark.range(7).count()
 
 
+def pages(service: ConnectServerService, ui_port: int) -> dict[str, tuple[int, str]]:
+    """What people are shown of a session's Spark UI."""
+    told: dict[str, dict[str, Any]] = {}
+    conn = Connection.parse("spark_connect", uri_of(service.port, TOKEN, ui_port))
+    with session_for(conn, app_name="x", conf={}, progress=lambda *_: None, keep=told.__setitem__) as spark:
+        assert spark.range(7).count() == 7
+        page = SparkPage.told(told["spark_ui"])
+        shown = {}
+        for path in ("jobs/", "stages/", "SQL/", "connect/", f"api/v1/applications/{page.application_id}/executors"):
+            answer = asyncio.run(spark_page.show(page, path, "", "/below"))
+            shown[path.rpartition("/")[2] or path] = (answer.status_code, bytes(answer.body).decode())
+    return shown
+
+
 def jvms() -> list[psutil.Process]:
     children = psutil.Process().children(recursive=True)
     return [each for each in children if each.name() == "java" and each.status() != psutil.STATUS_ZOMBIE]
@@ -45,7 +64,8 @@ def jvms() -> list[psutil.Process]:
 
 async def test_it_is_known_by_its_token_and_there_again_after_it_was_killed(tmp_path: Path) -> None:
     """Nothing of it is left when its owner has ended."""
-    async with served(tmp_path / "spark.log") as service:
+    ui_port = lasting_port()
+    async with served(tmp_path / "spark.log", ui_port) as service:
         assert await asyncio.to_thread(counted, service) == 7
         (first,) = jvms()
         arguments = " ".join(first.cmdline())
@@ -55,6 +75,9 @@ async def test_it_is_known_by_its_token_and_there_again_after_it_was_killed(tmp_
         assert all(ip.removeprefix("::ffff:") == "127.0.0.1" for ip in listening)
         with pytest.raises(Exception, match=r"(?i)unauthenticated|token"):
             await asyncio.to_thread(counted, service, "another")
+        for path, (status, text) in (await asyncio.to_thread(pages, service, ui_port)).items():
+            assert (status, path, TOKEN in text) == (200, path, False)
+            assert "kill/?id" not in text
         first.kill()
         await until(lambda: first not in jvms(), within_s=SYSTEM_DEADLINE_S)
         assert await asyncio.to_thread(counted, service) == 7

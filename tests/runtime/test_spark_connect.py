@@ -37,6 +37,7 @@ def test_it_is_the_default_connection_unless_somebody_has_named_another(settings
     uri = "sc://localhost:15002/?token=t"
     assert server.connections(settings, {}) == {"spark_default": uri, "spark_connect": uri}
     assert server.connections(settings, {"EVENFLOW_CONN_SPARK_DEFAULT": "local"}) == {"spark_connect": uri}
+    assert SparkConnect(15002, "t", 4040).connections(settings, {})["spark_connect"] == uri + "&ui=http://127.0.0.1:4040"
     named = settings.model_copy(update={"connections": {"spark_default": "spark://host:7077"}})
     assert server.connections(named, {}) == {"spark_default": "spark://host:7077", "spark_connect": uri}
 
@@ -46,6 +47,8 @@ def test_a_port_that_is_taken_is_said_with_another(settings: Settings) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(AlreadyRunning, match=f"127.0.0.1:{port}: .* EVENFLOW_SPARK_CONNECT_PORT={port + 1}"):
             make_spark_connect(settings.model_copy(update={"spark_connect_port": port}))
+        with pytest.raises(AlreadyRunning, match=f"'s Spark UI cannot .* EVENFLOW_SPARK_CONNECT_UI_PORT={port + 1}"):
+            make_spark_connect(settings.model_copy(update={"spark_connect_ui_port": port}))
 
 
 def test_beside_a_sandbox_there_is_none(settings: Settings) -> None:

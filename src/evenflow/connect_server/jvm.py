@@ -38,12 +38,13 @@ class ServerProcess:
         self._reading = asyncio.create_task(asyncio.to_thread(self._read, log), name="log of the server")
 
     @classmethod
-    def start(cls, *, token: str, heap_mib: int, log: Path) -> ServerProcess:
+    def start(cls, *, token: str, heap_mib: int, log: Path, ui_port: int) -> ServerProcess:
         """Raises :class:`JavaNotFound`, and :class:`OSError` where there is no room."""
         with ExitStack() as opened:
             scratch = opened.enter_context(scratch_directory())
             port = opened.enter_context(kept_port())
-            launch = launch_of(scratch, port=port, token=token, heap_mib=heap_mib, inherited=own_environment(os.environ))
+            inherited = own_environment(os.environ)
+            launch = launch_of(scratch, port=port, ui_port=ui_port, token=token, heap_mib=heap_mib, inherited=inherited)
             process = subprocess.Popen(
                 launch.command,
                 stdin=subprocess.DEVNULL,

@@ -24,8 +24,8 @@ class ServerLimits:
 class ServerKeeper:
     """``sessions`` are connections that have said something; ``unused`` says that there is none."""
 
-    def __init__(self, limits: ServerLimits, *, token: str, log: Path) -> None:
-        self._limits, self._token, self._log = limits, token, log
+    def __init__(self, limits: ServerLimits, *, token: str, log: Path, ui_port: int = 0) -> None:
+        self._limits, self._token, self._log, self._ui_port = limits, token, log, ui_port
         self._server: ServerProcess | None = None
         self._starting = asyncio.Lock()
         self._clock = asyncio.get_running_loop().time
@@ -109,7 +109,8 @@ class ServerKeeper:
     async def _start(self) -> ServerProcess:
         began = self._clock()
         try:
-            server = ServerProcess.start(token=self._token, heap_mib=int(self._limits.memory * HEAP), log=self._log)
+            heap = int(self._limits.memory * HEAP)
+            server = ServerProcess.start(token=self._token, heap_mib=heap, log=self._log, ui_port=self._ui_port)
         except (EvenflowError, OSError) as error:
             raise self._failed(str(error)) from error
         observe(seen.begun(server.pid, str(self._log)))

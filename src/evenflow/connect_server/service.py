@@ -21,17 +21,27 @@ HOST = "127.0.0.1"  # nobody but this host: what is sent is not encrypted
 
 
 class ConnectServerService(Service):
-    """``log`` is where the server's own output goes; who has a session has shown ``token``."""
+    """``log`` is where the server's own output goes; who has a session has shown ``token``. With ``ui_port`` it has a Spark UI."""
 
     kind = "connect-server"
 
-    def __init__(self, *, name: str, port: int, token: str, limits: ServerLimits, log: Path, vitals: Vitals | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        port: int,
+        token: str,
+        limits: ServerLimits,
+        log: Path,
+        ui_port: int = 0,
+        vitals: Vitals | None = None,
+    ) -> None:
         super().__init__(name, vitals)
-        self.port, self._token, self._limits, self._log = port, token, limits, log
+        self.port, self._ui_port, self._token, self._limits, self._log = port, ui_port, token, limits, log
 
     async def _begin(self) -> Loops:
         await asyncio.to_thread(check_installed)
-        self._keeper = ServerKeeper(self._limits, token=self._token, log=self._log)
+        self._keeper = ServerKeeper(self._limits, token=self._token, log=self._log, ui_port=self._ui_port)
         self._opened.push_async_callback(self._keeper.close)
         try:
             listener = await asyncio.start_server(self._serve, HOST, self.port)

@@ -69,6 +69,7 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
             return ConnectServerService(
                 name=settings.name,
                 port=settings.spark_connect_port,
+                ui_port=settings.spark_connect_ui_port,
                 token=settings.spark_connect_token,
                 limits=ServerLimits(memory=settings.spark_connect_memory, idle=settings.spark_connect_idle),
                 log=settings.home / "logs" / "services" / "spark-connect.log",

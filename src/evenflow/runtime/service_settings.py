@@ -96,6 +96,7 @@ class ServiceSettings:
     kubernetes: str = ""  # of a launcher or an autoscaler: where the cluster is; empty: this process is in it
     kubernetes_template: str = ""  # of a launcher: the file with the template of pods
     spark_connect_port: int = 0  # of a Spark Connect server, as the following
+    spark_connect_ui_port: int = 0  # 0: it has no Spark UI
     spark_connect_memory: int = 0  # MiB
     spark_connect_idle: float = 0.0
     spark_connect_token: str = ""
@@ -182,6 +183,7 @@ class ServiceSettings:
             kubernetes=environ.get(PREFIX + "KUBERNETES", ""),
             kubernetes_template=environ.get(PREFIX + "KUBERNETES_TEMPLATE", ""),
             spark_connect_port=int(value("SPARK_CONNECT_PORT")),
+            spark_connect_ui_port=int(value("SPARK_CONNECT_UI_PORT")),
             spark_connect_memory=int(value("SPARK_CONNECT_MEMORY")),
             spark_connect_idle=float(value("SPARK_CONNECT_IDLE")),
             spark_connect_token=environ.get(PREFIX + "SPARK_CONNECT_TOKEN", ""),

@@ -162,6 +162,9 @@ class Settings(BaseSettings):
     spark_connect_port: int = Field(
         CONNECT_PORT, ge=0, le=65535, description="Port that a Spark Connect server listens on; 0 takes a free one"
     )
+    spark_connect_ui_port: int | None = Field(
+        None, ge=1024, le=65535, description="Port of its Spark UI on this host, which every user of it can read; else it has none"
+    )
     spark_connect_memory: int = Field(
         MEMORY, ge=LEAST_MEMORY, le=1_048_576, description="MiB that it and its Python workers may have; with more it is killed"
     )
@@ -442,6 +445,7 @@ class Settings(BaseSettings):
         )
         values |= {field: getattr(self, field) for field in (*same, "parse_timeout", "parse_memory")}
         values |= {field: str(getattr(self, field) or "") for field in ("tls_cert", "tls_key", "tls_client_ca", "tls_ca")}
+        values["spark_connect_ui_port"] = self.spark_connect_ui_port or 0
         values["resume_slots"] = self.resume_slots or default_resume_slots(self.slots)
         return ServiceSettings(name=name, **{**values, **given})
 

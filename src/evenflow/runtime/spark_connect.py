@@ -21,6 +21,7 @@ ALWAYS, DEFAULT = "spark_connect", "spark_default"  # connections: one by its ow
 class SparkConnect:
     port: int
     token: str
+    ui_port: int = 0  # 0: it has no Spark UI
 
     @property
     def given(self) -> dict[str, object]:
@@ -29,7 +30,7 @@ class SparkConnect:
 
     def connections(self, settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
         """Those of ``settings`` and those that name the server."""
-        uri = uri_of(self.port, self.token)
+        uri = uri_of(self.port, self.token, self.ui_port)
         taken = DEFAULT in settings.connections or env_name(DEFAULT) in environ
         return {**({} if taken else {DEFAULT: uri}), **settings.connections, ALWAYS: uri}
 
@@ -48,10 +49,13 @@ def make_spark_connect(settings: Settings) -> SparkConnect:
         token = secrets.token_urlsafe(32)
         write_secret(file, token)
     who, way = "The Spark Connect server", "EVENFLOW_SPARK_CONNECT_PORT="
-    return SparkConnect(choose_port(HOST, settings.spark_connect_port, who=who, way=way), token)
+    port, ui_port = choose_port(HOST, settings.spark_connect_port, who=who, way=way), settings.spark_connect_ui_port or 0
+    if ui_port:
+        choose_port(HOST, ui_port, who=f"{who}'s Spark UI", way="EVENFLOW_SPARK_CONNECT_UI_PORT=")
+    return SparkConnect(port, token, ui_port)
 
 
 def how_to_connect(settings: Settings, port: int) -> str:
     """What people type; the token is not shown."""
     file = settings.home / SPARK_CONNECT_TOKEN
-    return f'export {env_name(DEFAULT)}="{uri_of(port, f"$(cat {file})")}"'
+    return f'export {env_name(DEFAULT)}="{uri_of(port, f"$(cat {file})", settings.spark_connect_ui_port or 0)}"'

@@ -33,9 +33,9 @@ def check_installed() -> None:
     find_java()
 
 
-def launch_of(scratch: Path, *, port: int, token: str, heap_mib: int, inherited: Mapping[str, str]) -> ServerLaunch:
-    """A server on all cores of this machine that listens at ``port`` of loopback and knows who shows ``token``. Its files are in
-    ``scratch``.
+def launch_of(scratch: Path, *, port: int, ui_port: int, token: str, heap_mib: int, inherited: Mapping[str, str]) -> ServerLaunch:
+    """A server on all cores of this machine that listens at ``port`` of loopback and knows who shows ``token``; everybody may read
+    its Spark UI at ``ui_port``, unless that is 0. Its files are in ``scratch``.
     """
     import pyspark
 
@@ -55,7 +55,9 @@ def launch_of(scratch: Path, *, port: int, token: str, heap_mib: int, inherited:
             "spark.port.maxRetries": "0",  # a port that somebody else has is an error, and not another port
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.ui.enabled": "false",
+            "spark.ui.enabled": str(ui_port > 0).lower(),
+            "spark.ui.port": str(ui_port),
+            "spark.ui.killEnabled": "false",
             "spark.log.level": "WARN",
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.connect.progress.reportInterval": "500ms",
@@ -75,6 +77,6 @@ def launch_of(scratch: Path, *, port: int, token: str, heap_mib: int, inherited:
     return ServerLaunch([*submit, "--properties-file", str(file), "--load-spark-defaults", "spark-internal"], environ)
 
 
-def uri_of(port: int, token: str) -> str:
+def uri_of(port: int, token: str, ui_port: int = 0) -> str:
     """As a connection says it."""
-    return f"sc://{HOST}:{port}/?token={token}"
+    return f"sc://{HOST}:{port}/?token={token}" + (f"&ui=http://127.0.0.1:{ui_port}" if ui_port else "")

@@ -95,6 +95,7 @@ def connect_server(
     *,
     name: Name = None,
     port: Annotated[int | None, Parameter(help="Port to listen on, of this host alone; 0 takes a free one.")] = None,
+    ui_port: Annotated[int | None, Parameter(help="Port of its Spark UI, which every user of this host can read.")] = None,
     memory: Annotated[int | None, Parameter(help="MiB that it and its Python workers may have.")] = None,
     idle: Annotated[float | None, Parameter(help="Seconds without a session after which it is stopped until the next one.")] = None,
 ) -> None:
@@ -102,7 +103,8 @@ def connect_server(
 
     Needs pyspark and Java, and nothing else of Evenflow.
     """
-    given = {"spark_connect_port": port, "spark_connect_memory": memory, "spark_connect_idle": idle}
+    sizes = {"spark_connect_memory": memory, "spark_connect_idle": idle}
+    given = {"spark_connect_port": port, "spark_connect_ui_port": ui_port, **sizes}
     settings = load_settings(name=name, **given)
     prepare_home(settings.home)
     spark = make_spark_connect(settings)
