@@ -22,34 +22,44 @@ def of(**figures: object) -> ApplicationFigures:
 
 SKEW = {"longest_task_s": 40.0, "most_read_bytes": 800 * MIB, "median_read_bytes": 20 * MIB, "keys": ("customer",)}
 THRESHOLD = "spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes"
+FACTOR = "spark.sql.adaptive.skewJoin.skewedPartitionFactor"
+ADVISORY = "spark.sql.adaptive.advisoryPartitionSizeInBytes"
+MERGING = "spark.sql.adaptive.coalescePartitions.enabled"
+PARTITIONS = "spark.sql.shuffle.partitions"
 SPILL = {"spilled_bytes": 300 * MIB, "spilled_disk_bytes": 90 * MIB, "peak_memory_bytes": 100 * MIB}
 
 
 @pytest.mark.parametrize(
-    ("application", "says", "setting"),
+    ("application", "says", "conf"),
     [
-        (of(**SKEW), ["task took 40.0 s, the median one 5.0 s", "800.0 MiB instead of 20", "by customer"], (THRESHOLD, "41943040")),
-        (of(longest_task_s=40.0, most_read_bytes=MIB), ["Some rows cost more", "No setting helps"], None),
-        (of(**SPILL, shuffle_read_bytes=MIB), ["300.0 MiB did not fit", "90.0 MiB were"], ("spark.sql.shuffle.partitions", "32")),
-        (of(**SPILL, input_bytes=MIB), ["Spill"], ("spark.sql.files.maxPartitionBytes", "32m")),
-        (of(gc_s=10.0), ["garbage for 10.0 s, 25 %"], ("spark.executor.memory", "2048m")),
-        (replace(of(gc_s=10.0), is_local=True), ["garbage"], ("spark.driver.memory", "2048m")),
-        (of(tasks=1, shuffle_read_bytes=MIB), ["1 of 4 cores at work for 10.0 s"], ("spark.sql.shuffle.partitions", "8")),
-        (of(tasks=1, input_bytes=MIB), ["Split its input, or call repartition(8)"], None),
+        (of(**SKEW), ["task took 40.0 s, the median one 5.0 s", "800.0 MiB instead of 20", "by customer"], {THRESHOLD: "41943040"}),
+        (
+            of(**{**SKEW, "most_read_bytes": 80 * MIB}),  # less than what is split by itself, in size and against the median
+            ["80.0 MiB instead of 20"],
+            {THRESHOLD: "41943040", ADVISORY: "41943040", FACTOR: "2"},
+        ),
+        (of(longest_task_s=40.0, most_read_bytes=MIB), ["Some rows cost more", "No setting helps"], {}),
+        (of(**SPILL, shuffle_read_bytes=3200 * MIB), ["300.0 MiB did not fit", "90.0 MiB were"], {PARTITIONS: "32"}),
+        (of(**SPILL, shuffle_read_bytes=320 * MIB), ["Spill"], {PARTITIONS: "32", ADVISORY: str(10 * MIB)}),  # else merged again
+        (of(**SPILL, input_bytes=MIB), ["Spill"], {"spark.sql.files.maxPartitionBytes": "32m"}),
+        (of(gc_s=10.0), ["garbage for 10.0 s, 25 %"], {"spark.executor.memory": "2048m"}),
+        (replace(of(gc_s=10.0), is_local=True), ["garbage"], {"spark.driver.memory": "2048m"}),
+        (of(tasks=1, shuffle_read_bytes=MIB), ["1 of 4 cores at work for 10.0 s"], {PARTITIONS: "8", MERGING: "false"}),
+        (of(tasks=1, input_bytes=MIB), ["Split its input, or call repartition(8)"], {}),
         (
             of(tasks=400, median_task_s=0.01, longest_task_s=0.05, shuffle_read_bytes=640 * MIB),
             ["400 tasks of 10 ms"],
-            ("spark.sql.shuffle.partitions", "10"),
+            {PARTITIONS: "10"},
         ),
-        (of(failed_tasks=2), ["2 of its tasks failed"], None),
+        (of(failed_tasks=2), ["2 of its tasks failed"], {}),
     ],
 )  # fmt: skip
 def test_each_figure_has_its_sentence_and_its_setting(
-    application: ApplicationFigures, says: list[str], setting: tuple[str, str] | None
+    application: ApplicationFigures, says: list[str], conf: dict[str, str]
 ) -> None:
     (advice,) = advise(application)
     assert advice.stage_id == 3
-    assert advice.setting == setting
+    assert advice.conf == conf
     for words in says:
         assert words in advice.text
 

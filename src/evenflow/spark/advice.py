@@ -1,9 +1,13 @@
-"""What the figures of an application mean: its slowest stage, what held it up, and which setting to change, with its value."""
+"""What the figures of an application mean: its slowest stage, what held it up, and which settings to change, with their values.
+
+Spark's adaptive execution merges small partitions of a shuffle again, and splits large ones of a join down to the size that it aims
+at. So a number of partitions, or a threshold, often helps only together with that size.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from math import ceil
 
 from evenflow.spark.stages import ApplicationFigures, StageFigures, total
@@ -12,18 +16,19 @@ SKEWED, SKEW_FROM_S = 3.0, 2.0  # times the median, and at least so long: what i
 MUCH_GC, GC_FROM_S = 0.1, 1.0  # of the time of tasks
 IDLE_FROM_S = 5.0  # a stage with fewer tasks than cores: what is shorter is not worth a setting
 TINY_TASK_S, MANY_TASKS = 0.05, 100  # what Spark does beside a task takes as long
-PARTITION_BYTES = 64 * 2**20  # what a task reads well: AQE aims at that, too
+PARTITION_BYTES = 64 * 2**20  # what a task reads well: adaptive execution aims at that, too
+SKEW_FACTOR = 5  # times the median: a smaller partition is none to split, as it is by default
 FILE_PARTITION_MIB = 128  # spark.sql.files.maxPartitionBytes, as it is by default
 CHANGED = 0.2  # of a figure of two tries, and below it is said to be the same
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """``setting`` is what to write into ``conf``, where a setting helps."""
+    """``conf`` is what to write into that of the task, where settings help."""
 
     stage_id: int
     text: str
-    setting: tuple[str, str] | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
 
 
 def slowest(application: ApplicationFigures) -> StageFigures | None:
@@ -77,12 +82,16 @@ def _skew(stage: StageFigures, application: ApplicationFigures) -> Iterator[Advi
         return
     read = f"and read {size(stage.most_read_bytes)} instead of {size(stage.median_read_bytes)}"
     by = f"Rows are spread by {', '.join(stage.keys)}: few of its values have most rows. " if stage.keys else ""
-    threshold = max(2 * stage.median_read_bytes, 2**20)
+    threshold = str(max(2 * stage.median_read_bytes, 2**20))
+    conf = {"spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes": threshold}
+    if stage.most_read_bytes < 2 * PARTITION_BYTES:
+        conf["spark.sql.adaptive.advisoryPartitionSizeInBytes"] = threshold
+    if stage.most_read_bytes <= SKEW_FACTOR * stage.median_read_bytes:
+        conf["spark.sql.adaptive.skewJoin.skewedPartitionFactor"] = "2"
     yield Advice(
         stage.stage_id,
-        f"Skew: {took}, {read}. {by}A join splits such a partition from this size on; before a groupBy spread its rows by one more "
-        "column.",
-        ("spark.sql.adaptive.skewJoin.skewedPartitionThresholdInBytes", str(threshold)),
+        f"Skew: {took}, {read}. {by}With this a join splits such a partition; before a groupBy spread its rows by one more column.",
+        conf,
     )
 
 
@@ -93,10 +102,13 @@ def _spill(stage: StageFigures, application: ApplicationFigures) -> Iterator[Adv
     spilled, disk = size(stage.spilled_bytes), size(stage.spilled_disk_bytes)
     said = f"Spill: {spilled} did not fit into memory, {disk} were written to disk and read again."
     if stage.shuffle_read_bytes >= stage.input_bytes:
-        setting = ("spark.sql.shuffle.partitions", str(stage.tasks * times))
+        partitions = stage.tasks * times
+        conf = {"spark.sql.shuffle.partitions": str(partitions)}
+        if (each := stage.shuffle_read_bytes // partitions) < PARTITION_BYTES:
+            conf["spark.sql.adaptive.advisoryPartitionSizeInBytes"] = str(max(each, 2**20))
     else:
-        setting = ("spark.sql.files.maxPartitionBytes", f"{max(FILE_PARTITION_MIB // times, 1)}m")
-    yield Advice(stage.stage_id, f"{said} Smaller partitions fit.", setting)
+        conf = {"spark.sql.files.maxPartitionBytes": f"{max(FILE_PARTITION_MIB // times, 1)}m"}
+    yield Advice(stage.stage_id, f"{said} Smaller partitions fit.", conf)
 
 
 def _garbage(stage: StageFigures, application: ApplicationFigures) -> Iterator[Advice]:
@@ -105,7 +117,7 @@ def _garbage(stage: StageFigures, application: ApplicationFigures) -> Iterator[A
     name = "spark.driver.memory" if application.is_local else "spark.executor.memory"
     share = 100 * stage.gc_s / max(stage.run_s, stage.gc_s)
     said = f"The JVM collected garbage for {seconds(stage.gc_s)}, {share:.0f} % of its tasks' time: its heap is small."
-    yield Advice(stage.stage_id, said, (name, f"{2 * application.memory_mib}m"))
+    yield Advice(stage.stage_id, said, {name: f"{2 * application.memory_mib}m"})
 
 
 def _few_tasks(stage: StageFigures, application: ApplicationFigures) -> Iterator[Advice]:
@@ -113,7 +125,11 @@ def _few_tasks(stage: StageFigures, application: ApplicationFigures) -> Iterator
         return
     said = f"It had {stage.tasks} of {application.cores} cores at work for {seconds(stage.wall_s)}."
     if stage.shuffle_read_bytes >= stage.input_bytes and stage.shuffle_read_bytes:
-        yield Advice(stage.stage_id, said, ("spark.sql.shuffle.partitions", str(2 * application.cores)))
+        conf = {
+            "spark.sql.shuffle.partitions": str(2 * application.cores),
+            "spark.sql.adaptive.coalescePartitions.enabled": "false",
+        }
+        yield Advice(stage.stage_id, said, conf)
     else:
         yield Advice(stage.stage_id, f"{said} Split its input, or call repartition({2 * application.cores}).")
 
@@ -123,7 +139,7 @@ def _tiny_tasks(stage: StageFigures, application: ApplicationFigures) -> Iterato
         return
     enough = max(2 * application.cores, ceil(stage.shuffle_read_bytes / PARTITION_BYTES))
     said = f"It had {stage.tasks} tasks of {1000 * stage.median_task_s:.0f} ms: starting them took as long as their work."
-    yield Advice(stage.stage_id, said, ("spark.sql.shuffle.partitions", str(enough)))
+    yield Advice(stage.stage_id, said, {"spark.sql.shuffle.partitions": str(enough)})
 
 
 def _failed(stage: StageFigures, application: ApplicationFigures) -> Iterator[Advice]:

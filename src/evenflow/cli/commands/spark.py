@@ -99,8 +99,8 @@ def _print(application: ApplicationFigures, advice: list[Advice], changes: list[
         output.print(Text(f"{application.left_out} more stages took less time than these."))
     for each in advice:
         output.print(Text(f"Stage {each.stage_id}. {each.text}"), soft_wrap=True)
-        if each.setting is not None:
-            output.print(Text(f"  conf={{{each.setting[0]!r}: {each.setting[1]!r}}}", style="bold"), soft_wrap=True)
+        if each.conf:
+            output.print(Text(f"  conf={dict(each.conf)!r}", style="bold"), soft_wrap=True)
     if not advice:
         output.print("Nothing stands out.")
     for sentence in changes:
