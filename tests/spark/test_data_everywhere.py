@@ -1,74 +1,52 @@
-"""DataFrames as results and SQL with bound parameters, where Spark is elsewhere: on a cluster, and on a Spark Connect server."""
+"""DataFrames as results and SQL with bound parameters, where Spark is elsewhere: on a Spark Connect server, and on a cluster."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from evenflow import DAG, SparkFrame, SparkSQL, task
+from evenflow.sdk.secrets.connections import Connection
+from evenflow.spark.frames import kept, make_view
+from evenflow.spark.queries import query, rows_of
+from evenflow.spark.session import session_for
+from evenflow.spark.writing import overwrite
 from tests.spark.servers import connect_server, standalone_cluster
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1_500)]  # four JVMs, which a crowded machine starts in minutes
+
+NAME = "7-0123456789abcdef.parquet"
 
 
-@pytest.fixture(params=["cluster", "connect"])
-def elsewhere(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Is the default connection."""
+@pytest.fixture(params=["connect", "cluster"])
+def elsewhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Connection]:
     with standalone_cluster(tmp_path) if request.param == "cluster" else connect_server(tmp_path) as uri:
         extra = f"?python={sys.executable}&spark.executor.memory=512m" if request.param == "cluster" else ""
-        monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", uri + extra)
-        yield
+        yield Connection.parse("spark_default", uri + extra)
 
 
-@pytest.mark.usefixtures("elsewhere")
-def test_a_dataframe_and_what_sql_makes_of_it_pass_from_session_to_session(tmp_path: Path) -> None:
-    """R-SP1: each task has a session of its own; texts, files, names, lists and places are bound as on one machine."""
-    (tmp_path / "dear.sql").write_text("select *, :day as day from orders where price >= :least -- {{ dag.dag_id }}\n")
-    with DAG("d", template_searchpath=str(tmp_path)) as dag:
-
-        @task.spark
-        def orders(*, spark: Any) -> Any:
-            return spark.range(6).selectExpr("id", "cast(id * 1.5 as decimal(9, 2)) as price", "array(id % 2) as kinds")
-
-        @task
-        def told(made: SparkFrame, dear: SparkFrame) -> list[Any]:
-            return [made.rows, dear.rows, dear.columns]
-
-        made = orders()
-        dear = SparkSQL(
-            task_id="dear",
-            sql="dear.sql",
-            views={"orders": made},
-            parameters={"least": 3, "day": "{{ run_id }}' or 1=1"},
-            result="frame",
-        )
-        SparkSQL(
-            task_id="some",
-            sql="select id, price, day from d where id > ? and array_contains(?, id) order by id",
-            views={"d": dear.output},
-            parameters=[2, [1, 3, 5]],
-        )
-        SparkSQL(
-            task_id="written",
-            sql="select id, kinds[0] as kind from orders",
-            views={"orders": made},
-            path=str(tmp_path / "written"),
-            partition_by=["kind"],
-        )
-        told(made, dear.output)
-
-    run = dag.test(run_id="r", print_logs=False)
-    assert {each.task_id: (each.state, each.reason) for each in run.tasks} == dict.fromkeys(
-        ["orders", "dear", "some", "written", "told"], ("success", None)
-    )
-    assert run.result("told") == [6, 4, {"id": "long", "price": "decimal(9,2)", "kinds": "array", "day": "string"}]
-    assert [(row["id"], str(row["price"]), row["day"]) for row in run.result("some")] == [
-        (3, "4.50", "r' or 1=1"),
-        (5, "7.50", "r' or 1=1"),
-    ]
-    assert run.result("written") == 6
-    assert sorted(each.name for each in (tmp_path / "written").glob("kind=*")) == ["kind=0", "kind=1"]
+def test_a_dataframe_is_a_result_and_sql_finds_it_with_what_is_bound(elsewhere: Connection, tmp_path: Path) -> None:
+    """R-SP1: texts by name and lists by place, as on one machine; what is written is there once."""
+    (tmp_path / NAME).mkdir()
+    text = "x' or 1=1"
+    with session_for(elsewhere, app_name="data", conf={}, progress=lambda *_: None) as spark:
+        made = spark.range(6).selectExpr("id", "cast(id * 1.5 as decimal(9, 2)) as price", "array(id % 2) as kinds")
+        frame = kept(made, lambda: {"url": tmp_path.as_uri(), "name": NAME})
+        assert (frame.rows, frame.columns) == (6, {"id": "long", "price": "decimal(9,2)", "kinds": "array"})
+        make_view(spark, "orders", frame)
+        dear = query(spark, "select *, :day as day from orders where price >= :least", {"least": 3, "day": text})
+        dear.createOrReplaceTempView("dear")
+        some = query(spark, "select id, price, day from dear where id > ? and array_contains(?, id) order by id", [2, [1, 3, 5]])
+        assert [(row["id"], str(row["price"]), row["day"]) for row in rows_of(some, 10) or []] == [
+            (3, "4.50", text),
+            (5, "7.50", text),
+        ]
+        place, by_kind = str(tmp_path / "by_kind"), query(spark, "select id, kinds[0] as kind from orders")
+        assert overwrite(by_kind, path=place, partition_by=["kind"]) == 6
+        assert overwrite(by_kind.where("kind = 1"), path=place, partition_by=["kind"]) == 3
+        assert spark.read.parquet(place).count() == 6
+        assert overwrite(by_kind, table="orders_by_kind", partition_by=["kind"]) == 6
+        assert overwrite(by_kind.where("id = 1"), table="orders_by_kind", partition={"kind": "1"}) == 1
+        assert spark.table("orders_by_kind").count() == 4

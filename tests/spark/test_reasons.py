@@ -38,6 +38,10 @@ CAUSES = (
     "Caused by: java.util.concurrent.ExecutionException: x\n\tat x.Y.z(Y.java:1)\n"
     "Caused by: java.net.UnknownHostException: db.internal\n\t... 12 more\n"
 )
+STORAGE = (
+    "An error occurred while calling o42.parquet.\n: java.lang.RuntimeException: java.lang.ClassNotFoundException: "
+    "Class org.apache.hadoop.fs.s3a.S3AFileSystem not found\n\tat org.apache.hadoop.conf.Configuration.getClass(C.java:1)\n"
+)
 
 
 def told(kind: str, text: str, *bases: str) -> dict[str, Any]:
@@ -63,6 +67,11 @@ def told(kind: str, text: str, *bases: str) -> dict[str, Any]:
             told("ArithmeticException", "[DIVIDE_BY_ZERO] by zero\n\tat x.y(Z.java:1)"),
             "ArithmeticException: [DIVIDE_BY_ZERO]",
             False,
+        ),
+        (
+            told("Py4JJavaError", STORAGE),
+            "S3AFileSystem: this Spark does not know such object storage; it needs hadoop-aws. Add ",
+            True,
         ),
         (told("ValueError", "bad"), "ValueError: bad", False),
     ],

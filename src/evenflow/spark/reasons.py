@@ -11,6 +11,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from evenflow.errors import SparkFailed, SparkFailedForGood
@@ -39,6 +41,8 @@ _WRAPPERS = frozenset({"SparkException", "Py4JJavaError", "PythonException", "Sp
 _EXECUTOR = re.compile(r"\((?P<host>\S+) executor (?P<executor>\S+)\): (?P<rest>ExecutorLostFailure .*?Reason: (?P<reason>.*))?")
 _EXIT = re.compile(r"[Ee]xit(?:ed with)? (?:code|status) (?P<code>\d+)")
 _VERSIONS = re.compile(r"\[PYTHON_VERSION_MISMATCH\] (?P<text>[^\n]*)")
+_STORAGE = re.compile(r"Class org\.apache\.hadoop\.fs\.(?P<module>\w+)\.(?P<name>\w+) not found")
+_PACKAGES = {"s3a": "hadoop-aws", "azurebfs": "hadoop-azure", "azure": "hadoop-azure"}
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\]")
 _MEMORY = 52  # the exit code of an executor whose JVM ran out of memory
 
@@ -110,6 +114,8 @@ def _known(text: str) -> Reason | None:
     """What is said best in words of its own."""
     if found := _VERSIONS.search(text):
         return Reason("PYTHON_VERSION_MISMATCH", _bounded(f"PYTHON_VERSION_MISMATCH: {found['text']}"), final=True)
+    if (found := _STORAGE.search(text)) and (package := _PACKAGES.get(found["module"])):
+        return Reason(found["name"], _bounded(f"{found['name']}: {_needs(package)}"), final=True)
     lost = _EXECUTOR.search(text)
     if lost and lost["rest"]:
         code = _EXIT.search(lost["reason"] or "")
@@ -128,6 +134,17 @@ def _known(text: str) -> Reason | None:
             )
         return Reason("OutOfMemoryError", _bounded(f"OutOfMemoryError: {said} (the driver). {_MORE_FOR_THE_DRIVER}"))
     return None
+
+
+def _needs(package: str) -> str:
+    """It has to be of the version that Spark has of Hadoop."""
+    spec = find_spec("pyspark")
+    jars = Path(spec.origin).parent.glob("jars/hadoop-client-api-*.jar") if spec and spec.origin else ()
+    version = next((jar.stem.rpartition("-")[2] for jar in jars), "VERSION")
+    return (
+        f"this Spark does not know such object storage; it needs {package}. Add ?spark.jars.packages=org.apache.hadoop:{package}:"
+        f"{version} to the connection; a Spark Connect server is started with --packages."
+    )
 
 
 def _where(text: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from evenflow.errors import SparkFailedForGood
 from evenflow.sdk.operators.spark_frame import SparkFrame
 from evenflow.spark.frames import kept, make_view, read, read_all, write
+from evenflow.spark.reasons import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,3 +95,29 @@ def test_columns_of_one_name_are_refused_before_anything_is_written(spark: Spark
     with pytest.raises(SparkFailedForGood, match="several columns named id"):
         write(spark.range(1).selectExpr("id", "id as ID"), folder.parent.as_uri(), NAME)
     assert list(folder.iterdir()) == []
+
+
+def test_object_storage_has_the_name_that_hadoop_has_for_it(spark: SparkSession, folder: Path) -> None:
+    """R-SP1, R-EX3: Hadoop's own overlay shows a folder of this machine under the address of a bucket."""
+    overlay = {
+        "fs.s3a.impl": "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme",
+        "fs.viewfs.mounttable.lake.link./results": folder.parent.as_uri(),
+        "fs.viewfs.overload.scheme.target.file.impl": "org.apache.hadoop.fs.LocalFileSystem",
+    }
+    for name, value in overlay.items():
+        spark.conf.set(name, value)
+    try:
+        frame = write(spark.range(3), "s3://lake/results", NAME)
+        assert (frame.path, frame.rows) == (f"s3://lake/results/{NAME}", 3)
+        assert sorted(row.id for row in read(spark, frame).collect()) == [0, 1, 2]
+        assert len(list(folder.glob("part-*.parquet"))) == frame.files
+    finally:
+        for name in overlay:
+            spark.conf.unset(name)
+
+
+def test_object_storage_that_this_spark_does_not_know_is_said_with_its_package(spark: SparkSession) -> None:
+    """R-SP6: once, as another try would not know it either."""
+    said = r"needs .*\?spark\.jars\.packages=org\.apache\.hadoop:hadoop-aws:\d+\.\d"
+    with pytest.raises(SparkFailedForGood, match=said), explained():
+        write(spark.range(3), "s3://elsewhere/results", NAME)
