@@ -18,6 +18,7 @@ from evenflow.forking import prctl
 from evenflow.spark.java import find_java
 from tests.waiting import wait_until
 
+BEGINS_S = 280.0  # a JVM on a crowded machine
 SPARK_HOME = Path(pyspark.__file__).parent
 
 
@@ -111,4 +112,7 @@ def _seen(log: Path, pattern: str) -> str:
     def found() -> re.Match[str] | None:
         return re.search(pattern, log.read_text(errors="replace"))
 
-    return wait_until(found, lambda: f"{pattern!r} in {log.name}:\n{log.read_text(errors='replace')[-2000:]}")[1]
+    def said() -> str:
+        return f"{pattern!r} in {log.name}:\n{log.read_text(errors='replace')[-2000:]}"
+
+    return wait_until(found, said, within_s=BEGINS_S)[1]

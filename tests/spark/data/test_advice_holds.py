@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-BASE = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.shuffle.partitions": "8"}
+# Eight tasks: of the two to which these cores would have them merged, the larger one is the median.
+BASE = {
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+}
 
 
 @contextmanager
