@@ -68,7 +68,7 @@ class Identity(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownProvider:
     metadata: Mapping[str, Any]
     keys: KeySet
     until: float
@@ -77,7 +77,7 @@ class _Known:
 class Identities:
     def __init__(self, provider: IdentityProvider, vault: Vault) -> None:
         self._provider, self._vault = provider, vault
-        self._known: _Known | None = None
+        self._known: _KnownProvider | None = None
 
     @property
     def name(self) -> str:
@@ -173,14 +173,14 @@ class Identities:
             self._known = None  # its keys may have changed meanwhile
             return jwt.decode(token, (await self._read()).keys, algorithms=_SIGNED_BY)
 
-    async def _read(self) -> _Known:
+    async def _read(self) -> _KnownProvider:
         """What the provider says of itself. Raises :class:`Refused`."""
         if self._known is None or self._known.until < monotonic():
             metadata = await self._ask("GET", self._provider.issuer.rstrip("/") + _DISCOVERY)
             if metadata.get("issuer") != self._provider.issuer:
                 raise self._silent(f"it calls itself {metadata.get('issuer')!r:.200}, not {self._provider.issuer!r}")
             keys = KeySet.import_key_set(await self._ask("GET", metadata["jwks_uri"]))  # type: ignore[arg-type]
-            self._known = _Known(metadata, keys, monotonic() + limits.IDENTITY_KEPT)
+            self._known = _KnownProvider(metadata, keys, monotonic() + limits.IDENTITY_KEPT)
         return self._known
 
     async def _ask(self, method: str, url: str, **given: Any) -> dict[str, Any]:
