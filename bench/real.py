@@ -58,7 +58,7 @@ class Evenflow:
         while found is None:
             time.sleep(POLL_S)
             found = presence.find(home / "state")
-            if self.process.poll() is not None or time.monotonic() - begin > 60:
+            if self.process.poll() is not None or time.monotonic() - begin > TIMEOUT_S:
                 raise RuntimeError("evenflow up did not become ready")
         self.up_s = time.monotonic() - begin
         self.api_url = found.api_url
@@ -82,7 +82,7 @@ class Evenflow:
         if self.beside is not None:
             self.beside.stop()
         self.process.terminate()
-        self.process.wait(60)
+        self.process.wait(TIMEOUT_S)
 
 
 def times_of(home: Path) -> Path:
