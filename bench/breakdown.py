@@ -82,7 +82,7 @@ def run(url: str, case: str, repeats: int) -> tuple[dict[str, Cost], int, float]
                 scheduler.resume()
                 driver.settle()
                 worker.resume()
-                while tries := driver.claim(CLAIM):
+                while tries := driver.given() or driver.claim(CLAIM, waits=True):
                     driver.report(tries)
                     done += len(tries)
             scheduler.resume()

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 
 import psycopg
 
+from evenflow.core.model import UNMAPPED
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.partitions import make_partitions
 from evenflow.store.db.rows import Conn, execute
 
+MOST = 500
 LEASE_S = 1e6  # nobody beats here
 
 
@@ -44,9 +46,14 @@ class Sequential:
         self.catalog = Catalog()
         self._claims = 0
         make_partitions(worker, datetime.now(UTC))
-        self._service = _one(
-            worker,
-            "insert into service (kind, name, host, pid, version) values ('worker', 'bench', 'bench', 1, '0') returning service_id",
+        worker.execute("listen dispatch")
+        self._service, self._api = (
+            _one(
+                worker,
+                "insert into service (kind, name, host, pid, version, beat_at)"
+                f" values ('{kind}', 'bench', 'bench', 1, '0', now() + interval '1 day') returning service_id",
+            )
+            for kind in ("worker", "api")
         )
 
     def turn(self) -> Turn:
@@ -61,8 +68,8 @@ class Sequential:
             turns.append(self.turn())
         return turns
 
-    def claim(self, slots: int) -> list[Try]:
-        """Up to ``slots`` tries, the best first."""
+    def claim(self, slots: int, *, waits: bool = False) -> list[Try]:
+        """Up to ``slots`` tries, the best first. If there are none and it ``waits``, :meth:`given` says what turns give it."""
         self._claims += 1
         params = {
             "service_id": self._service,
@@ -74,9 +81,18 @@ class Sequential:
             "since": "{}",
             "looks": False,
             "newest_run": 0,
+            "api": self._api if waits else None,
         }
         rows = execute(self.worker, "dispatch/claim", params).fetchall()
         return [Try(*row[6:10]) for row in rows if row[6] is not None]
+
+    def given(self) -> list[Try]:
+        """What turns have given to the claim before, which found nothing."""
+        words = [json.loads(heard.payload) for heard in self.worker.notifies(timeout=0) if heard.payload]
+        if any("tries" not in word or word["tries"] is None for word in words):
+            self._claims -= 1
+            return self.claim(MOST)
+        return [Try(epoch, run_key, task, UNMAPPED) for word in words for epoch, run_key, task, _ in word["tries"]]
 
     def report(self, tries: list[Try]) -> None:
         """All of them have ended well."""

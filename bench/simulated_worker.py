@@ -14,19 +14,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
+import itertools
 import json
 import sys
 import time
-from typing import Protocol
+from typing import Any, Protocol
 
 import uvloop
 
+from evenflow.core.model import UNMAPPED
 from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.db.notify import DISPATCH, AsyncListener
 from evenflow.store.serving import dispatch, services
 
 BATCH = 500
-SLOTS = 200_000  # tries that it holds at once; pools and caps are what limits
 
 About = tuple[str, int, int, int, float]  # group, run_key, task_index, map_index, claimed
 
@@ -63,45 +64,82 @@ class Counts:
 
 
 class SimulatedWorker:
+    """Its claims wait as those at an API server do, while tries begin and end."""
+
     def __init__(self, url: str, hold_s: dict[str, float], ledger: Ledger, name: str) -> None:
         self._url, self._hold_s, self._ledger, self._name = url, hold_s, ledger, name
-        self._wake = asyncio.Event()
+        self._wake, self._news, self._answered = asyncio.Event(), asyncio.Event(), False
         self._running: list[tuple[float, int, About]] = []
+        self._known = dispatch.KnownRuns()
+        self._worker, self._key = 0, ""
 
     async def run(self, ready: asyncio.Barrier) -> None:
-        conn = await connect_async(self._url, name="simulated worker", generic_plans=True)
-        worker = await services.register(conn, kind="worker", name=self._name, host="bench", pid=0, version="0", detail={})
-        listener = AsyncListener(self._url, [DISPATCH], lambda _: self._wake.set(), lambda _: None, name="simulated worker")
+        conn = await self._connect()
+        about: dict[str, Any] = {"name": self._name, "host": "bench", "pid": 0, "version": "0", "detail": {}}
+        self._worker = await services.register(conn, kind="worker", **about)
+        server = await services.register(conn, kind="api", **about)
+        listener = AsyncListener(self._url, [DISPATCH], self._heard, lambda _: None, name="simulated worker")
         await listener.start()
         if await ready.wait() == 0:
             print("ready", flush=True)
-        key, beat, known = 0, time.monotonic(), dispatch.KnownRuns()
-        while True:
-            self._wake.clear()
-            claimed = 0
-            if len(self._running) < SLOTS:
-                key += 1
-                slots = min(BATCH, SLOTS - len(self._running))
+        beat = time.monotonic()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._claim(server))
+            while True:
+                self._wake.clear()
+                if not await self._end(conn):
+                    await self._idle()
+                if time.monotonic() - beat > 3:
+                    beat = time.monotonic()
+                    await services.beat(conn, service_id=self._worker, kind="worker")
+                    await services.beat(conn, service_id=server, kind="api")
+
+    async def _connect(self) -> AsyncConn:
+        return await connect_async(self._url, name="simulated worker", generic_plans=True)
+
+    async def _claim(self, server: int) -> None:
+        """One claim after the other, each of which waits until there is something."""
+        conn = await self._connect()
+        for number in itertools.count():
+            self._key, self._answered = f"{self._name} {number}", False
+            while not self._answered:
+                self._news.clear()
                 answer = await dispatch.claim(
                     conn,
-                    service_id=worker,
-                    claim_key=str(key),
-                    slots=slots,
-                    resumes=slots,
+                    service_id=self._worker,
+                    claim_key=self._key,
+                    slots=BATCH,
+                    resumes=BATCH,
                     queues=["default"],
                     lease_s=60,
-                    known=known,
+                    known=self._known,
+                    api=server,
                 )
-                claimed = len(answer.tries)
-                self._begin(answer.tries)
-            ended = await self._end(conn)
-            if not claimed and not ended:
-                await self._idle()
-            if time.monotonic() - beat > 3:
-                beat = time.monotonic()
-                await services.beat(conn, service_id=worker, kind="worker")
+                if answer.tries:
+                    self._begin(answer.tries)
+                elif not self._answered:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._news.wait(), 1.0)
+
+    def _heard(self, channel: str, word: str) -> None:
+        """A turn has started something, or has given this worker something."""
+        said = json.loads(word) if word else {}
+        if said and (said["worker"], said["key"]) != (self._worker, self._key):
+            return
+        if "tries" in said and said["tries"] is not None and all(self._known.get(run_key) for _, run_key, _, _ in said["tries"]):
+            given = [
+                (epoch, run_key, task, UNMAPPED, number, None, dispatch.FIRST_START)
+                for epoch, run_key, task, number in said["tries"]
+            ]
+            self._begin([dispatch.ClaimedTry(*about, *(self._known.get(about[1]) or ())) for about in given])
+        self._news.set()
 
     def _begin(self, tries: list[dispatch.ClaimedTry]) -> None:
+        """The claim is answered."""
+        if self._answered:
+            return
+        self._answered = True
+        self._wake.set()
         now = time.time()
         for t in tries:
             group = t.dag_id.rsplit("_", 1)[0]

@@ -11,7 +11,8 @@ import pytest
 from evenflow.api import long_poll
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused
-from evenflow.store.db.notify import DISPATCH
+from evenflow.store.db.notify import DISPATCH, deliver
+from evenflow.store.scheduling import tasks
 from evenflow.store.serving import dispatch
 from evenflow.wire import messages as m
 from tests.api.world import World, new_worker
@@ -167,6 +168,56 @@ async def test_the_sweep_finds_what_no_notification_announced(client: ExecutionC
     await until_waiting(world, api, 1)
     world.dispatch(run, 1, notify=False)
     assert [a.epoch for a in (await asyncio.wait_for(waiting, 5)).assignments] == [1]
+
+
+def give(world: World, worker: int, run: int, key: str, *, tell: bool = True) -> None:
+    """What a turn does that finds the claim of this key waiting."""
+    world.instance(run, 0, epoch=5)
+    of_try = (1, 1, "default", [], 1, 0, "start", None, None, 0, 0, worker)
+    tasks.insert_dispatches(world.conn, [tasks.Dispatch(5, run, 0, -1, 1, *of_try)], {worker: key})
+    assert world.one("select claim_key from dispatch") == key
+    if tell:
+        deliver(world.conn)
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_what_a_turn_gives_is_answered_at_once(without_sweeps, client, worker: int, world: World, api, known: bool) -> None:
+    """R-ST5: with all that a try needs, whether its run is known here or not."""
+    run = world.run(world.add_dag(), params={"day": "2026-03-01"})
+    if known:
+        world.dispatch(run, 1, task=1, map_index=0)
+        assert (await client.claim(claim(worker, "before"))).assignments
+        world.end(1)
+    waits = asyncio.create_task(client.claim(claim(worker, wait_s=30)))
+    await until_waiting(world, api, 1)
+    give(world, worker, run, "k")
+    (got,) = (await asyncio.wait_for(waits, 5)).assignments
+    assert (got.epoch, got.task_id, got.run_id, got.try_number, got.params) == (5, "extract", "r1", 1, {"day": "2026-03-01"})
+    assert got.token
+
+
+async def test_what_a_turn_gives_is_found_when_nobody_was_told(client: ExecutionClient, worker: int, world: World, api) -> None:
+    """R-HA5: by a sweep."""
+    run = world.run(world.add_dag())
+    waits = asyncio.create_task(client.claim(claim(worker, wait_s=30)))
+    await until_waiting(world, api, 1)
+    give(world, worker, run, "k", tell=False)
+    assert [a.epoch for a in (await asyncio.wait_for(waits, 5)).assignments] == [5]
+
+
+async def test_a_claim_that_ends_looks_whether_it_was_given_something(
+    without_sweeps, client, worker: int, world: World, api
+) -> None:
+    """R-HA5: and waits no more, so that nothing comes when its worker asks anew."""
+    run = world.run(world.add_dag())
+    assert await client.claim(claim(worker, "first", wait_s=0.05)) == m.ClaimAnswer()
+    assert world.one("select waits_since from service where service_id = %s", worker) is None
+    waits = asyncio.create_task(client.claim(claim(worker, wait_s=30)))
+    await until_waiting(world, api, 1)
+    give(world, worker, run, "k", tell=False)
+    for waiting in list(api._claims._line):
+        waiting.expire()
+    assert [a.epoch for a in (await asyncio.wait_for(waits, 5)).assignments] == [5]
 
 
 async def test_waiting_ends(client: ExecutionClient, worker: int) -> None:

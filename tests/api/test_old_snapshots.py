@@ -61,7 +61,7 @@ def end(db: Conn) -> None:
 def cost(conn: Conn, since: str, worker: int) -> int:
     """Pages that a claim and a look at the queues touch."""
     names = {"service_id": worker, "claim_key": "new", "slots": 5, "resumes": 5, "queues": QUEUES, "lease_s": 60.0}
-    names |= {"since": since, "looks": True, "newest_run": 0}
+    names |= {"since": since, "looks": True, "newest_run": 0, "api": None}
     found = 0
     for name in ("dispatch/claim", "dispatch/find_waiting"):
         with conn.transaction(force_rollback=True), psycopg.ClientCursor(conn) as cursor:

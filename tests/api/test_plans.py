@@ -51,7 +51,7 @@ def fill(db: psycopg.Connection[Any], *, waiting: int) -> World:
 
 
 TYPES = {  # of what each statement binds, in the order of its arguments here
-    "dispatch/claim": "bigint, text, int, int, text[], float8, jsonb, bool, bigint",
+    "dispatch/claim": "bigint, text, int, int, text[], float8, jsonb, bool, bigint, bigint",
     "dispatch/compare_listed": "bigint, bigint[], float8, float8",
     "dispatch/find_current": "bigint[], bigint[], int[], int[]",
     "dispatch/find_waiting": "text[], jsonb",
@@ -76,6 +76,7 @@ def claim(*queues: str, slots: int = 50, resumes: int = 55) -> dict[str, object]
         "since": "{}",
         "looks": True,
         "newest_run": 0,
+        "api": None,
     }
 
 

@@ -47,11 +47,14 @@ class Scheduler:
         self._doom: Doom | None = None
         self._sent = 0
         self.deaths = 0
+        self.given = 0  # workers that its turns have given something
         self._begin()
 
     def turn(self, doom: Doom | None = None, *, max_runs: int = 200) -> TurnOutcome | None:
         """What a turn did; None when it died in it. It begins anew as the service does: nothing is remembered."""
-        return self._live(doom, lambda: advance(self._conn, self._catalog, max_runs=max_runs))
+        outcome: TurnOutcome | None = self._live(doom, lambda: advance(self._conn, self._catalog, max_runs=max_runs))
+        self.given += len(outcome.started.dispatches.takers) if outcome else 0
+        return outcome
 
     def look_at_leases(self, doom: Doom | None = None) -> None:
         self._live(doom, lambda: watch_leases(self._conn))

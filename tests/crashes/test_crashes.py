@@ -51,6 +51,7 @@ async def told(world: World, url: str, schedulers: list[Scheduler], seeds: range
             done["triggers begun"] += story.triggers.begun
             done["resumes"] += sum(process.purpose == "event" for process in story.ledger.begun.values())
             done["lost"] += len(story.ledger.begun) - len(story.ledger.outcomes)
+    done["given"] = sum(scheduler.given for scheduler in schedulers)
     done["deaths"] = sum(scheduler.deaths for scheduler in schedulers)
     return done
 
@@ -63,6 +64,7 @@ async def test_whoever_dies(world: World, database_url: str, schedulers: list[Sc
     assert done["processes"] > 5 * FEW
     assert done["together"] > FEW
     assert done["broken commits"] > FEW / 4, done
+    assert done["given"] > FEW, done
     assert done["resumes"] > 2 * FEW
     assert done["triggers begun"] > 1.1 * done["events"]  # the others failed, or their triggerer was lost
 

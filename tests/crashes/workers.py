@@ -20,6 +20,7 @@ from tests.crashes.ledger import Ledger, Process, TaskKey
 from tests.crashes.registered import Registered
 
 RESEND_AFTER_S = 2.0  # as the API says
+WAITS_ON = 0.7  # of claims that have found nothing, each time that they are looked at
 
 
 @dataclass(slots=True)
@@ -114,11 +115,22 @@ class Worker(Registered):
         if room <= 0:
             return
         service_id, key = self.service_id, self.key
-        result = await dispatch.claim(
-            self.conn, service_id=service_id, claim_key=key, slots=room, resumes=room, queues=["default"], lease_s=LEASE_S
-        )
+        server = await self._server()
+        asked = {"service_id": service_id, "claim_key": key, "slots": room, "resumes": room, "queues": ["default"]}
+        result = await dispatch.claim(self.conn, **asked, lease_s=LEASE_S, api=server)
+        if result.worker_state == "active" and not result.tries:
+            if self.r.random() < WAITS_ON:
+                return  # it is not answered yet
+            if not await dispatch.withdraw(self.conn, service_id=service_id, claim_key=key, api=server):
+                result = await dispatch.claim(self.conn, **asked, lease_s=LEASE_S)
         if not api_dies:
             self.answered(lambda: self._hear_claim(service_id, key, result), late=late, patience=25.0)
+
+    async def _server(self) -> int:
+        """The API server at which its claims wait."""
+        row = await (await self.conn.execute("select max(service_id) from service where kind = 'api'")).fetchone()
+        assert row is not None
+        return int(row[0])
 
     async def report(self, *, api_dies: bool = False, starts: bool = False) -> None:
         """All that is not acknowledged, in one commit with what others report now; ``api_dies`` before it stores or answers."""

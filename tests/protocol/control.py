@@ -41,7 +41,12 @@ def claim(
         of_key = []
     if of_key or not best or row.state != "active" or row.age >= lease or (keyed and row.key == key):
         return of_key, row
-    return best, row._replace(key=key)
+    return best, row._replace(key=key, asks=NOBODY if row.asks == key else row.asks)
+
+
+def may_be_given(row: Service, *, lease: int) -> bool:
+    """Whether a turn may give a try to this worker."""
+    return row.state == "active" and row.age < lease and row.asks not in (NOBODY, row.key)
 
 
 def compare(tasks: Sequence[Task], *, service: int, listed: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

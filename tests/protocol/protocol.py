@@ -44,6 +44,8 @@ class Rules:
     quiet: bool = True  # then nothing is given to workers for a lease
     answers_when_stored: bool = True  # who reports is answered when the commit is made, and not when it has failed
     answers_its_own: bool = True  # and those alone whose reports are part of it, not who came meanwhile
+    gives_once: bool = True  # whose waiting claim a turn has answered waits no more
+    ends_claims: bool = True  # nor does who is told that there was nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Bounds:
     hangs: bool = False  # workers that beat may be given up: another fault
     outruns: bool = False  # tries may fork more quickly than they are stopped or killed, until they end by themselves
     takeovers: int = 0  # of a standby that lacks the last commits
+    assigns: bool = False  # claims that find nothing wait, and turns give what they send to those who wait
     batched: bool = False  # exits of all workers that come during a commit are the next one
     slow_look: bool = False  # and between a scheduler's look for lost tries and what it writes
 
@@ -101,12 +104,14 @@ class Protocol:
         r = self.rules
         for i, task in enumerate(world.tasks):
             if task.state in control.STARTABLE and world.used < self.bounds.tasks:
-                yield f"grant {i}", _task(world, i, control.grant(task, self._fresh(world)))._replace(used=world.used + 1)
+                granted = _task(world, i, control.grant(task, self._fresh(world)))._replace(used=world.used + 1)
+                yield from self._send(f"grant {i}", task, i, granted)
             if task.inbox:
-                yield f"turn {i}", self._turn(world, i, task.inbox)
+                yield from self._send(f"turn {i}", task, i, self._turn(world, i, task.inbox))
                 if len(task.inbox) > 1:
                     for said in set(task.inbox):
-                        yield f"turn {i} takes {said.what} of {said.epoch}", self._turn(world, i, (said,))
+                        name = f"turn {i} takes {said.what} of {said.epoch}"
+                        yield from self._send(name, task, i, self._turn(world, i, (said,)))
         for s, row in enumerate(world.services):
             if row.state == "active" and row.age >= (r.lease if r.patient else r.lease - r.margin):
                 yield f"expire {s}", _service(world, s, Service("lost", row.age))
@@ -120,6 +125,18 @@ class Protocol:
             for i, epoch in looked:
                 after = _inbox(after, i, Said(epoch, "lost"))
             yield "report lost tries", after
+
+    def _send(self, name: str, before: Task, i: int, after: World) -> Steps:
+        """What a turn made of a task. A try that it sends waits for any worker, or is given to one whose claim waits."""
+        yield name, after
+        task = after.tasks[i]
+        if not (self.bounds.assigns and task.dispatch and task.epoch != before.epoch):
+            return
+        for s, row in enumerate(after.services):
+            if control.may_be_given(row, lease=self.rules.lease):
+                given = _task(after, i, task._replace(dispatch=task.dispatch._replace(service=s, key=row.asks)))
+                spent = row._replace(key=row.asks, asks=NOBODY) if self.rules.gives_once else row
+                yield f"{name} for {s}", _service(given, s, spent)
 
     def _held(self, world: World, service: int) -> bool:
         """By a try that its worker cannot end: beats say so long before anybody is given up."""
@@ -305,11 +322,19 @@ class Protocol:
                 yield f"worker {n} is given {[t.epoch for t in answer]}", _worker(after, n, given)
             elif world.services[worker.service].key == CURRENT:
                 yield f"worker {n} hears of nothing and asks anew", self._next_key(world, worker.service)
+            elif self.bounds.assigns and not world.quiet:
+                row = world.services[worker.service]
+                if row.asks != CURRENT:
+                    yield f"the claim of worker {n} waits", _service(world, worker.service, row._replace(asks=CURRENT))
+                else:
+                    yield f"the claim of worker {n} ends without an answer", self._next_key(world, worker.service)
 
     def _next_key(self, world: World, s: int) -> World:
         """A new question: what had the key of the one before now has an older one."""
         older = {CURRENT: LAST if self.bounds.doubled else NOBODY, LAST: NOBODY}
-        world = _service(world, s, world.services[s]._replace(key=older.get(world.services[s].key, world.services[s].key)))
+        row = world.services[s]
+        asks = row.asks if row.asks == NOBODY else NOBODY if self.rules.ends_claims else LAST
+        world = _service(world, s, row._replace(key=older.get(row.key, row.key), asks=asks))
         for i, task in enumerate(world.tasks):
             if task.dispatch and task.dispatch.service == s:
                 row = task.dispatch._replace(key=older.get(task.dispatch.key, task.dispatch.key))

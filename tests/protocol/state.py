@@ -41,11 +41,12 @@ class Task(NamedTuple):
 
 
 class Service(NamedTuple):
-    """A row of ``service``. ``age`` is what the lease clock has gone on since its beat."""
+    """A row of ``service``. ``age`` is what the lease clock has gone on since its beat, ``asks`` the key of its waiting claim."""
 
     state: str = "active"
     age: int = 0
     key: int = NOBODY
+    asks: int = NOBODY
 
 
 class Try(NamedTuple):

@@ -10,6 +10,7 @@ from tests.protocol.state import NOBODY, Task, Worker, World
 def without_idle_services(world: World) -> World:
     named = {w.service for w in world.workers}
     named |= {t.dispatch.service for t in (*world.tasks, *world.standby) if t.dispatch}
+    named |= {s for s, row in enumerate(world.services) if row.state == "active" and row.asks != NOBODY}
     kept = [s for s in range(len(world.services)) if s in named]
     if len(kept) == len(world.services):
         return world

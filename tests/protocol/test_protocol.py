@@ -24,6 +24,7 @@ STEADY = replace(ONE, steady=True)
 TAKEN_OVER = replace(TWO, losses=0, takeovers=1)
 UNENDING = replace(TWO, steady=True, faults=1, hangs=True, outruns=True)  # when a lease lapses nothing can be promised
 TWO_TASKS = replace(STEADY, tasks=2, losses=0)
+ASSIGNED = replace(TWO_TASKS, assigns=True)
 BATCHED = replace(TWO_TASKS, batched=True)
 OUTCOMES = ("success", "failed", "cannot_start")
 
@@ -49,6 +50,11 @@ def explored(bounds: Bounds, rules: Rules = Rules()) -> Explored[World]:  # noqa
         pytest.param(replace(ONE, outcomes=("success", "failed"), retries=1, losses=0), id="a task that is retried"),
         pytest.param(TWO_TASKS, id="two tasks for one slot"),
         pytest.param(replace(TWO_TASKS, doubled=True), id="two tasks for one slot, heard again"),
+        pytest.param(ASSIGNED, id="two tasks for one slot, given in turns"),
+        pytest.param(replace(ONE, faults=1, assigns=True), id="a worker that is given tries in turns, dies or leaves"),
+        pytest.param(replace(TWO, losses=0, assigns=True), id="two workers that are given tries in turns"),
+        pytest.param(replace(TWO, losses=0, faults=1, assigns=True), id="of which one dies or leaves", marks=pytest.mark.slow),
+        pytest.param(replace(ONE, takeovers=1, losses=0, assigns=True), id="a standby, and given tries", marks=pytest.mark.slow),
         pytest.param(BATCHED, id="two tasks whose exits share a commit"),
         pytest.param(replace(TWO, losses=0, faults=1, batched=True), id="the same of two workers", marks=pytest.mark.slow),
         pytest.param(replace(TWO, losses=0, stalls=True), id="hosts that stall, but for what runs side by side"),
@@ -105,6 +111,8 @@ LOST = "no good end can be reached any more"
         ("quiet", TAKEN_OVER, TOGETHER),
         ("answers_when_stored", replace(STEADY, batched=True), LOST),
         ("answers_its_own", BATCHED, LOST),
+        ("gives_once", ASSIGNED, "service 0 has claimed 2 tries with 1 slots"),
+        ("ends_claims", ASSIGNED, "service 0 has claimed 2 tries with 1 slots"),
     ],
 )
 def test_broken(rule: str, bounds: Bounds, expected: str) -> None:

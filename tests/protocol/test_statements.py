@@ -13,13 +13,13 @@ import pytest
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.store.db.rows import execute
-from evenflow.store.scheduling import inbox
+from evenflow.store.scheduling import inbox, tasks
 from tests.protocol import control
 from tests.protocol.protocol import Bounds, Protocol, Rules
 from tests.protocol.state import CURRENT, LAST, NOBODY, World
 
 SAMPLES = 120
-HUNG = 40  # more, of workers that may be given up although they beat
+MORE = 40  # of workers that may be given up although they beat, and of such as are given tries in turns
 KEYS = {NOBODY: None, LAST: "last", CURRENT: "current"}
 SERVICES = 1_000  # the id of the first
 LEASE = Rules().lease
@@ -30,7 +30,8 @@ SPEC = DagSpec(dag_id="d", tasks=tuple(TaskSpec(task_id=name, operator="python")
 def sampled() -> list[World]:
     """States with something to claim, to compare, to lose or to take."""
     bounds, r = Bounds(workers=2, tasks=2, losses=1, faults=1, doubled=True), random.Random(1)
-    return [*_sample(r, bounds, SAMPLES), *_sample(r, replace(bounds, doubled=False, hangs=True), HUNG)]
+    others = [replace(bounds, doubled=False, hangs=True), replace(bounds, doubled=False, assigns=True)]
+    return [*_sample(r, bounds, SAMPLES), *(world for each in others for world in _sample(r, each, MORE))]
 
 
 def _sample(r: random.Random, bounds: Bounds, count: int) -> list[World]:
@@ -52,9 +53,18 @@ class Stored:
         conn.execute("update lease_clock set ticked_at = now(), counted_from = now() - interval '1 hour'")
         for s, row in enumerate(world.services):
             conn.execute(
-                "insert into service (service_id, kind, name, host, pid, version, state, beat_at, claim_key)"
-                " overriding system value values (%s, 'worker', 'w', 'h', 1, '0', %s, now() - make_interval(secs => %s), %s)",
-                [SERVICES + s, row.state, row.age * (LEASE_S + 1) / LEASE, KEYS[row.key]],
+                "insert into service (service_id, kind, name, host, pid, version, state, beat_at, claim_key,"
+                " waiting_claim, waits_since)"
+                " overriding system value values (%s, 'worker', 'w', 'h', 1, '0', %s, now() - make_interval(secs => %s), %s,"
+                " jsonb_build_object('key', %s::text), case when %s then now() end)",
+                [
+                    SERVICES + s,
+                    row.state,
+                    row.age * (LEASE_S + 1) / LEASE,
+                    KEYS[row.key],
+                    KEYS[row.asks],
+                    row.asks != NOBODY,
+                ],
             )
         for i, task in enumerate(world.tasks):
             conn.execute(
@@ -78,6 +88,11 @@ class Stored:
             " values (%s, %s, %s, -1, 1, 1, 0, 'default', '{}', 1, %s, %s, now() - interval '1 minute')",
             [row.epoch, self.run_key, i, SERVICES + row.service if claimed else None, KEYS[row.key] if claimed else None],
         )
+
+    def row(self, s: int) -> Any:
+        """Of a service: the key of what it has claimed last, and whether a claim of it waits."""
+        query = "select claim_key, waits_since is not null from service where service_id = %s"
+        return self.conn.execute(query, [SERVICES + s]).fetchone()
 
 
 @pytest.fixture
@@ -111,16 +126,33 @@ def test_claims(stored: Iterator[Stored]) -> None:
                         "since": "{}",
                         "looks": False,
                         "newest_run": 0,
+                        "api": None,
                     }
                     cursor = execute(state.conn, "dispatch/claim", params)
                     assert cursor.description is not None
                     column = [c.name for c in cursor.description].index("epoch")
                     epochs = [row[column] for row in cursor.fetchall() if row[column] is not None]
                     assert epochs == [state.world.tasks[i].epoch for i in found], state.world
-                    (kept,) = state.conn.execute("select claim_key from service where service_id = %s", [SERVICES + s]).fetchone()
-                    assert kept == KEYS[after.key], state.world
+                    assert state.row(s) == (KEYS[after.key], after.asks != NOBODY), state.world
                 taken += bool(epochs)
     assert taken > SAMPLES / 4
+
+
+def test_what_turns_give(stored: Iterator[Stored]) -> None:
+    given = 0
+    for state in stored:
+        for s, row in enumerate(state.world.services):
+            worker, key = SERVICES + s, KEYS[row.asks]
+            sent = tasks.Dispatch(999, state.run_key, 0, -1, 1, 1, 0, "default", [], 1, 0, "start", None, None, 0, 0, worker)
+            with state.conn.transaction(force_rollback=True):
+                tasks.insert_dispatches(state.conn, [sent], {worker: key or "none"})
+                found = state.conn.execute("select worker_id, claim_key from dispatch where epoch = 999").fetchone()
+                if control.may_be_given(row, lease=LEASE):
+                    given += 1
+                    assert (found, state.row(s)) == ((worker, key), (key, False)), state.world
+                else:
+                    assert (found, state.row(s)) == ((None, None), (KEYS[row.key], row.asks != NOBODY)), state.world
+    assert given > MORE / 8
 
 
 def test_comparisons(stored: Iterator[Stored]) -> None:

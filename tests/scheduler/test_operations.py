@@ -223,6 +223,7 @@ class ClaimsMeanwhile:
             "since": "{}",
             "looks": False,
             "newest_run": 0,
+            "api": None,
         }
         with connect(self._url, name="api") as conn:
             return [row[6] for row in execute(conn, "dispatch/claim", params) if row[6] is not None]

@@ -73,8 +73,10 @@ class World(Shared):
         self.conn.execute("update lease_clock set ticked_at = now(), counted_from = now() - interval '1 hour'")
         self.conn.execute("update service set state = 'lost', beat_at = now() - make_interval(secs => %s)", [LEASE_S + 1])
 
-    def claim(self, slots: int = 1000, queues: tuple[str, ...] = ("default",), *, resumes: int | None = None) -> list[Try]:
-        """``resumes``: at most so many that resume; ``slots`` if not said."""
+    def claim(
+        self, slots: int = 1000, queues: tuple[str, ...] = ("default",), *, resumes: int | None = None, api: int | None = None
+    ) -> list[Try]:
+        """``resumes``: at most so many that resume; ``slots`` if not said. ``api``: where it waits if there is nothing."""
         self.claims += 1
         params = {
             "service_id": self.worker,
@@ -84,6 +86,7 @@ class World(Shared):
             "since": "{}",
             "looks": False,
             "newest_run": 0,
+            "api": api,
         }
         execute(self.conn, "dispatch/claim", {**params, "resumes": slots if resumes is None else resumes, "queues": list(queues)})
         return [

@@ -22,7 +22,7 @@ async def heard(database_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     monkeypatch.setattr(notify, "RECONNECT_DELAY_S", 0.01)
     queue: asyncio.Queue[str] = asyncio.Queue()
     lost: list[Exception] = []
-    listener = AsyncListener(database_url, [DISPATCH, DAG], queue.put_nowait, lost.append, name="test")
+    listener = AsyncListener(database_url, [DISPATCH, DAG], lambda channel, _: queue.put_nowait(channel), lost.append, name="test")
     await listener.start()
     yield queue
     await listener.stop()

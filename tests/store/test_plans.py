@@ -195,6 +195,10 @@ def grants(run_keys: list[int], tasks: list[int], was_epochs: list[int]) -> dict
         "was_states": ["queued"] * len(tasks),
         "was_epochs": was_epochs,
         "losses": zeros,
+        "workers": zeros,
+        "takers": [],
+        "keys": [],
+        "lease_s": 15.0,
         "expected": len(tasks),
     }
 
@@ -332,6 +336,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
             "since": "{}",
             "looks": True,
             "newest_run": 0,
+            "api": None,
         },
         "xcom/carry": {"run_keys": run_keys, "tasks": zeros, "maps": [-1] * N, "were": run_keys, "epochs": run_keys},
         "dispatch/insert_reports": {"reports": json.dumps(report)},

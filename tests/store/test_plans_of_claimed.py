@@ -48,7 +48,7 @@ def fill(conn: psycopg.Connection[Any], claimed: int) -> None:
 def look(conn: psycopg.Connection[Any], claimed: int) -> None:
     mine = list(range(7 * OF_WORKER, 8 * OF_WORKER))
     claim = {"service_id": 7, "claim_key": "new", "slots": 100, "resumes": 100, "lease_s": 60.0, "queues": ["default"]}
-    claim |= {"since": "{}", "looks": True, "newest_run": 0}
+    claim |= {"since": "{}", "looks": True, "newest_run": 0, "api": None}
     quiet: dict[str, dict[str, Any]] = {
         "inbox/begin_turn": {"since": "0"},
         "dispatch/claim": claim,

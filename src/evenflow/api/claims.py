@@ -4,6 +4,9 @@ A wake-up makes one look at which queues have work and which tries are to be kil
 empty. A worker whose ordinary slots are all busy waits for resumes only (R-DQ3). Nothing but a resume, or the sweep, makes anybody
 look for it, so that such workers cost nothing where nothing is deferred.
 
+A worker whose claim waits is known to schedulers, and what their turns start may be given to it at once (ADR 0070): the
+notification says what. If that is not heard, a sweep finds it, or the last look of a claim that has waited for nothing.
+
 Every answer carries the worker's kills, but only one that came up during the wait ends it: those before are for its beats.
 """
 
@@ -17,6 +20,7 @@ from typing import Any
 import msgspec
 
 from evenflow.api import deferrals
+from evenflow.api import observations as seen
 from evenflow.api.long_poll import LongPoll, WaitingClaim, ends_wait
 from evenflow.api.tokens import Tokens, TryToken
 from evenflow.api.vault import Vault
@@ -32,7 +36,17 @@ from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.db.notify import DISPATCH, RESUMES
 from evenflow.store.serving import callbacks, dispatch, executors
 from evenflow.store.serving.dispatch import FIRST_START, RESUME, Place
+from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Assignment, Claim, ClaimAnswer
+
+
+class _Given(msgspec.Struct):
+    """What notify/deliver says. ``tries``: (epoch, run_key, task_index, try_number) of each; ``None``: to be asked for."""
+
+    worker: int
+    key: str  # of its claim
+    tries: list[tuple[int, int, int, int]] | None = None
+
 
 EMPTY_CLAIMS = 2  # by different workers prove a place empty: one alone may be empty because what waits is to avoid that worker
 
@@ -58,10 +72,61 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
 
     def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter) -> None:
         super().__init__(pool, ClaimAnswer)
+        self.server: int | None = None  # the id of this service, once it is registered: then turns may give tries to who waits here
+        self._deliveries: set[asyncio.Task[None]] = set()
         self._versions, self._tokens, self._vault, self._meter = versions, tokens, vault, meter
         self._known = dispatch.KnownRuns()
         self._pushed = PushedQueues()
         self._limited: set[int] = set()  # workers that are given less than they ask for: their empty claims prove nothing
+
+    def hear(self, word: str) -> None:
+        """What a turn has given a worker whose claim waits, here or elsewhere."""
+        given = msgspec.json.decode(word, type=_Given)
+        waiting = next((w for w in self._line if (w.claim.service_id, w.claim.request_key) == (given.worker, given.key)), None)
+        if waiting is None:
+            self._wakes[DISPATCH] += 1  # its claim may be about to join the line
+            return
+        delivery = asyncio.create_task(self._deliver(waiting, given), name="delivery")
+        self._deliveries.add(delivery)
+        delivery.add_done_callback(self._deliveries.discard)
+
+    async def _deliver(self, waiting: WaitingClaim[Claim, ClaimAnswer], given: _Given) -> None:
+        try:
+            async with self._pool.connection() as conn:
+                if given.tries is None:
+                    answer = await self._attempt_for(conn, waiting)
+                else:
+                    tries = await dispatch.read_given(conn, given.tries, self._known)
+                    for _ in tries:
+                        self._meter.observe(CLAIM_WAIT, 0.0)
+                    answer = ClaimAnswer(assignments=await self.assignments(conn, tries))
+            if ends_wait(answer):
+                reached(KillPoint.CLAIM_ANSWERED)
+                waiting.give(answer)
+        except Exception as error:  # the next sweep finds them
+            observe(seen.work_not_found(str(error)))
+
+    async def _sweep(self, line: Sequence[WaitingClaim[Claim, ClaimAnswer]]) -> None:
+        claims = {(waiting.claim.service_id, waiting.claim.request_key): waiting for waiting in line if waiting.claim.slots}
+        if not claims or self.server is None:
+            return
+        async with self._pool.connection() as conn:
+            for claim in await dispatch.find_given(conn, claims):
+                waiting = claims[claim]
+                if not waiting.answer.done():
+                    answer = await self._attempt_for(conn, waiting)
+                    if ends_wait(answer):
+                        waiting.give(answer)
+
+    async def _last_look(self, claim: Claim, answer: ClaimAnswer) -> ClaimAnswer:
+        """It waits no more, before its worker may ask anew. Raises what keeps the database from saying so."""
+        if self.server is None or not claim.slots:
+            return answer
+        async with self._pool.connection() as conn:
+            if await dispatch.withdraw(conn, service_id=claim.service_id, claim_key=claim.request_key, api=self.server):
+                return answer
+            asked_again = msgspec.structs.replace(claim, slots=0, resume_slots=0)  # it takes nothing more
+            return await self._attempt(conn, asked_again)
 
     def _concerns(self, news: set[str], claim: Claim) -> bool:
         return bool(claim.slots) or RESUMES in news
@@ -127,6 +192,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
             slots=min(claim.slots, CLAIM_SLOTS),
             resumes=min(_resumes(claim), CLAIM_SLOTS),
             queues=[queue for queue in queues if queue not in pushed],
+            api=self.server if claim.slots and claim.wait_s > 0 and not self._closed else None,
             **asker,
         )
 

@@ -84,6 +84,14 @@ class LongPoll(ABC, Generic[C, A]):
         """Whether there may be something for this claim."""
         return True
 
+    async def _sweep(self, line: Sequence[WaitingClaim[C, A]]) -> None:
+        """Give those who wait what they should have heard of."""
+        return
+
+    async def _last_look(self, claim: C, answer: A) -> A:
+        """The answer to a claim that has waited for nothing, so far ``answer``."""
+        return answer
+
     @property
     def waiting(self) -> int:
         return len(self._line)
@@ -119,11 +127,12 @@ class LongPoll(ABC, Generic[C, A]):
         hang_up = asyncio.create_task(hung_up())
         hang_up.add_done_callback(lambda _: waiting.expire())
         try:
-            return await waiting.answer
+            answer = await waiting.answer
         finally:
             expiry.cancel()
             hang_up.cancel()
             self._line.pop(waiting, None)
+        return answer if ends_wait(answer) else await self._last_look(claim, answer)
 
     async def serve(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -133,12 +142,14 @@ class LongPoll(ABC, Generic[C, A]):
                 async with asyncio.timeout_at(sweep_at):
                     await self._signal.wait()
             self._signal.clear()
-            if clock() >= sweep_at:  # however often something else was announced since the last
+            if sweeps := clock() >= sweep_at:  # however often something else was announced since the last
                 sweep_at = clock() + SWEEP_S
                 self._news.update(self.channels)  # nobody said so, but it may be
             news, self._news = self._news, set()
             line = [waiting for waiting in self._line if self._concerns(news, waiting.claim)]
             try:
+                if sweeps:
+                    await self._sweep(line)
                 await self._serve_line(line)
             except Exception as error:  # the next sweep tries again
                 self._news |= news

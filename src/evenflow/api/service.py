@@ -202,7 +202,10 @@ class ApiService(Service):
         for channel in self._live.channels:
             wakes[channel].append(self._live.wake)
 
-        def woken(channel: str) -> None:
+        def woken(channel: str, word: str) -> None:
+            if word:
+                self._claims.hear(word)
+                return
             for wake in wakes[channel]:
                 wake()
 
@@ -239,7 +242,7 @@ class ApiService(Service):
 
     async def _register(self) -> int:
         async with self._pool.connection() as conn:
-            return await services.register(
+            self._claims.server = await services.register(
                 conn,
                 kind=self.kind,
                 name=self.name,
@@ -248,6 +251,7 @@ class ApiService(Service):
                 version=version("evenflow"),
                 detail={"port": self.port, **self.vitals.detail},
             )
+        return self._claims.server
 
     async def _beat(self) -> None:
         while True:

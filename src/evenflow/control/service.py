@@ -52,7 +52,7 @@ class DatabaseService(Service):
     def _registered(self) -> None:
         """It is known as ``_service_id`` from now on: what it remembers is that of another service."""
 
-    def _heard(self, channel: str) -> None:
+    def _heard(self, channel: str, word: str) -> None:
         """Something was announced there."""
         self._news.set()
 

@@ -59,7 +59,9 @@ class LauncherService(DatabaseService):
         """Which executors it serves, and why it does not serve others."""
         return {**super()._detail(), "executors": sorted(self._served), "refused": dict(self._refused)}
 
-    def _heard(self, channel: str) -> None:
+    def _heard(self, channel: str, word: str) -> None:
+        if word:  # workers were given something, which is not to be sent
+            return
         for sending in self._served.values():
             sending.news.set()
 

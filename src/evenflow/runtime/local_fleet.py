@@ -72,7 +72,7 @@ class LocalFleet:
         self._listener = AsyncListener(
             self._url,
             [FLEETS],
-            lambda channel: self._news.set(),
+            lambda *_: self._news.set(),
             lambda error: self._screen.say(f"the workers that there are to be are not known: {error}"),
             name=self.name,
         )

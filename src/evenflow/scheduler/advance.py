@@ -31,6 +31,7 @@ from evenflow.scheduler.creation import create_runs, most_new_runs
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.foresight import foresee
 from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.giving import give
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import RunMoves
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
@@ -43,7 +44,7 @@ from evenflow.scheduler.scope import Scope
 from evenflow.scheduler.starts import Starts
 from evenflow.scheduler.swap import leave, swap
 from evenflow.scheduler.timeouts import miss_deadlines, pause_failing, stop_overdue
-from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES, TRIGGERS, wake
+from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES, TRIGGERS, deliver, wake
 from evenflow.store.db.rows import Conn, Rows, commit, in_one_go
 from evenflow.store.scheduling import inbox, runs, selection, tasks
 from evenflow.store.serving.dispatch import RESUME
@@ -135,6 +136,8 @@ def advance(
         again |= _write(facts, ledgers, turn, lead=lead)
         reached(KillPoint.TURN_WRITTEN)
         commit(conn)
+        if ledgers.dispatches.takers:
+            deliver(conn)
         wake(conn, _wakes(ledgers, rest_is_left=turn.fast_follow and not lead, lead=lead))
         due = None if again else inbox.next_due(conn)
     reached(KillPoint.TURN_COMMITTED)
@@ -148,6 +151,8 @@ def advance(
 
 def _write(facts: Facts, ledgers: Ledgers, turn: inbox.Turn, *, lead: bool) -> bool:
     """Everything that was decided. Whether there may be more to do at once."""
+    if turn.waiting_claims:
+        give(ledgers.dispatches, turn.waiting_claims)
     ledgers.write()
     if turn.queued_timeouts and ledgers.dispatches.sent:
         tasks.insert_queued_timeouts(facts.conn, ledgers.dispatches.sent)
@@ -165,7 +170,7 @@ def _wakes(ledgers: Ledgers, *, rest_is_left: bool, lead: bool) -> set[str]:
     dispatches, messages = ledgers.dispatches, ledgers.messages
     left = rest_is_left and (ledgers.holds.released or ledgers.offers.ready or ledgers.mapped.changed)
     channels = {
-        DISPATCH: dispatches.sent or dispatches.kills,
+        DISPATCH: (dispatches.sent and not dispatches.takers) or dispatches.kills,
         RESUMES: any(row.dispatch_class == RESUME for row in dispatches.sent),
         TRIGGERS: ledgers.deferrals.has_news,
         INBOX: left or (messages.calls and not lead) or messages.others_have_word,

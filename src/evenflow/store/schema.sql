@@ -974,7 +974,9 @@ create table service (
     state       text not null default 'active',              -- active, draining, stopped, lost
     started_at  timestamptz not null default now(),
     beat_at     timestamptz not null default now(),
-    claim_key   text,                                        -- worker: of the last claim that took something
+    claim_key   text,                                        -- worker: of the last claim that took something, or was given something
+    waiting_claim jsonb,                                     -- worker: its claim that found nothing: key, queues, slots, resumes, and the api server where it waits
+    waits_since timestamptz,
     detail      jsonb not null default '{}',                 -- worker: slots, queues, running, outrun (epochs of tries that it cannot end)
     schema_known int not null default 0,                     -- the newest schema that its program knows; 0: it has no database
     settled     boolean not null default false,              -- it has gone, and nothing is left of it that others take over
@@ -984,6 +986,7 @@ create table service (
 );
 create index service_unsettled on service (kind, service_id) where state in ('lost', 'stopped') and not settled;  -- leases/report_lost_tries, leases/release_triggers, leases/settle_services
 create index service_past on service (kind, beat_at) where settled;                                          -- services/register
+create index service_waiting on service (waits_since) where waits_since is not null;                         -- inbox/begin_turn
 create index service_alive on service (kind, beat_at) where state in ('active', 'draining');                 -- leases/expire_services, leases/lock_clock
 
 -- Fleets of workers that an autoscaler makes larger and smaller (core/scaling). A queue is of one fleet at most.

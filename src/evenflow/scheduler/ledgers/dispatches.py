@@ -24,6 +24,7 @@ class Dispatches:
     holds: Holds
     sent: list[tasks.Dispatch] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)  # epochs
+    takers: dict[int, str] = field(default_factory=dict)  # workers that are to have some of it, and the keys of their claims
     kills: list[int] = field(default_factory=list)
     intents: dict[int, dict[str, str]] = field(default_factory=dict)  # by epoch: what people wanted in this transaction
     cleaned: set[int] = field(default_factory=set)  # epochs, before this transaction, of what people end and is cleaned up first
@@ -85,7 +86,7 @@ class Dispatches:
 
     def write(self, conn: Conn) -> None:
         if self.sent:
-            tasks.insert_dispatches(conn, self.sent)
+            tasks.insert_dispatches(conn, self.sent, self.takers)
         if self._carried:
             tasks.carry_values(conn, self._carried)
         if self.kills:

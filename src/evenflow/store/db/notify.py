@@ -1,4 +1,6 @@
-"""NOTIFY and LISTEN: which channel wakes whom. A notification carries nothing; it says that it is worth looking."""
+"""NOTIFY and LISTEN: which channel wakes whom. A notification says that it is worth looking; one of ``dispatch`` may say who has
+been given which tries.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +41,11 @@ def wake(conn: Conn, channels: Collection[str]) -> None:
         execute(conn, "notify/wake", {"channels": words(channels)})
 
 
+def deliver(conn: Conn) -> None:
+    """As :func:`wake`: tells API servers which workers have been given tries by the commit before, and that there are others."""
+    execute(conn, "notify/deliver")
+
+
 async def wake_async(conn: psycopg.AsyncConnection[Any], channels: Collection[str]) -> None:
     """As :func:`wake`. On an idle connection."""
     assert conn.info.transaction_status == IDLE
@@ -65,14 +72,20 @@ async def execute_then_wake(
 
 
 class AsyncListener:
-    """Calls ``on_notify(channel)`` in the event loop whenever something happened on one of ``channels``.
+    """Calls ``on_notify(channel, what is said)`` in the event loop whenever something happened on one of ``channels``.
 
     It has a connection of its own, which it makes anew when it breaks, as ``lost`` hears; since notifications sent meanwhile are
     lost, it then calls back once for every channel. Bursts may be merged into one call.
     """
 
     def __init__(
-        self, url: str, channels: Sequence[str], on_notify: Callable[[str], None], lost: Callable[[Exception], None], *, name: str
+        self,
+        url: str,
+        channels: Sequence[str],
+        on_notify: Callable[[str, str], None],
+        lost: Callable[[Exception], None],
+        *,
+        name: str,
     ) -> None:
         self._url, self._channels, self._on_notify, self._lost, self._name = url, tuple(channels), on_notify, lost, name
         self._conn: psycopg.AsyncConnection[tuple[object, ...]] | None = None
@@ -107,7 +120,7 @@ class AsyncListener:
                 if self._conn is None:
                     self._conn = await self._listen()
                     for channel in self._channels:
-                        self._on_notify(channel)
+                        self._on_notify(channel, "")
                 await self._pass_on(self._conn)
             except (psycopg.Error, EvenflowError) as error:
                 self._lost(error)
@@ -119,5 +132,5 @@ class AsyncListener:
     async def _pass_on(self, conn: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
         while True:
             async for notification in conn.notifies(timeout=PROBE_EVERY_S):
-                self._on_notify(notification.channel)
+                self._on_notify(notification.channel, notification.payload)
             await conn.execute("select 1")

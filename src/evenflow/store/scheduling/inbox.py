@@ -33,6 +33,7 @@ class Turn(NamedTuple):
     tries: bool  # whether any are under way, or deferred ones keep their slot of an executor
     closures: bool  # whether pools, queues or the system may be closed
     places: int  # how often anything was said of executors, and of who shares what
+    waiting_claims: list[tuple[int, dict[str, Any]]] | None  # by worker: key, queues, slots, resumes; the first to be served first
 
 
 class Since(NamedTuple):

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from msgspec.structs import astuple
 from evenflow.core.flow.cancel import VIRTUAL_WITHDRAWALS, Unfinished
 from evenflow.core.flow.questions import Touched
 from evenflow.core.flow.state import MappedTask
+from evenflow.core.limits import LEASE_S
 from evenflow.core.states import TaskState
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.db.columns import arrays, floats, instants, numbers, texts, words
@@ -77,6 +79,7 @@ class Dispatch(Struct, gc=False):
     was_state: str | None  # of its task instance, which moves with it; None: that is born with it
     was_epoch: int
     losses: int  # to add
+    worker: int = 0  # that is given it, if its claim still waits; 0: nobody
 
 
 class Event(Struct, gc=False):
@@ -260,10 +263,13 @@ def set_reasons(conn: Conn, reasons: Sequence[tuple[int, int, int, str]]) -> Non
     execute(conn, "tasks/set_reasons", params)
 
 
-def insert_dispatches(conn: Conn, dispatches: Sequence[Dispatch]) -> None:
+def insert_dispatches(conn: Conn, dispatches: Sequence[Dispatch], takers: Mapping[int, str] = MappingProxyType({})) -> None:
+    """``takers``: the workers that are given some of them, with the keys of their claims. With any, ``deliver`` of
+    :mod:`evenflow.store.db.notify` is to follow the commit.
+    """
     (
         epochs, run_keys, tasks, maps, tries, classes, priorities, queues, holds, slots, avoid, events, details,
-        was_states, was_epochs, losses,
+        was_states, was_epochs, losses, workers,
     ) = zip(*map(astuple, dispatches), strict=True)  # fmt: skip
     params = {
         "epochs": numbers(epochs),
@@ -282,6 +288,10 @@ def insert_dispatches(conn: Conn, dispatches: Sequence[Dispatch]) -> None:
         "was_states": instants(was_states),
         "was_epochs": numbers(was_epochs),
         "losses": numbers(losses),
+        "workers": numbers(workers),
+        "takers": numbers(takers),
+        "keys": texts(takers.values()),
+        "lease_s": LEASE_S,
         "expected": sum(1 for state in was_states if state is not None),
     }
     execute(conn, "tasks/insert_dispatches", params)

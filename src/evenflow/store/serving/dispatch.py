@@ -13,7 +13,8 @@ import msgspec
 from psycopg.rows import args_row
 
 from evenflow.core.limits import LOOK_BACK_S, RUN_PARAMS_KNOWN, RUNS_KNOWN
-from evenflow.store.db.columns import numbers
+from evenflow.core.model import UNMAPPED
+from evenflow.store.db.columns import numbers, texts
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.failures import BAD_VALUE, not_storable
 from evenflow.store.db.notify import INBOX, execute_then_wake, wake_async
@@ -144,10 +145,12 @@ async def claim(
     queues: Collection[str],
     lease_s: float,
     known: KnownRuns | None = None,
+    api: int | None = None,
 ) -> ClaimResult:
     """Tries for this worker in one statement: up to ``resumes`` resumes, and of first starts up to ``slots`` less these. What comes
     with resumes is read in a second one, and in a third what is to be known of old runs that are not ``known``. The same
-    ``claim_key`` again returns the same tries.
+    ``claim_key`` again returns the same tries. One that finds nothing waits at the server ``api`` from then on, until it finds
+    something, a turn answers it, or :func:`withdraw` ends that.
     """
     known = known or KnownRuns()
     names = {
@@ -158,6 +161,7 @@ async def claim(
         "queues": list(queues),
         "lease_s": lease_s,
         "newest_run": known.newest,
+        "api": api,
     }
     names |= _looks.of(conn)
     for _ in ("a look", "a second one that sees what beat the first"):
@@ -172,6 +176,24 @@ async def claim(
             break
     tries = await _with_resumes(conn, await _with_runs(conn, [row[1:] for row in taken], known))
     return ClaimResult(state, limited, kill, tries, [row[0] for row in taken])
+
+
+async def withdraw(conn: AsyncConn, *, service_id: int, claim_key: str, api: int) -> bool:
+    """A claim waits no more. False: it did not, and a turn may have answered it."""
+    names = {"service_id": service_id, "claim_key": claim_key, "api": api}
+    return await (await conn.execute(sql("dispatch/withdraw"), names, prepare=True)).fetchone() is not None
+
+
+async def find_given(conn: AsyncConn, claims: Collection[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Of waiting claims, as (worker, key), those that turns have answered."""
+    names = {"workers": numbers(worker for worker, _ in claims), "keys": texts(key for _, key in claims)}
+    return await (await conn.execute(sql("dispatch/find_given"), names, prepare=True)).fetchall()
+
+
+async def read_given(conn: AsyncConn, given: Sequence[tuple[int, int, int, int]], known: KnownRuns) -> list[ClaimedTry]:
+    """Tries (epoch, run_key, task_index, try_number) that a turn has given a worker, with what is to be known of their runs."""
+    rows = [(epoch, run_key, task, UNMAPPED, number, None, FIRST_START, None) for epoch, run_key, task, number in given]
+    return await _with_runs(conn, rows, known)
 
 
 async def claim_handed(

@@ -9,7 +9,8 @@
 -- ended, and yet each look would pass over them while anybody's snapshot is older; the index has the number behind the priority, so they are
 -- skipped without a look at the table. Now and then ("looks") the answer says from which transactions on the next looks are to be, for which it looks at the first
 -- of each priority that waits; a place with very many of those keeps what it had. What never changes of a run is answered of those behind
--- the newest that the asker knows.
+-- the newest that the asker knows. Of a worker that is to wait at this API server ("api") a claim that finds nothing is left in its row, for turns of
+-- schedulers to answer (tasks/insert_dispatches): that waits for no disk.
 with recursive place as materialized (
     select q.queue, c.class, c.class || q.queue as name, coalesce((%(since)s::jsonb ->> (c.class || q.queue))::xid8, '0') as since
     from unnest(%(queues)s::text[]) as q (queue)
@@ -67,10 +68,22 @@ with recursive place as materialized (
 ), chosen as materialized (
     select epoch from best where rank <= case class when 0 then %(resumes)s::int else %(slots)s::int end
 ), worker as (
-    update service set claim_key = %(claim_key)s
+    update service
+    set claim_key = %(claim_key)s,
+        waiting_claim = case when waiting_claim ->> 'key' is distinct from %(claim_key)s then waiting_claim end,
+        waits_since = case when waiting_claim ->> 'key' is distinct from %(claim_key)s then waits_since end
     where service_id = %(service_id)s and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
       and claim_key is distinct from %(claim_key)s and exists (select from chosen) and (fence_until > now()) is not true
     returning service_id
+), left_waiting as (
+    update service
+    set waiting_claim = jsonb_build_object('key', %(claim_key)s::text, 'queues', %(queues)s::text[], 'slots', %(slots)s::int,
+                                           'resumes', %(resumes)s::int, 'api', %(api)s::bigint),
+        waits_since = clock_timestamp()
+    where %(api)s::bigint is not null and service_id = %(service_id)s and kind = 'worker' and state = 'active'
+      and claim_key is distinct from %(claim_key)s and not exists (select from chosen)
+      and (waiting_claim ->> 'key' is distinct from %(claim_key)s or waiting_claim ->> 'api' is distinct from %(api)s::bigint::text)
+    returning set_config('synchronous_commit', 'off', true)
 ), taken as (
     update dispatch d
     set worker_id = worker.service_id, claim_key = %(claim_key)s, claimed_at = now()
