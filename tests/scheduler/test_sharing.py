@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.selection.shares import SharedHeads
+from evenflow.scheduler import candidates
 from evenflow.scheduler.advance import advance
 from evenflow.store.db import rows
 from evenflow.store.db.rows import execute
@@ -125,6 +126,88 @@ def test_a_broken_share_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch
         play(world, 0)
 
 
+AGING_S = 600
+AGES = (0, 650, 1_300, 2_600, 7_000)
+
+
+@dataclass
+class AgedNaive(FairNaive):
+    """Both pools age. What was ready in an earlier step of the clock has so much more priority."""
+
+    said_at: dict[int, float] = field(default_factory=dict)  # by run: when the last was said that makes its tasks ready
+    steps: dict[Unit, int] = field(default_factory=dict)  # in which step what waits, or has waited, was ready
+
+    def start(self) -> list[Unit]:
+        for unit, task in self.left.items():
+            if unit not in self.steps and self.ready(unit[0], task):
+                self.steps[unit] = int(self.said_at[unit[0]] // AGING_S)
+        return super().start()
+
+    def _rank(self, unit: Unit) -> tuple[int, int, float]:
+        priority, weight, run_after = super()._rank(unit)
+        return priority + self.steps[unit], weight, run_after
+
+    def lane(self, unit: Unit) -> Any:
+        return (*super().lane(unit), self.steps[unit])
+
+
+class AgedMatch(Match):
+    """What is said in a turn of a run was said a while ago, and a run was triggered a while ago."""
+
+    naive: AgedNaive
+
+    def trigger(self) -> None:
+        super().trigger()
+        for run in self.naive.specs.keys() - self.naive.said_at.keys():
+            query = (
+                "update dag_run set created_at = created_at - make_interval(secs => %s) where run_key = %s"
+                " returning extract(epoch from created_at)::float8"
+            )
+            self.naive.said_at[run] = self.world.one(query, self.r.choice(AGES), run)
+
+    def report(self, share: float) -> None:
+        ages: dict[int, int] = {}
+        said = self.world._report
+
+        def late(t: Try, kind: str, payload: dict[str, Any] | None) -> dict[str, Any]:
+            return {**said(t, kind, payload), "age_s": ages.setdefault(t.run_key, self.r.choice(AGES))}
+
+        self.world._report = late  # type: ignore[method-assign]
+        super().report(share)
+        del self.world._report
+        self.naive.said_at.update(
+            self.world.conn.execute("select run_key, extract(epoch from max(at))::float8 from report group by 1").fetchall()
+        )
+
+
+def play_aged(world: World, seed: int) -> None:
+    r = random.Random(seed)
+    naive = AgedNaive(random_pools(r))
+    if r.random() < 0.5:
+        naive.fair["p1"] = {f"d{i}": r.choice([1, 2, 5]) for i in range(r.randint(0, 3))}
+    if r.random() < 0.4:
+        naive.strict.add("p2")
+    specs = [random_dag(r, i) for i in range(4)]
+    specs = [replace(spec, tasks=tuple(replace(task, retries=0) for task in spec.tasks)) for spec in specs]
+    match = AgedMatch(world, naive, r, specs)
+    for name in ("p1", "p2"):
+        share(world, "pool", name, "dag" if name in naive.fair else None, aging_s=AGING_S, **naive.fair.get(name, {}))
+    match.play(30, trigger=0.9, pause=0.03, close=0.03, resize=0.1, cancel=0.05)
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.system) for n in range(2, 10))])
+def test_what_ages_agrees_with_a_naive_model(world: World, seed: int) -> None:
+    """R-ST11, R-ST1, R-ST2: turn by turn the same tasks start, whatever waited for how long, in pools that are shared and not."""
+    play_aged(world, seed)
+
+
+def test_a_broken_age_is_noticed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has waited counts as what has not."""
+    monkeypatch.setattr(candidates, "aged", lambda run_priority, *_: run_priority)
+    with pytest.raises(AssertionError):
+        play_aged(world, 1)
+
+
 TASK = TaskSpec(task_id="t", operator="python", pool="p", mapping=Mapping(inputs=(MapInput(name="x", length=40),)))
 
 
@@ -221,12 +304,15 @@ def cost(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], int,
 
 
 @pytest.mark.system
-def test_the_backlog_of_a_tenant_costs_the_others_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("aging_s", [None, AGING_S])
+def test_the_backlog_of_a_tenant_costs_the_others_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch, aging_s: int | None
+) -> None:
     """R-ST11, R-ST5: a hundred thousand lanes wait; a turn sends the same statements, and reads as many rows, as with a hundred,
     and the task of another tenant starts at once.
     """
     world.pool("p", 5)
-    share(world, "pool", "p")
+    share(world, "pool", "p", aging_s=aging_s)
     world.add_dag(dag("backfill"))
     world.trigger("backfill", priority=9)
     world.advance()
