@@ -10,7 +10,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from evenflow.api import limits
-from evenflow.api.web import WebServer
+from evenflow.api.edge.web import WebServer
 from evenflow.wire.tls import Tls
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from evenflow.api.claims import Claims
+from evenflow.api.edge.request_metrics import MeasuredRequests
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.judge import Judge
 from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
-from evenflow.api.request_metrics import MeasuredRequests
 from evenflow.api.rest.app import rest_application
 from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.tokens import Tokens

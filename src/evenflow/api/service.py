@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.api import observations as seen
 from evenflow.api.app import application
 from evenflow.api.claims import Claims
+from evenflow.api.edge.web import WebServer
 from evenflow.api.garbage import delete_garbage
 from evenflow.api.judge import Judge
 from evenflow.api.keys import check_keys
@@ -32,7 +33,6 @@ from evenflow.api.trail import Trail
 from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
-from evenflow.api.web import WebServer
 from evenflow.core import metrics
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.core.people.identities import IdentityProvider

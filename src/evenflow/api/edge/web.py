@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
-from evenflow.api.http_heads import BoundedHeads
+from evenflow.api.edge.http_heads import BoundedHeads
 from evenflow.errors import SettingsError
 from evenflow.telemetry.observing import observe
 from evenflow.wire.tls import Tls
