@@ -136,9 +136,7 @@ def advance(
         again |= _write(facts, ledgers, turn, lead=lead)
         reached(KillPoint.TURN_WRITTEN)
         commit(conn)
-        if ledgers.dispatches.takers:
-            deliver(conn)
-        wake(conn, _wakes(ledgers, rest_is_left=turn.fast_follow and not lead, lead=lead))
+        _wake_others(conn, ledgers, rest_is_left=turn.fast_follow and not lead, lead=lead)
         due = None if again else inbox.next_due(conn)
     reached(KillPoint.TURN_COMMITTED)
     found, ordinary = picked[0].found, len(ledgers.offers.resuming)
@@ -165,8 +163,8 @@ def _write(facts: Facts, ledgers: Ledgers, turn: inbox.Turn, *, lead: bool) -> b
     return again
 
 
-def _wakes(ledgers: Ledgers, *, rest_is_left: bool, lead: bool) -> set[str]:
-    """The channels to notify when this is committed. ``rest_is_left``: the holder of the executor's lock does the rest."""
+def _wake_others(conn: Conn, ledgers: Ledgers, *, rest_is_left: bool, lead: bool) -> None:
+    """Notifies who has something to do now. ``rest_is_left``: the holder of the executor's lock does the rest."""
     dispatches, messages = ledgers.dispatches, ledgers.messages
     left = rest_is_left and (ledgers.holds.released or ledgers.offers.ready or ledgers.mapped.changed)
     channels = {
@@ -175,7 +173,9 @@ def _wakes(ledgers: Ledgers, *, rest_is_left: bool, lead: bool) -> set[str]:
         TRIGGERS: ledgers.deferrals.has_news,
         INBOX: left or (messages.calls and not lead) or messages.others_have_word,
     }
-    return {channel for channel, has_news in channels.items() if has_news}
+    if dispatches.takers:
+        deliver(conn)
+    wake(conn, {channel for channel, has_news in channels.items() if has_news})
 
 
 class _Work:
