@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 
 from evenflow.store.db.rows import BEGIN, COMMIT
+from evenflow.store.db.sql import sql
 
 
 @dataclass(slots=True)
@@ -27,7 +28,8 @@ class Cost:
 def names() -> dict[bytes, str]:
     """Names of the product's statements by their text."""
     areas = (files("evenflow.store") / "sql").iterdir()
-    return {f.read_bytes(): f"{area.name}/{f.name.removesuffix('.sql')}" for area in areas for f in area.iterdir()}
+    names = (f"{area.name}/{f.name.removesuffix('.sql')}" for area in areas for f in area.iterdir())
+    return {sql(name): name for name in names}
 
 
 class NoPipeline:

@@ -11,11 +11,14 @@ from typing import Any
 import psycopg
 from psycopg.waiting import Ready, Wait
 
+from evenflow.store.db.sql import sql
+
 
 @cache
 def _names() -> dict[bytes, str]:
     areas = (files("evenflow.store") / "sql").iterdir()
-    return {f.read_bytes(): f"{area.name}/{f.name.removesuffix('.sql')}" for area in areas for f in area.iterdir()}
+    names = (f"{area.name}/{f.name.removesuffix('.sql')}" for area in areas for f in area.iterdir())
+    return {sql(name): name for name in names}
 
 
 class CountingConnection(psycopg.Connection[Any]):

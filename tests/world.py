@@ -18,6 +18,7 @@ from psycopg.sql import SQL, Identifier
 
 from evenflow.core.graph import creation_line
 from evenflow.core.model import DagSpec, hash_of
+from evenflow.core.states import TaskState
 from evenflow.store.db.notify import DISPATCH
 from evenflow.store.scheduling import deferrals, tasks
 from evenflow.store.serving import dags, pools, services
@@ -149,7 +150,7 @@ class World:
             [state, epoch, tries, run_key, task, map_index],
         )
         if not moved.rowcount:
-            tasks.insert_instances(self.conn, [tasks.Instance(run_key, task, map_index, state, epoch, tries)])
+            tasks.insert_instances(self.conn, [tasks.Item(run_key, task, map_index, TaskState(state), epoch, tries)])
 
     def dispatch(
         self,

@@ -17,13 +17,12 @@ _COMPUTED = {
     "project_dir": "`dags` in the project",
     "default_slots": "two a core, at least 4",
 }
-_MEANINGS = {"log_level": "`debug`, `info`, `warning` or `error`"}
 
 
 def page() -> str:
     rows = [
-        (f"`{settings.PREFIX}{name.upper()}`", f"`{name}`", _default(field), prose(field.description or _MEANINGS[name]))
-        for name, field in settings.Settings.model_fields.items()
+        (f"`{settings.PREFIX}{name.upper()}`", f"`{name}`", _default(field), prose(_meaning(field)))
+        for name, field in sorted(settings.Settings.model_fields.items())
     ]
     return "\n\n".join(
         [
@@ -36,6 +35,11 @@ def page() -> str:
             "environment.",
         ]
     )
+
+
+def _meaning(field: FieldInfo) -> str:
+    """What services are told, too, has it beside its type."""
+    return field.description or next(text for text in field.metadata if isinstance(text, str))
 
 
 def _default(field: FieldInfo) -> str:

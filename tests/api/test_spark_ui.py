@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 
 import aiohttp
 import pytest
 from aiohttp import web
 
 from evenflow.api.refusals import Refused
-from evenflow.api.rest import spark_page
-from evenflow.api.rest.spark_page import SparkPage
+from evenflow.api.rest import spark_ui_pages
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.people.roles import Role
 from evenflow.errors import ApiRefused
+from evenflow.spark.ui import SparkUi
 from evenflow.wire import questions as q
 from tests.api.world import World
 from tests.tokens import operator_token as new_operator_token
@@ -78,8 +79,8 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 async def told(client: ExecutionClient, world: World, url: str) -> None:
     """A run with a try that says that its page is there."""
     world.dispatch(world.run(world.add_dag()), 1)
-    value = {"application_id": APP, "url": url, "proxy_base": ""}
-    await client.ask(world.try_token(1), "record", q.KeepRecord(kind="spark_ui", value=value))
+    ui = SparkUi(application_id=APP, url=url)
+    await client.ask(world.try_token(1), "record", q.KeepRecord(kind="spark_ui", value=asdict(ui)))
 
 
 async def test_a_page_is_read_through_the_api_as_long_as_its_try_runs(
@@ -95,7 +96,7 @@ async def test_a_page_is_read_through_the_api_as_long_as_its_try_runs(
         async with browser.get(api_url + found.path) as answer:
             assert answer.status == 401
         async with browser.get(api_url + found.path, headers=shows) as answer:
-            assert (answer.status, answer.headers.getall("Content-Security-Policy")) == (200, [*spark_page.RULES.values()])
+            assert (answer.status, answer.headers.getall("Content-Security-Policy")) == (200, [*spark_ui_pages.RULES.values()])
             assert "script-src" not in answer.headers["Content-Security-Policy"], "none run: default-src is 'none'"
             assert "Set-Cookie" not in answer.headers
             page = await answer.text()
@@ -145,7 +146,7 @@ async def test_what_tells_settings_is_for_operators(
 )
 async def test_nothing_else_is_asked_for(path: str, driver: Driver) -> None:
     with pytest.raises(Refused, match="is not shown here: it can only be read"):
-        await spark_page.show(SparkPage(driver.url, APP), path, "id=1", BASE)
+        await spark_ui_pages.show(SparkUi(application_id=APP, url=driver.url), path, "id=1", BASE)
     assert driver.asked == []
 
 
@@ -172,21 +173,21 @@ async def test_nothing_else_is_asked_for(path: str, driver: Driver) -> None:
 )
 def test_an_address_that_no_page_of_spark_has_is_never_asked(url: str | None) -> None:
     with pytest.raises(Refused, match="has told an address that no page of Spark has"):
-        SparkPage.told({"application_id": APP, "url": url, "proxy_base": ""})
+        spark_ui_pages.ui_kept({"application_id": APP, "url": url, "proxy_base": ""})
 
 
 @pytest.mark.parametrize("place", ["10.0.0.7:4040", "127.0.0.1:41234", "[fd00::7]:4040"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_addresses_of_drivers_are_asked(scheme: str, place: str) -> None:
     url = f"{scheme}://{place}"
-    assert SparkPage.told({"application_id": APP, "url": url, "proxy_base": ""}).url == url
+    assert spark_ui_pages.ui_kept({"application_id": APP, "url": url, "proxy_base": ""}).url == url
 
 
 async def test_what_is_not_the_application_of_the_try_is_asked_for_nothing_more(driver: Driver) -> None:
     """Its port may be another program's by now, and a try may name any."""
     driver.applications = [{"id": "local-18"}]
     with pytest.raises(Refused, match=rf"the application does not answer at {driver.url}"):
-        await spark_page.show(SparkPage(driver.url, APP), "jobs/", "", BASE)
+        await spark_ui_pages.show(SparkUi(application_id=APP, url=driver.url), "jobs/", "", BASE)
     assert [request.path for request in driver.asked] == ["/api/v1/applications"]
 
 
@@ -195,35 +196,38 @@ async def test_a_driver_that_is_gone_is_said_to_be() -> None:
         nobody.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
         with pytest.raises(Refused, match=rf"cannot be reached from this API server: the application does not answer at {url}"):
-            await spark_page.look(SparkPage(url, APP))
+            await spark_ui_pages.look(SparkUi(application_id=APP, url=url))
 
 
 async def test_redirects_stay_with_the_page(driver: Driver) -> None:
-    page = SparkPage(driver.url, APP, "/proxy/x")
-    led = await spark_page.show(page, "", "", BASE)
+    ui = SparkUi(application_id=APP, url=driver.url, proxy_base="/proxy/x")
+    led = await spark_ui_pages.show(ui, "", "", BASE)
     assert (led.status_code, led.headers["Location"]) == (303, f"{BASE}/jobs/?a=1")
     with pytest.raises(Refused, match="it leads to another address"):
-        await spark_page.show(page, "environment/", "", BASE)
+        await spark_ui_pages.show(ui, "environment/", "", BASE)
     with pytest.raises(Refused, match="it leads nowhere"):
-        await spark_page.show(page, "SQL/", "", BASE)
-    shown = await spark_page.show(page, "jobs/", "", BASE)
+        await spark_ui_pages.show(ui, "SQL/", "", BASE)
+    shown = await spark_ui_pages.show(ui, "jobs/", "", BASE)
     assert f'<a href="{BASE}/executors/">' in bytes(shown.body).decode(), "links of a session that was told its base"
-    script = await spark_page.show(page, "static/webui.js", "", BASE)
+    script = await spark_ui_pages.show(ui, "static/webui.js", "", BASE)
     assert script.headers["Content-Type"] == "application/octet-stream"
 
 
 async def test_what_is_too_large_is_not_passed_on(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenflow.api.limits.SPARK_PAGE", 99)
+    monkeypatch.setattr("evenflow.api.limits.SPARK_UI_PAGE", 99)
     with pytest.raises(Refused, match="answers with more than 99 bytes"):
-        await spark_page.show(SparkPage(driver.url, APP), "storage/", "", BASE)
+        await spark_ui_pages.show(SparkUi(application_id=APP, url=driver.url), "storage/", "", BASE)
 
 
 async def test_an_answer_that_is_about_the_browsers_own_login_is_not_passed_on(driver: Driver) -> None:
-    assert (await spark_page.show(SparkPage(driver.url, APP), "executors/", "", BASE)).status_code == 502
+    assert (await spark_ui_pages.show(SparkUi(application_id=APP, url=driver.url), "executors/", "", BASE)).status_code == 502
 
 
 def test_a_page_of_nothing_but_links_grows_by_no_more_than_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """R-SE2: a session says itself what its links begin with."""
-    monkeypatch.setattr("evenflow.api.limits.SPARK_PAGE", 10_000)
+    monkeypatch.setattr("evenflow.api.limits.SPARK_UI_PAGE", 10_000)
     body = b'src="/a/' * 1_000
-    assert len(spark_page._with_links(SparkPage("http://127.0.0.1:4040", APP, "/a"), body, BASE)) < len(body) + 10_000
+    assert (
+        len(spark_ui_pages._with_links(SparkUi(application_id=APP, url="http://127.0.0.1:4040", proxy_base="/a"), body, BASE))
+        < len(body) + 10_000
+    )

@@ -16,8 +16,9 @@ from evenflow.cli.app import build_app, run
 from evenflow.cli.commands import COMMANDS
 from evenflow.cli.commands.status import _doing, _health, _show
 from evenflow.cli.input.params import parse_params
-from evenflow.contracts.rest.system import DatabaseStatus, OutrunTry, ServiceStatus, Status
+from evenflow.contracts.rest.system import DatabaseStatus, ServiceStatus, Status
 from evenflow.core.quantities import duration
+from evenflow.core.why import OutrunTry
 from evenflow.errors import ParamError
 from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.service_settings import RUNS_AS_ROOT

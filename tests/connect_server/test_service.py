@@ -11,8 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from evenflow.api.rest import spark_page
-from evenflow.api.rest.spark_page import SparkPage
+from evenflow.api.rest import spark_ui_pages
 from evenflow.connect_server.keeper import ServerLimits
 from evenflow.connect_server.service import ConnectServerService
 from evenflow.sdk.secrets.connections import Connection
@@ -49,10 +48,10 @@ def pages(service: ConnectServerService, ui_port: int) -> dict[str, tuple[int, s
     conn = Connection.parse("spark_connect", uri_of(service.port, TOKEN, ui_port))
     with session_for(conn, app_name="x", conf={}, progress=lambda *_: None, keep=told.__setitem__) as spark:
         assert spark.range(7).count() == 7
-        page = SparkPage.told(told["spark_ui"])
+        page = spark_ui_pages.ui_kept(told["spark_ui"])
         shown = {}
         for path in ("jobs/", "stages/", "SQL/", "connect/", f"api/v1/applications/{page.application_id}/executors"):
-            answer = asyncio.run(spark_page.show(page, path, "", "/below"))
+            answer = asyncio.run(spark_ui_pages.show(page, path, "", "/below"))
             shown[path.rpartition("/")[2] or path] = (answer.status_code, bytes(answer.body).decode())
     return shown
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.house.project import SOURCE, STATEMENTS, name_of, nodes, source_modules, strings
+from evenflow.store.db.sql import sql
+from tests.house.project import SOURCE, STATEMENTS, nodes, source_modules, strings
 
 FILES = {path.relative_to(STATEMENTS).with_suffix("").as_posix(): path for path in sorted(STATEMENTS.rglob("*.sql"))}
 AREAS = "|".join(sorted({name.partition("/")[0] for name in FILES}))
+CLAUSES = {path.stem: path for path in sorted((STATEMENTS.parent / "clauses").glob("*.sql"))}
 NAME = re.compile(rf"({AREAS})/[a-z_]+")
 
 
@@ -99,28 +100,59 @@ def test_lanes_are_sorted_by_their_key_alone() -> None:
     assert [name for name in lanes if parts.search(without_comments(FILES[name].read_text(encoding="utf-8")))] == []
 
 
+def test_every_clause_is_said_by_several_and_nobody_says_it_otherwise() -> None:
+    """May runs of this DAG begin, which of two tries or runs is first, what is frozen: each stands once."""
+    texts = {name: without_comments(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+    named = {clause: [name for name, text in texts.items() if f"{{{{{clause}}}}}" in text] for clause in CLAUSES}
+    assert set(re.findall(r"\{\{(\w+)\}\}", " ".join(texts.values()))) == CLAUSES.keys()
+    assert {clause: names for clause, names in named.items() if len(names) < 2} == {}
+    silent = [clause for clause, path in CLAUSES.items() if not path.read_text(encoding="utf-8").startswith("--")]
+    assert silent == [], "begins with a comment: what it says, and of what"
+    own = {
+        "takes_runs": r"state = .draining. or",
+        "tries_in_order": r"order by[^()]*\bpriority desc[^()]*\bepoch",
+        "runs_in_order": r"order by[^()]*\bpriority desc, (\w\.)?run_after",
+        "is_frozen": r"kind = .system. or (\w\.)?kind = .queue. and",
+    }
+    schema = (SOURCE / "store" / "schema.sql").read_text(encoding="utf-8")
+    told = {name: re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8")) for name, path in FILES.items()} | {
+        "schema.sql": schema
+    }
+    assert {clause: [name for name, text in told.items() if re.search(words, text)] for clause, words in own.items()} == {
+        clause: [] for clause in own
+    }
+
+
+def test_indexes_have_the_orders_of_the_clauses(db: psycopg.Connection) -> None:
+    """So what comes first is found first, whatever waits."""
+    for index, clause in {"dispatch_waiting": "tries_in_order", "dag_run_waiting": "runs_in_order"}.items():
+        order = re.sub(r"--[^\n]*|\b\w\.|\s", "", CLAUSES[clause].read_text(encoding="utf-8")).replace("desc", " DESC")
+        (definition,) = db.execute("select pg_get_indexdef(%s::regclass)", [index]).fetchone() or ("",)
+        assert order in re.sub(r", ", ",", definition), (clause, definition)
+
+
 def test_statements_fit_the_schema(db: psycopg.Connection) -> None:
     """PostgreSQL parses, and plans, every statement: no column, table or type is misspelt."""
     wrong = {}
-    for name, path in FILES.items():
-        reason = _cannot_be_prepared(db, path)
+    for name in FILES:
+        reason = _cannot_be_prepared(db, name)
         if reason:
             wrong[name] = reason
     assert wrong == {}
 
 
-def _cannot_be_prepared(db: psycopg.Connection, path: Path) -> str | None:
+def _cannot_be_prepared(db: psycopg.Connection, name: str) -> str | None:
     binds: dict[str, int] = {}
 
     def number(match: re.Match[str]) -> str:
         return f"${binds.setdefault(match[1], len(binds) + 1)}"
 
-    statement = re.sub(r"%\((\w+)\)s", number, path.read_text(encoding="utf-8")).replace("%%", "%")
+    statement = re.sub(r"%\((\w+)\)s", number, sql(name).decode()).replace("%%", "%")
     try:
         db.execute(f"prepare statement_under_test as {statement}".encode())
         db.execute("deallocate statement_under_test")
     except psycopg.errors.IndeterminateDatatype:
-        return f"{name_of(path)}: cast its binds, as in %(key)s::bigint"
+        return f"{name}: cast its binds, as in %(key)s::bigint"
     except psycopg.errors.FeatureNotSupported:
         return None  # not a statement that can be prepared, such as LOCK or LISTEN
     except psycopg.Error as error:

@@ -89,6 +89,13 @@ def test_advice_has_its_worth(lake: Path) -> None:
     assert worth == dict.fromkeys((1, 2, 4, 8, 16), ("narrow", 9 * S))
 
 
+def test_what_is_worth_a_look_is_decided_in_marts(lake: Path) -> None:
+    """R-SP4: the report and the API take the first by worth. One more slot saves all that was waited, so no more is advised."""
+    assert DuckDb().rows(lake, "worth_raising") == [
+        {"cause": "pool", "limit_name": "narrow", "more": 1, "saved_us": 9 * S, "wait_us": 9 * S, "worth": 9 * S}
+    ]
+
+
 def test_a_history_that_is_right_has_no_violation(lake: Path) -> None:
     """R-ST1."""
     assert DuckDb().rows(lake, "violations") == []

@@ -45,8 +45,8 @@ PROMISED = {
     "mart_lags": "day dag_id runs tries run_p50_s run_p90_s run_p99_s wait_p50_s wait_p90_s wait_p99_s",
     "mart_wait_by_cause": "day dag_id cause limit_name times seconds",
     "mart_slot_use": "hour kind name capacity most average full_s",
-    "mart_durations": "dag_id task_id tries p50_s p90_s p99_s drift drifts",
-    "mart_anomalies": "dag_id task_id run_key run_id map_index try_number began_at seconds usual_s",
+    "mart_durations": "dag_id task_id tries p50_s p90_s p99_s drift drifts worth",
+    "mart_anomalies": "dag_id task_id run_key run_id map_index try_number began_at seconds usual_s worth",
     "mart_critical_members": "dag_id task_id on_path runs seconds share",
     "mart_costs": "day dag_id owner tries slot_hours run_hours deferred_hours wait_hours",
     "mart_application_costs": (
@@ -58,6 +58,7 @@ PROMISED = {
         " shuffle_bytes spilled_bytes"
     ),
     "mart_advice": "day cause limit_name more saved_hours wait_hours",
+    "mart_worth_raising": "cause limit_name more saved_hours wait_hours worth",
     "mart_violations": "kind run_key task_index map_index at what",
 }
 

@@ -199,6 +199,17 @@ async def test_runs_of_a_dag(asking: Asking) -> None:
     assert [world.run_state(run) for run in runs] == ["running", "running", "queued"]
 
 
+async def test_queued_runs_are_in_line_by_their_priority(asking: Asking) -> None:
+    """R-ST10: as they begin."""
+    world = asking.world
+    world.add_dag(dag(task("t"), max_active_runs=1))
+    _, first, last = (world.trigger("d") for _ in range(3))
+    world.advance()
+    world.conn.execute("update dag_run set priority = 1 where run_key = %s", [last])
+    reasons = [await asking.reason(run, "t") for run in (last, first)]
+    assert [reason.ahead for reason in reasons if isinstance(reason, FullLimit)] == [0, 1]
+
+
 async def test_a_pool_that_is_kept(asking: Asking) -> None:
     """R-ST10, R-ST11: a small task that a big one does not let pass; with one more slot the big one starts."""
     world = asking.world

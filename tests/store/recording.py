@@ -7,6 +7,7 @@ from typing import Any
 
 from evenflow.core.selection.loading import FindHeads, FindRoom, Loading
 from evenflow.core.service_states import ALL_OPEN
+from evenflow.store.db.sql import sql
 from evenflow.store.scheduling import inbox, runs, schedules, selection
 from tests.house.project import STATEMENTS
 
@@ -47,5 +48,5 @@ def bound_by_the_store(run_keys: list[int], limits: list[int]) -> dict[str, dict
     selection.find_waiting(conn, limits)
     runs.take_queued(conn, "0", dags=200, limit=100, share=50)
     schedules.take_due_dags(conn, limit=100, waiting=16, served=[])
-    names = {path.read_bytes(): f"{path.parent.name}/{path.stem}" for path in STATEMENTS.rglob("*.sql")}
+    names = {sql(name): name for name in (f"{path.parent.name}/{path.stem}" for path in STATEMENTS.rglob("*.sql"))}
     return {names[text]: params for text, params in recorder.sent.items()}

@@ -25,7 +25,7 @@ def return_marts(evenflow: RunningEvenflow) -> None:
 
 def _marts() -> dict[str, list[dict[str, Any]]]:
     chance, first = random.Random(1), datetime.now(UTC).toordinal() - datetime(1970, 1, 1).toordinal() - DAYS
-    marts: dict[str, list[dict[str, Any]]] = {"lags": [], "wait_by_cause": [], "costs": [], "advice": []}
+    marts: dict[str, list[dict[str, Any]]] = {"lags": [], "wait_by_cause": [], "costs": []}
     for number in range(DAYS):
         day, held = first + number, 1.0 if number < LARGER else 0.12
         work = (0.45 if (day + 3) % 7 > 4 else 1.0) * chance.uniform(0.9, 1.1)  # less on Saturdays and Sundays
@@ -40,9 +40,17 @@ def _marts() -> dict[str, list[dict[str, Any]]]:
         for dag_id, owner, share in (("nightly_export", "Warehouse", 0.6), ("orders", "Sales", 0.3), ("tidy_up", "House", 0.1)):
             took = {"tries": int(900 * share), "slot_us": 70 * share * work * HOUR_US, "wait_us": share * pool * HOUR_US}
             marts["costs"].append({"day": day, "dag_id": dag_id, "owner": owner, **took})
-        advised = {"limit_name": "warehouse", "more": 1, "saved_us": 0.5 * pool * HOUR_US, "wait_us": pool * HOUR_US}
-        marts["advice"].append({"day": day, "cause": "pool", **advised})
-    slower = {"dag_id": "orders", "task_id": "load", "tries": 640, "p50_us": 9.4e7, "drift": 1.42, "drifts": 1}
-    longest = {"dag_id": "orders", "task_id": "load", "run_key": 1, "run_id": "morning 4", "map_index": -1, "try_number": 1}
+    slower = {"dag_id": "orders", "task_id": "load", "tries": 640, "p50_us": 9.4e7, "drift": 1.42, "drifts": 1, "worth": 0.42}
+    longest: dict[str, Any] = {
+        "dag_id": "orders",
+        "task_id": "load",
+        "run_key": 1,
+        "run_id": "morning 4",
+        "map_index": -1,
+        "try_number": 1,
+    }
     began = (first + DAYS) * 24 * HOUR_US + 6 * HOUR_US
-    return {**marts, "durations": [slower], "anomalies": [{**longest, "began_us": began, "us": 8.2e8, "p50_us": 9.4e7}]}
+    longest |= {"began_us": began, "us": 8.2e8, "p50_us": 9.4e7, "worth": 8.7}
+    worth = {"saved_us": 300 * HOUR_US, "wait_us": 600 * HOUR_US, "worth": 300 * HOUR_US}
+    advised = {"cause": "pool", "limit_name": "warehouse", "more": 4, **worth}
+    return {**marts, "worth_raising": [advised], "durations": [slower], "anomalies": [longest]}

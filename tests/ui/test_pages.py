@@ -294,9 +294,10 @@ def test_insights_say_how_to_get_them_and_then_what_history_says(page: Page, eve
     see(page, "/insights")
     expect(page.get_by_text("export EVENFLOW_HISTORY=/var/lib/evenflow-history")).to_be_visible()
     waited = [{"day": 20_000 + day, "dag_id": "orders", "cause": "pool", "times": 1, "us": 3.6e9 * (day + 1)} for day in range(3)]
-    advised = [{"day": 20_000, "cause": "pool", "limit_name": "warehouse", "more": 1, "saved_us": 7.2e9, "wait_us": 3.6e10}]
+    worth = {"saved_us": 7.2e9, "wait_us": 3.6e10, "worth": 7.2e9}
+    advised = [{"cause": "pool", "limit_name": "warehouse", "more": 4, **worth}]
     with psycopg.connect(EmbeddedPostgres(evenflow.home).url(), autocommit=True) as conn:
-        for name, rows in (("wait_by_cause", waited), ("advice", advised)):
+        for name, rows in (("wait_by_cause", waited), ("worth_raising", advised)):
             conn.execute("insert into mart (name, rows) values (%s, %s)", [name, Jsonb(rows)])
     see(page, "/insights")
     expect(page.get_by_role("img", name=re.compile("^Hours waited, by cause: pool over time"))).to_be_visible()

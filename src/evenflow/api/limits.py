@@ -42,8 +42,8 @@ LINEAGE_EVENTS = 50  # taken at once; each is a request
 LINEAGE_TIMEOUT = 10.0  # for one request: who collects stores some KiB
 LINEAGE_AGAIN = 900.0  # after a failure or the death of who had taken them: above what all of these requests may take
 
-SPARK_PAGE = 16 * 2**20  # bytes of one answer of a Spark UI: a page of stages with thousands of tasks has some MiB
-SPARK_PAGE_ANSWERS = 20.0  # of a Spark UI, which draws its page in a driver that is busy
+SPARK_UI_PAGE = 16 * 2**20  # bytes of one answer of a Spark UI: a page of stages with thousands of tasks has some MiB
+SPARK_UI_ANSWERS = 20.0  # of a Spark UI, which draws its page in a driver that is busy
 SPARK_APPLICATIONS = 2**20  # bytes of what it says of itself; one application has some hundred
 
 # -- triggers ----------------------------------------------------------------------------------------------------------

@@ -47,16 +47,13 @@ class CallbackOf:
 
 
 class CallbackCall(NamedTuple):
-    """One function to be called: the one at ``position`` among those of ``event``; ``task_index`` is None for those of a DAG."""
+    """One function to be called; ``task_index`` is None for those of a DAG."""
 
     run_key: int
     task_index: int | None
     map_index: int
     try_number: int
-    event: Callback
-    position: int
-    state: str  # that it is about
-    reason: str | None
+    of: CallbackOf
 
 
 def of_move(was: TaskState, event: TaskEvent, state: TaskState) -> Callback | None:

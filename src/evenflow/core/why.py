@@ -46,17 +46,32 @@ class _Explained:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """What has a part of a limit: a task instance, or a run where ``task_id`` is null."""
+class Underway:
+    """What has begun and is not over."""
 
     dag_id: str
     run_id: str
-    task_id: str | None
     map_index: int
-    slots: int
     since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder(Underway):
+    """What has a part of a limit: a task instance, or a run where ``task_id`` is null."""
+
+    task_id: str | None
+    slots: int
     worker: str | None
     deferred: bool = False  # it waits for its trigger meanwhile, and has no worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutrunTry(Underway):
+    """A try that its worker cannot end, claimed ``since``: what it has started forks more quickly than it is killed."""
+
+    task_id: str
+    worker: str
+    host: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,7 +147,7 @@ async def _run_queued(conn: AsyncConn, row: Row) -> list[WhyNot]:
     limits = await read(conn, "why/read_limits", {"limits": numbers(ids)})
     if not limits or limits[0]["used"] < limits[0]["capacity"]:
         return held
-    place = {name: row[name] for name in ("dag_id", "run_after", "run_key")}
+    place = {name: row[name] for name in ("dag_id", "run_key")}
     (before,) = await read(conn, "why/count_runs_ahead", {**place, "counted": LINE_COUNTED})
     named = {"dag_id": dag_id, "searched": RUNS_SEARCHED, "named": HOLDERS_NAMED}
     holders = await read(conn, "why/list_running_runs", named)

@@ -15,7 +15,6 @@ from evenflow.insights.lake import MartRow
 from evenflow.insights.plots import CHARTS, DARK, HOUR_US, LIGHT, day_of, draw
 
 MOST_ROWS = 20  # of a table; the marts have them all
-MOST_OF_IT = 0.8  # of the hours waited for a limit: more of it than saves that much is not advised
 
 Cells = Iterable[tuple[Any, ...]]
 
@@ -32,7 +31,7 @@ def write_report(engine: DuckDb, lake: Path, target: Path) -> Path:
             "anomalies",
             "costs",
             "application_costs",
-            "advice",
+            "worth_raising",
             "violations",
             "lags",
         )
@@ -52,7 +51,7 @@ def write_report(engine: DuckDb, lake: Path, target: Path) -> Path:
             _section(
                 "What more would be worth",
                 "With so many more slots, the first of those that waited would not have.",
-                _advice(marts["advice"]),
+                _advice(marts["worth_raising"]),
                 pictures["slots"],
             ),
             _section(
@@ -105,20 +104,15 @@ def _proof(violations: list[MartRow]) -> str:
     )
 
 
+def _first(rows: list[MartRow]) -> list[MartRow]:
+    """Those that are most worth a look, as their mart says."""
+    return sorted((row for row in rows if row["worth"] is not None), key=lambda row: -row["worth"])[:MOST_ROWS]
+
+
 def _advice(rows: list[MartRow]) -> str:
-    worth: dict[tuple[str, str, int], list[int]] = defaultdict(lambda: [0, 0])
-    for row in rows:
-        found = worth[row["cause"], row["limit_name"], row["more"]]
-        found[0] += int(row["saved_us"])
-        found[1] += int(row["wait_us"])
-    best: dict[tuple[str, str], tuple[int, int, int]] = {}
-    for (cause, name, more), (saved, waited) in sorted(worth.items()):
-        if (cause, name) not in best or best[cause, name][1] < MOST_OF_IT * waited:  # the fewest that save most of it
-            best[cause, name] = (more, saved, waited)
-    first = sorted(best.items(), key=lambda item: -item[1][1])[:MOST_ROWS]
     cells = [
-        (f"{_text(cause)} <b>{_text(name)}</b> + {more}", _hours(saved), _hours(waited))
-        for (cause, name), (more, saved, waited) in first
+        (f"{_text(r['cause'])} <b>{_text(r['limit_name'])}</b> + {r['more']}", _hours(r["saved_us"]), _hours(r["wait_us"]))
+        for r in _first(rows)
     ]
     return _table("Would have saved", ("more of", "hours saved", "of hours waited"), cells)
 
@@ -130,17 +124,17 @@ def _members(rows: list[MartRow]) -> str:
 
 
 def _drifts(rows: list[MartRow]) -> str:
-    found = sorted((row for row in rows if row["drifts"]), key=lambda row: -abs(row["drift"] - 1))[:MOST_ROWS]
     cells = [
         (_code(f"{r['dag_id']}/{r['task_id']}"), _seconds(r["before_p50_us"]), _seconds(r["last_p50_us"]), f"{r['drift']:.2f}")
-        for r in found
+        for r in _first(rows)
     ]
     return _table("Drifting", ("task", "median before", "last day", "times"), cells)
 
 
 def _anomalies(rows: list[MartRow]) -> str:
-    found = sorted(rows, key=lambda row: -row["us"] / max(row["p50_us"], 1))[:MOST_ROWS]
-    cells = [(_code(f"{r['dag_id']}/{r['task_id']}"), _text(r["run_id"]), _seconds(r["us"]), _seconds(r["p50_us"])) for r in found]
+    cells = [
+        (_code(f"{r['dag_id']}/{r['task_id']}"), _text(r["run_id"]), _seconds(r["us"]), _seconds(r["p50_us"])) for r in _first(rows)
+    ]
     return _table("Far longer than usual", ("task", "run", "ran", "usually"), cells)
 
 

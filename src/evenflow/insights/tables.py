@@ -133,6 +133,7 @@ GOLD = (
     "costs",
     "application_costs",
     "advice",
+    "worth_raising",
 )
 MARTS = (
     *(Mart("silver", name) for name in SILVER),
@@ -153,6 +154,7 @@ RETURNED = {
     "costs": "day",
     "application_costs": "day",
     "advice": "day",
+    "worth_raising": "worth",
     "violations": "at_us",
 }
 

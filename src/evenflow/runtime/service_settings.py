@@ -12,18 +12,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
-from typing import cast
+from typing import Annotated, Any, get_type_hints
 from urllib.parse import unquote, urlsplit
 
+from evenflow.connect_server.limits import IDLE, LEAST_MEMORY, MEMORY
+from evenflow.core.bounds import Between, Chars
 from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.core.model import Enforcement
 from evenflow.core.people.identities import IdentityProvider
+from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.forking.sandbox import Mode, own_environment, user_environment
+from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime.logging import Format, LevelName
+from evenflow.spark.limits import CONNECT_PORT
 from evenflow.telemetry.statsd import Style
+from evenflow.triggerer.limits import CAPACITY
 from evenflow.wire.tls import Tls
+from evenflow.worker.limits import REUSE_AGE, REUSE_MEMORY, REUSE_TRIES
 
 
 class Kind(StrEnum):
@@ -44,6 +51,7 @@ def command_of(kind: Kind) -> list[str]:
     return [sys.executable, "-P", "-m", "evenflow.runtime.service", str(kind)]
 
 
+DEFAULT_PORT = 8974
 SECRETS_FILE = "secrets.key"  # in the home of an API
 RUNS_USER_CODE = frozenset({Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER})  # these never learn the database's URL
 KNOWS_NO_DATABASE = RUNS_USER_CODE | {Kind.CONNECT_SERVER}
@@ -52,79 +60,130 @@ RUNS_AS_ROOT = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class SharedSettings:
+    """What services are told as people have set it. Beside its type a setting has its bound, which is checked where it is set, and
+    what it means.
+    """
+
+    api_url: Annotated[str, "Where the API is for all but schedulers; several with commas between"] = ""
+    api_host: Annotated[str, "Address that the API listens on"] = "127.0.0.1"
+    api_port: Annotated[int, Between(0, 65535), "Port that the API listens on; 0 takes a free one"] = DEFAULT_PORT
+    plaintext: Annotated[bool, "Speak plain HTTP also with other hosts: tokens, secrets and code can be read on the way"] = False
+    metrics_host: Annotated[str, "Address of health and metrics of a service; an API has its own"] = "127.0.0.1"
+    metrics_port: Annotated[
+        int, Between(-1, 65535), "Port of health and metrics; 0 takes a free one, -1 none. An API has its own"
+    ] = 0
+    openlineage_url: Annotated[str, "Where an API sends what tasks on Spark read and write; empty: nowhere"] = ""
+    statsd_address: Annotated[str, "host:port of a StatsD server that all services send their metrics to"] = ""
+    statsd_prefix: Annotated[str, Chars(100), "What the names of metrics in StatsD begin with"] = "evenflow"
+    statsd_style: Annotated[Style, "plain: labels are parts of the name; datadog: tags"] = "plain"
+    parse_timeout: Annotated[float, Between(0.001, 500), "Seconds that loading a DAG file may take"] = PARSE_TIMEOUT
+    parse_memory: Annotated[int, Between(128, 1_048_576), "MiB of address space that a DAG file has while it is loaded"] = (
+        MEMORY_MIB
+    )
+    template_memory: Annotated[
+        int, Between(0, 1_048_576), "MiB that a worker's DAG files may take that are loaded and have no try"
+    ] = TEMPLATE_MEMORY
+    reuse_tries: Annotated[
+        int, Between(1, 10_000), "Tries of tasks with `reuse` that follow each other in one process; 1: none does"
+    ] = REUSE_TRIES
+    reuse_age: Annotated[
+        float, Between(0.001, 86_400), "Seconds after which a process of tasks with `reuse` takes no further try"
+    ] = REUSE_AGE
+    reuse_memory: Annotated[
+        int,
+        Between(1, 1_048_576),
+        "MiB that a process of tasks with `reuse` may have more than before its first try to take a further one",
+    ] = REUSE_MEMORY
+    resources: Annotated[
+        Enforcement,
+        "Where a worker cannot keep a task's `resources(...)`: by enforce its tries go elsewhere, by warn they run without. off: "
+        "what starts the worker limits it, as a pod does",
+    ] = "warn"
+    capacity: Annotated[int, Between(1, 50_000), "Triggers that a triggerer runs at once"] = CAPACITY
+    spark_connect_port: Annotated[int, Between(0, 65535), "Port that a Spark Connect server listens on; 0 takes a free one"] = (
+        CONNECT_PORT
+    )
+    spark_connect_memory: Annotated[
+        int,
+        Between(LEAST_MEMORY, 1_048_576),
+        "MiB that a Spark Connect server and its Python workers may have; with more it is killed",
+    ] = MEMORY
+    spark_connect_idle: Annotated[
+        float,
+        Between(0, 604_800),
+        "Seconds without a session after which a Spark Connect server is stopped until the next one; 0: never",
+    ] = IDLE
+    default_timezone: Annotated[
+        str, "The default_timezone that `evenflow settings` has to have; where it is another one no scheduler starts"
+    ] = ""
+    log_level: Annotated[LevelName, "`debug`, `info`, `warning` or `error`"] = "info"
+    log_format: Annotated[Format, "auto: console on a terminal, else json"] = "auto"
+    drain_timeout: Annotated[float, Between(0, 86_400), "Seconds that work in hand may take when a service stops"] = 30.0
+    sandbox: Annotated[
+        Mode, "landlock: tasks and DAG files are kept out of the home and of other processes; none: they are not"
+    ] = "none"
+    xcom_url: Annotated[str, "Where large XComs are stored, as fsspec names it (s3://...); else <home>/xcom"] = ""
+    xcom_inline: Annotated[int, Between(0, MAX_INLINE_XCOM), "Bytes of JSON up to which an XCom is kept in the database"] = (
+        MAX_INLINE_XCOM
+    )
+    secret_stores: Annotated[
+        str, "Where an API looks for connections and variables, in this order: vault, aws, gcp, environment, database"
+    ] = ""
+    log_url: Annotated[str, "Where an API stores logs of tasks, as fsspec names it (s3://..., file:///...); else <home>/logs"] = ""
+
+
+# What only services of these kinds are told: one that runs user code gets no database, the others no token. The keys of what is
+# sealed are for the API, and for a launcher, which makes tokens of pods.
+_TOLD = {
+    "database_url": frozenset(Kind) - KNOWS_NO_DATABASE,
+    "token": RUNS_USER_CODE,
+    "secret_keys": frozenset({Kind.API, Kind.LAUNCHER}),
+    "celery_broker": frozenset({Kind.LAUNCHER}),
+    "kubernetes_template": frozenset({Kind.LAUNCHER}),
+    "kubernetes": frozenset({Kind.LAUNCHER, Kind.AUTOSCALER}),
+    "openlineage_key": frozenset({Kind.API}),
+    "identity": frozenset({Kind.API}),
+    "spark_connect_token": frozenset({Kind.CONNECT_SERVER}),
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServiceSettings:
+class ServiceSettings(SharedSettings):
     home: Path
     name: str
     database_url: str = ""  # empty: the embedded one of this home
-    api_url: str
     token: str = ""
     secret_keys: str = ""  # that seal connections and variables; empty: those of the file in the home
-    xcom_url: str = ""  # where large values are; empty: a folder of the home
-    xcom_inline: int = MAX_INLINE_XCOM  # bytes of JSON up to which a value is kept in the database
-    secret_stores: str = ""  # that an API asks beside the database
-    log_url: str = ""  # where logs of tasks are; empty: a folder of the home
-    api_host: str
-    api_port: int
-    metrics_host: str = "127.0.0.1"
-    metrics_port: int = 0  # of all but an API, which has its own; 0: a free one, -1: none
     metrics_token: str = ""  # that who scrapes must show; empty: none
-    openlineage_url: str = ""  # empty: none
     openlineage_key: str = ""
     identity: str = ""  # the provider of identities, as JSON; empty: none
-    statsd_address: str = ""  # empty: none
-    statsd_prefix: str = "evenflow"
-    statsd_style: Style = "plain"
-    default_timezone: str = ""  # that the database must have; empty: whichever it has
     sources: tuple[BundleSource, ...]
     environments: Mapping[str, str] = field(default_factory=dict)  # paths of Pythons, by name
-    parse_timeout: float
-    parse_memory: int
     slots: int
     resume_slots: int  # on top of them, for resumes alone
-    template_memory: int  # MiB
-    reuse_tries: int
-    reuse_age: float
-    reuse_memory: int  # MiB
-    resources: Enforcement = "warn"
     queues: tuple[str, ...]
-    capacity: int  # of a triggerer
-    trigger_queues: tuple[str, ...]  # that it serves; none: all
+    trigger_queues: tuple[str, ...]  # that a triggerer serves; none: all
     celery_broker: str = ""  # of a launcher
     handed_at: str = ""  # where a worker is handed its tries, by the process that started it; empty: it asks for them
     handed_by: int = -1  # a descriptor of that process, which is readable once it has ended; -1: none
     kubernetes: str = ""  # of a launcher or an autoscaler: where the cluster is; empty: this process is in it
     kubernetes_template: str = ""  # of a launcher: the file with the template of pods
-    spark_connect_port: int = 0  # of a Spark Connect server, as the following
-    spark_connect_ui_port: int = 0  # 0: it has no Spark UI
-    spark_connect_memory: int = 0  # MiB
-    spark_connect_idle: float = 0.0
+    spark_connect_ui_port: int = 0  # of a Spark Connect server; 0: it has no Spark UI
     spark_connect_token: str = ""
     only_try: int = 0  # of a worker: the epoch of the one try that it is for
-    log_level: LevelName
-    log_format: Format
-    drain_timeout: float
-    sandbox: Mode = "none"
     tls_cert: str = ""
     tls_key: str = ""
     tls_client_ca: str = ""
     tls_ca: str = ""
-    plaintext: bool = False
 
     def environment(self, kind: Kind, environ: Mapping[str, str]) -> dict[str, str]:
         """``environ`` for the process of a service of this kind.
 
         None of our variables is inherited but, by what runs user code, connections and variables: what a service gets is listed.
-        One that runs user code gets no database, the others no token. The keys of what is sealed are for the API, and
-        for a launcher, which makes tokens of pods.
         """
-        withheld = {"database_url"} if kind in KNOWS_NO_DATABASE else set()
-        withheld |= set() if kind in RUNS_USER_CODE else {"token"}
-        withheld |= set() if kind in (Kind.API, Kind.LAUNCHER) else {"secret_keys"}
-        withheld |= set() if kind is Kind.LAUNCHER else {"celery_broker", "kubernetes_template"}
-        withheld |= set() if kind in (Kind.LAUNCHER, Kind.AUTOSCALER) else {"kubernetes"}
-        withheld |= set() if kind is Kind.API else {"openlineage_key", "identity"}
-        withheld |= set() if kind is Kind.CONNECT_SERVER else {"spark_connect_token"}
+        withheld = {name for name, kinds in _TOLD.items() if kind not in kinds}
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in withheld}
         values["sources"] = sources_to_json(self.sources)
         values["environments"] = json.dumps(dict(self.environments))
@@ -136,68 +195,12 @@ class ServiceSettings:
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> ServiceSettings:
         """The inverse of :meth:`environment`; a variable that is missing is a defect of whoever started the service."""
-
-        def value(name: str) -> str:
-            return environ[PREFIX + name]
-
-        return cls(
-            home=Path(value("HOME")),
-            name=value("NAME"),
-            database_url=environ.get(PREFIX + "DATABASE_URL", ""),
-            api_url=value("API_URL"),
-            token=environ.get(PREFIX + "TOKEN", ""),
-            secret_keys=environ.get(PREFIX + "SECRET_KEYS", ""),
-            xcom_url=value("XCOM_URL"),
-            xcom_inline=int(value("XCOM_INLINE")),
-            secret_stores=value("SECRET_STORES"),
-            log_url=value("LOG_URL"),
-            api_host=value("API_HOST"),
-            api_port=int(value("API_PORT")),
-            metrics_host=value("METRICS_HOST"),
-            metrics_port=int(value("METRICS_PORT")),
-            metrics_token=environ.get(PREFIX + "METRICS_TOKEN", ""),
-            openlineage_url=environ.get(PREFIX + "OPENLINEAGE_URL", ""),
-            openlineage_key=environ.get(PREFIX + "OPENLINEAGE_KEY", ""),
-            identity=environ.get(PREFIX + "IDENTITY", ""),
-            statsd_address=value("STATSD_ADDRESS"),
-            statsd_prefix=value("STATSD_PREFIX"),
-            statsd_style=cast(Style, value("STATSD_STYLE")),
-            default_timezone=value("DEFAULT_TIMEZONE"),
-            sources=sources_from_json(value("SOURCES")),
-            environments=json.loads(value("ENVIRONMENTS")),
-            parse_timeout=float(value("PARSE_TIMEOUT")),
-            parse_memory=int(value("PARSE_MEMORY")),
-            slots=int(value("SLOTS")),
-            resume_slots=int(value("RESUME_SLOTS")),
-            template_memory=int(value("TEMPLATE_MEMORY")),
-            reuse_tries=int(value("REUSE_TRIES")),
-            reuse_age=float(value("REUSE_AGE")),
-            reuse_memory=int(value("REUSE_MEMORY")),
-            resources=cast(Enforcement, value("RESOURCES")),
-            queues=tuple(value("QUEUES").split(",")),
-            capacity=int(value("CAPACITY")),
-            trigger_queues=tuple(filter(None, value("TRIGGER_QUEUES").split(","))),
-            handed_at=environ.get(PREFIX + "HANDED_AT", ""),
-            handed_by=int(environ.get(PREFIX + "HANDED_BY", "-1")),
-            celery_broker=environ.get(PREFIX + "CELERY_BROKER", ""),
-            kubernetes=environ.get(PREFIX + "KUBERNETES", ""),
-            kubernetes_template=environ.get(PREFIX + "KUBERNETES_TEMPLATE", ""),
-            spark_connect_port=int(value("SPARK_CONNECT_PORT")),
-            spark_connect_ui_port=int(value("SPARK_CONNECT_UI_PORT")),
-            spark_connect_memory=int(value("SPARK_CONNECT_MEMORY")),
-            spark_connect_idle=float(value("SPARK_CONNECT_IDLE")),
-            spark_connect_token=environ.get(PREFIX + "SPARK_CONNECT_TOKEN", ""),
-            only_try=int(environ.get(PREFIX + "ONLY_TRY", "0")),
-            log_level=cast(LevelName, value("LOG_LEVEL")),
-            log_format=cast(Format, value("LOG_FORMAT")),
-            drain_timeout=float(value("DRAIN_TIMEOUT")),
-            sandbox=cast(Mode, value("SANDBOX")),
-            tls_cert=value("TLS_CERT"),
-            tls_key=value("TLS_KEY"),
-            tls_client_ca=value("TLS_CLIENT_CA"),
-            tls_ca=value("TLS_CA"),
-            plaintext=value("PLAINTEXT") == str(True),
-        )
+        kinds, values = get_type_hints(cls), dict[str, Any]()
+        for name in (each.name for each in fields(cls)):
+            if name in _TOLD and PREFIX + name.upper() not in environ:
+                continue
+            values[name] = _read(kinds[name], environ[PREFIX + name.upper()])
+        return cls(**values)
 
     @property
     def tls(self) -> Tls:
@@ -233,3 +236,16 @@ class ServiceSettings:
     def log_storage(self) -> str:
         """The URL below which the tasks' logs are stored."""
         return self.log_url or (self.home / "logs").as_uri()
+
+
+def _read(kind: Any, text: str) -> Any:
+    """A value of this type, as it stands in the environment."""
+    if kind == tuple[BundleSource, ...]:
+        return sources_from_json(text)
+    if kind == Mapping[str, str]:
+        return json.loads(text)
+    if kind == tuple[str, ...]:
+        return tuple(filter(None, text.split(",")))
+    if kind is bool:
+        return text == str(True)
+    return kind(text) if isinstance(kind, type) else text  # one of a few words, which has been checked

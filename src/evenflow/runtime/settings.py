@@ -10,6 +10,7 @@ import os
 import shlex
 import tomllib
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -17,86 +18,65 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from evenflow.connect_server.limits import IDLE, LEAST_MEMORY, MEMORY
+from evenflow.core.bounds import Bound
 from evenflow.core.bundle import HISTORY_BUNDLE, BundleSource
-from evenflow.core.limits import MAX_INLINE_XCOM
-from evenflow.core.model import Enforcement
 from evenflow.core.object_names import CONNECTION
 from evenflow.core.people.identities import rights_from
 from evenflow.errors import SettingsError
-from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.insights import PIPELINE
-from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime import trust
 from evenflow.runtime.bundle_settings import BundleSettings, check_bundles, check_environments, pythons_of
 from evenflow.runtime.project import PATHS, ConfigFile, bundle_of, config_file, default_home, project_dir
 from evenflow.runtime.secret_files import SUFFIX, SecretFiles, secret_fields
-from evenflow.runtime.service_settings import ServiceSettings
+from evenflow.runtime.service_settings import ServiceSettings, SharedSettings
 from evenflow.runtime.wrong_settings import did_you_mean, explain
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.secrets.connections import env_name
-from evenflow.spark.target import CONNECT_PORT
 from evenflow.telemetry.statsd import parse_address
-from evenflow.triggerer.limits import CAPACITY
 from evenflow.wire.tls import Tls, is_loopback
-from evenflow.worker.limits import REUSE_AGE, REUSE_MEMORY, REUSE_TRIES
 
-DEFAULT_PORT = 8974
 MOST_LOCAL_WORKERS = 64  # of one machine
 CONNECTION_PREFIX = lookup.ENV_PREFIXES[CONNECTION]
 _VALUES = tuple(lookup.ENV_PREFIXES.values())
 _NOT_SETTINGS = ("EVENFLOW_DEBUG", trust.VARIABLE)  # read where errors are shown and files trusted, before there are settings
 
 
-class Settings(BaseSettings):
+class Settings(BaseSettings, SharedSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True, validate_default=False)
 
     home: Path = Field(default_factory=lambda: default_home(), description="Data, logs, code cache and tokens")
     database_url: SecretStr | None = Field(None, description="PostgreSQL 17 or newer; without it the embedded one is used")
-    api_url: str = Field("", description="Where the API is for all but schedulers; several with commas between")
     token: SecretStr | None = Field(None, description="What to show the API; the command line else reads <home>/operator.token")
 
-    api_host: str = Field("127.0.0.1", description="Address that the API listens on")
-    api_port: int = Field(DEFAULT_PORT, ge=0, le=65535, description="Port that the API listens on; 0 takes a free one")
-
     tls_cert: Path | None = Field(None, description="Certificate (PEM) that servers speak TLS with; clients show it when asked")
-    tls_key: Path | None = Field(None, description="Its key; without a passphrase")
+    tls_key: Path | None = Field(None, description="Key of the certificate `tls_cert`; without a passphrase")
     tls_client_ca: Path | None = Field(
         None, description="Authority whose certificates servers ask their clients for; else none is asked"
     )
     tls_ca: Path | None = Field(None, description="Authority of the API's certificate; else those that this system trusts")
-    plaintext: bool = Field(
-        False, description="Speak plain HTTP also with other hosts: tokens, secrets and code can be read on the way"
-    )
 
-    metrics_host: str = Field("127.0.0.1", description="Address of health and metrics of a service; an API has its own")
-    metrics_port: int = Field(0, ge=-1, le=65535, description="Port of these; 0 takes a free one, -1 none. An API has its own")
     metrics_token: SecretStr | None = Field(
         None,
         min_length=16,
         description="What is to be shown for /metrics; without it the API asks other hosts for an operator's token",
     )
-    openlineage_url: str = Field("", description="Where an API sends what tasks on Spark read and write; empty: nowhere")
-    openlineage_key: SecretStr | None = Field(None, description="What is shown there (Authorization: Bearer ...)")
+    openlineage_key: SecretStr | None = Field(None, description="What is shown at `openlineage_url` (Authorization: Bearer ...)")
     identity_issuer: str = Field(
         "", description="Address of the OpenID Connect provider by which people log in; empty: by password"
     )
     identity_client_id: str = Field("evenflow", description="What that provider knows Evenflow as")
-    identity_client_secret: SecretStr | None = Field(None, description="What Evenflow shows it")
+    identity_client_secret: SecretStr | None = Field(None, description="What Evenflow shows the provider of identities")
     identity_url: str = Field("", description="Where browsers find Evenflow, without a path; else the first of api_url")
     identity_name_claim: str = Field("preferred_username", description="The claim that has the names of people")
-    identity_groups_claim: str = Field("groups", description="The claim that has their groups")
+    identity_groups_claim: str = Field("groups", description="The claim that has the groups of people")
     identity_groups: dict[str, Any] = Field(
         default_factory=dict,
         description='What each group may: a role, or {"role": "author", "tags": ["etl"]}; no other one logs in',
     )
-    statsd_address: str = Field("", description="host:port of a StatsD server that all services send their metrics to")
-    statsd_prefix: str = Field("evenflow", max_length=100, description="What the names of metrics in StatsD begin with")
-    statsd_style: Literal["plain", "datadog"] = Field("plain", description="plain: labels are parts of the name; datadog: tags")
 
     dags: Path = Field(default_factory=lambda: project_dir() / "dags", description="Folder of DAG files")
-    bundle: str = Field("", max_length=100, description="Name of that folder in the database; else made from its path")
+    bundle: str = Field("", max_length=100, description="Name of the folder of DAG files in the database; else made from its path")
     bundles: dict[str, BundleSettings] = Field(default_factory=dict, description="More sources of DAG files, by name")
     environments: dict[str, Path] = Field(
         default_factory=dict,
@@ -105,43 +85,27 @@ class Settings(BaseSettings):
     dags_environment: str = Field(
         "", max_length=100, description="Name of the environment that loads and runs the files of the DAG folder"
     )
-    parse_timeout: float = Field(PARSE_TIMEOUT, gt=0, le=500, description="Seconds that loading a DAG file may take")
-    parse_memory: int = Field(
-        MEMORY_MIB, ge=128, le=1_048_576, description="MiB of address space that a DAG file has while it is loaded"
-    )
 
     workers: int = Field(1, ge=0, le=MOST_LOCAL_WORKERS, description="Worker processes of `evenflow up`")
     autoscale: str = Field(
         "",
         pattern=r"^(\d{1,2}\.\.\d{1,2})?$",
-        description="In their place so many workers as are needed, as 0..8; empty: always as many",
+        description="In the place of `workers` so many as are needed, as 0..8; empty: always as many",
     )
     autoscale_target: Literal["native", "celery"] = Field(
-        "native", description="What these are: workers of Evenflow, or workers of Celery, which take the tries of its executor"
+        "native",
+        description="What `autoscale` starts: workers of Evenflow, or workers of Celery, which take the tries of its executor",
     )
     slots: int = Field(default_factory=lambda: default_slots(), ge=1, le=1000, description="Tries that a worker runs at once")
     resume_slots: int | None = Field(
-        None, ge=1, le=1000, description="Tries on top that may only resume from waiting; else a tenth of its slots, rounded up"
-    )
-    template_memory: int = Field(
-        TEMPLATE_MEMORY, ge=0, le=1_048_576, description="MiB that a worker's DAG files may take that are loaded and have no try"
-    )
-    reuse_tries: int = Field(
-        REUSE_TRIES, ge=1, le=10_000, description="Tries of tasks with `reuse` that follow each other in one process; 1: none does"
-    )
-    reuse_age: float = Field(REUSE_AGE, gt=0, le=86_400, description="Seconds after which such a process takes no further try")
-    reuse_memory: int = Field(
-        REUSE_MEMORY, ge=1, le=1_048_576, description="MiB that it may have more than before its first try to take a further one"
-    )
-    resources: Enforcement = Field(
-        "warn",
-        description="Where a worker cannot keep a task's `resources(...)`: by enforce its tries go elsewhere, by warn they run "
-        "without. off: what starts the worker limits it, as a pod does",
+        None,
+        ge=1,
+        le=1000,
+        description="Tries on top of `slots` that may only resume from waiting; else a tenth of them, rounded up",
     )
     queues: Annotated[list[str], NoDecode] = Field(default=["default"], min_length=1, description="Queues that a worker serves")
 
     triggerers: int = Field(1, ge=0, le=64, description="Triggerer processes of `evenflow up`")
-    capacity: int = Field(CAPACITY, ge=1, le=50_000, description="Triggers that a triggerer runs at once")
     trigger_queues: Annotated[list[str], NoDecode] = Field(default=[], description="Queues that a triggerer serves; none: all")
 
     celery_broker: SecretStr | None = Field(
@@ -159,54 +123,36 @@ class Settings(BaseSettings):
     )
 
     spark_connect: bool = Field(False, description="Have `evenflow up` run a Spark Connect server for its tasks, too")
-    spark_connect_port: int = Field(
-        CONNECT_PORT, ge=0, le=65535, description="Port that a Spark Connect server listens on; 0 takes a free one"
-    )
     spark_connect_ui_port: int | None = Field(
-        None, ge=1024, le=65535, description="Port of its Spark UI on this host, which every user of it can read; else it has none"
-    )
-    spark_connect_memory: int = Field(
-        MEMORY, ge=LEAST_MEMORY, le=1_048_576, description="MiB that it and its Python workers may have; with more it is killed"
-    )
-    spark_connect_idle: float = Field(
-        IDLE, ge=0, le=604_800, description="Seconds without a session after which it is stopped until the next one; 0: never"
+        None,
+        ge=1024,
+        le=65535,
+        description="Port of the Spark UI of a Connect server on this host, which every user of it can read; else it has none",
     )
 
     history: Path | None = Field(
         None, description="Folder for history as Parquet: with it the history pipeline runs every day, as a DAG that comes along"
     )
 
-    default_timezone: str = Field(
-        "", description="The default_timezone that `evenflow settings` has to have; where it is another one no scheduler starts"
-    )
     name: str | None = Field(None, max_length=100, description="Name of a service in `evenflow status`")
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["auto", "console", "json"] = Field("auto", description="auto: console on a terminal, else json")
-    drain_timeout: float = Field(30.0, ge=0, le=86_400, description="Seconds that work in hand may take when a service stops")
 
-    sandbox: Literal["none", "landlock"] = Field(
-        "none", description="landlock: tasks and DAG files are kept out of the home and of other processes; none: they are not"
-    )
     secret_keys: SecretStr | None = Field(
         None, description="Keys that seal connections and variables, comma-separated, the first seals; else <home>/secrets.key"
     )
     secrets_dir: Path | None = Field(
         None, description="Folder with connections/<id> and variables/<key>, as Kubernetes mounts secrets"
     )
-    xcom_url: str = Field("", description="Where large XComs are stored, as fsspec names it (s3://...); else <home>/xcom")
-    xcom_inline: int = Field(
-        MAX_INLINE_XCOM, ge=0, le=MAX_INLINE_XCOM, description="Bytes of JSON up to which an XCom is kept in the database"
-    )
-
-    secret_stores: str = Field(
-        "", description="Where an API looks for connections and variables, in this order: vault, aws, gcp, environment, database"
-    )
-    log_url: str = Field(
-        "",
-        description="Where an API stores logs of tasks, as fsspec names it (s3://..., file:///...); else <home>/logs",
-    )
 
     connections: dict[str, str] = Field(default_factory=dict, description="Connection ids and their URIs")
+
+    @field_validator(*(shared.name for shared in fields(SharedSettings)))
+    @classmethod
+    def _bounded(cls, value: Any, info: ValidationInfo) -> Any:
+        """By the bounds that stand beside the types of what services are told, too."""
+        for bound in cls.model_fields[str(info.field_name)].metadata:
+            if isinstance(bound, Bound) and (flaw := bound.flaw(value)):
+                raise ValueError(flaw)
+        return value
 
     @field_validator(*PATHS)
     @classmethod
@@ -406,44 +352,14 @@ class Settings(BaseSettings):
             "celery_broker": self.celery_broker.get_secret_value() if self.celery_broker is not None else "",
             "kubernetes": self.kubernetes.get_secret_value() if self.kubernetes is not None else "",
             "kubernetes_template": str(self.kubernetes_template or ""),
+            "home": self.home,
+            "slots": self.slots,
             "queues": tuple(self.queues),
             "trigger_queues": tuple(self.trigger_queues),
             "sources": self.sources,
             "environments": {name: str(python) for name, python in self.environments.items()},
         }
-        same = (
-            "home",
-            "xcom_url",
-            "xcom_inline",
-            "secret_stores",
-            "log_url",
-            "api_url",
-            "api_host",
-            "api_port",
-            "metrics_host",
-            "metrics_port",
-            "openlineage_url",
-            "statsd_address",
-            "statsd_prefix",
-            "statsd_style",
-            "slots",
-            "template_memory",
-            "reuse_tries",
-            "reuse_age",
-            "reuse_memory",
-            "resources",
-            "capacity",
-            "spark_connect_port",
-            "spark_connect_memory",
-            "spark_connect_idle",
-            "log_level",
-            "log_format",
-            "drain_timeout",
-            "sandbox",
-            "plaintext",
-            "default_timezone",
-        )
-        values |= {field: getattr(self, field) for field in (*same, "parse_timeout", "parse_memory")}
+        values |= {shared.name: getattr(self, shared.name) for shared in fields(SharedSettings)}
         values |= {field: str(getattr(self, field) or "") for field in ("tls_cert", "tls_key", "tls_client_ca", "tls_ca")}
         values["spark_connect_ui_port"] = self.spark_connect_ui_port or 0
         values["resume_slots"] = self.resume_slots or default_resume_slots(self.slots)

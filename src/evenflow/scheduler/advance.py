@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from random import random
 
 from evenflow.core.flow.readiness import propagate
+from evenflow.core.flow.state import Flow
 from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN, TIMERS_PER_TURN
 from evenflow.core.operations import INTERRUPTED
 from evenflow.core.service_states import ALL_OPEN
@@ -26,6 +27,7 @@ from evenflow.core.states import RunEvent, RunState
 from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.answers import decide
 from evenflow.scheduler.cancel import cancel_run, cancelled, end_part
+from evenflow.scheduler.candidates import group
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.creation import create_runs, most_new_runs
 from evenflow.scheduler.facts import Facts, Run
@@ -33,7 +35,7 @@ from evenflow.scheduler.foresight import foresee
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.giving import give
 from evenflow.scheduler.ledgers.holds import Holds
-from evenflow.scheduler.ledgers.moves import RunMoves
+from evenflow.scheduler.ledgers.moves import Moves, RunMoves
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
 from evenflow.scheduler.past import KINDS, apply_word, look_again, tell
 from evenflow.scheduler.quarantine import pass_by
@@ -47,6 +49,7 @@ from evenflow.scheduler.timeouts import miss_deadlines, pause_failing, stop_over
 from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES, TRIGGERS, deliver, wake
 from evenflow.store.db.rows import Conn, Rows, commit, in_one_go
 from evenflow.store.scheduling import inbox, runs, selection, tasks
+from evenflow.store.scheduling.tasks import Item
 from evenflow.store.serving.dispatch import RESUME
 
 
@@ -86,9 +89,8 @@ def advance(
 ) -> TurnOutcome:
     """Apply what waits, select, commit. Raises what the database raises; nothing is half done then.
 
-    With the setting ``fast_follow`` off only a ``sweep`` selects. Without the executor's lock it leaves all to the lock's holder
-    until the oldest of it has waited for ``helps_after_s``. After an exception the catalog may remember what was rolled
-    back: the caller makes a new one. ``scope`` says afterwards what it was about.
+    With the setting ``fast_follow`` off only a ``sweep`` selects. Without the executor's lock it leaves all to the holder until
+    the oldest has waited for ``helps_after_s``. Failed, it has spoilt the catalog; ``scope`` says what it was about then.
     """
     scope = scope or Scope()
     with in_one_go(conn):
@@ -106,23 +108,20 @@ def advance(
         reached(KillPoint.TURN_LOCKED)
         closures = selection.as_closures(selection.read_closures(conn).all()) if turn.closures else ALL_OPEN
         foresight.arrive()
-        catalog.leads = lead
-        facts = Facts(conn, catalog, turn.now_s, turn.lanes, scope, closures, foresight)
+        catalog.leads, facts = lead, Facts(conn, catalog, turn.now_s, turn.lanes, scope, closures, foresight)
         ledgers = Ledgers(facts)
         selects = lead and (turn.fast_follow or sweep or foresight.queued is not None)
         work = _Work(facts, turn, len(locked)) if selects else None
         usable = pass_by(conn, locked, lead=lead)
         reports, stale, again = _apply(facts, ledgers, usable, turn, taken)
         again |= len(locked) == max_runs or len(usable) < len(locked)
-        if work:
-            again |= work.take(facts, ledgers)
+        again |= bool(work and work.take(facts, ledgers.flow, ledgers.moves, ledgers.run_moves, ledgers.holds))
         reached(KillPoint.TURN_APPLIED)
         ledgers.write_ends()
         run_moves, messages = ledgers.run_moves, ledgers.messages
-        finished = run_moves.count_down(conn)
-        starts = Starts(facts, ledgers.dispatches)
+        finished, starts = run_moves.count_down(conn), Starts(facts, ledgers.dispatches)
         if work:
-            selection_round = Round(facts, ledgers, starts)
+            selection_round = Round(facts, ledgers.moves, ledgers.holds, ledgers.offers, ledgers.mapped, starts)
             again |= _end_runs(run_moves, ledgers.holds, finished)
             again |= selection_round.run()
             if scope.is_partial:  # lanes of other runs may have to be woken
@@ -130,7 +129,9 @@ def advance(
         else:
             again |= _end_runs(run_moves, ledgers.holds, finished)
             _wake_ended(facts, run_moves, ledgers.holds)
-            swap(facts, ledgers, starts) if turn.fast_follow else leave(facts, ledgers, starts)
+            ready = list(group(facts, ledgers.offers, ledgers.mapped).values())
+            swap(facts, ledgers.moves, ledgers.holds, starts, ready if turn.fast_follow else [])
+            leave(facts, ledgers.moves, ledgers.holds, ledgers.offers, run_moves, starts, ready)
         again |= bool(messages.unsettled) or (lead and bool(messages.stops or messages.calls))
         reached(KillPoint.TURN_SELECTED)
         again |= _write(facts, ledgers, turn, lead=lead)
@@ -139,9 +140,9 @@ def advance(
         _wake_others(conn, ledgers, rest_is_left=turn.fast_follow and not lead, lead=lead)
         due = None if again else inbox.next_due(conn)
     reached(KillPoint.TURN_COMMITTED)
-    found, ordinary = picked[0].found, len(ledgers.offers.resuming)
-    contended = found - sum(1 for row in picked if row.run_key)
-    moved, directly, due_s = ledgers.moves.count, ledgers.deferrals.directly, due.all()[0][0] if due else None
+    found, ordinary, moved = picked[0].found, len(ledgers.offers.resuming), ledgers.moves.count
+    contended, directly = found - sum(1 for row in picked if row.run_key), ledgers.deferrals.directly
+    due_s = due.all()[0][0] if due else None
     return TurnOutcome(
         lead, selects, again, reports, stale, moved, starts, found, contended, directly, ordinary, messages.overdue, due_s
     )
@@ -154,7 +155,7 @@ def _write(facts: Facts, ledgers: Ledgers, turn: inbox.Turn, *, lead: bool) -> b
     ledgers.write()
     if turn.queued_timeouts and ledgers.dispatches.sent:
         tasks.insert_queued_timeouts(facts.conn, ledgers.dispatches.sent)
-    again = tell(facts, ledgers.moves, ledgers.messages, watches=turn.watches)
+    again = tell(facts, ledgers.moves, watches=turn.watches)
     if ended := ledgers.run_moves.ended:
         ledgers.run_moves.write_ends(facts.conn)
         pause_failing(facts, ledgers.run_moves)
@@ -191,20 +192,20 @@ class _Work:
             facts.foresight.ask(conn, facts.catalog)
         self._pauses = selection.take_pauses(conn) if turn.pauses else None
 
-    def take(self, facts: Facts, ledgers: Ledgers) -> bool:
+    def take(self, facts: Facts, flow: Flow[Item], moves: Moves, run_moves: RunMoves, holds: Holds) -> bool:
         """Whether there may be more."""
         wakes = self._wakes.all() if self._wakes else []
         facts.foresight.arrive()
         for limit, released, at_s, _ in wakes:
-            ledgers.holds.fold(limit, released, at_s)
+            holds.fold(limit, released, at_s)
         if wakes:
             runs.delete_ended_limits(facts.conn, [limit for limit, *_ in wakes])
         # Room for runs: those are asked for in the next turn.
         more = any(of_runs and released > 0 for _, released, _, of_runs in wakes)
-        if facts.foresight.queued and create_runs(facts, ledgers, facts.foresight.queued):
+        if facts.foresight.queued and create_runs(facts, flow, moves, run_moves, holds, facts.foresight.queued):
             facts.catalog.runs_left, more = self._most, True
         if self._pauses and (changed := dict(self._pauses.all())):
-            ledgers.holds.wake(selection.apply_pauses(facts.conn, changed))
+            holds.wake(selection.apply_pauses(facts.conn, changed))
             for run in facts.runs.values():
                 run.is_paused = changed.get(run.dag_id, run.is_paused)
         return more
@@ -232,14 +233,15 @@ def _apply(
         if row.clears:
             facts.catalog.forget_older(row.run_key, row.clears)
         facts.foresight.teach(facts.catalog, row.run_key, versions[row.version_key])
-    moves, messages = ledgers.moves, ledgers.messages
+    flow, moves, messages = ledgers.flow, ledgers.moves, ledgers.messages
+    dispatches, deferrals, offers = ledgers.dispatches, ledgers.deferrals, ledgers.offers
     states = {row.run_key: RunState(row.state) for row in locked}
     timers = stop_overdue(facts, messages, miss_deadlines(facts, messages, timers, states)) if timers else timers
     already = {row.run_key for row in locked if row.cancelled_by is not None}
     for run_key, report in cancels.items():
         if run_key in already:
             if states[run_key] is RunState.RUNNING:
-                end_part(facts, ledgers, facts.runs[run_key])
+                end_part(facts, flow, dispatches, deferrals, offers, facts.runs[run_key])
             continue
         actor = str((report.payload or {}).get("actor", "somebody"))
         cancel_run(facts, ledgers, facts.runs[run_key], states[run_key], actor)
@@ -250,14 +252,15 @@ def _apply(
         look_again(messages, facts.runs[report.run_key])
     for report in reports:
         if report.kind == SETTLE and states[report.run_key] is RunState.RUNNING:
-            settle_on(facts, ledgers, facts.runs[report.run_key], report)
-    apply_word(facts, ledgers, [r for r in reports if r.kind in KINDS])
+            settle_on(facts, flow, moves, facts.runs[report.run_key], report)
+    apply_word(facts, flow, moves, [r for r in reports if r.kind in KINDS])
     others = [r for r in reports if r.kind not in ("cancel", OPERATE, SETTLE, *KINDS)]
-    stale = apply_reports(facts, ledgers, end_intended(facts, ledgers, others))
+    others = end_intended(facts, flow, dispatches, deferrals, others)
+    stale = apply_reports(facts, flow, dispatches, deferrals, offers, others)
     if moves.voided:
         timers = [timer for timer in timers if (timer.run_key, timer.task_index, timer.map_index) not in moves.voided]
-    apply_timers(facts, ledgers, timers)
-    decide(facts, moves, propagate(ledgers.flow))
+    apply_timers(facts, dispatches, deferrals, offers, timers)
+    decide(facts, moves, propagate(flow))
     is_full = len(reports) == REPORTS_PER_TURN or share in Counter(timer.run_key for timer in due).values()
     return len(reports), stale, bool(cancels or operations) or is_full
 

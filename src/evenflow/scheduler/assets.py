@@ -15,12 +15,12 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.params import resolve_params
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.messages import Messages
-from evenflow.scheduler.ledgers.moves import Item
 from evenflow.scheduler.quarantine import may_be_poison, set_one_aside
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import assets, inbox
 from evenflow.store.scheduling.assets import Produced
+from evenflow.store.scheduling.tasks import Item
 
 
 def produce(facts: Facts, messages: Messages, item: Item, spec: TaskSpec, payload: dict[str, Any]) -> None:

@@ -24,9 +24,12 @@ from evenflow.scheduler.answers import decide
 from evenflow.scheduler.deferrals import clean_up, stop_waiting
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers import Ledgers
-from evenflow.scheduler.ledgers.moves import Item, Offers
+from evenflow.scheduler.ledgers.deferrals import Deferrals
+from evenflow.scheduler.ledgers.dispatches import Dispatches
+from evenflow.scheduler.ledgers.moves import Offers
 from evenflow.store.scheduling import deferrals as stored
 from evenflow.store.scheduling import operations, past, runs, selection, tasks
+from evenflow.store.scheduling.tasks import Item
 
 _UNFINISHED = frozenset(TaskState) - FINISHED
 
@@ -56,10 +59,20 @@ def cancel_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, actor:
     if run.graph.past and run.ends_in_parts:
         past.forget_gates(conn, run.run_key)
     ledgers.dispatches.kills += tasks.find_processes(conn, run.run_key, spared=_teardowns(run))
-    end_part(facts, ledgers, run, {TaskState.QUEUED})  # what could be claimed first
+    end_part(
+        facts, ledgers.flow, ledgers.dispatches, ledgers.deferrals, ledgers.offers, run, {TaskState.QUEUED}
+    )  # what could be claimed first
 
 
-def end_part(facts: Facts, ledgers: Ledgers, run: Run, first: Collection[TaskState] = ()) -> None:
+def end_part(
+    facts: Facts,
+    flow: Flow[Item],
+    dispatches: Dispatches,
+    deferrals: Deferrals,
+    offers: Offers,
+    run: Run,
+    first: Collection[TaskState] = (),
+) -> None:
     """Ends some more of a run that is being cancelled, what is in the states ``first`` before the rest, and asks for the next part.
     Costs what it ends, whatever is left.
     """
@@ -70,26 +83,26 @@ def end_part(facts: Facts, ledgers: Ledgers, run: Run, first: Collection[TaskSta
         if states and (room := CHANGED_PER_TURN - len(rows)):
             rows += tasks.read_unfinished(facts.conn, run.run_key, states, limit=room, spared=spared).all()
     if spared and len(rows) < CHANGED_PER_TURN:
-        _end_last(facts, ledgers, run)
+        _end_last(facts, flow, dispatches, deferrals, offers, run)
         return
-    _end(facts, ledgers, run, rows, set(), set())
+    _end(facts, flow, dispatches, deferrals, offers, run, rows, set(), set())
     if len(rows) == CHANGED_PER_TURN:
-        ledgers.messages.stops.append((run.run_key, str(run.cancelled_by)))
+        dispatches.moves.messages.stops.append((run.run_key, str(run.cancelled_by)))
     else:
-        _skip_virtual(facts, ledgers.mapped, run, spared=())
+        _skip_virtual(facts, flow.mapped, run, spared=())
 
 
-def _end_last(facts: Facts, ledgers: Ledgers, run: Run) -> None:
+def _end_last(facts: Facts, flow: Flow[Item], dispatches: Dispatches, deferrals: Deferrals, offers: Offers, run: Run) -> None:
     """What is left of a run that has teardowns. Lanes are those of teardowns that have become ready since."""
     conn = facts.conn
-    ledgers.holds.wake(row[0] for row in selection.delete_run_lanes(conn, run.run_key).all())
+    dispatches.holds.wake(row[0] for row in selection.delete_run_lanes(conn, run.run_key).all())
     held = past.forget_gates(conn, run.run_key) if run.graph.past else set()
     rows = tasks.read_unfinished(conn, run.run_key, _UNFINISHED, limit=None).all()
     waits = waiting_for_killed(run, rows)
-    _end(facts, ledgers, run, rows, waits, held)
+    _end(facts, flow, dispatches, deferrals, offers, run, rows, waits, held)
     beside = [index for region in run.graph.regions if run.graph.tears_down(region) for index in region.tasks]
-    spared = decide(facts, ledgers.moves, end_virtual(ledgers.flow, run, beside, waits))
-    _skip_virtual(facts, ledgers.mapped, run, spared=spared)
+    spared = decide(facts, dispatches.moves, end_virtual(flow, run, beside, waits))
+    _skip_virtual(facts, flow.mapped, run, spared=spared)
 
 
 def _teardowns(run: Run) -> list[int]:
@@ -98,37 +111,40 @@ def _teardowns(run: Run) -> list[int]:
 
 def _end(
     facts: Facts,
-    ledgers: Ledgers,
+    flow: Flow[Item],
+    dispatches: Dispatches,
+    deferrals: Deferrals,
+    offers: Offers,
     run: Run,
     rows: list[Unfinished],
     waits: set[tuple[int, int]],
     held: set[tuple[int, int]],
 ) -> None:
     """Ends these task instances, except what ``waits`` for others to end; ``held`` are teardowns that waited for the past."""
-    dispatches, deferrals, actor = ledgers.dispatches, ledgers.deferrals, run.cancelled_by
+    actor = run.cancelled_by
     assert actor is not None
     deferred = [(run.run_key, row.task_index, row.map_index) for row in rows if row.has_deferred]
     waiting = stored.read_some(facts.conn, deferred) if deferred else {}
     for row in rows:
-        item = ledgers.moves.item(run.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
+        item = dispatches.moves.item(run.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
         match fate_of(run, row, item.state, waits):
             case Fate.SPARE:
-                _spare(ledgers.flow, ledgers.offers, item, waiting.get(item.key), held=item.key[1:] in held)
+                _spare(flow, offers, item, waiting.get(item.key), held=item.key[1:] in held)
             case Fate.CLEAN_UP:
                 holds = row.holds if item.state is TaskState.QUEUED else None
                 clean_up(facts, dispatches, deferrals, item, waiting[item.key], cancelled(actor), holds=holds)
             case Fate.VOID:
                 assert row.holds is not None
                 dispatches.end(row.epoch, row.holds, row.pool_slots or 0, facts.now_s)
-                end(ledgers.flow, item, has_run=row.has_run)
+                end(flow, item, has_run=row.has_run)
                 if row.has_deferred:
                     deferrals.ended.append(item.key)
             case Fate.KILL:
                 dispatches.kills.append(row.epoch)
             case Fate.END:
                 if item.key in waiting:
-                    stop_waiting(facts, ledgers.holds, deferrals, waiting[item.key])
-                end(ledgers.flow, item, has_run=row.has_run)
+                    stop_waiting(facts, dispatches.holds, deferrals, waiting[item.key])
+                end(flow, item, has_run=row.has_run)
             case Fate.LEAVE:
                 pass
 

@@ -17,9 +17,10 @@ from evenflow.core.selection.order import BEFORE_ALL_DATES_US, NEVER, NEWEST_RES
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts, Run
-from evenflow.scheduler.ledgers.moves import Item, Moves, Offers
+from evenflow.scheduler.ledgers.moves import Moves, Offers
 from evenflow.store.scheduling import selection
 from evenflow.store.scheduling.lanes import StoredLane
+from evenflow.store.scheduling.tasks import Item
 
 RESUMES_FROM = -(1 << 60)  # ids of stored lanes of resumes count upwards from here
 

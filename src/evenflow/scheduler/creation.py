@@ -6,19 +6,22 @@ from itertools import accumulate
 
 from evenflow.core.flow.indexes import begin_groups
 from evenflow.core.flow.readiness import propagate, settle
+from evenflow.core.flow.state import Flow
 from evenflow.core.limits import NEW_INSTANCES_PER_TURN, NEW_RUNS_BESIDE_TRIES, NEW_RUNS_PER_TURN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import Verdict
 from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.answers import decide
 from evenflow.scheduler.facts import Facts, Run
-from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.holds import Holds
+from evenflow.scheduler.ledgers.moves import Moves, RunMoves
 from evenflow.scheduler.past import await_previous
 from evenflow.scheduler.recount import resume
 from evenflow.scheduler.timeouts import insert_timeouts
 from evenflow.store.db.rows import Conn, Rows
 from evenflow.store.scheduling import runs
 from evenflow.store.scheduling.lanes import LimitRoom
+from evenflow.store.scheduling.tasks import Item
 
 
 def most_new_runs(runs_heard: int, *, tries: bool) -> int:
@@ -29,7 +32,9 @@ def most_new_runs(runs_heard: int, *, tries: bool) -> int:
     return min(NEW_RUNS_PER_TURN, max(NEW_RUNS_BESIDE_TRIES, runs_heard)) if tries else NEW_RUNS_PER_TURN
 
 
-def create_runs(facts: Facts, ledgers: Ledgers, found: Rows[runs.QueuedRun]) -> bool:
+def create_runs(
+    facts: Facts, flow: Flow[Item], moves: Moves, run_moves: RunMoves, holds: Holds, found: Rows[runs.QueuedRun]
+) -> bool:
     """Starts queued runs in their order. Whether there may be more."""
     rows = found.all()
     again = rows[0].more
@@ -42,7 +47,9 @@ def create_runs(facts: Facts, ledgers: Ledgers, found: Rows[runs.QueuedRun]) -> 
     taken = queued[: max(1, sum(1 for size in sizes if size <= NEW_INSTANCES_PER_TURN))]
     _leave(facts.conn, rows, taken)
     if taken:
-        again |= _create(facts, ledgers, [(row, Run.of(row, versions[row.version_key])) for row in taken])
+        begun = [(row, Run.of(row, versions[row.version_key])) for row in taken]
+        _take_slots(facts, holds, begun)
+        again |= _create(facts, flow, moves, run_moves, [run for _, run in begun])
     return again or len(taken) < len(queued)
 
 
@@ -56,27 +63,29 @@ def _leave(conn: Conn, rows: list[runs.QueuedRun], taken: list[runs.QueuedRun]) 
         runs.keep_places(conn, untouched)
 
 
-def _create(facts: Facts, ledgers: Ledgers, queued: list[tuple[runs.QueuedRun, Run]]) -> bool:
-    """Whether something is to be done at once for it."""
-    taken = [run for _, run in queued]
+def _take_slots(facts: Facts, holds: Holds, queued: list[tuple[runs.QueuedRun, Run]]) -> None:
+    """They are runs of this transaction from now on."""
     for row, run in queued:
         run.new, run.ready_at_s = row.clears == 0, row.due_at_s
         facts.runs[run.run_key] = run
         if row.slot_limit:
-            ledgers.holds.take(row.slot_limit)
+            holds.take(row.slot_limit)
     runs.start(facts.conn, [(run.run_key, run.graph.n, row.slot_limit or 0) for row, run in queued])
+
+
+def _create(facts: Facts, flow: Flow[Item], moves: Moves, run_moves: RunMoves, taken: list[Run]) -> bool:
+    """Whether something is to be done at once for it."""
     _insert_limits(facts, taken)
     counters = [(run.run_key, i, total) for run in taken if run.new for i, total in run.graph.counters]
     if counters:
         runs.insert_counters(facts.conn, counters)
-    again = await_previous(facts, ledgers.messages, [run for run in taken if run.new])
+    again = await_previous(facts, moves.messages, [run for run in taken if run.new])
     insert_timeouts(facts, taken)
-    moves, run_moves, flow = ledgers.moves, ledgers.run_moves, ledgers.flow
     for run in taken:
         graph = run.graph
         run_moves.apply(run.run_key, RunState.QUEUED, RunEvent.START, "scheduler")
         if not run.new:
-            resume(facts, ledgers, run)
+            resume(facts, flow, moves, run)
             continue
         items = [moves.new_item(run.run_key, i) for i in range(graph.n)]
         for i in graph.roots:

@@ -31,14 +31,14 @@ from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler import observations as seen
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
-from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.holds import Holds
-from evenflow.scheduler.ledgers.moves import Item, Moves
+from evenflow.scheduler.ledgers.moves import Moves, Offers
 from evenflow.store.scheduling import deferrals as stored
 from evenflow.store.scheduling.deferrals import Deferral, Resume, Waiting
 from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
+from evenflow.store.scheduling.tasks import Item
 from evenflow.store.serving.dispatch import RESUME
 from evenflow.telemetry.observing import observe
 
@@ -46,10 +46,10 @@ TRIGGER_TIMEOUT = "trigger_timeout"  # kinds of timers
 TIMEOUTS = frozenset({TRIGGER_TIMEOUT, "execution_timeout"})
 
 
-def defer(facts: Facts, ledgers: Ledgers, deferring: Sequence[tuple[Item, TakenReport]]) -> None:
+def defer(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, deferring: Sequence[tuple[Item, TakenReport]]) -> None:
     """Applies the exits of tries that have deferred. One that was to end meanwhile, and cleans up, resumes for that at once."""
     conn, limits = facts.conn, {limit for _, report in deferring for limit in report.holds}
-    moves, dispatches, deferrals = ledgers.moves, ledgers.dispatches, ledgers.deferrals
+    moves = dispatches.moves
     terms, keeping = stored.read_terms(conn, limits), stored.read_keeping(conn)
     known, (kept,) = terms.all(), keeping.all()
     for item, report in deferring:
@@ -63,7 +63,7 @@ def defer(facts: Facts, ledgers: Ledgers, deferring: Sequence[tuple[Item, TakenR
         else:
             parts = split(report.holds, report.pool_slots, known, kept, spec_of(facts, item).while_deferred)
             _defer_one(facts, moves, deferrals, item, report, parts, [term.kind for term in known if term.limit_id in parts.holds])
-            ledgers.holds.release(parts.retake, parts.retake_slots, report.at_s)
+            dispatches.holds.release(parts.retake, parts.retake_slots, report.at_s)
 
 
 def _defer_one(
@@ -92,13 +92,13 @@ def _defer_one(
     )
 
 
-def apply_events(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport]) -> int:
+def apply_events(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, offers: Offers, reports: Sequence[TakenReport]) -> int:
     """What triggerers say, and people who were asked; answers how many of these reports are void."""
     waiting = stored.read_some(facts.conn, {_key_of(report) for report in reports})
     void = 0
     for report in reports:
         found = waiting.get(_key_of(report))
-        if found is None or found.epoch != report.epoch or not _waits(item := _item_of(ledgers.moves, found), found):
+        if found is None or found.epoch != report.epoch or not _waits(item := _item_of(dispatches.moves, found), found):
             void += 1
             continue
         said, run = report.payload or {}, facts.runs[report.run_key]
@@ -108,34 +108,35 @@ def apply_events(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport])
         run.ready_at_s = max(run.ready_at_s, report.at_s)
         purpose = Purpose(said["purpose"])
         answer: dict[str, str] = {name: said[name] for name in ("actor", "choice") if name in said}
+        event, error = said.get("event"), said.get("error")
         _come_back(
-            facts, ledgers, item, found, purpose, report.at_s, event=said.get("event"), reason=said.get("error"), answer=answer
+            facts, dispatches, deferrals, offers, item, found, purpose, report.at_s, event=event, reason=error, answer=answer
         )
     return void
 
 
-def end_waits(facts: Facts, ledgers: Ledgers, timers: Sequence[TakenTimer]) -> None:
+def end_waits(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, offers: Offers, timers: Sequence[TakenTimer]) -> None:
     """Timeouts of deferred tasks: of what they wait for, and of their tries as a whole."""
     waiting = stored.read_some(facts.conn, {(timer.run_key, timer.task_index, timer.map_index) for timer in timers})
     for timer in timers:
         found = waiting.get((timer.run_key, timer.task_index, timer.map_index))
         if (
             found is None
-            or not _waits(item := _item_of(ledgers.moves, found), found)
+            or not _waits(item := _item_of(dispatches.moves, found), found)
             or facts.runs[timer.run_key].ends(timer.task_index)
         ):
             continue
         spec = spec_of(facts, item)
         if timer.kind == TRIGGER_TIMEOUT:
             reason = f"nothing came of its trigger within {timedelta(seconds=round(found.waited_s))}"
-            _come_back(facts, ledgers, item, found, Purpose.TIMEOUT, timer.due_at_s, reason=reason)
+            _come_back(facts, dispatches, deferrals, offers, item, found, Purpose.TIMEOUT, timer.due_at_s, reason=reason)
             continue
         reason = f"its execution_timeout of {timedelta(seconds=spec.execution_timeout or 0.0)} was over while it was deferred"
         if spec.cleans_up:
-            clean_up(facts, ledgers.dispatches, ledgers.deferrals, item, found, reason)
+            clean_up(facts, dispatches, deferrals, item, found, reason)
         else:
-            stop_waiting(facts, ledgers.holds, ledgers.deferrals, found)
-            fail(facts, ledgers.moves, ledgers.messages, item, judge_failure(facts, item), {"reason": reason})
+            stop_waiting(facts, dispatches.holds, deferrals, found)
+            fail(facts, dispatches.moves, item, judge_failure(facts, item), {"reason": reason})
 
 
 # -- resumes -------------------------------------------------------------------------------------------------------------
@@ -143,7 +144,9 @@ def end_waits(facts: Facts, ledgers: Ledgers, timers: Sequence[TakenTimer]) -> N
 
 def _come_back(
     facts: Facts,
-    ledgers: Ledgers,
+    dispatches: Dispatches,
+    deferrals: Deferrals,
+    offers: Offers,
     item: Item,
     waiting: Waiting,
     purpose: Purpose,
@@ -160,19 +163,19 @@ def _come_back(
     why_not = None if waiting.direct else "direct_resume is off"
     if why_not is None:
         try:
-            _resume_directly(facts, ledgers.dispatches, item, waiting, detail)
-            ledgers.deferrals.directly.append(max(0.0, facts.now_s - at_s))
+            _resume_directly(facts, dispatches, item, waiting, detail)
+            deferrals.directly.append(max(0.0, facts.now_s - at_s))
         except Exception as error:
             if isinstance(error, psycopg.Error) or item.state is not TaskState.DEFERRED:
                 raise  # of the transaction as a whole
             observe(seen.direct_resume_failed(*item.key[:2], error))
             why_not = f"the direct resume failed: {type(error).__name__}"
     if why_not is not None:
-        ledgers.moves.apply(item, TaskEvent.ORDINARY_RESUME, {**detail, "not_direct": why_not})
-        ledgers.holds.release(waiting.holds, waiting.pool_slots, at_s)
-        ledgers.offers.put_back(item, waiting.ready_at_s)
+        dispatches.moves.apply(item, TaskEvent.ORDINARY_RESUME, {**detail, "not_direct": why_not})
+        dispatches.holds.release(waiting.holds, waiting.pool_slots, at_s)
+        offers.put_back(item, waiting.ready_at_s)
     back = _resume_of(item, waiting.epoch, purpose, event=event, reason=reason, direct=why_not is None)
-    ledgers.deferrals.resumes.append(back)
+    deferrals.resumes.append(back)
 
 
 def _resume_directly(facts: Facts, dispatches: Dispatches, item: Item, waiting: Waiting, detail: Mapping[str, Any]) -> None:

@@ -11,9 +11,9 @@ from evenflow.core.operations import cancel_reason
 from evenflow.core.retry import matching_rule, next_delay
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.facts import Facts
-from evenflow.scheduler.ledgers.messages import Messages
-from evenflow.scheduler.ledgers.moves import Item, Moves
+from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.store.scheduling import tasks
+from evenflow.store.scheduling.tasks import Item
 
 
 def spec_of(facts: Facts, item: Item) -> TaskSpec:
@@ -28,7 +28,7 @@ def judge_failure(facts: Facts, item: Item, error_types: Sequence[str] = ()) -> 
     return facts.runs[item.run_key].judge_failure(item.task_index, item.try_number - item.tries_before, error_types)
 
 
-def fail(facts: Facts, moves: Moves, messages: Messages, item: Item, event: TaskEvent, payload: dict[str, Any]) -> None:
+def fail(facts: Facts, moves: Moves, item: Item, event: TaskEvent, payload: dict[str, Any]) -> None:
     """Moves it by ``event``, says why, and sets the time of its next try, if it has one."""
     moves.apply(item, event, payload)
     spec, raised = spec_of(facts, item), payload.get("error_types", ())
@@ -45,7 +45,7 @@ def fail(facts: Facts, moves: Moves, messages: Messages, item: Item, event: Task
         delay = payload.get("delay_s")  # by the try itself, bounded as all waits are
         if delay is None:
             delay = next_delay(spec, item.try_number - item.tries_before, raised, chance=_chance(item.epoch))
-        messages.retries.append(tasks.Retry(item.epoch, *item.key, delay))
+        moves.messages.retries.append(tasks.Retry(item.epoch, *item.key, delay))
 
 
 def _chance(epoch: int) -> float:

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from evenflow.core.deferral import Purpose
-from evenflow.core.flow.state import InstanceKey, MappedTasks
+from evenflow.core.flow.state import Flow, InstanceKey, MappedTasks
 from evenflow.core.model import UNMAPPED
 from evenflow.core.operations import (
     FAILURES,
@@ -42,6 +42,7 @@ from evenflow.scheduler.cancel import cancel_run
 from evenflow.scheduler.deferrals import awaits_clean_up, clean_up, stop_waiting
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import RunMoves
@@ -53,6 +54,7 @@ from evenflow.store.scheduling import runs
 from evenflow.store.scheduling import tasks as instances
 from evenflow.store.scheduling.inbox import TakenReport
 from evenflow.store.scheduling.operations import StateChange, TargetKey
+from evenflow.store.scheduling.tasks import Item
 
 OPERATE = "operate"
 
@@ -73,7 +75,8 @@ def operate(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, report: T
         store.record_operation(facts.conn, run.run_key, operation.event, RunState.QUEUED, operation.actor, detail)
         return
     why_not = _refusal(run, state, operation)
-    changed = 0 if why_not else _change(facts, ledgers, run, operation)
+    dispatches, mapped = ledgers.dispatches, ledgers.mapped
+    changed = 0 if why_not else _change(facts, dispatches, ledgers.deferrals, mapped, run, operation)
     if why_not:
         detail["ignored"] = why_not
     if changed:
@@ -84,15 +87,16 @@ def operate(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, report: T
         state = _changed(facts, ledgers.run_moves, run, state, counted.run)
         await_again(facts, ledgers.messages, run)
         if state is RunState.RUNNING:
-            judge(facts, ledgers, run, counted)
+            judge(facts, ledgers.flow, ledgers.moves, run, counted)
     elif not why_not and _is_well_anyhow(facts, run, state, operation):
         state = move_run(state, RunEvent.MARK_SUCCESS)
     store.record_operation(facts.conn, run.run_key, operation.event, state, operation.actor, detail)
 
 
-def end_intended(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport]) -> list[TakenReport]:
+def end_intended(
+    facts: Facts, flow: Flow[Item], dispatches: Dispatches, deferrals: Deferrals, reports: Sequence[TakenReport]
+) -> list[TakenReport]:
     """Applies what people want of tries that have ended; answers the other reports."""
-    dispatches, mapped = ledgers.dispatches, ledgers.mapped
     ended: dict[int, TakenReport] = {}
     for report in reports:
         if (
@@ -110,16 +114,16 @@ def end_intended(facts: Facts, ledgers: Ledgers, reports: Sequence[TakenReport])
         by_intent[report.run_key, intent["event"], intent["actor"]].append(report)
         dispatches.end(report.epoch, report.holds, report.pool_slots, report.at_s)
         if report.resumes and report.task_index is not None:
-            ledgers.deferrals.ended.append((report.run_key, report.task_index, report.map_index))
+            deferrals.ended.append((report.run_key, report.task_index, report.map_index))
     for (run_key, event, actor), group in by_intent.items():
         change = _changing(TaskEvent(event), actor, HOLDING)
         keys: list[TargetKey] = [(r.task_index, r.map_index) for r in group if r.task_index is not None]
         store.move_instances(facts.conn, run_key, keys, change, live=())
-        _remove_ended(facts, dispatches, mapped, facts.runs[run_key], keys, actor, ended)
+        _remove_ended(facts, dispatches, flow.mapped, facts.runs[run_key], keys, actor, ended)
         if change.cleared:
             store.delete_results(facts.conn, run_key, keys)
     for run_key in {key[0] for key in by_intent}:
-        settle_run(facts, ledgers, facts.runs[run_key])
+        settle_run(facts, flow, dispatches.moves, facts.runs[run_key])
     return [report for report in reports if report.epoch not in ended]
 
 
@@ -182,23 +186,27 @@ def _fail_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, operati
 # -- changing states -----------------------------------------------------------------------------------------------------
 
 
-def _change(facts: Facts, ledgers: Ledgers, run: Run, operation: Operation) -> int:
+def _change(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, mapped: MappedTasks, run: Run, operation: Operation) -> int:
     """How many task instances it changes, or will when their process has ended."""
     graph = run.graph
     found = targets(graph, operation)
     states = touched_states(operation.event, operation.only)
     change = _changing(operation.event, operation.actor, states)
-    changed = _apply(facts, ledgers, run, found, change, as_whole=operation.only is None)
+    changed = _apply(facts, dispatches, deferrals, mapped, run, found, change, as_whole=operation.only is None)
     if operation.only is Only.FAILED:
         left = among(found, store.find_left(facts.conn, run.run_key))
-        changed += _apply(facts, ledgers, run, left, change._replace(states={TaskState.SKIPPED}), as_whole=False)
+        changed += _apply(
+            facts, dispatches, deferrals, mapped, run, left, change._replace(states={TaskState.SKIPPED}), as_whole=False
+        )
     if operation.event is not TaskEvent.CLEAR and changed:
         # As in Airflow: what failed because of it is to be tried again. So is what a cancel left.
         below = beyond(graph, graph.downstream, found)
         again = _changing(TaskEvent.CLEAR, operation.actor, FAILURES)
         left = among(below, store.find_left(facts.conn, run.run_key))
-        changed += _apply(facts, ledgers, run, below, again, as_whole=False)
-        changed += _apply(facts, ledgers, run, left, again._replace(states={TaskState.SKIPPED}), as_whole=False)
+        changed += _apply(facts, dispatches, deferrals, mapped, run, below, again, as_whole=False)
+        changed += _apply(
+            facts, dispatches, deferrals, mapped, run, left, again._replace(states={TaskState.SKIPPED}), as_whole=False
+        )
     return changed
 
 
@@ -208,28 +216,38 @@ def _changing(event: TaskEvent, actor: str, states: Collection[TaskState]) -> St
     return StateChange(event, state, states, cleared, None if cleared else f"marked {state} by {actor}", actor)
 
 
-def _apply(facts: Facts, ledgers: Ledgers, run: Run, found: Sequence[Target], change: StateChange, *, as_whole: bool) -> int:
+def _apply(
+    facts: Facts,
+    dispatches: Dispatches,
+    deferrals: Deferrals,
+    mapped: MappedTasks,
+    run: Run,
+    found: Sequence[Target],
+    change: StateChange,
+    *,
+    as_whole: bool,
+) -> int:
     if not found:
         return 0
     conn, run_key = facts.conn, run.run_key
-    mapped = instances.read_mapped(conn, [(run_key, t.task_index) for t in found]).all()
-    expanded = {m.task_index for m in mapped}
+    rows = instances.read_mapped(conn, [(run_key, t.task_index) for t in found]).all()
+    expanded = {m.task_index for m in rows}
     anew = sorted(_whole_regions(run, found) & expanded) if change.cleared and as_whole else []
     keys = [key for t in found if t.task_index not in anew for key in _keys_of(t)]
-    held = _end_or_kill(facts, ledgers, run, [*keys, *((index, None) for index in anew)], change)
+    held = _end_or_kill(facts, dispatches, deferrals, run, [*keys, *((index, None) for index in anew)], change)
     live = [epoch for _, epoch in held]
     changed, timed = store.move_instances(conn, run_key, keys, change, live=live) if keys else (0, [])
     if virtual := [key for key in keys if key[0] in expanded]:
-        changed += _change_virtual(facts, ledgers.holds, run_key, virtual, change)
+        changed += _change_virtual(facts, dispatches.holds, run_key, virtual, change)
     if anew:
-        changed += sum(m.length for m in mapped if m.task_index in anew)
+        changed += sum(m.length for m in rows if m.task_index in anew)
         store.withdraw_ranges(conn, run_key, anew)
-        timed += _remove(facts, ledgers.mapped, run, anew, change.actor, live)
+        timed += _remove(facts, mapped, run, anew, change.actor, live)
     if change.cleared:
         store.delete_results(conn, run_key, [*keys, *((index, None) for index in anew)])
     store.withdraw_ready(conn, run_key)
-    ledgers.holds.wake(store.delete_empty_lanes(conn, run_key))
-    ledgers.moves.voided.update((run_key, *key) for key in timed)
+    dispatches.holds.wake(store.delete_empty_lanes(conn, run_key))
+    dispatches.moves.voided.update((run_key, *key) for key in timed)
     return changed + sum(task_index not in anew for task_index, _ in held)
 
 
@@ -245,11 +263,12 @@ def _keys_of(target: Target) -> list[TargetKey]:
     return [(target.task_index, map_index) for map_index in sorted(set(target.map_indexes))]
 
 
-def _end_or_kill(facts: Facts, ledgers: Ledgers, run: Run, keys: Sequence[TargetKey], change: StateChange) -> list[tuple[int, int]]:
+def _end_or_kill(
+    facts: Facts, dispatches: Dispatches, deferrals: Deferrals, run: Run, keys: Sequence[TargetKey], change: StateChange
+) -> list[tuple[int, int]]:
     """Tries that no worker has are over at once, the processes of others are killed, and what has deferred and left something
     outside is cleaned up after; answers what is not over, as (task_index, epoch).
     """
-    dispatches = ledgers.dispatches
     holding = HOLDING & set(change.states)
     live = store.find_live(facts.conn, run.run_key, keys, holding) if holding else []
     awaited: list[store.LiveTry] = []
@@ -262,20 +281,21 @@ def _end_or_kill(facts: Facts, ledgers: Ledgers, run: Run, keys: Sequence[Target
         else:
             dispatches.end(row.epoch, row.holds, row.pool_slots, facts.now_s)
             if row.resumes:
-                ledgers.deferrals.ended.append((run.run_key, row.task_index, row.map_index))
+                deferrals.ended.append((run.run_key, row.task_index, row.map_index))
     intent = {"event": str(change.event), "actor": change.actor}
     if awaited:
         epochs = [row.epoch for row in awaited]
         store.set_intents(facts.conn, epochs, intent)
         dispatches.kills += [row.epoch for row in awaited if row.purpose != Purpose.CLEAN_UP]
         dispatches.intents.update(dict.fromkeys(epochs, intent))
-    cleaned = _end_waiting(facts, ledgers, run, keys, change, unclaimed, intent)
+    cleaned = _end_waiting(facts, dispatches, deferrals, run, keys, change, unclaimed, intent)
     return [*((row.task_index, row.epoch) for row in awaited), *cleaned]
 
 
 def _end_waiting(
     facts: Facts,
-    ledgers: Ledgers,
+    dispatches: Dispatches,
+    deferrals: Deferrals,
     run: Run,
     keys: Sequence[TargetKey],
     change: StateChange,
@@ -285,7 +305,6 @@ def _end_waiting(
     """What waits deferred, or has resumed and waits in a lane, or for a worker (``unclaimed``, with what these hold); answers what
     is cleaned up after, as (task_index, epoch).
     """
-    dispatches, deferrals = ledgers.dispatches, ledgers.deferrals
     waits = {TaskState.DEFERRED, TaskState.SCHEDULED} & set(change.states)
     found = store.find_deferred(facts.conn, run.run_key, keys, waits) if waits else []
     if not found and not unclaimed:
@@ -294,11 +313,11 @@ def _end_waiting(
     in_lanes: list[tuple[int, int]] = []
     for key, waiting in stored.read_some(facts.conn, [*found, *unclaimed]).items():
         if not run.graph.task(waiting.task_index).cleans_up:
-            stop_waiting(facts, ledgers.holds, deferrals, waiting)
+            stop_waiting(facts, dispatches.holds, deferrals, waiting)
             continue
         if waiting.state == TaskState.SCHEDULED:
             in_lanes.append(key[1:])
-        item = ledgers.moves.item(*key, waiting.state, waiting.current_epoch, waiting.try_number)
+        item = dispatches.moves.item(*key, waiting.state, waiting.current_epoch, waiting.try_number)
         reason = f"{change.event} by {change.actor}"
         clean_up(facts, dispatches, deferrals, item, waiting, reason, intent=intent, holds=unclaimed.get(key))
         cleaned.append((waiting.task_index, waiting.current_epoch))

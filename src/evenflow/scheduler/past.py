@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 from evenflow.core.flow.past import ENDED_WELL, awaited, let_through
+from evenflow.core.flow.state import Flow
 from evenflow.scheduler.facts import Facts, Run
-from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.store.scheduling import past
 from evenflow.store.scheduling.inbox import TakenReport
+from evenflow.store.scheduling.tasks import Item
 
 KINDS = frozenset({"follow", "past"})
 
@@ -38,17 +39,17 @@ def await_again(facts: Facts, messages: Messages, run: Run) -> None:
         await_previous(facts, messages, [run])
 
 
-def apply_word(facts: Facts, ledgers: Ledgers, reports: Iterable[TakenReport]) -> None:
+def apply_word(facts: Facts, flow: Flow[Item], moves: Moves, reports: Iterable[TakenReport]) -> None:
     """What other runs said: of ours that they watch, or of theirs that has ended well."""
     told: Counter[tuple[int, int]] = Counter()
     for report in reports:
         payload = report.payload or {}
         if report.kind == "follow":
-            ledgers.messages.watched.update((report.run_key, index) for index in payload["tasks"])
+            moves.messages.watched.update((report.run_key, index) for index in payload["tasks"])
         elif report.epoch == facts.runs[report.run_key].clears:
             told[report.run_key, payload["task"]] += 1
     if told:
-        let_through(ledgers.flow, (ledgers.moves.item(*row) for row in past.open_gates(facts.conn, told).all()))
+        let_through(flow, (moves.item(*row) for row in past.open_gates(facts.conn, told).all()))
 
 
 def look_again(messages: Messages, run: Run) -> None:
@@ -56,10 +57,11 @@ def look_again(messages: Messages, run: Run) -> None:
     messages.watched.update((run.run_key, index) for index in range(run.graph.n))
 
 
-def tell(facts: Facts, moves: Moves, messages: Messages, *, watches: bool) -> bool:
+def tell(facts: Facts, moves: Moves, *, watches: bool) -> bool:
     """Tells runs that wait for what has ended well here. Comes when that is written. ``watches``: there are some at all. Whether
     some may have got word.
     """
+    messages = moves.messages
     if watches:
         messages.watched.update(
             (item.run_key, item.task_index)

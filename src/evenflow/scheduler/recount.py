@@ -10,14 +10,16 @@ from typing import NamedTuple
 
 from evenflow.core.flow.recount import Recounted, by_index, standing_skips
 from evenflow.core.flow.recount import judge as judge_waiting
+from evenflow.core.flow.state import Flow
 from evenflow.core.limits import SETTLED_PER_TURN
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskState
 from evenflow.scheduler.facts import Facts, Run
-from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.store.scheduling import branches, tasks
 from evenflow.store.scheduling import operations as store
 from evenflow.store.scheduling.inbox import TakenReport
+from evenflow.store.scheduling.tasks import Item
 
 SETTLE = "settle"  # kind of a report: what waits behind an instance is still to be judged
 
@@ -29,9 +31,9 @@ class Counted(NamedTuple):
     recounted: Recounted
 
 
-def settle_run(facts: Facts, ledgers: Ledgers, run: Run) -> None:
+def settle_run(facts: Facts, flow: Flow[Item], moves: Moves, run: Run) -> None:
     """Counts, and judges."""
-    judge(facts, ledgers, run, count(facts, run))
+    judge(facts, flow, moves, run, count(facts, run))
 
 
 def count(facts: Facts, run: Run) -> Counted:
@@ -46,22 +48,22 @@ def count(facts: Facts, run: Run) -> Counted:
     return Counted(counted, recounted)
 
 
-def judge(facts: Facts, ledgers: Ledgers, run: Run, counted: Counted) -> None:
-    _judge(facts, ledgers, run, counted.recounted)
-    ledgers.flow.count(run.run_key, 0)  # it may have nothing left to do
+def judge(facts: Facts, flow: Flow[Item], moves: Moves, run: Run, counted: Counted) -> None:
+    _judge(facts, flow, moves, run, counted.recounted)
+    flow.count(run.run_key, 0)  # it may have nothing left to do
 
 
-def resume(facts: Facts, ledgers: Ledgers, run: Run) -> None:
+def resume(facts: Facts, flow: Flow[Item], moves: Moves, run: Run) -> None:
     """A run that people had touched after it had finished begins again: what waits is judged."""
-    _judge(facts, ledgers, run, _recount(facts, run))
-    ledgers.flow.count(run.run_key, 0)
+    _judge(facts, flow, moves, run, _recount(facts, run))
+    flow.count(run.run_key, 0)
 
 
-def settle_on(facts: Facts, ledgers: Ledgers, run: Run, report: TakenReport) -> None:
+def settle_on(facts: Facts, flow: Flow[Item], moves: Moves, run: Run, report: TakenReport) -> None:
     """Judges some more of what waits. Comes before other reports of the same transaction, like what has asked for it."""
     assert report.payload is not None
     task_index, map_index = report.payload["after"]
-    _judge(facts, ledgers, run, _recount(facts, run), after=(task_index, map_index))
+    _judge(facts, flow, moves, run, _recount(facts, run), after=(task_index, map_index))
 
 
 def _recount(facts: Facts, run: Run) -> Recounted:
@@ -76,12 +78,12 @@ def _recount(facts: Facts, run: Run) -> Recounted:
     return Recounted(graph, standing, mapped, states)
 
 
-def _judge(facts: Facts, ledgers: Ledgers, run: Run, recounted: Recounted, after: tuple[int, int] = _FIRST) -> None:
-    moves, messages = ledgers.moves, ledgers.messages
+def _judge(facts: Facts, flow: Flow[Item], moves: Moves, run: Run, recounted: Recounted, after: tuple[int, int] = _FIRST) -> None:
+    messages = moves.messages
     skips = standing_skips(run.graph, branches.read_standing(facts.conn, run.run_key).all())
     rows = store.read_waiting(facts.conn, run.run_key, after, limit=None if recounted.mapped else SETTLED_PER_TURN)
     if len(rows) == SETTLED_PER_TURN and not recounted.mapped:
         last = (rows[-1].task_index, rows[-1].map_index)
         messages.unsettled[run.run_key] = min(last, messages.unsettled.get(run.run_key, last))
     waiting = [moves.item(row.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number) for row in rows]
-    judge_waiting(ledgers.flow, run, recounted, waiting, skips)
+    judge_waiting(flow, run, recounted, waiting, skips)

@@ -15,14 +15,13 @@ from evenflow.scheduler.assets import produce
 from evenflow.scheduler.deferrals import TIMEOUTS, apply_events, awaits_clean_up, clean_up_instead, defer, end_waits
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
-from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
-from evenflow.scheduler.ledgers.messages import Messages
-from evenflow.scheduler.ledgers.moves import Item, Moves
+from evenflow.scheduler.ledgers.moves import Moves, Offers
 from evenflow.scheduler.timeouts import QUEUED_TIMEOUT, end_queueing
 from evenflow.store.scheduling import tasks
 from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
+from evenflow.store.scheduling.tasks import Item
 from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
 EVENT = "event"  # kind of a report: what became of a trigger
@@ -39,9 +38,11 @@ class TryReports:
     lost: TakenReport | None = None
 
 
-def apply_reports(facts: Facts, ledgers: Ledgers, reports: Iterable[TakenReport]) -> int:
+def apply_reports(
+    facts: Facts, flow: Flow[Item], dispatches: Dispatches, deferrals: Deferrals, offers: Offers, reports: Iterable[TakenReport]
+) -> int:
     """Applies the reports of current tries; answers how many were about past epochs and so changed nothing."""
-    moves = ledgers.moves
+    moves = dispatches.moves
     verdicts: dict[int, TryReports] = {}
     events: list[TakenReport] = []
     stale = 0
@@ -80,24 +81,24 @@ def apply_reports(facts: Facts, ledgers: Ledgers, reports: Iterable[TakenReport]
                 deferring.append((item, verdict.exit))
                 continue
             if verdict.started_at is None and _never_began(facts, item, verdict.exit):
-                _withdraw(ledgers.flow, ledgers.dispatches, ledgers.deferrals, item, verdict.exit)
+                _withdraw(flow, dispatches, deferrals, item, verdict.exit)
                 continue
-            _apply_exit(facts, ledgers, item, verdict.exit)
+            _apply_exit(facts, dispatches, deferrals, item, verdict.exit)
             if verdict.exit.outcome == "success" and verdict.exit.payload and (skipped := verdict.exit.payload.get("skip")):
                 skips.append((item, skipped))
         elif verdict.lost is not None:
             reason = str((verdict.lost.payload or {}).get("reason", "lost"))
-            _lose(facts, ledgers, item, verdict.lost, reason, avoid=0)
+            _lose(facts, dispatches, deferrals, item, verdict.lost, reason, avoid=0)
         elif item.state is TaskState.QUEUED:
             item.started_at = verdict.started_at
             moves.apply(item, TaskEvent.START)
-    decide(facts, moves, apply_skips(ledgers.flow, skips))
+    decide(facts, moves, apply_skips(flow, skips))
     if deferring:
-        defer(facts, ledgers, deferring)
-    return stale + (apply_events(facts, ledgers, events) if events else 0)
+        defer(facts, dispatches, deferrals, deferring)
+    return stale + (apply_events(facts, dispatches, deferrals, offers, events) if events else 0)
 
 
-def apply_timers(facts: Facts, ledgers: Ledgers, timers: Iterable[TakenTimer]) -> None:
+def apply_timers(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, offers: Offers, timers: Iterable[TakenTimer]) -> None:
     """Retries and reschedules that are due become ready, deferred tasks wait no longer, and of what no worker has claimed something
     else becomes, unless their task has moved on.
     """
@@ -109,18 +110,20 @@ def apply_timers(facts: Facts, ledgers: Ledgers, timers: Iterable[TakenTimer]) -
         elif timer.kind == QUEUED_TIMEOUT:
             queued.append(timer)
         elif timer.state in (TaskState.UP_FOR_RETRY, TaskState.UP_FOR_RESCHEDULE):
-            item = ledgers.moves.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
+            item = dispatches.moves.item(
+                timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number
+            )
             if item.state != timer.state:
                 continue  # a cancel in this very transaction
             run = facts.runs[timer.run_key]
             if run.ends(timer.task_index):
                 continue
             run.ready_at_s = max(run.ready_at_s, timer.due_at_s)
-            ledgers.offers.ready.append(item)
+            offers.ready.append(item)
     if waits:
-        end_waits(facts, ledgers, waits)
+        end_waits(facts, dispatches, deferrals, offers, waits)
     if queued:
-        end_queueing(facts, ledgers, queued)
+        end_queueing(facts, dispatches, offers, queued)
 
 
 def _defers(facts: Facts, item: Item, report: TakenReport) -> bool:
@@ -143,7 +146,7 @@ def _withdraw(flow: Flow[Item], dispatches: Dispatches, deferrals: Deferrals, it
     flow.give_up(item, TaskEvent.WITHDRAW)
 
 
-def _apply_exit(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport) -> None:
+def _apply_exit(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport) -> None:
     """The report of an exit says by one clock when the try began, whatever the delay with which its start was told. One that has
     waited began long before.
     """
@@ -151,20 +154,22 @@ def _apply_exit(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport)
     if report.outcome in ("cannot_start", "lost"):
         avoid = report.worker_id or 0 if report.outcome == "cannot_start" else 0
         counts = not payload.get("given_back")
-        _lose(facts, ledgers, item, report, str(payload.get("reason", "it could not be started")), avoid=avoid, counts=counts)
+        reason = str(payload.get("reason", "it could not be started"))
+        _lose(facts, dispatches, deferrals, item, report, reason, avoid=avoid, counts=counts)
         return
     item.started_at = None if report.resumes else report.began_at
     item.ended_at = report.at
-    _end(ledgers.dispatches, ledgers.deferrals, report)
+    moves = dispatches.moves
+    _end(dispatches, deferrals, report)
     match "failed" if report.purpose == Purpose.CLEAN_UP else report.outcome:
         case "success":
-            ledgers.moves.apply(item, TaskEvent.SUCCEED, _implied_start(item, report))
+            moves.apply(item, TaskEvent.SUCCEED, _implied_start(item, report))
             spec = spec_of(facts, item)
             if spec.outlets or spec.outlet_aliases:
-                produce(facts, ledgers.messages, item, spec, payload)
+                produce(facts, moves.messages, item, spec, payload)
             return
         case "rescheduled":
-            _reschedule(facts, ledgers.moves, ledgers.messages, item, report)
+            _reschedule(facts, moves, item, report)
             return
         case "deferred":  # of a run that is being ended
             payload, event = {}, TaskEvent.CANCEL
@@ -174,7 +179,7 @@ def _apply_exit(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport)
             event = TaskEvent.FAIL
         case _:
             event = judge_failure(facts, item, payload.get("error_types", ()))
-    fail(facts, ledgers.moves, ledgers.messages, item, event, payload)
+    fail(facts, moves, item, event, payload)
 
 
 def _implied_start(item: Item, report: TakenReport) -> dict[str, Any] | None:
@@ -182,7 +187,7 @@ def _implied_start(item: Item, report: TakenReport) -> dict[str, Any] | None:
     return {"ran_s": report.ran_s} if item.state is TaskState.QUEUED and report.ran_s is not None else None
 
 
-def _reschedule(facts: Facts, moves: Moves, messages: Messages, item: Item, report: TakenReport) -> None:
+def _reschedule(facts: Facts, moves: Moves, item: Item, report: TakenReport) -> None:
     """It looks again later. That uses up no try: the number is given back, and its next start takes the same one."""
     if is_ending(facts, item):
         moves.apply(item, TaskEvent.CANCEL)
@@ -190,10 +195,20 @@ def _reschedule(facts: Facts, moves: Moves, messages: Messages, item: Item, repo
     delay_s = float((report.payload or {}).get("delay_s") or 0.0)
     moves.apply(item, TaskEvent.RESCHEDULE, {"delay_s": delay_s, **(_implied_start(item, report) or {})})
     item.try_number -= 1
-    messages.reschedules.append(tasks.Retry(item.epoch, *item.key, delay_s))
+    moves.messages.reschedules.append(tasks.Retry(item.epoch, *item.key, delay_s))
 
 
-def _lose(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport, reason: str, *, avoid: int, counts: bool = True) -> None:
+def _lose(
+    facts: Facts,
+    dispatches: Dispatches,
+    deferrals: Deferrals,
+    item: Item,
+    report: TakenReport,
+    reason: str,
+    *,
+    avoid: int,
+    counts: bool = True,
+) -> None:
     """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often. Then
     the try counts as failed, and what its own retries allow follows. A resume stays one; of what is to end it is for its clean-up.
     What a worker gives back before it has begun it ``counts`` for nothing.
@@ -201,9 +216,9 @@ def _lose(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport, reaso
     run, allowed = facts.runs[item.run_key], spec_of(facts, item).infrastructure_retries
     item.losses += counts
     if (report.losses < allowed or not counts) and (not is_ending(facts, item) or awaits_clean_up(facts, report)):
-        ledgers.dispatches.pass_on(report.epoch)
+        dispatches.pass_on(report.epoch)
         place = facts.catalog.place(facts.conn, run.version, item.task_index)
-        ledgers.dispatches.send(
+        dispatches.send(
             item,
             TaskEvent.REQUEUE,
             place,
@@ -214,13 +229,13 @@ def _lose(facts: Facts, ledgers: Ledgers, item: Item, report: TakenReport, reaso
             detail={"reason": reason},
         )
         if report.resumes:
-            clean_up_instead(facts, ledgers.dispatches, ledgers.deferrals, item, report)
+            clean_up_instead(facts, dispatches, deferrals, item, report)
         return
     item.ended_at = report.at
-    _end(ledgers.dispatches, ledgers.deferrals, report)
+    _end(dispatches, deferrals, report)
     if counts and report.losses >= allowed:
         reason = f"lost {report.losses + 1} times, and infrastructure_retries is {allowed}; the last time: {reason}"
-    fail(facts, ledgers.moves, ledgers.messages, item, judge_failure(facts, item), {"reason": reason})
+    fail(facts, dispatches.moves, item, judge_failure(facts, item), {"reason": reason})
 
 
 def _end(dispatches: Dispatches, deferrals: Deferrals, report: TakenReport) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from evenflow.core.asking import AskedTogether, Question, drive
+from evenflow.core.flow.state import MappedTasks
 from evenflow.core.model import UNMAPPED
 from evenflow.core.selection.lanes import OPEN, Lane, saturated
 from evenflow.core.selection.loading import CountOpenClasses, FindLimitClasses, FindRoom, FindShares, Loading
@@ -19,21 +20,22 @@ from evenflow.scheduler.candidates import Candidates, LaneKey
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.foresight import remember
-from evenflow.scheduler.ledgers import Ledgers
-from evenflow.scheduler.ledgers.moves import Item
+from evenflow.scheduler.ledgers.holds import Holds
+from evenflow.scheduler.ledgers.moves import Moves, Offers
 from evenflow.scheduler.starts import Starts
 from evenflow.store.db.rows import Rows
 from evenflow.store.scheduling import selection
 from evenflow.store.scheduling.lanes import Read, StoredLane
+from evenflow.store.scheduling.tasks import Item
 
 
 class Round:
     """One round of one transaction. Making it sends what it reads first; :meth:`run` waits for that."""
 
-    def __init__(self, facts: Facts, ledgers: Ledgers, starts: Starts) -> None:
+    def __init__(self, facts: Facts, moves: Moves, holds: Holds, offers: Offers, mapped: MappedTasks, starts: Starts) -> None:
         self.facts, self.starts = facts, starts
-        self.moves, self.holds, self.offers = ledgers.moves, ledgers.holds, ledgers.offers
-        self.candidates: dict[LaneKey, Candidates] = lanes_in_memory.group(facts, ledgers.offers, ledgers.mapped)
+        self.moves, self.holds, self.offers = moves, holds, offers
+        self.candidates: dict[LaneKey, Candidates] = lanes_in_memory.group(facts, offers, mapped)
         self.in_memory = {c.lane.key: c for c in self.candidates.values()}
         self.read = Read(facts.now_s)
         self.loading = Loading(self.holds.released, facts.closures, facts.now_s)

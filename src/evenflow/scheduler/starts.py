@@ -10,7 +10,8 @@ from evenflow.scheduler.candidates import Candidates
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.dispatches import Dispatches
-from evenflow.scheduler.ledgers.moves import Item, Moves
+from evenflow.scheduler.ledgers.moves import Moves
+from evenflow.store.scheduling.tasks import Item
 from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
 

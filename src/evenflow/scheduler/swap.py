@@ -16,39 +16,34 @@ from evenflow.scheduler import candidates as lanes_in_memory
 from evenflow.scheduler.candidates import Candidates
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.foresight import remember
-from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.holds import Holds
-from evenflow.scheduler.ledgers.moves import Moves
+from evenflow.scheduler.ledgers.moves import Moves, Offers, RunMoves
 from evenflow.scheduler.starts import Starts
 from evenflow.scheduler.timeouts import failing
 from evenflow.store.scheduling import runs, selection
 
 
-def swap(facts: Facts, ledgers: Ledgers, starts: Starts) -> None:
+def swap(facts: Facts, moves: Moves, holds: Holds, starts: Starts, found: list[Candidates]) -> None:
     """Starts what it may; the rest is left."""
-    found = list(lanes_in_memory.group(facts, ledgers.offers, ledgers.mapped).values())
-    if any(released > 0 for released in ledgers.holds.released.values()):
-        _start(facts, ledgers.moves, ledgers.holds, starts, [c for c in found if c.lane.parked_on == OPEN])
-    _leave(facts, ledgers, starts, found)
+    if any(released > 0 for released in holds.released.values()):
+        _start(facts, moves, holds, starts, [c for c in found if c.lane.parked_on == OPEN])
 
 
-def leave(facts: Facts, ledgers: Ledgers, starts: Starts) -> None:
-    """Everything that is ready becomes a stored lane, everything released a wake, for the next round."""
-    _leave(facts, ledgers, starts, list(lanes_in_memory.group(facts, ledgers.offers, ledgers.mapped).values()))
-
-
-def _leave(facts: Facts, ledgers: Ledgers, starts: Starts, found: list[Candidates]) -> None:
+def leave(
+    facts: Facts, moves: Moves, holds: Holds, offers: Offers, run_moves: RunMoves, starts: Starts, found: list[Candidates]
+) -> None:
+    """What is ready and does not start becomes a stored lane, what is released and not used a wake, for the next round."""
     if left_over := [c for c in found if c.lane.ready]:
         dag_ids = {c.run.dag_id for c in left_over}
         # What is to be locked for a change is so at once: two that had shared it would wait for each other.
-        if failed := failing(facts, ledgers.run_moves):
+        if failed := failing(facts, run_moves):
             runs.lock_dags(facts.conn, dag_ids.union(dag_id for dag_id, _ in failed))
         paused = {dag_id for (dag_id,) in selection.keep_pauses(facts.conn, dag_ids).all()}
         for c in left_over:
             c.lane.parked_on = PAUSED if c.run.dag_id in paused and not c.lane.exempt else OPEN
-        lanes_in_memory.store(facts, ledgers.moves, ledgers.offers, left_over)
-        ledgers.holds.wake([0])
-    ledgers.holds.write_wakes(facts.conn, starts.used, facts.now_s)
+        lanes_in_memory.store(facts, moves, offers, left_over)
+        holds.wake([0])
+    holds.write_wakes(facts.conn, starts.used, facts.now_s)
 
 
 def _start(facts: Facts, moves: Moves, holds: Holds, starts: Starts, candidates: list[Candidates]) -> None:

@@ -16,12 +16,12 @@ from evenflow.core.model import Unclaimed
 from evenflow.core.states import RunState, TaskEvent, TaskState
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
-from evenflow.scheduler.ledgers import Ledgers
+from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.messages import Messages
-from evenflow.scheduler.ledgers.moves import Item, RunMoves
+from evenflow.scheduler.ledgers.moves import Offers, RunMoves
 from evenflow.store.scheduling import runs, tasks
 from evenflow.store.scheduling.inbox import TakenTimer
-from evenflow.store.scheduling.tasks import UnclaimedTry
+from evenflow.store.scheduling.tasks import Item, UnclaimedTry
 from evenflow.store.serving import callbacks
 from evenflow.store.serving.dispatch import RESUME
 
@@ -85,12 +85,13 @@ def failing(facts: Facts, run_moves: RunMoves) -> list[tuple[str, int]]:
     return [(dag_id, most) for dag_id, most in limits if most]
 
 
-def end_queueing(facts: Facts, ledgers: Ledgers, timers: Sequence[TakenTimer]) -> None:
+def end_queueing(facts: Facts, dispatches: Dispatches, offers: Offers, timers: Sequence[TakenTimer]) -> None:
     """Of tries whose time is over: by the policy of each task, if no worker has it. What is being ended anyway is left to that."""
+    moves = dispatches.moves
     waiting: dict[int, tuple[Item, TakenTimer]] = {}
     for timer in timers:
         if timer.state == TaskState.QUEUED:
-            item = ledgers.moves.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
+            item = moves.item(timer.run_key, timer.task_index, timer.map_index, timer.state, timer.epoch, timer.try_number)
             if item.state is TaskState.QUEUED and item.epoch == timer.epoch and not is_ending(facts, item):
                 waiting[timer.epoch] = item, timer
     for unclaimed in tasks.lock_unclaimed(facts.conn, waiting) if waiting else ():
@@ -98,22 +99,24 @@ def end_queueing(facts: Facts, ledgers: Ledgers, timers: Sequence[TakenTimer]) -
         spec = spec_of(facts, item)
         policy = spec.when_unclaimed(resumes=unclaimed.resumes)
         reason = f"no worker has claimed it in the queue {unclaimed.queue} within {timedelta(seconds=spec.queued_timeout or 0.0)}"
-        ledgers.messages.overdue[policy] += 1
+        moves.messages.overdue[policy] += 1
         if policy is Unclaimed.FAIL:
-            _end(facts, ledgers, item, unclaimed, timer.due_at_s, reason)
+            _end(facts, dispatches, item, unclaimed, timer.due_at_s, reason)
         elif policy is Unclaimed.ELSEWHERE:
-            _send_elsewhere(facts, ledgers, item, unclaimed, timer.due_at_s, reason)
+            _send_elsewhere(facts, dispatches, offers, item, unclaimed, timer.due_at_s, reason)
         else:
-            ledgers.moves.apply(item, TaskEvent.OVERDUE, {"reason": reason})
+            moves.apply(item, TaskEvent.OVERDUE, {"reason": reason})
 
 
-def _end(facts: Facts, ledgers: Ledgers, item: Item, unclaimed: UnclaimedTry, due_at_s: float, reason: str) -> None:
+def _end(facts: Facts, dispatches: Dispatches, item: Item, unclaimed: UnclaimedTry, due_at_s: float, reason: str) -> None:
     item.ended_at = unclaimed.at
-    ledgers.dispatches.end(unclaimed.epoch, unclaimed.holds, unclaimed.pool_slots, due_at_s)
-    fail(facts, ledgers.moves, ledgers.messages, item, judge_failure(facts, item), {"reason": reason})
+    dispatches.end(unclaimed.epoch, unclaimed.holds, unclaimed.pool_slots, due_at_s)
+    fail(facts, dispatches.moves, item, judge_failure(facts, item), {"reason": reason})
 
 
-def _send_elsewhere(facts: Facts, ledgers: Ledgers, item: Item, unclaimed: UnclaimedTry, due_at_s: float, reason: str) -> None:
+def _send_elsewhere(
+    facts: Facts, dispatches: Dispatches, offers: Offers, item: Item, unclaimed: UnclaimedTry, due_at_s: float, reason: str
+) -> None:
     """It gives back what it holds and is selected for its other queue, whose executor may have no slot free: no try is used up. One
     that comes back from waiting keeps what it holds, as it does wherever it resumes.
     """
@@ -121,8 +124,8 @@ def _send_elsewhere(facts: Facts, ledgers: Ledgers, item: Item, unclaimed: Uncla
     detail = {"reason": reason, "queue": other}
     if unclaimed.resumes:
         place = facts.catalog.place(facts.conn, run.version, item.task_index, other)
-        ledgers.dispatches.pass_on(unclaimed.epoch)
-        ledgers.dispatches.send(
+        dispatches.pass_on(unclaimed.epoch)
+        dispatches.send(
             item,
             TaskEvent.REQUEUE,
             place,
@@ -132,9 +135,9 @@ def _send_elsewhere(facts: Facts, ledgers: Ledgers, item: Item, unclaimed: Uncla
             detail=detail,
         )
         return
-    ledgers.dispatches.end(unclaimed.epoch, unclaimed.holds, unclaimed.pool_slots, due_at_s)
-    ledgers.moves.apply(item, TaskEvent.ELSEWHERE, detail)
+    dispatches.end(unclaimed.epoch, unclaimed.holds, unclaimed.pool_slots, due_at_s)
+    dispatches.moves.apply(item, TaskEvent.ELSEWHERE, detail)
     item.try_number -= 1  # its next start takes the same one
     run.ready_at_s = max(run.ready_at_s, due_at_s)
-    ledgers.offers.elsewhere[item.key] = other or ""
-    ledgers.offers.ready.append(item)
+    offers.elsewhere[item.key] = other or ""
+    offers.ready.append(item)

@@ -24,7 +24,7 @@ from evenflow.spark.reasons import explained
 from evenflow.spark.shipping import ship_local_modules
 from evenflow.spark.stages import Keep, stages_told
 from evenflow.spark.target import SparkTarget, target_of
-from evenflow.spark.web_page import page_told
+from evenflow.spark.ui import ui_told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ def session_for(
 def _told(target: SparkTarget, spark: SparkSession, keep: Keep | None) -> Iterator[None]:
     """What is kept with the try; a Spark Connect server has the driver, and so figures and lineage."""
     if keep is not None:
-        page_told(spark, keep, target.page)
+        ui_told(spark, keep, target.ui)
     if target.connect or keep is None:
         yield
         return

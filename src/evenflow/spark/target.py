@@ -19,9 +19,8 @@ from urllib.parse import quote, urlsplit
 
 from evenflow.errors import SettingsError
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark.limits import DRIVER_MEMORY, SHUFFLE_PARTITIONS
+from evenflow.spark.limits import CONNECT_PORT, DRIVER_MEMORY, SHUFFLE_PARTITIONS
 
-CONNECT_PORT = 15002
 MASTER_PORT = 7077
 
 SUBMIT_EXTRAS = frozenset({"deploy_mode", "evidence", "rest", "spark_home"})  # of SparkSubmit alone
@@ -47,7 +46,7 @@ class SparkTarget:
     conf: dict[str, str] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)  # of the driver, while the session lives
     address: tuple[str, int] | None = None
-    page: str | None = None  # of the Spark UI of a Connect server, as its connection says
+    ui: str | None = None  # where the Spark UI of a Connect server is, as its connection says
 
 
 def target_of(conn: Connection, conf: Mapping[str, str], *, cpus: int) -> SparkTarget:
@@ -104,15 +103,15 @@ def _connect(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
     host, port = _host(conn), conn.port or CONNECT_PORT
     written = urlsplit(conn.uri).path.strip("/")  # ";token=..." where Spark itself wants it
     params = [f";{key}={quote(value)}" for key, value in conn.extra.items() if not key.startswith("spark.") and key != "ui"]
-    page = conn.extra.get("ui")
-    if page is not None and not re.fullmatch(r"https?://[^/?#@]+", page):
-        raise SettingsError(f"Connection {conn.conn_id!r} says ui={page!r}; write where its Spark UI is: ui=http://HOST:4040")
+    ui = conn.extra.get("ui")
+    if ui is not None and not re.fullmatch(r"https?://[^/?#@]+", ui):
+        raise SettingsError(f"Connection {conn.conn_id!r} says ui={ui!r}; write where its Spark UI is: ui=http://HOST:4040")
     return SparkTarget(
         url=f"sc://{_bracketed(host)}:{port}/{written}{''.join(params)}",
         connect=True,
         conf={**_spark_conf(conn.extra), **conf},
         address=(host, port),
-        page=page,
+        ui=ui,
     )
 
 

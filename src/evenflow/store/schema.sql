@@ -761,7 +761,7 @@ create table dispatch (
     map_index   int not null,
     try_number  smallint not null,
     class       smallint not null,                           -- 0 resume, 1 start
-    priority    bigint not null,                             -- of the run times 2^32, plus that of the task
+    priority    bigint not null,                             -- as core.selection.order.try_priority makes it
     queue       text not null,
     holds       bigint[] not null,                           -- limits: the pool first (pool_slots of it), then one of each other
     pool_slots  int not null,
@@ -1084,7 +1084,7 @@ $$
     cross join lateral (
         select priority from dag_run
         where dag_run.dag_id = w.dag_id and state = 'queued'
-        order by priority desc, run_after, run_key
+        order by priority desc
         limit 1
     ) as q
 $$;
@@ -1524,10 +1524,11 @@ select
     r.p90_us / 1e6 as p90_s,                                 -- double precision: the 90th percentile
     r.p99_us / 1e6 as p99_s,                                 -- double precision: the 99th
     r.drift,                                                 -- double precision: the median of its last day, as a multiple of that of the days before
-    r.drifts = 1 as drifts                                   -- boolean: whether that is a quarter more or less, by ten tries at least
+    r.drifts = 1 as drifts,                                  -- boolean: whether that is a quarter more or less, by ten tries at least
+    r.worth                                                  -- double precision: how much it is worth a look, if it drifts: how far off it is
 from mart m
 cross join lateral jsonb_to_recordset(m.rows) as r (dag_id text, task_id text, tries bigint, p50_us float8, p90_us float8, p99_us float8,
-                                                    drift float8, drifts int)
+                                                    drift float8, drifts int, worth float8)
 where m.name = 'durations';
 
 -- Tries that ran far longer than their task does.
@@ -1541,10 +1542,11 @@ select
     r.try_number,                                            -- integer: the try
     to_timestamp(r.began_us / 1e6) as began_at,              -- timestamp with time zone: when it started
     r.us / 1e6 as seconds,                                   -- double precision: how long it ran
-    r.p50_us / 1e6 as usual_s                                -- double precision: the median of its task
+    r.p50_us / 1e6 as usual_s,                               -- double precision: the median of its task
+    r.worth                                                  -- double precision: how much it is worth a look: how many times as long as usual it ran
 from mart m
 cross join lateral jsonb_to_recordset(m.rows) as r (dag_id text, task_id text, run_key bigint, run_id text, map_index int, try_number int,
-                                                    began_us float8, us float8, p50_us float8)
+                                                    began_us float8, us float8, p50_us float8, worth float8)
 where m.name = 'anomalies';
 
 -- Tasks by how often they are on the critical path of a run of their DAG.
@@ -1613,6 +1615,19 @@ select
 from mart m
 cross join lateral jsonb_to_recordset(m.rows) as r (day int, cause text, limit_name text, more int, saved_us float8, wait_us float8)
 where m.name = 'advice';
+
+-- Limits that are worth raising, all days together, and by how much.
+create view evenflow_reporting_v1.mart_worth_raising with (security_barrier) as
+select
+    r.cause,                                                 -- text: pool, run cap, task cap or executor
+    r.limit_name,                                            -- text: which
+    r.more,                                                  -- integer: by so much: the fewest more that save most of what was waited for it
+    r.saved_us / 3.6e9 as saved_hours,                       -- double precision: so many hours would not have been waited
+    r.wait_us / 3.6e9 as wait_hours,                         -- double precision: of so many
+    r.worth                                                  -- double precision: how much it is worth a look, beside other limits
+from mart m
+cross join lateral jsonb_to_recordset(m.rows) as r (cause text, limit_name text, more int, saved_us float8, wait_us float8, worth float8)
+where m.name = 'worth_raising';
 
 -- What must never be in a history, and was.
 create view evenflow_reporting_v1.mart_violations with (security_barrier) as

@@ -88,7 +88,8 @@ function Told({ of }: { of: Made }) {
             keyOf={(one) => `${one.cause} ${one.limit_name}`}
             columns={[
               { name: "Limit", cell: (one) => `${one.cause} ${one.limit_name ?? ""}` },
-              { name: "One more would have saved", as: "right", cell: (one) => `${hours(one.saved_hours)} h` },
+              { name: "More", as: "right", cell: (one) => `+ ${one.more}` },
+              { name: "Would have saved", as: "right", cell: (one) => `${hours(one.saved_hours)} h` },
               { name: "Of hours waited", as: "right", cell: (one) => `${hours(one.wait_hours)} h` },
             ]}
           />

@@ -21,19 +21,14 @@ from weakref import WeakValueDictionary
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
+from evenflow.core.model import TryName
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import LostLog
 
 
 @dataclass(frozen=True, slots=True)
-class LogName:
+class LogName(TryName):
     """Whose log."""
-
-    dag_id: str
-    run_id: str
-    task_id: str
-    map_index: int
-    try_number: int
 
     def folder(self) -> PurePosixPath:
         return run_folder(self.dag_id, self.run_id) / _safe(self.task_id) / str(self.map_index)

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from itertools import islice, takewhile
 from typing import Annotated
 
-import msgspec
 from fastapi import Query, Response
 
 from evenflow.api.partitions import Partitioned, list_partitions, partitioned
@@ -59,20 +58,8 @@ async def create_backfill(
     if request.dry_run:
         response.status_code = 200
         return plan
-    backfill = backfills.NewBackfill(
-        dag_id,
-        request.from_date,
-        request.to_date,
-        request.partitions_of,
-        request.reverse,
-        request.reprocess,
-        request.max_active_runs,
-        msgspec.json.encode(params).decode(),
-        request.priority,
-        actor,
-    )
     async with events.recorded(conn, actor, "backfill.create", dag_id, dates=len(planned)) as detail:
-        plan.backfill_id = detail["backfill_id"] = await backfills.insert(conn, backfill, planned)
+        plan.backfill_id = detail["backfill_id"] = await backfills.insert(conn, dag_id, request, params, planned, actor=actor)
         if plan.backfill_id is None:
             raise Refused(
                 409,

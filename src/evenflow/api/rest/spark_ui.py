@@ -10,10 +10,11 @@ from fastapi import Query, Request, Response
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import InContext, caller_of
 from evenflow.api.rest.routes import Routes, check_role
-from evenflow.api.rest.spark_page import SparkPage, look, show, tells_settings
+from evenflow.api.rest.spark_ui_pages import look, show, tells_settings, ui_kept
 from evenflow.contracts.rest.queries import InstanceQuery
-from evenflow.contracts.rest.tasks import SparkUi
+from evenflow.contracts.rest.tasks import SparkUiPath
 from evenflow.core.people.roles import Role
+from evenflow.spark.ui import SparkUi
 from evenflow.store.serving import try_records, views
 
 routes = Routes("Tasks")
@@ -23,12 +24,12 @@ _UI = "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui"
 @routes.get(_UI, Role.VIEWER)
 async def find_spark_ui(
     within: InContext, dag_id: str, run_id: str, task_id: str, query: Annotated[InstanceQuery, Query()]
-) -> SparkUi:
+) -> SparkUiPath:
     """Where the Spark UI of a running try is shown. It was looked at: it answers."""
-    page, try_number = await _page(within, dag_id, run_id, task_id, query.map_index)
-    await look(page)
+    ui, try_number = await _told(within, dag_id, run_id, task_id, query.map_index)
+    await look(ui)
     path = f"{_base(dag_id, run_id, task_id, query.map_index)}/jobs/"
-    return SparkUi(path=path, application_id=page.application_id, try_number=try_number)
+    return SparkUiPath(path=path, application_id=ui.application_id, try_number=try_number)
 
 
 @routes.get(
@@ -45,11 +46,11 @@ async def show_spark_ui(
     """
     if tells_settings(path):
         check_role(caller_of(request), Role.OPERATOR)
-    page, _ = await _page(within, dag_id, run_id, task_id, map_index)
-    return await show(page, path, request.url.query, _base(dag_id, run_id, task_id, map_index))
+    ui, _ = await _told(within, dag_id, run_id, task_id, map_index)
+    return await show(ui, path, request.url.query, _base(dag_id, run_id, task_id, map_index))
 
 
-async def _page(within: InContext, dag_id: str, run_id: str, task_id: str, map_index: int) -> tuple[SparkPage, int]:
+async def _told(within: InContext, dag_id: str, run_id: str, task_id: str, map_index: int) -> tuple[SparkUi, int]:
     """What the newest try has told, and its number."""
     async with within.pool.connection() as conn:
         row = await try_records.read_spark_ui(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
@@ -68,7 +69,7 @@ async def _page(within: InContext, dag_id: str, run_id: str, task_id: str, map_i
             f"Try {row['try_number']} of the task {task_id!r} has ended, and its Spark UI with it. What its stages took says: "
             f"evenflow spark explain {dag_id}/{run_id} {task_id}",
         )
-    return SparkPage.told(row["value"]), row["try_number"]
+    return ui_kept(row["value"]), row["try_number"]
 
 
 def _base(dag_id: str, run_id: str, task_id: str, map_index: int) -> str:

@@ -17,8 +17,8 @@ from evenflow.cli.commands.ui import login_page
 from evenflow.cli.output.terminal import output
 from evenflow.runtime.local import LocalEvenflow
 from evenflow.runtime.service_log import Line
-from evenflow.runtime.service_settings import RUNS_AS_ROOT
-from evenflow.runtime.settings import DEFAULT_PORT, Settings, load_settings
+from evenflow.runtime.service_settings import DEFAULT_PORT, RUNS_AS_ROOT
+from evenflow.runtime.settings import Settings, load_settings
 from evenflow.runtime.up import up as run_up
 
 _COLORS = {"api": "blue", "scheduler": "magenta", "processor": "yellow", "worker": "cyan", "evenflow": "green"}

@@ -23,7 +23,8 @@ class InsightDay(Record):
 class LimitAdvice(Record):
     cause: str = Field(description="pool, run cap, task cap or executor.")
     limit_name: str | None
-    saved_hours: float = Field(description="With one more of it so many hours would not have been waited.")
+    more: int = Field(description="By how much: the fewest more that save most of what was waited for it.")
+    saved_hours: float = Field(description="With so much more of it so many hours would not have been waited.")
     wait_hours: float
 
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import Record, TaskWord
-from evenflow.contracts.rest.runs import RunName
+from evenflow.contracts.rest.record import Record
+from evenflow.contracts.rest.runs import RunName, StateOfInstance
 
 
-class MovedTask(Record):
-    task_id: str
-    map_index: int
-    state: TaskWord
+class MovedTask(StateOfInstance):
     try_number: int
 
 

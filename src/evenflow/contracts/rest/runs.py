@@ -170,11 +170,16 @@ class MarkRequest(ScopeRequest):
     state: Literal["success", "failed", "skipped"]
 
 
-class TouchedInstance(Record):
-    run_id: str
+class StateOfInstance(Record):
     task_id: str
     map_index: int
-    state: TaskWord = Field(description="As it was when this was asked.")
+    state: TaskWord
+
+
+class TouchedInstance(StateOfInstance):
+    """Its state is as it was when this was asked."""
+
+    run_id: str
 
 
 class Operated(Record):

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from evenflow.contracts.rest.record import Record, Request, Word
 from evenflow.contracts.rest.steering import StandingObject
+from evenflow.core.why import OutrunTry
 
 
 class ServiceStatus(Record):
@@ -22,18 +23,6 @@ class ServiceStatus(Record):
     beat_age_s: float
     healthy: bool = Field(description="Its lease holds.")
     detail: dict[str, Any]
-
-
-class OutrunTry(Record):
-    """A try that its worker cannot end: what it has started forks more quickly than it is killed."""
-
-    worker: str
-    host: str
-    dag_id: str
-    run_id: str
-    task_id: str
-    map_index: int
-    since: datetime = Field(description="When the worker claimed it.")
 
 
 class QueueStatus(Record):

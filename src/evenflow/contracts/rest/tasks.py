@@ -56,7 +56,7 @@ class TaskLineage(Record):
     is_sent: bool = Field(description="To the endpoint of the settings. Without one nothing is.")
 
 
-class SparkUi(Record):
+class SparkUiPath(Record):
     path: str = Field(description="Of this API, where a browser that is logged in reads it.")
     application_id: str
     try_number: int

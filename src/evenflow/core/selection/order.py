@@ -29,6 +29,11 @@ def order_key(run_priority: int, priority: int, date_us: int, last: int) -> Orde
     return _KEY.pack(min(_WIDEST, _MOST - run_priority), _MOST - priority, date_us + _MIDDLE) + key_end(last)
 
 
+def try_priority(run_priority: int, priority: int) -> int:
+    """What selected tries are given to workers by: the same priorities, as one number of 64 bits; higher ones come first."""
+    return (run_priority << 32) + priority
+
+
 def key_end(last: int) -> bytes:
     """The last 8 bytes of a key: what differs between lanes that are made of one."""
     return _END.pack(last + _MIDDLE)

@@ -1,9 +1,10 @@
 """What one transaction has decided so far, in memory, and how it is written.
 
-Each ledger is about one thing and knows the statements that write it; a function takes those that it may touch, and all of them
-only where it hands them on. Where one thing never comes without the other, a ledger writes into another by itself: what is sent
-to workers moves, and what moves may call authors' functions. The flow (:mod:`evenflow.core.flow`) decides into those for moves,
-offers and messages.
+Each ledger is about one thing and knows the statements that write it. A function takes those that it may touch, so its types say
+what it may change; all of them as one take only those that may touch all. Where one thing never comes without the other, a ledger
+has that other one and writes into it by itself: what is sent to workers moves and holds limits, and what moves may call authors'
+functions. So whoever takes dispatches may touch moves and holds, and whoever takes moves may leave messages. The flow
+(:mod:`evenflow.core.flow`) decides into those for moves, offers and messages.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.messages import Messages
-from evenflow.scheduler.ledgers.moves import Item, Moves, Offers, RunMoves
+from evenflow.scheduler.ledgers.moves import Moves, Offers, RunMoves
 from evenflow.store.scheduling import tasks
+from evenflow.store.scheduling.tasks import Item
 
 
 class Ledgers:

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenflow.core.flow.state import InstanceKey
+from evenflow.core.selection.order import try_priority
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.holds import Holds
-from evenflow.scheduler.ledgers.moves import Item, Moves
+from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import tasks
+from evenflow.store.scheduling.tasks import Item
 from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
 
@@ -58,7 +60,7 @@ class Dispatches:
                 item.map_index,
                 item.try_number,
                 dispatch_class,
-                (run_priority << 32) + place.priority,
+                try_priority(run_priority, place.priority),
                 place.limit_class.queue,
                 holds,
                 place.limit_class.weight,

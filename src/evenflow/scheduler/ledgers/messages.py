@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from evenflow.core.callbacks import Callback, CallbackCall
+from evenflow.core.callbacks import Callback, CallbackCall, CallbackOf
 from evenflow.core.model import UNMAPPED
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import assets, branches, inbox, tasks
@@ -26,7 +26,8 @@ class Messages:
     others_have_word: bool = False  # runs that others may apply have reports from here
 
     def call_of_run(self, run_key: int, event: Callback, position: int, state: str, reason: str) -> None:
-        self.calls.append(CallbackCall(run_key, None, UNMAPPED, 0, event, position, state, reason))
+        of = CallbackOf(event=event, position=position, state=state, reason=reason)
+        self.calls.append(CallbackCall(run_key, None, UNMAPPED, 0, of))
 
     def write(self, conn: Conn) -> None:
         """All but word to other runs: it follows when what it is about is written (:mod:`evenflow.scheduler.past`)."""

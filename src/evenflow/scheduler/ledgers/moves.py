@@ -6,8 +6,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct
-
 from evenflow.core import callbacks
 from evenflow.core.flow.state import InstanceKey
 from evenflow.core.limits import MAX_REASON
@@ -17,30 +15,9 @@ from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.store.db.rows import Conn, Rows
 from evenflow.store.scheduling import runs, tasks
+from evenflow.store.scheduling.tasks import Item
 
 _STATES = {state.value: state for state in TaskState}
-
-
-class Item(Struct):
-    """A task instance that this transaction changes. ``was_state`` is None for one that it creates."""
-
-    run_key: int
-    task_index: int
-    map_index: int
-    was_state: TaskState | None
-    was_epoch: int
-    state: TaskState
-    epoch: int
-    try_number: int
-    losses: int = 0
-    tries_before: int = 0  # tries begun before somebody cleared it
-    started_at: str | None = None  # instants, as the database writes them
-    ended_at: str | None = None
-    last: tasks.Event | None = None  # its last move, which is written together with it
-
-    @property
-    def key(self) -> InstanceKey:
-        return (self.run_key, self.task_index, self.map_index)
 
 
 @dataclass(slots=True)
@@ -63,7 +40,7 @@ class Moves:
         found = self.items.get(key)
         if found is None:
             now = _STATES[state]
-            found = self.items[key] = Item(run_key, task_index, map_index, now, epoch, now, epoch, try_number)
+            found = self.items[key] = Item(run_key, task_index, map_index, now, epoch, try_number, now, epoch)
         return found
 
     def surmise(self, run_key: int, task_index: int) -> None:
@@ -71,7 +48,7 @@ class Moves:
         self.item(run_key, task_index, UNMAPPED, TaskState.NONE, 0, 0)
 
     def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED, tries_before: int = 0) -> Item:
-        item = Item(run_key, task_index, map_index, None, 0, TaskState.NONE, 0, tries_before, tries_before=tries_before)
+        item = Item(run_key, task_index, map_index, TaskState.NONE, 0, tries_before, tries_before=tries_before)
         self.items[run_key, task_index, map_index] = item
         return item
 
@@ -82,7 +59,7 @@ class Moves:
         if item.last is not None:
             self._events.append(item.last)
         text = json.dumps(detail) if detail else None
-        item.last = tasks.Event(item.run_key, item.task_index, item.map_index, item.epoch, item.try_number, event, state, text)
+        item.last = tasks.Event(item.run_key, item.task_index, item.map_index, state, item.epoch, item.try_number, event, text)
         self.count += 1
         if state in FINISHED:
             self.wave.append(item)
@@ -96,46 +73,24 @@ class Moves:
         if event is not None:
             reason = (detail or {}).get("reason")
             for position in range(calls.get(event, 0)):
-                self.messages.calls.append(callbacks.CallbackCall(*item.key, item.try_number, event, position, item.state, reason))
+                of = callbacks.CallbackOf(event=event, position=position, state=item.state, reason=reason)
+                self.messages.calls.append(callbacks.CallbackCall(*item.key, item.try_number, of))
 
     def explain(self, item: Item, reason: str) -> None:
         self._reasons.append((*item.key, reason[:MAX_REASON]))
 
     def write(self, conn: Conn) -> None:
-        born: list[tasks.Instance] = []
-        moved: list[tasks.Move] = []
-        for (run_key, task_index, map_index), item in self.items.items():
-            last = item.last
-            if (run_key, task_index, map_index) in self.gone:
-                if last is not None:
-                    self._events.append(last)
-                continue
-            if item.was_state is None:
-                born.append(
-                    tasks.Instance(run_key, task_index, map_index, item.state, item.epoch, item.try_number, item.tries_before)
-                )
-                if last is not None:
-                    self._events.append(last)
-            elif item.state is not item.was_state and item.state is not TaskState.QUEUED:  # that is written with its dispatch
-                moved.append(
-                    tasks.Move(
-                        run_key,
-                        task_index,
-                        map_index,
-                        item.was_state,
-                        item.was_epoch,
-                        item.state,
-                        item.epoch,
-                        item.try_number,
-                        item.losses,
-                        item.started_at,
-                        item.ended_at,
-                        last.event if last else None,
-                        last.detail if last else None,
-                    )
-                )
-            elif last is not None:  # it stays queued, under the same dispatch
-                self._events.append(last)
+        born: list[Item] = []
+        moved: list[Item] = []
+        for key, item in self.items.items():
+            if key not in self.gone:
+                if item.was_state is None:
+                    born.append(item)
+                elif item.state is not item.was_state and item.state is not TaskState.QUEUED:  # that is written with its dispatch
+                    moved.append(item)
+                    continue
+            if item.last is not None:
+                self._events.append(item.last)
         if self._events:
             tasks.append_events(conn, self._events)
         if born:

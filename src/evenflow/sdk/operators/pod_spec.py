@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenflow.core.model import TryName
 from evenflow.errors import BadArgument
 
 BASE, RESULT = "base", "evenflow-result"  # containers, as in evenflow.triggers.pods
@@ -45,15 +46,10 @@ class PodTerms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OfTry:
+class OfTry(TryName):
     """Which try the pod is of. ``key`` is the same for all tries of its task instance, and no other's ever."""
 
     key: str
-    try_number: int
-    dag_id: str
-    task_id: str
-    run_id: str
-    map_index: int
 
 
 def key_of(once_key: str) -> str:

@@ -1,15 +1,29 @@
-"""Statements live in files, one each: ``sql/<area>/<verb_noun>.sql``. This finds them by name."""
+"""Statements live in files, one each: ``sql/<area>/<verb_noun>.sql``. This finds them by name.
+
+What several statements say alike, such as an order or who may begin, is a clause: ``clauses/<name>.sql``. It is put in where they
+name it, ``{{name}}``, so PostgreSQL plans it with the rest.
+"""
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
+
+_CLAUSE = re.compile(rb"\{\{(\w+)\}\}")
 
 
 @cache
 def sql(name: str) -> bytes:
-    """The text of statement ``area/verb_noun``, as the file has it.
+    """The text of statement ``area/verb_noun``, as the file has it, with the clauses that it names.
 
     Raises :class:`FileNotFoundError` for a name that has no file; a test calls every name in the source.
     """
-    return (files("evenflow.store") / "sql" / f"{name}.sql").read_bytes()
+    return _CLAUSE.sub(lambda named: _clause(named[1].decode()), (files("evenflow.store") / "sql" / f"{name}.sql").read_bytes())
+
+
+@cache
+def _clause(name: str) -> bytes:
+    """Without the comment that it begins with."""
+    lines = (files("evenflow.store") / "clauses" / f"{name}.sql").read_bytes().splitlines()
+    return b"\n".join(line for line in lines if not line.startswith(b"--"))

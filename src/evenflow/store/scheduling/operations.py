@@ -15,7 +15,7 @@ from evenflow.core.selection.order import key_end
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.db.columns import numbers, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
-from evenflow.store.scheduling.tasks import Instance
+from evenflow.store.scheduling.tasks import Instance, as_instance
 
 TargetKey = tuple[int, int | None]  # (task_index, map_index), where None means all instances
 
@@ -232,14 +232,14 @@ def recount_run(conn: Conn, run_key: int, leaves: Iterable[int]) -> Recount:
 def read_waiting(conn: Conn, run_key: int, after: tuple[int, int], *, limit: int | None) -> list[Instance]:
     """Those behind ``after``, a task index and a map index, in their order."""
     params = {"run_key": run_key, "task_index": after[0], "map_index": after[1], "limit": limit}
-    return [Instance(*row) for row in execute(conn, "operations/read_waiting", params).fetchall()]
+    return [as_instance(row) for row in execute(conn, "operations/read_waiting", params).fetchall()]
 
 
 def read_cleared(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Instance]:
     """Instances of these mapped (run_key, task_index) that wait although their task has been expanded."""
     run_keys, tasks = zip(*keys, strict=True)
     params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks)}
-    return Rows(execute(conn, "operations/read_cleared", params), lambda row: Instance(*row))
+    return Rows(execute(conn, "operations/read_cleared", params), as_instance)
 
 
 def revive_unbegun(conn: Conn, run_key: int) -> bool:

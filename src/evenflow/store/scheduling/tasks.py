@@ -14,7 +14,7 @@ from msgspec.structs import astuple
 
 from evenflow.core.flow.cancel import VIRTUAL_WITHDRAWALS, Unfinished
 from evenflow.core.flow.questions import Touched
-from evenflow.core.flow.state import MappedTask
+from evenflow.core.flow.state import InstanceKey, MappedTask
 from evenflow.core.limits import LEASE_S
 from evenflow.core.states import TaskState
 from evenflow.core.trigger_rules import UpstreamCounts
@@ -23,13 +23,39 @@ from evenflow.store.db.rows import Conn, Rows, execute, row_of
 
 
 class Instance(Struct, gc=False):
+    """How a task instance stands."""
+
     run_key: int
     task_index: int
     map_index: int
-    state: str
+    state: TaskState
     epoch: int
     try_number: int
+
+
+class Event(Instance, gc=False):
+    """A move, for history: how the instance stands after it, and what moved it."""
+
+    event: str
+    detail: str | None  # JSON
+
+
+class Item(Instance, gc=True):
+    """A task instance that a transaction changes. ``was_state`` is None for one that it creates; else it is written by one
+    compare-and-set, from (was_state, was_epoch) to (state, epoch).
+    """
+
+    was_state: TaskState | None = None
+    was_epoch: int = 0
+    losses: int = 0  # to add
     tries_before: int = 0  # tries begun before somebody cleared it
+    started_at: str | None = None  # instants, as the database writes them
+    ended_at: str | None = None
+    last: Event | None = None  # its last move, which is written together with it
+
+    @property
+    def key(self) -> InstanceKey:
+        return (self.run_key, self.task_index, self.map_index)
 
 
 class Counter(NamedTuple):
@@ -44,24 +70,6 @@ class Counter(NamedTuple):
     skipped: int
 
 
-class Move(Struct, gc=False):
-    """One compare-and-set: from (was_state, was_epoch) to (state, epoch)."""
-
-    run_key: int
-    task_index: int
-    map_index: int
-    was_state: str
-    was_epoch: int
-    state: str
-    epoch: int
-    try_number: int
-    losses: int  # to add
-    started_at: str | None  # instants, as the database writes them
-    ended_at: str | None
-    event: str | None  # the move for its history, None when that is written elsewhere
-    detail: str | None  # JSON
-
-
 class Dispatch(Struct, gc=False):
     epoch: int
     run_key: int
@@ -69,7 +77,7 @@ class Dispatch(Struct, gc=False):
     map_index: int
     try_number: int
     dispatch_class: int
-    priority: int  # of the run times 2^32, plus that of the task
+    priority: int  # as core.selection.order.try_priority makes it
     queue: str
     holds: Sequence[int]  # limits, the pool first
     pool_slots: int
@@ -80,17 +88,6 @@ class Dispatch(Struct, gc=False):
     was_epoch: int
     losses: int  # to add
     worker: int = 0  # that is given it, if its claim still waits; 0: nobody
-
-
-class Event(Struct, gc=False):
-    run_key: int
-    task_index: int
-    map_index: int
-    epoch: int
-    try_number: int
-    event: str
-    state: str
-    detail: str | None  # JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,12 @@ def read_instances(conn: Conn, keys: Iterable[tuple[int, int, int]]) -> Rows[Ins
     """Those of (run_key, task_index, map_index) that have a row."""
     run_keys, tasks, maps = zip(*keys, strict=True)
     params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "maps": numbers(maps)}
-    return Rows(execute(conn, "tasks/read_instances", params), lambda row: Instance(*row))
+    return Rows(execute(conn, "tasks/read_instances", params), as_instance)
+
+
+def as_instance(row: Iterable[Any]) -> Instance:
+    run_key, task_index, map_index, state, *others = row
+    return Instance(run_key, task_index, map_index, TaskState(state), *others)
 
 
 def read_unfinished(
@@ -154,9 +156,10 @@ def result_lengths(conn: Conn, keys: Iterable[tuple[int, int, str, bool]]) -> Ro
     return Rows(execute(conn, "tasks/result_lengths", params), tuple)
 
 
-def move(conn: Conn, moves: Sequence[Move]) -> None:
-    run_keys, tasks, maps, was_states, was_epochs, states, epochs, tries, losses, started, ended, events, details = zip(
-        *map(astuple, moves), strict=True
+def move(conn: Conn, items: Sequence[Item]) -> None:
+    """Each with its last move, unless that is written elsewhere."""
+    run_keys, tasks, maps, states, epochs, tries, was_states, was_epochs, losses, _, started, ended, last = zip(
+        *map(astuple, items), strict=True
     )
     params = {
         "run_keys": numbers(run_keys),
@@ -170,15 +173,15 @@ def move(conn: Conn, moves: Sequence[Move]) -> None:
         "losses": numbers(losses),
         "started": instants(started),
         "ended": instants(ended),
-        "events": instants(events),
-        "details": texts(details),
-        "expected": len(moves),
+        "events": instants(each and each.event for each in last),
+        "details": texts(each and each.detail for each in last),
+        "expected": len(items),
     }
     execute(conn, "tasks/move", params)
 
 
-def insert_instances(conn: Conn, instances: Sequence[Instance]) -> None:
-    run_keys, tasks, maps, states, epochs, tries, tries_before = zip(*map(astuple, instances), strict=True)
+def insert_instances(conn: Conn, items: Sequence[Item]) -> None:
+    run_keys, tasks, maps, states, epochs, tries, _, _, _, tries_before, *_ = zip(*map(astuple, items), strict=True)
     params = {
         "run_keys": numbers(run_keys),
         "tasks": numbers(tasks),
@@ -361,7 +364,7 @@ def _waits(waits: Sequence[Retry]) -> dict[str, str]:
 
 
 def append_events(conn: Conn, events: Sequence[Event]) -> None:
-    run_keys, tasks, maps, epochs, tries, names, states, details = zip(*map(astuple, events), strict=True)
+    run_keys, tasks, maps, states, epochs, tries, names, details = zip(*map(astuple, events), strict=True)
     params = {
         "run_keys": numbers(run_keys),
         "tasks": numbers(tasks),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
+
+from evenflow.contracts.rest.backfills import BackfillRequest
 from evenflow.core.timetable import TimetableRun
 from evenflow.store.db.columns import instants, texts
 from evenflow.store.db.connect import AsyncConn, Row
@@ -22,29 +25,22 @@ class PlannedRun(NamedTuple):
     passed_over: str | None = None  # why there is none
 
 
-class NewBackfill(NamedTuple):
-    dag_id: str
-    from_date: datetime | None
-    to_date: datetime | None
-    partitions_of: str | None
-    is_reversed: bool
-    reprocess: str
-    max_active_runs: int
-    params: str  # JSON
-    priority: int
-    actor: str
-
-
 async def find_existing(conn: AsyncConn, *, dag_id: str, from_date: datetime, to_date: datetime) -> dict[datetime, tuple[str, str]]:
     """(run_id, state) of the DAG's runs by logical date."""
     rows = await read(conn, "backfills/find_existing", {"dag_id": dag_id, "from_date": from_date, "to_date": to_date})
     return {row["logical_date"]: (row["run_id"], row["state"]) for row in rows}
 
 
-async def insert(conn: AsyncConn, backfill: NewBackfill, planned: Sequence[PlannedRun]) -> int | None:
-    """The number of a new backfill; null when the DAG has one that is not over. ``planned`` in their order."""
+async def insert(
+    conn: AsyncConn, dag_id: str, request: BackfillRequest, params: Mapping[str, Any], planned: Sequence[PlannedRun], *, actor: str
+) -> int | None:
+    """The number of a new backfill, with the ``params`` of its runs; null when the DAG has one that is not over. ``planned`` in
+    their order.
+    """
+    asked = request.model_dump(exclude={"dry_run", "params"})
     async with conn.transaction():
-        row = await (await conn.execute(sql("backfills/insert_one"), backfill._asdict())).fetchone()
+        values = {**asked, "dag_id": dag_id, "params": msgspec.json.encode(params).decode(), "actor": actor}
+        row = await (await conn.execute(sql("backfills/insert_one"), values)).fetchone()
         if row is None:
             return None
         columns = {

@@ -44,17 +44,17 @@ class ClaimedCall(NamedTuple):
 
 def insert_runs(conn: Conn, calls: Sequence[CallbackCall]) -> None:
     """A queued run for each call."""
-    run_keys, tasks, maps, tries, events, positions, states, reasons = zip(*calls, strict=True)
+    run_keys, tasks, maps, tries, called = zip(*calls, strict=True)
     params = {
         "dag_id": CALLBACK_DAG,
         "run_keys": numbers(run_keys),
         "tasks": texts(None if task is None else str(task) for task in tasks),
         "maps": numbers(maps),
         "tries": numbers(tries),
-        "events": texts(events),
-        "positions": numbers(positions),
-        "states": texts(states),
-        "reasons": texts(reasons),
+        "events": texts(each.event for each in called),
+        "positions": numbers(each.position for each in called),
+        "states": texts(each.state for each in called),
+        "reasons": texts(each.reason for each in called),
     }
     execute(conn, "callbacks/insert_runs", params)
 

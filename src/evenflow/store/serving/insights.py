@@ -21,7 +21,7 @@ async def read_insights(conn: AsyncConn) -> Insights:
         made_at=made_at,
         violations=made["violations"],
         days=list(reversed(await _rows(conn, "insights/read_days", INSIGHT_DAYS))),
-        advice=await _rows(conn, "insights/list_advice", INSIGHT_ROWS),
+        advice=await _rows(conn, "insights/list_worth_raising", INSIGHT_ROWS),
         dearest=await _rows(conn, "insights/list_dearest", INSIGHT_ROWS),
         drifting=await _rows(conn, "insights/list_drifting", INSIGHT_ROWS),
         anomalies=await _rows(conn, "insights/list_anomalies", INSIGHT_ROWS),

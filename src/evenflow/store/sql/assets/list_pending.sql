@@ -15,8 +15,7 @@ with recursive pending as (
 )
 select p.dag_id, p.name, p.is_alias, v.outline #> '{schedule,assets}' as condition
 from pending p
-join dag d on d.dag_id = p.dag_id and not d.is_paused and d.is_active
+join dag d on d.dag_id = p.dag_id and d.is_active
 join dag_version v using (version_key)
-where not exists (select from quarantine q where q.kind = 'assets' and q.object = p.dag_id) and not exists (
-    select from service_state s where s.kind = 'dag' and s.name = d.dag_id and s.state = 'draining' or s.kind = 'system')
+where not exists (select from quarantine q where q.kind = 'assets' and q.object = p.dag_id) and {{takes_runs}}
 order by p.dag_id

@@ -14,9 +14,7 @@ with recursive waiting as (
            not exists (select from run_wake k where k.dag_id = w.dag_id)
            and exists (
                select from dag d
-               where d.dag_id = w.dag_id and not d.is_paused and not exists (
-                   select from service_state s
-                   where s.kind = 'dag' and s.name = d.dag_id and s.state = 'draining' or s.kind = 'system' and d.dag_id <> 'evenflow_callbacks'))
+               where d.dag_id = w.dag_id and {{takes_runs}})
            and not exists (
                select from concurrency_limit l where l.run_key = 0 and l.kind = 'dag_runs' and l.name = w.dag_id and l.used >= l.capacity)
            and exists (

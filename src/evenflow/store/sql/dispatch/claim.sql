@@ -19,9 +19,9 @@ with recursive place as materialized (
     select p.name, p.queue, p.class, p.since, d.priority, d.xact, 1 as n
     from place p
     left join lateral (
-        select priority, xact from dispatch
-        where dispatch.queue = p.queue and dispatch.class = p.class and worker_id is null and sent_at is null and dispatch.xact >= p.since
-        order by priority desc, xact, epoch
+        select priority, xact from dispatch d
+        where d.queue = p.queue and d.class = p.class and worker_id is null and sent_at is null and d.xact >= p.since
+        order by {{tries_in_order}}
         limit 1
     ) as d on true
     where %(looks)s
@@ -29,10 +29,9 @@ with recursive place as materialized (
     select f.name, f.queue, f.class, f.since, d.priority, d.xact, f.n + 1
     from first_one f
     cross join lateral (
-        select priority, xact from dispatch
-        where dispatch.queue = f.queue and dispatch.class = f.class and worker_id is null and sent_at is null and dispatch.xact >= f.since
-          and priority < f.priority
-        order by priority desc, xact, epoch
+        select priority, xact from dispatch d
+        where d.queue = f.queue and d.class = f.class and worker_id is null and sent_at is null and d.xact >= f.since and d.priority < f.priority
+        order by {{tries_in_order}}
         limit 1
     ) as d
     where f.n < 100
@@ -43,7 +42,7 @@ with recursive place as materialized (
     union all
     select 'frozen' from service where service_id = %(service_id)s and fence_until > now()
 ), best as materialized (
-    select d.epoch, d.class, row_number() over (order by d.class, d.priority desc, d.xact, d.epoch) as rank
+    select d.epoch, d.class, row_number() over (order by {{tries_in_order}}) as rank
     from place q
     cross join lateral (
         select %(resumes)s::int where q.class = 0 and not exists (select from own where state = 'frozen')
@@ -52,15 +51,11 @@ with recursive place as materialized (
     ) as c (most)
     cross join lateral (
         select epoch, class, priority, xact
-        from dispatch
-        where dispatch.queue = q.queue and dispatch.class = q.class and worker_id is null and sent_at is null and dispatch.xact >= q.since
+        from dispatch d
+        where d.queue = q.queue and d.class = q.class and worker_id is null and sent_at is null and d.xact >= q.since
           and (avoid is distinct from %(service_id)s or created_at < now() - interval '5 seconds')
-          and not exists (
-              select from closed f
-              where f.kind = 'system' or f.kind = 'queue' and f.name = q.queue
-                 or f.kind = 'dag' and f.name = (select dag_id from dag_run where dag_run.run_key = dispatch.run_key)
-                 or f.kind = 'pool' and f.name = (select name from concurrency_limit where limit_id = dispatch.holds[1]))
-        order by priority desc, xact, epoch
+          and not {{is_frozen}}
+        order by {{tries_in_order}}
         limit c.most
         for no key update skip locked
     ) as d
@@ -101,8 +96,7 @@ select s.state, exists (select from chosen) and not exists (select from worker) 
         from (select name, case when max(n) = 100 then max(since) else look_from(min(xact)) end as since from first_one group by name) as n)::text as since,
        array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
        extract(epoch from d.claimed_at - d.created_at)::float8 as waited_s,
-       d.epoch, d.run_key, d.task_index, d.map_index, d.try_number, m.length, d.class, r.version_key, r.dag_id, r.run_id, r.run_type, r.params,
-       r.run_after, r.logical_date, r.data_interval_start, r.data_interval_end
+       {{claimed_try}}
 from service s
 left join mine d on true
 left join lateral (select * from dag_run where dag_run.run_key = d.run_key and d.run_key > %(newest_run)s offset 0) as r on true
@@ -112,4 +106,4 @@ left join lateral (
     offset 0
 ) as m on true
 where s.service_id = %(service_id)s and s.kind = 'worker'
-order by d.class, d.priority desc, d.epoch
+order by {{tries_in_order}}

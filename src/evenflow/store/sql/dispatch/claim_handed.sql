@@ -11,12 +11,8 @@ with closed as materialized (
 ), wanted as materialized (
     select epoch,
            case class when 0 then not exists (select from own where state = 'frozen') else not exists (select from own) end
-           and not exists (
-              select from closed f
-              where f.kind = 'system' or f.kind = 'queue' and f.name = dispatch.queue
-                 or f.kind = 'dag' and f.name = (select dag_id from dag_run where dag_run.run_key = dispatch.run_key)
-                 or f.kind = 'pool' and f.name = (select name from concurrency_limit where limit_id = dispatch.holds[1])) as may
-    from dispatch
+           and not {{is_frozen}} as may
+    from dispatch d
     where epoch = any(%(epochs)s::bigint[]) and queue = any(%(queues)s::text[]) and worker_id is null
       and not exists (select from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s)
     for no key update skip locked
@@ -44,8 +40,7 @@ select s.state, exists (select from own) as limited, array(select epoch from dis
              where epoch = any(%(epochs)s::bigint[]) and queue = any(%(queues)s::text[]) and worker_id is null
                and epoch <> all(array(select epoch from wanted))) as busy,
        extract(epoch from d.claimed_at - d.created_at)::float8 as waited_s,
-       d.epoch, d.run_key, d.task_index, d.map_index, d.try_number, m.length, d.class, r.version_key, r.dag_id, r.run_id, r.run_type, r.params,
-       r.run_after, r.logical_date, r.data_interval_start, r.data_interval_end
+       {{claimed_try}}
 from service s
 left join mine d on true
 left join lateral (select * from dag_run where dag_run.run_key = d.run_key and d.run_key > %(newest_run)s offset 0) as r on true
@@ -55,4 +50,4 @@ left join lateral (
     offset 0
 ) as m on true
 where s.service_id = %(service_id)s and s.kind = 'worker'
-order by d.class, d.priority desc, d.epoch
+order by {{tries_in_order}}

@@ -4,9 +4,9 @@ select q.queue, c.class
 from unnest(%(queues)s::text[]) as q (queue)
 cross join (values (0), (1)) as c (class)
 cross join lateral (
-    select from dispatch
-    where dispatch.queue = q.queue and dispatch.class = c.class and worker_id is null and sent_at is null
-      and dispatch.xact >= coalesce((%(since)s::jsonb ->> (c.class || q.queue))::xid8, '0')
-    order by priority desc, xact, epoch
+    select from dispatch d
+    where d.queue = q.queue and d.class = c.class and worker_id is null and sent_at is null
+      and d.xact >= coalesce((%(since)s::jsonb ->> (c.class || q.queue))::xid8, '0')
+    order by {{tries_in_order}}
     limit 1
 ) as first_one

@@ -8,19 +8,15 @@ with closed as materialized (
     from unnest(%(queues)s::text[]) as q (queue)
     cross join (values (0), (1)) as c (class)
     cross join lateral (
-        select epoch, class, priority
-        from dispatch
-        where dispatch.queue = q.queue and dispatch.class = c.class and worker_id is null and sent_at is null
-          and not exists (
-              select from closed f
-              where f.kind = 'system' or f.kind = 'queue' and f.name = q.queue
-                 or f.kind = 'dag' and f.name = (select dag_id from dag_run where dag_run.run_key = dispatch.run_key)
-                 or f.kind = 'pool' and f.name = (select name from concurrency_limit where limit_id = dispatch.holds[1]))
-        order by priority desc, xact, epoch
+        select epoch, class, priority, xact
+        from dispatch d
+        where d.queue = q.queue and d.class = c.class and worker_id is null and sent_at is null
+          and not {{is_frozen}}
+        order by {{tries_in_order}}
         limit %(most)s
         for no key update skip locked
     ) as d
-    order by d.class, d.priority desc, d.epoch
+    order by {{tries_in_order}}
     limit %(most)s
 ), sent as (
     update dispatch d set sent_at = now(), sends = coalesce(d.sends, 0) + 1
@@ -31,4 +27,4 @@ select d.epoch, d.sends, d.queue, d.class = 0 as is_resume, d.priority, r.dag_id
 from sent d
 join dag_run r using (run_key)
 join task k using (version_key, task_index)
-order by d.class, d.priority desc, d.epoch
+order by {{tries_in_order}}

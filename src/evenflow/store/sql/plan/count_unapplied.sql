@@ -7,10 +7,7 @@ select (select count(*)::int from (select from report where not held limit %(cou
             select from dag_run r
             join dag d using (dag_id)
             left join concurrency_limit l on l.run_key = 0 and l.kind = 'dag_runs' and l.name = r.dag_id
-            where r.state = 'queued' and r.run_after <= now() and r.quarantined_at is null and not d.is_paused
-              and not exists (
-                  select from service_state s
-                  where s.kind = 'dag' and s.name = d.dag_id and s.state = 'draining' or s.kind = 'system' and d.dag_id <> 'evenflow_callbacks')
+            where r.state = 'queued' and r.run_after <= now() and r.quarantined_at is null and {{takes_runs}}
               and (l.limit_id is null or l.used < l.capacity)
             limit %(counted)s
         ) as q) as runs,

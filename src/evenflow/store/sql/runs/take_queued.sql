@@ -62,9 +62,7 @@ with recursive line as (
 ), open as materialized (
     select w.dag_id, w.line, w.xact, w.wake_id, l.limit_id, l.released_at, least(%(share)s, greatest(0, coalesce(l.capacity - l.used, %(share)s))) as most
     from named w
-    join dag d on d.dag_id = w.dag_id and not d.is_paused and not exists (
-        select from service_state s
-        where s.kind = 'dag' and s.name = d.dag_id and s.state = 'draining' or s.kind = 'system' and d.dag_id <> 'evenflow_callbacks')
+    join dag d on d.dag_id = w.dag_id and {{takes_runs}}
     left join lateral (
         select limit_id, capacity, used, released_at from concurrency_limit where run_key = 0 and kind = 'dag_runs' and name = w.dag_id offset 0
     ) as l on true
@@ -76,10 +74,10 @@ with recursive line as (
         from open o
         cross join lateral (
             select q.run_key, q.dag_id, q.priority, q.run_after, q.created_at,
-                   row_number() over (order by q.priority desc, q.run_after, q.run_key) as place
+                   row_number() over (order by {{runs_in_order}}) as place
             from dag_run q
             where q.dag_id = o.dag_id and q.state = 'queued' and q.run_after <= now() and q.cancelled_by is null and q.quarantined_at is null
-            order by q.priority desc, q.run_after, q.run_key
+            order by {{runs_in_order}}
             limit o.most
         ) as r
     ) as x

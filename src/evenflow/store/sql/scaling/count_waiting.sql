@@ -1,7 +1,7 @@
 -- Tries that wait for a worker, by queue, with the kind of its executor: how many, but no more than so many are counted, and since when the first of those. A limit holds none of
 -- them back: that is decided before. What is frozen does not wait for a worker; but what was
 -- sent to an executor counts.
-with frozen as materialized (
+with closed as materialized (
     select kind, name from service_state where state = 'frozen' and kind <> 'worker'
 )
 select q.queue, sum(c.waiting)::int as waiting, coalesce(extract(epoch from now() - min(c.oldest)), 0)::float8 as oldest_wait,
@@ -12,14 +12,10 @@ cross join lateral (
     select count(*) as waiting, min(created_at) as oldest
     from (
         select created_at
-        from dispatch
-        where dispatch.queue = q.queue and dispatch.class = k.class and worker_id is null and sent_at is null
-          and not exists (
-              select from frozen f
-              where f.kind = 'system' or f.kind = 'queue' and f.name = q.queue
-                 or f.kind = 'dag' and f.name = (select dag_id from dag_run where dag_run.run_key = dispatch.run_key)
-                 or f.kind = 'pool' and f.name = (select name from concurrency_limit where limit_id = dispatch.holds[1]))
-        order by priority desc, xact, epoch
+        from dispatch d
+        where d.queue = q.queue and d.class = k.class and worker_id is null and sent_at is null
+          and not {{is_frozen}}
+        order by {{tries_in_order}}
         limit %(most)s
     ) as w
     union all

@@ -7,9 +7,8 @@ cross join lateral (
     select count(*)::int as n
     from (select from dag_run q where q.dag_id = d.dag_id and q.state = 'queued' and q.run_type = 'scheduled' limit %(waiting)s) as q
 ) as w
-where d.next_run_at <= now() and not d.is_paused and d.is_active and w.n < %(waiting)s and d.dag_id <> all(%(served)s::text[])
-  and not exists (
-      select from service_state s where s.kind = 'dag' and s.name = d.dag_id and s.state = 'draining' or s.kind = 'system')
+where d.next_run_at <= now() and d.is_active and w.n < %(waiting)s and d.dag_id <> all(%(served)s::text[])
+  and {{takes_runs}}
   and not (v.outline #>> '{schedule,kind}' = 'continuous' and exists (
       select from dag_run a where a.dag_id = d.dag_id and a.run_type = 'scheduled' and a.state in ('queued', 'running')))
 order by d.next_run_at desc

@@ -1,4 +1,4 @@
-"""The web page of an application of Spark, read for people from where its try says that it is.
+"""Pages of the Spark UI of an application, read for people from where its try says that it is.
 
 A try may say anything, and this server may reach what the try cannot. So an address is a number and a port of those that everyone
 may have, it is none of the segment of a host, where clouds keep their secrets, and what answers there has to be the application
@@ -12,16 +12,18 @@ import ipaddress
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 import aiohttp
+import msgspec
 from starlette.responses import Response
 from yarl import URL
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
+from evenflow.spark.ui import SparkUi
 
 RULES = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; "
@@ -40,30 +42,25 @@ _OF_IPV4 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"
 _FIRST_PORT = 1024  # those below are of a host's services
 
 
-@dataclass(frozen=True, slots=True)
-class SparkPage:
-    """As a try has told it. ``proxy_base`` is what its links begin with, where its session has been told so."""
-
-    url: str
-    application_id: str
-    proxy_base: str = ""
-
-    @classmethod
-    def told(cls, value: Mapping[str, Any]) -> SparkPage:
-        """Raises :class:`Refused` for what is no address that is asked here."""
-        url, application_id, base = (value.get(name) for name in ("url", "application_id", "proxy_base"))
-        if not (isinstance(url, str) and isinstance(application_id, str) and isinstance(base, str) and _is_asked(url)):
-            raise _unreachable("the try has told an address that no page of Spark has")
-        return cls(url, application_id, base if re.fullmatch(r"(/[\w.-]+)*", base) else "")
+def ui_kept(value: Mapping[str, Any]) -> SparkUi:
+    """What a try has told, and was kept with it. Raises :class:`Refused` for what is no address that is asked here."""
+    try:
+        ui = msgspec.convert(value, SparkUi)
+        asked = _is_asked(ui.url)
+    except msgspec.ValidationError:
+        asked = False
+    if not asked:
+        raise _unreachable("the try has told an address that no page of Spark has")
+    return ui if re.fullmatch(r"(/[\w.-]+)*", ui.proxy_base) else replace(ui, proxy_base="")
 
 
-async def look(page: SparkPage) -> None:
+async def look(ui: SparkUi) -> None:
     """Raises :class:`Refused` where the application does not answer."""
     async with _client() as http:
-        await _check(http, page)
+        await _check(http, ui)
 
 
-async def show(page: SparkPage, path: str, query: str, base: str) -> Response:
+async def show(ui: SparkUi, path: str, query: str, base: str) -> Response:
     """What the page has at ``path``, for who reads it below ``base``. Raises :class:`Refused`."""
     if not _SHOWN.fullmatch(path):
         raise Refused(
@@ -73,16 +70,16 @@ async def show(page: SparkPage, path: str, query: str, base: str) -> Response:
             "or evenflow tasks mark.",
         )
     async with _client() as http:
-        await _check(http, page)
-        asked = URL(f"{page.url}/{path}").with_query(query)
-        status, told, body = await _read(http, asked, limits.SPARK_PAGE, {"X-Forwarded-Context": base})
+        await _check(http, ui)
+        asked = URL(f"{ui.url}/{path}").with_query(query)
+        status, told, body = await _read(http, asked, limits.SPARK_UI_PAGE, {"X-Forwarded-Context": base})
     if status in _LEADS:
-        return Response(status_code=303, headers={"Location": _led(page, str(asked), told.get("Location", ""), base)})
+        return Response(status_code=303, headers={"Location": _led(ui, str(asked), told.get("Location", ""), base)})
     kind = told.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind not in _TYPES:
         kind = "application/octet-stream"
     if kind == "text/html":
-        body = _with_links(page, body, base)
+        body = _with_links(ui, body, base)
     charset = "; charset=utf-8" if kind.startswith("text/") else ""
     return Response(body, status if status in _ANSWERS else 502, {"Content-Type": kind + charset, **RULES})
 
@@ -114,18 +111,18 @@ def _within(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 
 def _client() -> aiohttp.ClientSession:
     """Without what the environment says of proxies and passwords."""
-    return aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=limits.SPARK_PAGE_ANSWERS))
+    return aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=limits.SPARK_UI_ANSWERS))
 
 
-async def _check(http: aiohttp.ClientSession, page: SparkPage) -> None:
+async def _check(http: aiohttp.ClientSession, ui: SparkUi) -> None:
     """Another program may have the port by now, or always had it."""
-    _, _, body = await _read(http, URL(f"{page.url}/api/v1/applications"), limits.SPARK_APPLICATIONS, {})
+    _, _, body = await _read(http, URL(f"{ui.url}/api/v1/applications"), limits.SPARK_APPLICATIONS, {})
     try:
         known = [each["id"] for each in json.loads(body)]
     except (ValueError, TypeError, KeyError, RecursionError):
         known = []
-    if page.application_id not in known:
-        raise _silent(page.url)
+    if ui.application_id not in known:
+        raise _silent(ui.url)
 
 
 async def _read(
@@ -157,24 +154,24 @@ def _unreachable(why: str) -> Refused:
     )
 
 
-def _led(page: SparkPage, asked: str, to: str, base: str) -> str:
+def _led(ui: SparkUi, asked: str, to: str, base: str) -> str:
     """Where a redirect leads, below ``base``."""
     try:
         parts = urlsplit(urljoin(asked, to))
     except ValueError as error:
         raise _unreachable("it leads nowhere") from error
-    if f"{parts.scheme}://{parts.netloc}" != page.url:
+    if f"{parts.scheme}://{parts.netloc}" != ui.url:
         raise _unreachable("it leads to another address")
     path = parts.path
-    for prefix in filter(None, (base, page.proxy_base)):
+    for prefix in filter(None, (base, ui.proxy_base)):
         path = path.removeprefix(prefix)
     led = f"{base}/{path.lstrip('/')}" + (f"?{parts.query}" if parts.query else "")
     return quote(led, safe="/%?&=+:@!$'()*,;~")
 
 
-def _with_links(page: SparkPage, body: bytes, base: str) -> bytes:
+def _with_links(ui: SparkUi, body: bytes, base: str) -> bytes:
     """What begins with the page's own address, or with what its session was told, begins with ``base``."""
-    for origin in filter(None, (page.url, page.proxy_base)):
+    for origin in filter(None, (ui.url, ui.proxy_base)):
         begins = rb"((?:href|src|action)=[\"'])" + re.escape(origin.encode()) + rb"(?=[/\"'])"
-        body = re.sub(begins, rb"\g<1>" + base.encode(), body, count=limits.SPARK_PAGE // len(base))
+        body = re.sub(begins, rb"\g<1>" + base.encode(), body, count=limits.SPARK_UI_PAGE // len(base))
     return body

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from evenflow.api.refusals import Refused
-from evenflow.api.rest import spark_page
-from evenflow.api.rest.spark_page import SparkPage
+from evenflow.api.rest import spark_ui_pages
 from evenflow.errors import SettingsError
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark.session import session_for
@@ -28,11 +27,11 @@ def told_by(uri: str, conf: dict[str, str], read: list[str]) -> dict[str, Any]:
     conn = Connection.parse("spark_default", uri)
     with session_for(conn, app_name="x", conf=conf, progress=lambda *_: None, keep=told.__setitem__) as spark:
         spark.range(10).selectExpr("sum(id)").collect()
-        page = SparkPage.told(told["spark_ui"])
-        shown = {path: asyncio.run(spark_page.show(page, path, "", BASE)) for path in read}
-        assert page.application_id == spark.sparkContext.applicationId
+        ui = spark_ui_pages.ui_kept(told["spark_ui"])
+        shown = {path: asyncio.run(spark_ui_pages.show(ui, path, "", BASE)) for path in read}
+        assert ui.application_id == spark.sparkContext.applicationId
     with pytest.raises(Refused, match="the application does not answer at"):
-        asyncio.run(spark_page.look(page))
+        asyncio.run(spark_ui_pages.look(ui))
     return shown
 
 
@@ -67,6 +66,6 @@ def test_a_session_on_a_cluster_that_was_told_its_base_leads_below_the_api_too(t
 
 def test_where_the_page_of_a_connect_server_is_says_its_connection() -> None:
     target = target_of(Connection.parse("c", "sc://h:1/?token=x&ui=http://h:4040"), {}, cpus=1)
-    assert (target.page, target.url) == ("http://h:4040", "sc://h:1/;token=x")
+    assert (target.ui, target.url) == ("http://h:4040", "sc://h:1/;token=x")
     with pytest.raises(SettingsError, match="write where its Spark UI is: ui=http://HOST:4040"):
         target_of(Connection.parse("c", "sc://h:1/?ui=true"), {}, cpus=1)

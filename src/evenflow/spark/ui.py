@@ -1,0 +1,43 @@
+"""The Spark UI of a session: where it is, told while the session lives, so that the API can show it to people."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from evenflow.spark.stages import Keep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkUi:
+    """As a driver tells it, and as it is kept with the try. ``proxy_base`` is what its links begin with, where its session has been
+    told so.
+    """
+
+    application_id: str
+    url: str
+    proxy_base: str = ""
+
+
+def ui_told(spark: SparkSession, keep: Keep, url: str | None) -> None:
+    """``url`` is that of a Spark Connect server, which does not say it by itself. Without one nothing is told."""
+    with suppress(Exception):  # a name that is not known here, or a server that does not say its id: that is no failure of the task
+        if (found := url or spark.sparkContext.uiWebUrl) is not None:
+            base = spark.conf.get("spark.ui.proxyBase", "") or ""
+            ui = SparkUi(application_id=str(spark.conf.get("spark.app.id")), url=_by_number(found), proxy_base=base)
+            keep("spark_ui", asdict(ui))
+
+
+def _by_number(url: str) -> str:
+    """The API asks for no names: one may mean another host there, and another one each time."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    family, *_, address = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)[0]
+    host = f"[{address[0]}]" if family is socket.AF_INET6 else address[0]
+    return f"{parts.scheme}://{host}:{port}"
