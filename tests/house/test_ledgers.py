@@ -15,7 +15,7 @@ MOST = 4  # who may touch more may touch nearly all
 TOUCH_ALL = {  # and take them as one
     "advance._apply": "hands on what reports and timers say",
     "advance._write": "writes all",
-    "advance._wakes": "looks at all that was written",
+    "advance._wake_others": "looks at all that was written",
     "cancel.cancel_run": "may end anything of a run, and the run",
     "operations.operate": "may change anything of a run, and the run",
     "operations._fail_run": "cancels a run",

@@ -110,7 +110,7 @@ def test_every_clause_is_said_by_several_and_nobody_says_it_otherwise() -> None:
     assert silent == [], "begins with a comment: what it says, and of what"
     own = {
         "takes_runs": r"state = .draining. or",
-        "tries_in_order": r"order by[^()]*\bpriority desc[^()]*\bepoch",
+        "tries_in_order": r"from dispatch\b[\s\S]*order by[^()]*\bpriority desc[^()]*\bepoch",
         "runs_in_order": r"order by[^()]*\bpriority desc, (\w\.)?run_after",
         "is_frozen": r"kind = .system. or (\w\.)?kind = .queue. and",
     }
