@@ -4,7 +4,7 @@ A wake-up makes one look at which queues have work and which tries are to be kil
 empty. A worker whose ordinary slots are all busy waits for resumes only (R-DQ3). Nothing but a resume, or the sweep, makes anybody
 look for it, so that such workers cost nothing where nothing is deferred.
 
-A worker whose claim waits is known to schedulers, and what their turns start may be given to it at once (ADR 0070): the
+A worker whose claim waits is known to schedulers, and what their turns start may be given to it at once (ADR 0067): the
 notification says what. If that is not heard, a sweep finds it, or the last look of a claim that has waited for nothing.
 
 Every answer carries the worker's kills, but only one that came up during the wait ends it: those before are for its beats.

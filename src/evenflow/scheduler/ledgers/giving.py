@@ -1,4 +1,4 @@
-"""Tries for workers whose claims wait: what a turn starts is theirs at once, instead of waiting for their claims (ADR 0070).
+"""Tries for workers whose claims wait: what a turn starts is theirs at once, instead of waiting for their claims (ADR 0067).
 
 The claims are served in the order in which they began to wait, each with what it would take: resumes first, then by priority. What
 none of them takes waits for whoever comes first.
