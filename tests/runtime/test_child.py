@@ -116,6 +116,20 @@ async def test_one_that_is_never_ready(make: Callable[[str], Child], monkeypatch
         await make("signal.pause()").start()
 
 
+async def test_one_that_is_late_and_dies_says_so(
+    make: Callable[[str], Child], paper: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever started it waits no more, so the screen is told."""
+    monkeypatch.setattr(child_module, "START_TIMEOUT_S", 0.05)
+    told = tmp_path / "told"
+    child = make(f"while not os.path.exists({str(told)!r}): time.sleep(0.01)\nsys.exit('The folder /nowhere does not exist.')")
+    with pytest.raises(ServiceFailed, match="not ready after"):
+        await child.start()
+    told.touch()
+    await paper.wait_for("The helper did not start: The folder /nowhere does not exist.")
+    assert not child.is_ready
+
+
 def test_a_machine_that_stood_still_is_no_hang() -> None:
     """R-HA5: whoever watches was held up as well. From then on it has its time anew, once."""
     silence = child_module.Silence(0.0)

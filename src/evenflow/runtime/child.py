@@ -98,6 +98,7 @@ class Child:
         self._life: _ServiceLife | None = None
         self._ending = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._is_late = False
         self._supervisor: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -111,6 +112,7 @@ class Child:
         if self._ready.done():
             self._ready.result()
         elif not self._supervisor.done():
+            self._is_late = True
             raise ServiceFailed(f"The {self.name} is not ready after {START_TIMEOUT_S:g} s. Its log: {self._log.file}")
 
     @property
@@ -143,14 +145,14 @@ class Child:
                 exit_code = await self._run()
             except ServiceFailed as error:
                 if not self._ready.done():
-                    self._ready.set_exception(error)
+                    self._never_began(error)
                     return
                 self._screen.say(str(error))
                 exit_code = 1
             if self._ending.is_set():
                 return
             if not self._ready.done():
-                self._ready.set_exception(
+                self._never_began(
                     ServiceFailed(f"The {self.name} did not start: {self._log.last_words().rstrip('.')}. Its log: {self._log.file}")
                 )
                 return
@@ -160,6 +162,12 @@ class Child:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), delay)
             delay = min(2 * delay, MAX_DELAY_S)
+
+    def _never_began(self, error: ServiceFailed) -> None:
+        if self._is_late:  # who started it waits no more
+            self._screen.say(str(error))
+        else:
+            self._ready.set_exception(error)
 
     async def _run(self) -> int:
         """One life of the service, to its end."""
