@@ -70,7 +70,7 @@ def list_lost(conn: Conn) -> list[tuple[str, str, str]]:
 
 def list_outrun(conn: Conn) -> list[tuple[str, str, str, str, str]]:
     """(worker, host, dag_id, run_id, task_id) of tries that their workers cannot end: the first ones."""
-    return [row[:5] for row in execute(conn, "views/list_outrun", {"limit": OUTRUN_NAMED}).fetchall()]
+    return [row[:5] for row in execute(conn, "views/list_outrun", {"limit": OUTRUN_NAMED, "scope": None}).fetchall()]
 
 
 def release_triggers(conn: Conn) -> int:

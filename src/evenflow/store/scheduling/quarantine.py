@@ -72,4 +72,4 @@ def put_one(conn: Conn, kind: str, name: str, reason: str) -> None:
 
 def count_all(conn: Conn) -> int:
     """How much is set aside."""
-    return sum(count for _, count in execute(conn, "quarantine/count_all").fetchall())
+    return sum(count for _, count in execute(conn, "quarantine/count_all", {"scope": None}).fetchall())
