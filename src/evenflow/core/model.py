@@ -73,17 +73,6 @@ class Unclaimed(StrEnum):
     ELSEWHERE = "elsewhere"  # it goes to another queue
 
 
-@dataclass(frozen=True, slots=True)
-class TryName:
-    """Which try, by the names that people give."""
-
-    dag_id: str
-    run_id: str
-    task_id: str
-    map_index: int
-    try_number: int
-
-
 def instance_name(task_id: str, map_index: int) -> str:
     """A task instance, for people."""
     return task_id if map_index == UNMAPPED else f"{task_id}[{map_index}]"

@@ -1,8 +1,9 @@
-"""Limits, objects with a state of service, connections and variables as people name them, and what to type about them."""
+"""Limits, objects with a state of service, connections, variables and tries as people name them, and what to type about them."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 from typing import Literal
 
 from evenflow.core.service_states import ServiceKind, ServiceState
@@ -32,6 +33,17 @@ _WORDS: dict[str, str] = {
     ServiceState.PAUSED: "paused",
     ServiceState.FROZEN: "frozen",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class TryName:
+    """Which try, by the names that people give."""
+
+    dag_id: str
+    run_id: str
+    task_id: str
+    map_index: int
+    try_number: int
 
 
 def limit_name(kind: str, name: str) -> str:

@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
-from evenflow.core.model import TryName
+from evenflow.core.object_names import TryName
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import LostLog
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenflow.core.model import TryName
+from evenflow.core.object_names import TryName
 from evenflow.errors import BadArgument
 
 BASE, RESULT = "base", "evenflow-result"  # containers, as in evenflow.triggers.pods
