@@ -9,6 +9,7 @@ import pytest
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
 from evenflow.store.db.rows import execute
+from evenflow.store.scheduling.inbox import Turn
 from tests.api.world import World
 
 
@@ -22,7 +23,7 @@ def version(world: World) -> int:
     """What each turn of a scheduler compares."""
     turn = execute(world.conn, "inbox/begin_turn", {"since": "0"}).fetchone()
     assert turn is not None
-    return int(turn[-1])
+    return Turn(*turn).places
 
 
 async def test_nobody_shares_at_first(rest: RestClient, world: World) -> None:
