@@ -90,6 +90,14 @@ async def test_the_same_request_key_gives_the_same_tries(client: ExecutionClient
     assert world.one("select count(*) from dispatch where worker_id is null") == 3
 
 
+@pytest.mark.parametrize("key", ["", "k" * 65, "ü"])
+async def test_a_key_that_no_turn_could_write_is_refused(client: ExecutionClient, worker: int, world: World, key: str) -> None:
+    """R-SE2: a claim that waits is answered by a turn, which has to fit its key into an index and a notification."""
+    with pytest.raises(ApiRefused, match="request_key is 1 to 64 characters of ASCII"):
+        await client.claim(claim(worker, key))
+    assert world.one("select count(*) from service where waiting_claim is not null") == 0
+
+
 async def test_no_try_goes_to_two_workers(client: ExecutionClient, world: World) -> None:
     run = world.run(world.add_dag())
     for epoch in range(1, 101):

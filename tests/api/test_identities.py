@@ -162,7 +162,9 @@ async def test_who_is_disabled_stays_out(person: Person, url: str, db: object) -
     assert "may not log in" in (await person.get(await person.leads_back("ada")))[2]
 
 
-@pytest.mark.parametrize("then", ["//evil.example", "https://evil.example", "/\\evil.example"])
+@pytest.mark.parametrize(
+    "then", ["//evil.example", "https://evil.example", "/\\evil.example", "/%09/evil.example", "/%0a/evil.example"]
+)
 async def test_a_login_leads_to_pages_of_evenflow_alone(person: Person, then: str) -> None:
     assert (await person.get(f"/api/v1/identity/login?then={then}"))[0] == 422
 

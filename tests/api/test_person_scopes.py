@@ -158,9 +158,14 @@ async def test_a_tag_that_is_taken_off_takes_the_dag_out_of_the_scope(two: Two) 
     assert (await two.ask(two.shown(SCOPE), "GET", "/api/v1/dags/mine"))[0] == 404
 
 
-async def test_a_stream_tells_nothing_of_what_is_beyond_the_scope(two: Two, db: psycopg.Connection[Any]) -> None:
-    """R-SE3: both runs move, in this order."""
-    async with two.http.get(f"{two.url}/api/v1/live", headers=two.shown(SCOPE)) as stream:
+@pytest.mark.parametrize(
+    "scope", [SCOPE, PersonScope(tags=("etl", "Übung"), bundles=("elsewhere",), pools=("mine",))], ids=["plain", "other"]
+)
+async def test_a_stream_tells_nothing_of_what_is_beyond_the_scope(
+    two: Two, db: psycopg.Connection[Any], scope: PersonScope
+) -> None:
+    """R-SE3: both runs move, in this order. However PostgreSQL would write the scope, what is within it is told."""
+    async with two.http.get(f"{two.url}/api/v1/live", headers=two.shown(scope)) as stream:
         assert stream.status == 200
         await stream.content.readuntil(b"\n\n")
         async with RestClient(two.url, operator_token(two.world.conn)) as admin:
@@ -176,3 +181,11 @@ async def test_a_stream_tells_nothing_of_what_is_beyond_the_scope(two: Two, db: 
                     heard += await stream.content.readuntil(b"\n\n")
             assert (await admin.list_runs()).items != []
     assert b"theirs" not in heard
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/targets", "/health"])
+async def test_metrics_and_health_are_for_those_whose_role_counts_everywhere(two: Two, path: str) -> None:
+    """R-SE3: they tell of all pools, executors and services."""
+    status, text = await two.ask(two.shown(SCOPE), "GET", path)
+    assert (status, "theirs" in text) == (403, False)
+    assert (await two.ask(two.shown(None), "GET", path))[0] == 200

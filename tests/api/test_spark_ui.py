@@ -15,6 +15,7 @@ from evenflow.api.rest import spark_ui_pages
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope
 from evenflow.errors import ApiRefused
 from evenflow.spark.ui import SparkUi
 from evenflow.wire import questions as q
@@ -76,10 +77,10 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
         yield client
 
 
-async def told(client: ExecutionClient, world: World, url: str) -> None:
+async def told(client: ExecutionClient, world: World, url: str, *, is_shared: bool = False) -> None:
     """A run with a try that says that its page is there."""
     world.dispatch(world.run(world.add_dag()), 1)
-    ui = SparkUi(application_id=APP, url=url)
+    ui = SparkUi(application_id=APP, url=url, is_shared=is_shared)
     await client.ask(world.try_token(1), "record", q.KeepRecord(kind="spark_ui", value=asdict(ui)))
 
 
@@ -231,3 +232,20 @@ def test_a_page_of_nothing_but_links_grows_by_no_more_than_its_bound(monkeypatch
         len(spark_ui_pages._with_links(SparkUi(application_id=APP, url="http://127.0.0.1:4040", proxy_base="/a"), body, BASE))
         < len(body) + 10_000
     )
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+async def test_a_page_of_all_dags_is_for_those_whose_role_counts_everywhere(
+    rest: RestClient, client: ExecutionClient, world: World, driver: Driver, api_url: str, is_shared: bool
+) -> None:
+    """R-SE3: a Spark Connect server shows what the tasks of all do there."""
+    await told(client, world, driver.url, is_shared=is_shared)
+    world.conn.execute("update dag set bundle = 'main'")
+    token = new_operator_token(world.conn, name="eve", role=Role.OPERATOR, scope=PersonScope(bundles=("main",)))
+    async with RestClient(api_url, token) as scoped:
+        if is_shared:
+            with pytest.raises(ApiRefused, match="shows tasks of all DAGs"):
+                await scoped.find_spark_ui("sales", "r1", "extract")
+        else:
+            assert (await scoped.find_spark_ui("sales", "r1", "extract")).application_id == APP
+    assert (await rest.find_spark_ui("sales", "r1", "extract")).application_id == APP

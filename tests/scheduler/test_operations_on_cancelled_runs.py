@@ -201,8 +201,8 @@ def test_what_had_not_started_is_skipped(world: World) -> None:
     world.advance()
     world.audit()
     assert world.states(run) == {"runs": "failed", "queued": "skipped", "claimed": "skipped", "quick": "failed", "waits": "skipped"}
-    skipped = "The run was cancelled by an operator."
-    killed = "The run was cancelled by an operator; killed"
+    skipped = "The run was cancelled by somebody."
+    killed = "The run was cancelled by somebody; killed"
     assert reasons(world, run) == {"runs": killed, "queued": skipped, "claimed": skipped, "quick": killed, "waits": skipped}
     operate(world, run, CLEAR, only=Only.FAILED)
     assert sorted(world.drain()) == ["claimed", "queued", "quick", "runs", "waits"]

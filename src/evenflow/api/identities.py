@@ -47,7 +47,7 @@ _SIGNED_BY = [
     "ES512",
     "EdDSA",
     "Ed25519",
-]  # none that both sides know
+]  # signatures that the provider alone can make: by no secret that both sides know
 _DISCOVERY = "/.well-known/openid-configuration"
 
 
@@ -83,6 +83,11 @@ class Identities:
     def name(self) -> str:
         """As people know the provider."""
         return urlsplit(self._provider.issuer).hostname or self._provider.issuer
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers find Evenflow by TLS."""
+        return self._provider.url.startswith("https://")
 
     async def begin(self, then: str) -> tuple[str, str]:
         """Where a browser goes to log in, and what it brings back."""
@@ -190,10 +195,14 @@ class Identities:
                 aiohttp.ClientSession(timeout=timeout) as http,
                 http.request(method, url, allow_redirects=False, **given) as answer,
             ):
-                text = (await answer.content.read(limits.IDENTITY_BODY)).decode()
+                body = bytearray()
+                async for part in answer.content.iter_chunked(2**16):  # a read answers with what has come so far
+                    body += part
+                    if len(body) > limits.IDENTITY_BODY:
+                        raise self._silent(f"it answers with more than {limits.IDENTITY_BODY:,} bytes at {url}")
                 if answer.status != 200:
                     raise self._silent(f"it answers with status {answer.status} at {url}")
-                found = json.loads(text)
+                found = json.loads(body)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise self._silent(f"{type(error).__name__} at {url}") from None
         if not isinstance(found, dict):

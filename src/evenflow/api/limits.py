@@ -186,3 +186,4 @@ OTHER_DESCRIPTORS = 400  # open logs, connections to the database, and some room
 LEAST_CONNECTIONS = 100  # callers that are served at once, however few descriptors there are
 KEEP_ALIVE = 75  # longer than a worker's pause between requests, so connections are made once
 SHUTDOWN = 5  # for requests in hand after a drain
+CLAIM_KEY = 64  # characters of the key of a claim: it stands in an index, and in a notification

@@ -115,9 +115,11 @@ def session_cookie(scope: Scope, installation: str) -> str | None:
     return None
 
 
-def set_cookie(scope: Scope, installation: str, text: str, *, age_s: float = 0.0) -> str:
-    """The value of the header that has a browser keep a session for ``age_s`` seconds. Without that it is forgotten."""
-    before, after = (_SECURE, "; Secure") if _is_secure(scope) else ("", "")
+def set_cookie(scope: Scope, installation: str, text: str, *, age_s: float = 0.0, is_secure: bool = False) -> str:
+    """The value of the header that has a browser keep a session for ``age_s`` seconds. Without that it is forgotten. ``is_secure``:
+    the browser is known to speak TLS, also where a proxy ends it and the request does not say so.
+    """
+    before, after = (_SECURE, "; Secure") if is_secure or _is_secure(scope) else ("", "")
     name = before + _cookie_name(installation)
     return f"{name}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age_s:.0f}{after}"
 

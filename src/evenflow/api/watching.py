@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from starlette.types import Scope
 
 from evenflow.api.bodies import bearer, header
-from evenflow.api.refusals import Unauthorized
+from evenflow.api.refusals import Forbidden, Unauthorized
 from evenflow.api.sessions import checked_token
 from evenflow.api.tokens import Tokens
 from evenflow.telemetry.listener import advertised
@@ -38,7 +38,11 @@ class Watchers:
                 "EVENFLOW_METRICS_TOKEN, or an operator's. Probes need none: /health/live and /health/ready."
             )
         if not (self._secret and hmac.compare_digest(shown.encode(), self._secret.encode())):
-            await checked_token(self._tokens, shown)
+            token = await checked_token(self._tokens, shown)
+            if token.scope is not None:
+                raise Forbidden(
+                    "Metrics and the health of the system tell of everybody: this is for those whose role counts everywhere."
+                )
 
 
 _FORWARDED = frozenset({b"forwarded", b"via", b"x-forwarded-for", b"x-real-ip"})  # by a proxy of this host, for somebody else

@@ -19,6 +19,7 @@ from typing import Literal
 
 from evenflow.core.spec_diff import diff_specs
 from evenflow.fleet.environments import NONE, Environments
+from evenflow.fleet.limits import FOREIGN_LOAD_TIMEOUT
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.sandbox import user_environment
 from evenflow.processor import limits
@@ -99,7 +100,7 @@ async def _template(seed: str, within: ParseLimits, contexts: AsyncExitStack, mo
         module,
         {"evenflow": version("evenflow")},
         env=environment,
-        load_timeout_s=limits.FOREIGN_TEMPLATE if python else TEMPLATE_TIMEOUT,
+        load_timeout_s=FOREIGN_LOAD_TIMEOUT if python else TEMPLATE_TIMEOUT,
         memory_limit=within.memory_bytes,
         python=python,
     )

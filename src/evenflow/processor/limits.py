@@ -8,7 +8,6 @@ PARSERS = 4  # files at once: one that hangs for its whole time must not hold up
 
 PARSER_SILENT = 300.0  # beside twice the timeout of a file: a parser that has not begun anything for so long hangs
 PARSE_TIMEOUT = 30.0  # unless `parse_timeout` says otherwise: a file that loads longer does work that belongs into a task
-FOREIGN_TEMPLATE = 280.0  # until an environment has loaded its packages: Airflow takes 2 to 10 s, and minutes on a busy host
 END_GRACE = 10.0  # until the end of a process that was killed shows; it takes milliseconds
 ERROR_KEPT = 48 * 2**10  # characters of what a process says, the end: masking looks at each, and the API keeps 64 KiB
 WARNING_KEPT = 2_000  # characters of one warning

@@ -19,6 +19,7 @@ from evenflow.core.metrics import FILES
 from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.fleet.environments import Environments, NoSuchEnvironment
+from evenflow.fleet.limits import FOREIGN_LOAD_TIMEOUT
 from evenflow.fleet.patience import ApiSilent, Patience
 from evenflow.fleet.service import FleetService, Member
 from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
@@ -236,7 +237,7 @@ class ProcessorService(FleetService):
                     module,
                     {"evenflow": version("evenflow"), **sandbox},
                     env={**seen, **PYTHON},
-                    load_timeout_s=limits.FOREIGN_TEMPLATE if environment else TEMPLATE_TIMEOUT,
+                    load_timeout_s=FOREIGN_LOAD_TIMEOUT if environment else TEMPLATE_TIMEOUT,
                     memory_limit=self._parse_limits.memory_bytes,
                     python=python,
                 )

@@ -90,7 +90,7 @@ class Settings(BaseSettings, SharedSettings):
     autoscale: str = Field(
         "",
         pattern=r"^(\d{1,2}\.\.\d{1,2})?$",
-        description="In the place of `workers` so many as are needed, as 0..8; empty: always as many",
+        description="How many workers there are at least and at most, as 0..8: as many as are needed; empty: always `workers`",
     )
     autoscale_target: Literal["native", "celery"] = Field(
         "native",

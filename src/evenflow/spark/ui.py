@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkUi:
     """As a driver tells it, and as it is kept with the try. ``proxy_base`` is what its links begin with, where its session has been
-    told so.
+    told so. That of a Spark Connect server is shared: it shows what tasks of all DAGs do there.
     """
 
     application_id: str
     url: str
     proxy_base: str = ""
+    is_shared: bool = False
 
 
 def ui_told(spark: SparkSession, keep: Keep, url: str | None) -> None:
@@ -30,7 +31,8 @@ def ui_told(spark: SparkSession, keep: Keep, url: str | None) -> None:
     with suppress(Exception):  # a name that is not known here, or a server that does not say its id: that is no failure of the task
         if (found := url or spark.sparkContext.uiWebUrl) is not None:
             base = spark.conf.get("spark.ui.proxyBase", "") or ""
-            ui = SparkUi(application_id=str(spark.conf.get("spark.app.id")), url=_by_number(found), proxy_base=base)
+            app_id = str(spark.conf.get("spark.app.id"))
+            ui = SparkUi(application_id=app_id, url=_by_number(found), proxy_base=base, is_shared=url is not None)
             keep("spark_ui", asdict(ui))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenflow.airflow.contract.answers import ExecutionAnswer, found, missing, refused
+from evenflow.airflow.contract.answers import DONE, ExecutionAnswer, found, missing, refused
 from evenflow.airflow.contract.of_try import AirflowTry
 
 Lists = dict[str, list[str]]
@@ -41,11 +41,11 @@ class OtherRuns:
         )
         if not made["is_own"]:
             return refused(409, "already_exists", f"DAG {dag_id!r} has a run {run_id!r}.")
-        return ExecutionAnswer(204)
+        return DONE
 
     def clear(self, body: Any, *, dag_id: str, run_id: str, **query: Any) -> ExecutionAnswer:
         self._of_try.ask("trigger", dag_id=dag_id, run_id=run_id, reset=True)
-        return ExecutionAnswer(204)
+        return DONE
 
     def _runs(self, lists: Lists, *, tasks: bool = False) -> list[dict[str, Any]]:
         asked: dict[str, Any] = {"dag_id": lists["dag_id"][0]}

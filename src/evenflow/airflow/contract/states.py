@@ -15,7 +15,7 @@ from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 
 _FAIL, _TIMEOUT, _FAILURE = "__fail__", "Trigger timeout", "Trigger failure"  # how the SDK is told of triggers that give no event
-_RUN_TYPES = {"scheduled": "scheduled", "backfill": "backfill", "asset_triggered": "asset_triggered"}  # all others: manual
+_RUN_TYPES = {"scheduled", "backfill", "asset_triggered"}  # all others: manual
 _EVENT = "event"
 
 
@@ -56,7 +56,7 @@ class TaskInstances:
             "start_date": _text(context.run_after),
             "end_date": None,
             "clear_number": 0,
-            "run_type": _RUN_TYPES.get(context.run_type, "manual"),
+            "run_type": context.run_type if context.run_type in _RUN_TYPES else "manual",
             "state": "running",
             "conf": context.params,
             "triggering_user_name": None,

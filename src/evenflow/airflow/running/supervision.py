@@ -19,8 +19,9 @@ from evenflow.airflow.contract.handler import ExecutionApi
 from evenflow.airflow.contract.of_try import AirflowTry
 from evenflow.airflow.contract.transport import client_of
 from evenflow.airflow.running.log_lines import AirflowLog
+from evenflow.worker.limits import CLEAN_UP_GRACE
 
-CLEAN_UP_GRACE = 25.0  # for on_kill, before the worker loses its patience
+ON_KILL_GRACE = CLEAN_UP_GRACE - 5.0  # the worker ends all at CLEAN_UP_GRACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Supervised(ActivitySubprocess):  # type: ignore[misc]
         exit_code = super()._service_subprocess(max_wait_time, raise_on_timeout, expect_signal)
         if getattr(self, "_ends", False):
             self._ends = False
-            self.kill(signal.SIGTERM, escalation_delay=CLEAN_UP_GRACE, force=True)
+            self.kill(signal.SIGTERM, escalation_delay=ON_KILL_GRACE, force=True)
             self._end()
         return exit_code
 

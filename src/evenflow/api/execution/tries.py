@@ -51,8 +51,10 @@ class TryRoutes:
         message: Claim = call.message
         call.speaks_for(message.service_id)
         slots, resume_slots = message.slots, message.resume_slots or 0
-        if not message.request_key or min(slots, resume_slots) < 0 or slots + resume_slots < 1 or not message.queues:
-            raise Refused(422, "bad_value", "A claim needs a request_key, at least one slot, and at least one queue.")
+        if min(slots, resume_slots) < 0 or slots + resume_slots < 1 or not message.queues:
+            raise Refused(422, "bad_value", "A claim needs at least one slot, and at least one queue.")
+        if not (message.request_key.isascii() and 0 < len(message.request_key) <= limits.CLAIM_KEY):
+            raise Refused(422, "bad_value", f"A claim's request_key is 1 to {limits.CLAIM_KEY} characters of ASCII.")
         if len(message.epochs) > CLAIM_SLOTS:
             raise Refused(422, "bad_value", f"{len(message.epochs):,} tries in one claim; ask for at most {CLAIM_SLOTS:,}.")
         call.within_scope(message.queues)

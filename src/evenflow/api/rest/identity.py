@@ -46,7 +46,8 @@ async def end_identity_login(within: InContext, http: Request, query: Annotated[
         if query.error is not None:
             raise Refused(401, "unauthorized", f"The provider has let nobody in: {query.error_description or query.error}")
         brought = login_cookie(http.scope, within.tokens.installation) or ""
-        identity, then = await _identities(within).end(brought, code=query.code or "", state=query.state or "")
+        identities = _identities(within)
+        identity, then = await identities.end(brought, code=query.code or "", state=query.state or "")
         async with within.pool.connection() as conn:
             linked = await users.link_user(conn, identity.subject, name=identity.name, rights=identity.rights)
             if linked is None:
@@ -60,7 +61,8 @@ async def end_identity_login(within: InContext, http: Request, query: Annotated[
         within.logins.failed(address)
         raise
     forgotten = set_login_cookie(http.scope, within.tokens.installation, "")
-    return _led(then, set_cookie(http.scope, within.tokens.installation, text, age_s=age_s), forgotten)
+    session = set_cookie(http.scope, within.tokens.installation, text, age_s=age_s, is_secure=identities.is_secure)
+    return _led(then, session, forgotten)
 
 
 @doors.get("/logout", None, status_code=303, response_class=Response, responses=_LED)

@@ -48,6 +48,11 @@ class GuardedRoute(APIRoute):
 def check_role(caller: Caller, needed: Role) -> None:
     """Raises :class:`Forbidden`."""
     if not caller.role.allows(needed):
+        if isinstance(caller, SessionToken) and caller.is_vouched:
+            raise Forbidden(
+                f"This is for the role {needed}, and {caller.name} has the role {caller.role}. Groups at the provider of "
+                "identities decide that, at each login: identity_groups of the API's evenflow.toml says which group has which role."
+            )
         raise Forbidden(
             f"This is for the role {needed}, and {caller.name} has the role {caller.role}. An admin can change that: "
             f"evenflow users set-role {caller.name} {needed}"

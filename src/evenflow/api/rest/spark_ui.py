@@ -7,10 +7,11 @@ from urllib.parse import quote
 
 from fastapi import Query, Request, Response
 
-from evenflow.api.refusals import Refused
+from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.rest.context import InContext, caller_of
 from evenflow.api.rest.routes import Routes, check_role
 from evenflow.api.rest.spark_ui_pages import look, show, tells_settings, ui_kept
+from evenflow.api.tokens import Caller
 from evenflow.contracts.rest.queries import InstanceQuery
 from evenflow.contracts.rest.tasks import SparkUiPath
 from evenflow.core.people.roles import Role
@@ -23,10 +24,10 @@ _UI = "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui"
 
 @routes.get(_UI, Role.VIEWER)
 async def find_spark_ui(
-    within: InContext, dag_id: str, run_id: str, task_id: str, query: Annotated[InstanceQuery, Query()]
+    within: InContext, request: Request, dag_id: str, run_id: str, task_id: str, query: Annotated[InstanceQuery, Query()]
 ) -> SparkUiPath:
     """Where the Spark UI of a running try is shown. It was looked at: it answers."""
-    ui, try_number = await _told(within, dag_id, run_id, task_id, query.map_index)
+    ui, try_number = await _told(within, caller_of(request), dag_id, run_id, task_id, query.map_index)
     await look(ui)
     path = f"{_base(dag_id, run_id, task_id, query.map_index)}/jobs/"
     return SparkUiPath(path=path, application_id=ui.application_id, try_number=try_number)
@@ -44,13 +45,14 @@ async def show_spark_ui(
     """A page of the Spark UI of a running try, without its scripts, or figures of Spark's own REST API below `api/v1/`. Its
     environment, which tells settings, is for operators.
     """
+    caller = caller_of(request)
     if tells_settings(path):
-        check_role(caller_of(request), Role.OPERATOR)
-    ui, _ = await _told(within, dag_id, run_id, task_id, map_index)
+        check_role(caller, Role.OPERATOR)
+    ui, _ = await _told(within, caller, dag_id, run_id, task_id, map_index)
     return await show(ui, path, request.url.query, _base(dag_id, run_id, task_id, map_index))
 
 
-async def _told(within: InContext, dag_id: str, run_id: str, task_id: str, map_index: int) -> tuple[SparkUi, int]:
+async def _told(within: InContext, caller: Caller, dag_id: str, run_id: str, task_id: str, map_index: int) -> tuple[SparkUi, int]:
     """What the newest try has told, and its number."""
     async with within.pool.connection() as conn:
         row = await try_records.read_spark_ui(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
@@ -69,7 +71,13 @@ async def _told(within: InContext, dag_id: str, run_id: str, task_id: str, map_i
             f"Try {row['try_number']} of the task {task_id!r} has ended, and its Spark UI with it. What its stages took says: "
             f"evenflow spark explain {dag_id}/{run_id} {task_id}",
         )
-    return ui_kept(row["value"]), row["try_number"]
+    ui = ui_kept(row["value"])
+    if ui.is_shared and caller.scope is not None:
+        raise Forbidden(
+            f"The UI of a Spark Connect server shows tasks of all DAGs, and the role of {caller.name} counts in a scope alone. "
+            f"What the stages of this one take says: evenflow spark explain {dag_id}/{run_id} {task_id}"
+        )
+    return ui, row["try_number"]
 
 
 def _base(dag_id: str, run_id: str, task_id: str, map_index: int) -> str:

@@ -68,7 +68,7 @@ async def set_user_password(
 async def change_password(within: InContext, http: Request, request: PasswordChange) -> GivenPassword:
     """Changes your own password. You are logged out everywhere else."""
     caller = caller_of(http)
-    if not (isinstance(caller, SessionToken) and caller.by_password):
+    if not (isinstance(caller, SessionToken) and caller.by_password and not caller.is_vouched):
         raise Forbidden("Only who has logged in with a password has one to change.")
     with within.logins.attempt(address_of(http), caller.name):
         async with within.pool.connection() as conn:

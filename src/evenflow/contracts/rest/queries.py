@@ -140,7 +140,9 @@ class StandingQuery(Request):
 
 
 class IdentityLoginQuery(Request):
-    then: str = Field(default="/", max_length=2_000, pattern=r"^/([^/\\\\].*)?$", description="The page to which the login leads.")
+    then: str = Field(
+        default="/", max_length=2_000, pattern=r"^/([!-.0-\[\]-~][!-~]*)?$", description="The page to which the login leads."
+    )
 
 
 class IdentityAnswerQuery(Record):

@@ -1,4 +1,4 @@
-"""Users: who logs in with a password, and what they may."""
+"""Users: who logs in, and what they may."""
 
 from __future__ import annotations
 

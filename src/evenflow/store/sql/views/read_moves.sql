@@ -20,7 +20,7 @@ with since as materialized (
     limit %(moves)s
 ), run as (
     select r.run_key, r.dag_id, r.run_id, r.state, t.tasks,
-           array(select s.scope::text from unnest(%(scopes)s::jsonb[]) as s (scope) where r.dag_id in (select dags_in_scope(s.scope))) as scopes
+           array(select s.scope from unnest(%(scopes)s::text[]) as s (scope) where r.dag_id in (select dags_in_scope(s.scope::jsonb))) as scopes
     from (select run_key from moved union select run_key from run_moved) as m
     join dag_run r using (run_key)
     left join lateral (
