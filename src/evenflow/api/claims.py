@@ -99,9 +99,8 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                     tries = await dispatch.read_given(conn, given.tries, self._known)
                     for _ in tries:
                         self._meter.observe(CLAIM_WAIT, 0.0)
-                    answer = ClaimAnswer(assignments=await self.assignments(conn, tries))
+                    answer = ClaimAnswer(assignments=await self._answered(conn, tries))
             if ends_wait(answer):
-                reached(KillPoint.CLAIM_ANSWERED)
                 waiting.give(answer)
         except Exception as error:  # the next sweep finds them
             observe(seen.work_not_found(str(error)))
@@ -168,8 +167,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                 reached(KillPoint.CLAIM_COMMITTED)
                 for waited_s in result.waited_s:
                     self._meter.observe(CLAIM_WAIT, waited_s)
-                answer.assignments = await self.assignments(conn, result.tries)
-                reached(KillPoint.CLAIM_ANSWERED)
+                answer.assignments = await self._answered(conn, result.tries)
                 return answer
             case "draining":
                 return ClaimAnswer(kill=result.kill, state="draining")
@@ -195,6 +193,11 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
             api=self.server if claim.slots and claim.wait_s > 0 and not self._closed else None,
             **asker,
         )
+
+    async def _answered(self, conn: AsyncConn, tries: Collection[dispatch.ClaimedTry]) -> list[Assignment]:
+        made = await self.assignments(conn, tries)
+        reached(KillPoint.CLAIM_ANSWERED)
+        return made
 
     async def assignments(self, conn: AsyncConn, tries: Collection[dispatch.ClaimedTry]) -> list[Assignment]:
         """All that workers need to run these tries."""
