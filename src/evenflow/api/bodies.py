@@ -1,10 +1,15 @@
-"""Reading a request's body, never more of it than allowed."""
+"""Reading bodies, of requests and of answers of others, never more of them than allowed."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from starlette.types import Receive, Scope
 
 from evenflow.api.refusals import Refused, too_large
+
+if TYPE_CHECKING:
+    import aiohttp
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
@@ -28,6 +33,16 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     if event["type"] != "http.request":
         raise Refused(400, "hung_up", "The caller hung up before the end of the body.")
     return b"".join(parts)
+
+
+async def read_answer(answer: aiohttp.ClientResponse, limit: int) -> bytes | None:
+    """The whole body of what somebody else answers; None as soon as it is above ``limit``."""
+    body = bytearray()
+    async for part in answer.content.iter_chunked(2**16):  # a single read answers with what has come so far
+        body += part
+        if len(body) > limit:
+            return None
+    return bytes(body)
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:

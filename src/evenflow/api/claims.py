@@ -73,6 +73,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
     def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter) -> None:
         super().__init__(pool, ClaimAnswer)
         self.server: int | None = None  # the id of this service, once it is registered: then turns may give tries to who waits here
+        self._waiting_as: dict[tuple[int, str], dict[WaitingClaim[Claim, ClaimAnswer], None]] = {}  # by worker and key, as line
         self._deliveries: set[asyncio.Task[None]] = set()
         self._versions, self._tokens, self._vault, self._meter = versions, tokens, vault, meter
         self._known = dispatch.KnownRuns()
@@ -82,13 +83,24 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
     def hear(self, word: str) -> None:
         """What a turn has given a worker whose claim waits, here or elsewhere."""
         given = msgspec.json.decode(word, type=_Given)
-        waiting = next((w for w in self._line if (w.claim.service_id, w.claim.request_key) == (given.worker, given.key)), None)
+        waiting = next(iter(self._waiting_as.get((given.worker, given.key), ())), None)
         if waiting is None:
             self._wakes[DISPATCH] += 1  # its claim may be about to join the line
             return
         delivery = asyncio.create_task(self._deliver(waiting, given), name="delivery")
         self._deliveries.add(delivery)
         delivery.add_done_callback(self._deliveries.discard)
+
+    def _join(self, waiting: WaitingClaim[Claim, ClaimAnswer]) -> None:
+        super()._join(waiting)
+        self._waiting_as.setdefault(_name(waiting.claim), {})[waiting] = None
+
+    def _leave(self, waiting: WaitingClaim[Claim, ClaimAnswer]) -> None:
+        super()._leave(waiting)
+        same = self._waiting_as[_name(waiting.claim)]  # a worker that is not answered asks the same again
+        del same[waiting]
+        if not same:
+            del self._waiting_as[_name(waiting.claim)]
 
     async def _deliver(self, waiting: WaitingClaim[Claim, ClaimAnswer], given: _Given) -> None:
         try:
@@ -106,7 +118,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
             observe(seen.work_not_found(str(error)))
 
     async def _sweep(self, line: Sequence[WaitingClaim[Claim, ClaimAnswer]]) -> None:
-        claims = {(waiting.claim.service_id, waiting.claim.request_key): waiting for waiting in line if waiting.claim.slots}
+        claims = {_name(waiting.claim): waiting for waiting in line if waiting.claim.slots}
         if not claims or self.server is None:
             return
         async with self._pool.connection() as conn:
@@ -232,6 +244,10 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
     def _resumed(self, row: dispatch.ClaimedTry, resume: dispatch.ClaimedResume, task: TaskSpec) -> Resumed:
         what = f"What task {task.task_id!r} in run {row.run_id!r} of DAG {row.dag_id!r} waited for"
         return deferrals.resumed(self._vault, row.run_key, resume, what, counts_waiting=task.execution_timeout_counts_waiting)
+
+
+def _name(claim: Claim) -> tuple[int, str]:
+    return claim.service_id, claim.request_key
 
 
 def _of_run(row: dispatch.ClaimedTry | callbacks.ClaimedCall, version: ServedVersion) -> dict[str, Any]:

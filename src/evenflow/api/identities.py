@@ -27,6 +27,7 @@ from joserfc.jwk import KeySet
 from yarl import URL
 
 from evenflow.api import limits
+from evenflow.api.bodies import read_answer
 from evenflow.api.refusals import Refused, Unauthorized
 from evenflow.api.vault import Vault
 from evenflow.core.people.identities import IdentityProvider
@@ -195,11 +196,9 @@ class Identities:
                 aiohttp.ClientSession(timeout=timeout) as http,
                 http.request(method, url, allow_redirects=False, **given) as answer,
             ):
-                body = bytearray()
-                async for part in answer.content.iter_chunked(2**16):  # a read answers with what has come so far
-                    body += part
-                    if len(body) > limits.IDENTITY_BODY:
-                        raise self._silent(f"it answers with more than {limits.IDENTITY_BODY:,} bytes at {url}")
+                body = await read_answer(answer, limits.IDENTITY_BODY)
+                if body is None:
+                    raise self._silent(f"it answers with more than {limits.IDENTITY_BODY:,} bytes at {url}")
                 if answer.status != 200:
                     raise self._silent(f"it answers with status {answer.status} at {url}")
                 found = json.loads(body)

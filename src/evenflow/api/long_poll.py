@@ -119,7 +119,7 @@ class LongPoll(ABC, Generic[C, A]):
         if ends_wait(answer) or claim.wait_s <= 0 or self._closed:
             return answer
         waiting = WaitingClaim(claim, answer, self._nothing())
-        self._line[waiting] = None
+        self._join(waiting)
         if missed := self._wakes - before:  # it may have come too late for the attempt, and those in line have been served
             self._news.update(missed)
             self._signal.set()
@@ -131,8 +131,14 @@ class LongPoll(ABC, Generic[C, A]):
         finally:
             expiry.cancel()
             hang_up.cancel()
-            self._line.pop(waiting, None)
+            self._leave(waiting)
         return answer if ends_wait(answer) else await self._last_look(claim, answer)
+
+    def _join(self, waiting: WaitingClaim[C, A]) -> None:
+        self._line[waiting] = None
+
+    def _leave(self, waiting: WaitingClaim[C, A]) -> None:
+        del self._line[waiting]
 
     async def serve(self) -> None:
         clock = asyncio.get_running_loop().time

@@ -105,14 +105,7 @@ def session_cookie(scope: Scope, installation: str) -> str | None:
     TLS one that was set without it counts for nothing: anybody on the way could have set it.
     """
     plain = _cookie_name(installation)
-    names = (_SECURE + plain,) if scope["scheme"] == "https" else (_SECURE + plain, plain)
-    for key, value in scope["headers"]:
-        if key == b"cookie":
-            cookies = cookie_parser(value.decode("latin-1"))
-            for name in names:
-                if text := cookies.get(name):
-                    return text
-    return None
+    return _cookie(scope, _SECURE + plain) if scope["scheme"] == "https" else _cookie(scope, _SECURE + plain, plain)
 
 
 def set_cookie(scope: Scope, installation: str, text: str, *, age_s: float = 0.0, is_secure: bool = False) -> str:
@@ -126,22 +119,33 @@ def set_cookie(scope: Scope, installation: str, text: str, *, age_s: float = 0.0
 
 def login_cookie(scope: Scope, installation: str) -> str | None:
     """What the browser brings back from a provider of identities."""
-    name = f"{_cookie_name(installation)}-login"
-    for key, value in scope["headers"]:
-        if key == b"cookie" and (text := cookie_parser(value.decode("latin-1")).get(name)):
-            return text
-    return None
+    return _cookie(scope, _login_name(installation))
 
 
 def set_login_cookie(scope: Scope, installation: str, text: str) -> str:
     """For the way to a provider of identities and back: that is a page of another site, so it is taken along from there."""
     after = "; Secure" if _is_secure(scope) else ""
     age = limits.IDENTITY_LOGIN if text else 0.0
-    return f"{_cookie_name(installation)}-login={text}; Path=/api/v1/identity; HttpOnly; SameSite=Lax; Max-Age={age:.0f}{after}"
+    return f"{_login_name(installation)}={text}; Path=/api/v1/identity; HttpOnly; SameSite=Lax; Max-Age={age:.0f}{after}"
 
 
 def _is_secure(scope: Scope) -> bool:
     return scope["scheme"] == "https" or (header(scope, b"origin") or b"").startswith(b"https://")  # before a proxy, too
+
+
+def _cookie(scope: Scope, *names: str) -> str | None:
+    """The first of these that the request has."""
+    for key, value in scope["headers"]:
+        if key == b"cookie":
+            cookies = cookie_parser(value.decode("latin-1"))
+            for name in names:
+                if text := cookies.get(name):
+                    return text
+    return None
+
+
+def _login_name(installation: str) -> str:
+    return f"{_cookie_name(installation)}-login"
 
 
 def _cookie_name(installation: str) -> str:

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from evenflow.core.model import DagSpec
 from evenflow.errors import DagError, DagFileError
 from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.template import serve_template
@@ -55,7 +56,7 @@ class FileReader:
     def load(self, path: Path, root: Path) -> LoadedFile:
         return load_file(path, root)
 
-    def specs(self, loaded: LoadedFile, file: str) -> list[str]:
+    def specs(self, loaded: LoadedFile, file: str) -> list[DagSpec]:
         return _specs_of(loaded, file)
 
     def watched(self, loaded: LoadedFile, root: Path) -> list[str]:
@@ -78,7 +79,7 @@ def answer(reader: FileReader, job: FrameHeader) -> tuple[FrameHeader, bytes]:
             loaded = reader.load(file, root)
             watched = reader.watched(loaded, root.resolve())
             files = _files_of(loaded, watched, root.resolve(), job["file"])
-            specs = reader.specs(loaded, job["file"])
+            specs = [spec.to_json() for spec in reader.specs(loaded, job["file"])]
         except BaseException as error:
             if isinstance(error, MemoryError):
                 error.add_note(
@@ -103,13 +104,13 @@ def _uncalled(loaded: LoadedFile, file: str) -> list[str]:
     ]
 
 
-def _specs_of(loaded: LoadedFile, file: str) -> list[str]:
+def _specs_of(loaded: LoadedFile, file: str) -> list[DagSpec]:
     """Raises :class:`DagFileError` that tells all that is wrong with the DAGs, a line for each fault."""
-    specs: list[str] = []
+    specs: list[DagSpec] = []
     faults: list[tuple[int, str]] = []
     for dag in loaded.dags.values():
         try:
-            specs.append(dag.to_spec().to_json())
+            specs.append(dag.to_spec())
         except DagError as error:  # of the DAG as a whole, such as a cycle
             faults.append((loaded.lines[dag.dag_id], str(error)))
         faults += [(loaded.lines[dag.dag_id], fault) for fault in template_faults(dag)]

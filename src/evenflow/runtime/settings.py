@@ -5,7 +5,6 @@ one may be in a file, which the environment names: ``EVENFLOW_TOKEN_FILE``.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import tomllib
@@ -21,7 +20,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from evenflow.core.bounds import Bound
 from evenflow.core.bundle import HISTORY_BUNDLE, BundleSource
 from evenflow.core.object_names import CONNECTION
-from evenflow.core.people.identities import rights_from
+from evenflow.core.people.identities import IdentityProvider, rights_from
 from evenflow.errors import SettingsError
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.insights import PIPELINE
@@ -329,16 +328,16 @@ class Settings(BaseSettings, SharedSettings):
         if not self.identity_issuer:
             return ""
         secret = self.identity_client_secret.get_secret_value() if self.identity_client_secret is not None else ""
-        told = {
-            "issuer": self.identity_issuer,
-            "client_id": self.identity_client_id,
-            "client_secret": secret,
-            "url": (self.identity_url or self.api_url.split(",")[0]).strip().rstrip("/"),
-            "name_claim": self.identity_name_claim,
-            "groups_claim": self.identity_groups_claim,
-            "groups": self.identity_groups,
-        }
-        return json.dumps(told)
+        provider = IdentityProvider(
+            issuer=self.identity_issuer,
+            client_id=self.identity_client_id,
+            client_secret=secret,
+            url=(self.identity_url or self.api_url.split(",")[0]).strip().rstrip("/"),
+            name_claim=self.identity_name_claim,
+            groups_claim=self.identity_groups_claim,
+            groups=self.identity_groups,
+        )
+        return provider.to_json()
 
     def for_service(self, *, name: str, **given: Any) -> ServiceSettings:
         """What a service of this name has to know; ``given`` are values of its own."""

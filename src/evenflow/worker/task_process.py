@@ -80,16 +80,16 @@ def run(loaded: LoadedFile, job: FrameHeader, link: Link) -> tuple[FrameHeader, 
     if dag is None or not (of_dag or job["task_id"] in dag.task_dict):
         what = f"DAG {job['dag_id']!r}" if dag is None else f"task {job['task_id']!r} of DAG {job['dag_id']!r}"
         reason = f"{job['file']} does not define {what} on this worker; a DAG file must define the same DAGs wherever it is loaded"
-        return _said(Ending(outcome="cannot_start", reason=reason))
+        return said(Ending(outcome="cannot_start", reason=reason))
     context, channel = TryContext.from_assignment(job), LinkChannel(link)
     if callback is None:
         ending = run_try(dag, context, channel)
         link.spoiled = ending.outcome not in _FOLLOWED
-        return _said(ending)
-    return _said(run_callback(dag, context, CallbackOf(**callback), channel))
+        return said(ending)
+    return said(run_callback(dag, context, CallbackOf(**callback), channel))
 
 
-def _said(ending: Ending) -> tuple[FrameHeader, bytes]:
+def said(ending: Ending) -> tuple[FrameHeader, bytes]:
     return {"say": "result", "ending": told(replace(ending, result=None))}, ending.result or b""
 
 

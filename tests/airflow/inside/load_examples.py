@@ -24,7 +24,7 @@ NAMED = re.compile(r"Evenflow has no (\w+(?: \w+)?|[^.]+)")
 def state_of(file: Path, root: Path) -> object:
     reader = MixedReader("airflow")
     try:
-        specs = reader.specs(reader.load(file, root), file.name)
+        specs = [spec.to_json() for spec in reader.specs(reader.load(file, root), file.name)]
     except DagError as error:
         return {"refused": sorted({line.split("Evenflow has no ")[1].split(". ")[0] for line in str(error).splitlines()})}
     except BaseException as error:

@@ -46,27 +46,15 @@ def load_mixed(path: Path, root: Path) -> MixedFile:
     made = [dag for dag, module in DagContext.autoregistered_dags if module.__name__ == name]
     made += [value for value in vars(sys.modules[name]).values() if isinstance(value, DAG)]
     foreign: dict[str, Any] = {}
-    for dag in sorted(dict.fromkeys(map(_ByIdentity, made)), key=lambda one: one.dag.dag_id):
-        if dag.dag.dag_id in foreign or dag.dag.dag_id in loaded.dags:
-            raise DagFileError(path.name, None, f"This file has two DAGs with the id {dag.dag.dag_id!r}. Rename one of them.")
-        dag.dag.fileloc = str(path)
-        dag.dag.resolve_template_files()
-        foreign[dag.dag.dag_id] = dag.dag
+    each = {id(dag): dag for dag in made}.values()  # Airflow's compare by what they say
+    for dag in sorted(each, key=lambda dag: dag.dag_id):
+        if dag.dag_id in foreign or dag.dag_id in loaded.dags:
+            raise DagFileError(path.name, None, f"This file has two DAGs with the id {dag.dag_id!r}. Rename one of them.")
+        dag.fileloc = str(path)
+        dag.resolve_template_files()
+        foreign[dag.dag_id] = dag
     values = {field.name: getattr(loaded, field.name) for field in fields(LoadedFile)}
     return MixedFile(**values, foreign=foreign)
-
-
-@dataclass(frozen=True, slots=True)
-class _ByIdentity:
-    """A DAG by itself: Airflow's compare by what they say."""
-
-    dag: Any
-
-    def __hash__(self) -> int:
-        return id(self.dag)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ByIdentity) and other.dag is self.dag
 
 
 def _say_which_provider(error: ImportError) -> None:
@@ -91,9 +79,9 @@ class MixedReader(FileReader):
     def load(self, path: Path, root: Path) -> MixedFile:
         return load_mixed(path, root)
 
-    def specs(self, loaded: LoadedFile, file: str) -> list[str]:
+    def specs(self, loaded: LoadedFile, file: str) -> list[DagSpec]:
         assert isinstance(loaded, MixedFile)
-        own = [DagSpec.from_json(text) for text in super().specs(loaded, file)]
+        own = super().specs(loaded, file)
         faults: list[str] = []
         for dag in loaded.foreign.values():
             try:
@@ -102,7 +90,7 @@ class MixedReader(FileReader):
                 faults.append(str(error))
         if faults:
             raise DagFileError(file, None, "\n".join(faults))
-        return [replace(spec, environment=self._environment).to_json() for spec in own]
+        return [replace(spec, environment=self._environment) for spec in own]
 
     def watched(self, loaded: LoadedFile, root: Path) -> list[str]:
         assert isinstance(loaded, MixedFile)
@@ -111,12 +99,13 @@ class MixedReader(FileReader):
 
 def _templates(loaded: MixedFile, root: Path) -> Iterator[str]:
     """Files below the root that fields of tasks name, wherever they would be looked for."""
+    source = loaded.path.read_text(encoding="utf-8", errors="replace")
     for dag in loaded.foreign.values():
         folders = [loaded.path.parent, *map(Path, dag.template_searchpath or ())]
         for folder in folders[1:]:
             if folder.resolve().is_relative_to(root) and folder.resolve() != root:
                 yield folder.resolve().relative_to(root).as_posix()
-        for name in sorted(_named(loaded.path.read_text(encoding="utf-8", errors="replace"), dag)):
+        for name in sorted(_named(source, dag)):
             for folder in folders:
                 place = (folder / name).resolve()
                 if place.is_relative_to(root) and place.is_file():

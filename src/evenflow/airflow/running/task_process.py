@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from evenflow.airflow.installed import check_template, configure
 from evenflow.core.callbacks import CallbackOf
 from evenflow.core.deferral import Purpose
-from evenflow.core.ending import Ending, told
+from evenflow.core.ending import Ending
 from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.template import serve_template
 from evenflow.sdk.loading.preloading import preload_ahead
@@ -58,25 +58,20 @@ def run(prepared: tuple[MixedFile, Path, str], job: FrameHeader, link: Link) -> 
     loaded, root, file = prepared
     dag = loaded.foreign.get(job["dag_id"])
     if dag is not None and job.get("callback") is not None and not job["task_id"]:
-        return _said(call_back(dag, TryContext.from_assignment(job), CallbackOf(**job["callback"]), LinkChannel(link)))
+        return task_process.said(call_back(dag, TryContext.from_assignment(job), CallbackOf(**job["callback"]), LinkChannel(link)))
     if dag is None or job["task_id"] not in dag.task_dict:
         return task_process.run(loaded, job, link)
-    ending, result = _tried(dag, loaded.foreign, TryContext.from_assignment(job), link, root, file)
-    return _said(ending, result)
+    return task_process.said(_tried(dag, loaded.foreign, TryContext.from_assignment(job), link, root, file))
 
 
-def _said(ending: Ending, result: bytes | None = None) -> tuple[FrameHeader, bytes]:
-    return {"say": "result", "ending": told(replace(ending, result=None))}, result or b""
-
-
-def _tried(dag: Any, dags: dict[str, Any], context: TryContext, link: Link, root: Path, file: str) -> tuple[Ending, bytes | None]:
+def _tried(dag: Any, dags: dict[str, Any], context: TryContext, link: Link, root: Path, file: str) -> Ending:
     from evenflow.airflow.contract.of_try import AirflowTry
     from evenflow.airflow.running.supervision import supervise
 
     task = dag.task_dict[context.task_id]
     channel = LinkChannel(link)
     if context.resumed is not None and context.resumed["purpose"] == Purpose.CLEAN_UP:
-        return _cleaned_up(context.resumed, channel), None
+        return _cleaned_up(context.resumed, channel)
     of_try = AirflowTry(
         context,
         channel,
@@ -87,7 +82,7 @@ def _tried(dag: Any, dags: dict[str, Any], context: TryContext, link: Link, root
     with outside.reaching(channel):
         api = supervise(of_try, dags, root, file, partial(_arm, link, task))
     ending = api.tasks.ending or Ending(outcome="failed", reason="The process of the task ended and has not said why.")
-    return ending, api.xcoms.result if ending.outcome == "success" else None
+    return replace(ending, result=api.xcoms.result) if ending.outcome == "success" else ending
 
 
 def _cleaned_up(resumed: Mapping[str, Any], channel: LinkChannel) -> Ending:

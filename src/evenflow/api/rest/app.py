@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 PREFIX = "/api/v1"
 DESCRIPTION = f"{PREFIX}/openapi.json"  # of REST itself, for everyone
 DOOR = f"{PREFIX}/session"  # where a browser logs in
-_OPEN = frozenset({DESCRIPTION, *(f"{PREFIX}/identity{way}" for way in ("", "/login", "/callback", "/logout"))})  # for everyone
+_OPEN = frozenset({DESCRIPTION, *(f"{PREFIX}{path}" for path in identity.doors.paths)})  # for everyone
 
 _RULES = (  # for browsers: answers are for who asked, and are no pages
     (b"cache-control", b"no-store"),

@@ -86,6 +86,10 @@ class Routes:
         self._tag, self._prefix = tag, prefix
         self._told: list[tuple[str, str, dict[str, str], Callable[..., Any], dict[str, Any]]] = []
 
+    @property
+    def paths(self) -> list[str]:
+        return [self._prefix + path for _, path, *_ in self._told]
+
     def get(self, path: str, role: Role | None, scoped: ScopedBy | None = None, **options: Any) -> Callable[[Answering], Answering]:
         """``role`` is what who asks needs at least; None: it is for everyone. ``scoped`` is how the route keeps to the scope of who
         asks: that of a DAG, by the DAG, unless it says otherwise. ``options`` are those of

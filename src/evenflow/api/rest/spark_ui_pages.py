@@ -22,6 +22,7 @@ from starlette.responses import Response
 from yarl import URL
 
 from evenflow.api import limits
+from evenflow.api.bodies import read_answer
 from evenflow.api.refusals import Refused
 from evenflow.spark.ui import SparkUi
 
@@ -130,12 +131,10 @@ async def _read(
 ) -> tuple[int, Mapping[str, str], bytes]:
     try:
         async with http.get(url, allow_redirects=False, headers=headers) as answer:
-            body = bytearray()
-            async for part in answer.content.iter_chunked(2**16):
-                body += part
-                if len(body) > most:
-                    raise Refused(502, "unreachable", f"The Spark UI answers with more than {most:,} bytes at {url.path}.")
-            return answer.status, answer.headers, bytes(body)
+            body = await read_answer(answer, most)
+            if body is None:
+                raise Refused(502, "unreachable", f"The Spark UI answers with more than {most:,} bytes at {url.path}.")
+            return answer.status, answer.headers, body
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise _silent(str(url.origin())) from error
 

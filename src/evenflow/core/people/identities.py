@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights, flaw_of_rights
 
-_SCOPE = ("tags", "bundles", "pools", "queues")
+_SCOPE = tuple(kind.name for kind in fields(PersonScope))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,10 @@ class IdentityProvider:
     @classmethod
     def from_json(cls, text: str) -> IdentityProvider | None:
         return cls(**json.loads(text)) if text else None
+
+    def to_json(self) -> str:
+        """The inverse of :meth:`from_json`."""
+        return json.dumps(asdict(self))
 
     def rights_of(self, groups: Collection[str]) -> Rights | None:
         """Those of the highest role that one of these groups has, in all scopes that give it; None: no group may log in."""
@@ -64,8 +68,7 @@ def rights_from(told: Any) -> Rights:
         raise ValueError(
             f'a group has a role ({roles}), and where it counts: {{"role": "author", "tags": ["etl"]}}, not {told!r:.200}'
         )
-    named = {kind: tuple(told[kind]) for kind in _SCOPE if told.get(kind)}
-    role, scope = Role(told["role"]), PersonScope(**named) if named else None
+    role, scope = Role(told["role"]), PersonScope.read({kind: told[kind] for kind in _SCOPE if told.get(kind)})
     if (flaw := flaw_of_rights(role, scope)) is not None:
         raise ValueError(flaw)
     return Rights(role, scope)

@@ -34,6 +34,11 @@ def try_priority(run_priority: int, priority: int) -> int:
     return (run_priority << 32) + priority
 
 
+def given_before(dispatch_class: int, priority: int, epoch: int) -> tuple[int, int, int]:
+    """A key of selected tries: which of those of one turn is given out first, as the clause tries_in_order has it of all."""
+    return dispatch_class, -priority, epoch
+
+
 def key_end(last: int) -> bytes:
     """The last 8 bytes of a key: what differs between lanes that are made of one."""
     return _END.pack(last + _MIDDLE)

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
+from evenflow.core.selection.order import given_before
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.store.serving.dispatch import RESUME
 
@@ -34,7 +35,7 @@ def give(dispatches: Dispatches, waiting_claims: Iterable[tuple[int, dict[str, A
         taker = _Taker(service_id, claim)
         for queue in claim["queues"]:
             by_queue[queue].append(taker)
-    for sent in sorted(dispatches.sent, key=lambda d: (d.dispatch_class, -d.priority, d.epoch)):
+    for sent in sorted(dispatches.sent, key=lambda d: given_before(d.dispatch_class, d.priority, d.epoch)):
         for taker in by_queue.get(sent.queue, ()):
             if taker.service_id != sent.avoid and taker.has_room(sent.dispatch_class):
                 taker.taken += 1
