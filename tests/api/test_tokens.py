@@ -224,6 +224,12 @@ def test_the_memory_for_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 # -- every route -------------------------------------------------------------------------------------------------------
 
 
+FOR_EVERYONE = {
+    "/api/v1/session": {"post"},  # where people show a token, or a code
+    **{f"/api/v1/identity{path}": {"get"} for path in ("", "/login", "/callback", "/logout")},  # the way to a provider and back
+}
+
+
 def every_route() -> list[tuple[str, str, frozenset[str]]]:
     """(method, path, kinds of token that it takes), read from the applications themselves."""
     routes = []
@@ -235,7 +241,7 @@ def every_route() -> list[tuple[str, str, frozenset[str]]]:
         path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
         routes += [(method, path, route.endpoint._kinds) for method in route.methods or () if method != "HEAD"]
     for path, methods in _rest_paths().items():
-        for method in methods - {"post"} if path == "/api/v1/session" else methods:  # where people show a token, or a code
+        for method in methods - FOR_EVERYONE.get(path, set()):
             operator = frozenset({"operator"})
             routes.append((method.upper(), path.replace("{", "").replace("}", ""), operator))
     return routes

@@ -65,7 +65,7 @@ async def test_it_is_known_by_its_token_and_there_again_after_it_was_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of it is left when its owner has ended."""
-    monkeypatch.setattr("evenflow.api.limits.SPARK_PAGE_ANSWERS", SYSTEM_DEADLINE_S)
+    monkeypatch.setattr("evenflow.api.limits.SPARK_UI_ANSWERS", SYSTEM_DEADLINE_S)
     ui_port = lasting_port()
     async with served(tmp_path / "spark.log", ui_port) as service:
         assert await asyncio.to_thread(counted, service) == 7

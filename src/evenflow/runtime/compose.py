@@ -6,6 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from evenflow.core.people.identities import IdentityProvider
 from evenflow.errors import SettingsError
 from evenflow.forking.sandbox import FOLDERS, Sandbox, make_sandbox
 from evenflow.forking.sandbox import OURS as PREFIX
@@ -23,7 +24,6 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
         case Kind.API:
             from evenflow.api.service import ApiService
             from evenflow.api.vault import Vault
-            from evenflow.core.people.identities import IdentityProvider
             from evenflow.wire.objects import ObjectStorage
 
             return ApiService(
