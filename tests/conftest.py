@@ -117,6 +117,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    gc.unfreeze()  # what libraries made is deleted as they expect: DuckDB tells of each object that outlives its module
     if not hasattr(config, "workerinput") and _RUN_DIR in os.environ:
         directory = Path(os.environ.pop(_RUN_DIR))
         EmbeddedPostgres(directory).stop()

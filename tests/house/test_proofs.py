@@ -30,6 +30,7 @@ MODELS = {  # each may know the words, and this: what it is told in, or drives
         "evenflow.store.scheduling.operations.request",
     },
 }
+_SLEEPING = {"time.sleep", "asyncio.sleep", "sleep"}
 
 
 def test_every_naive_model_is_watched() -> None:
@@ -57,8 +58,9 @@ def test_a_naive_model_knows_nothing_of_what_it_judges(model: str) -> None:
 
 def test_nothing_sleeps_for_a_time() -> None:
     """A pause between two looks is in a loop, which something ends."""
-    tests = [path for path in project_files() if path.is_relative_to(ROOT / "tests") and path.name.startswith("test_")]
-    assert [f"{name_of(path)}:{call.lineno}" for path in tests if path.suffix == ".py" for call in _sleeps(tree(path))] == []
+    tests = [path for path in project_files() if path.is_relative_to(ROOT / "tests") and path.match("test_*.py")]
+    sleepy = [path for path in tests if "sleep" in path.read_text(encoding="utf-8")]
+    assert [f"{name_of(path)}:{call.lineno}" for path in sleepy for call in _sleeps(tree(path))] == []
 
 
 def _is_a_model(path: Path) -> bool:
@@ -70,7 +72,6 @@ def _sleeps(node: ast.AST) -> Iterator[ast.Call]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, (ast.For, ast.While)):
             continue
-        sleeps = isinstance(child, ast.Call) and ast.unparse(child.func) in {"time.sleep", "asyncio.sleep", "sleep"}
-        if isinstance(child, ast.Call) and sleeps and ast.unparse(child.args[0]) != "0":
+        if isinstance(child, ast.Call) and ast.unparse(child.func) in _SLEEPING and ast.unparse(child.args[0]) != "0":
             yield child
         yield from _sleeps(child)
