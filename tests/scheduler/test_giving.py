@@ -113,6 +113,34 @@ def test_nothing_is_given_when(world: World, server: int, why: str) -> None:
     assert {worker for worker, _ in claimed(world)} <= {None}
 
 
+def test_a_worker_that_is_to_take_less_keeps_nothing_from_others(world: World, server: int) -> None:
+    """R-CS7, R-AS8: it is drained, or frozen; who waits beside it is given what it would not get."""
+    world.add_dag(CHAIN)
+    second = world.service(name="second")
+    wait(world, server)
+    key = wait(world, server, worker=second)
+    world.conn.execute(GONE["a worker is to take less"])
+    world.trigger("chain")
+    world.advance()
+    assert claimed(world) == [(second, key)]
+
+
+def test_who_waits_for_other_queues_hides_nobody(world: World, server: int) -> None:
+    """R-ST5: however many have waited longer for what is not there."""
+    world.add_dag(CHAIN)
+    key = wait(world, server)
+    others = """
+        insert into service (kind, name, host, pid, version, detail, waiting_claim, waits_since)
+        select 'worker', 'other ' || n, host, pid, version, detail, waiting_claim || '{"queues": ["other"]}',
+               waits_since - interval '1 s'
+        from service, generate_series(1, 100) as n where waits_since is not null
+    """
+    world.conn.execute(others)
+    world.trigger("chain")
+    world.advance()
+    assert claimed(world) == [(world.worker, key)]
+
+
 ASKED_ANEW = "update service set waiting_claim = null, waits_since = null, claim_key = 'other' where kind = 'worker'"
 ANSWERED = "update service set claim_key = waiting_claim ->> 'key' where kind = 'worker'"
 

@@ -1,7 +1,8 @@
 -- What time it is, whether a round follows at once, and which kinds of work there are at all: what comes later brings a notification of
 -- its own. Wakes of runs are looked for from a transaction on, as in runs/take_queued: in order,
 -- since the plan of an EXISTS may read the whole table, with all that is gone and cannot be removed. And some workers whose claims wait, the
--- longest first, at API servers that were heard of just now: none where somebody is to take less than all.
+-- longest first, at API servers that were heard of just now: of each combination of queues that they serve the same number, since what
+-- the turn will start is not known. One that is to take less than all is none of them, and nobody is while something is frozen.
 select extract(epoch from now())::float8 as now_s,
        coalesce((select value = 'true' from setting where name = 'fast_follow'), true) as fast_follow,
        exists (select from wake) as wakes,
@@ -15,10 +16,15 @@ select extract(epoch from now())::float8 as now_s,
        exists (select from service_state where kind in ('pool', 'queue', 'system')) as closures,
        (coalesce((select sum(version) from sharing), 0) + (select sum(version) from executor))::bigint as places,
        (select jsonb_agg(jsonb_build_array(service_id, waiting_claim) order by waits_since)
-        from (select service_id, waiting_claim, waits_since from service s
-              where waits_since is not null and state = 'active'
-                and exists (select from service a
-                            where a.service_id = (s.waiting_claim ->> 'api')::bigint and a.beat_at > now() - interval '5 seconds')
-              order by waits_since
+        from (select service_id, waiting_claim, waits_since
+              from (select service_id, waiting_claim, waits_since,
+                           row_number() over (partition by waiting_claim -> 'queues' order by waits_since) as place
+                    from service s
+                    where waits_since is not null and state = 'active'
+                      and not exists (select from service_state c where c.kind = 'worker' and c.name = s.name)
+                      and exists (select from service a
+                                  where a.service_id = (s.waiting_claim ->> 'api')::bigint and a.beat_at > now() - interval '5 seconds')
+                   ) as theirs
+              order by place, waits_since
               limit 32) as w
-        where not exists (select from service_state where kind = 'worker' or state = 'frozen')) as waiting_claims
+        where not exists (select from service_state where state = 'frozen' and kind <> 'worker')) as waiting_claims
