@@ -67,8 +67,13 @@ def make_app(settings: Settings) -> Celery:
 app = make_app(load_settings())
 
 
-def run(epoch: int) -> None:
-    """A try of this epoch is there. Returns when it has ended, or if it is none of this worker's."""
+def run(epoch: object) -> None:
+    """A try of this epoch is there. Returns when it has ended, or if it is none of this worker's: anybody who may write to the
+    broker may say so.
+    """
+    if not isinstance(epoch, int):
+        logger.warning("a message that is of no try: %.100r", epoch)
+        return
     until = time.monotonic() + ANEW_S
     while True:
         try:

@@ -14,7 +14,6 @@ import psycopg
 import pytest
 
 from evenflow.core.scaling.policy import ScalingPolicy
-from evenflow.runtime import child as children
 from evenflow.runtime import local_fleet
 from evenflow.runtime.celery_worker import CeleryWorkers
 from evenflow.runtime.child import Child
@@ -55,12 +54,12 @@ def world(db: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch) -> Unsch
 
 
 @asynccontextmanager
-async def hosted(url: str, folder: Path, screen: Notices) -> AsyncIterator[LocalFleet]:
+async def hosted(url: str, folder: Path, screen: Notices, start_within_s: float = 60.0) -> AsyncIterator[LocalFleet]:
     """Its workers are ready when the file ``go`` is there."""
 
     def make(name: str) -> Child:
         job = {"command": [sys.executable, "-c", WORKER, name, str(folder)], "environment": dict(os.environ)}
-        return Child(name, CeleryWorkers(), job, folder / f"{name}.log", screen)
+        return Child(name, CeleryWorkers(), job, folder / f"{name}.log", screen, start_within_s=start_within_s)
 
     told: dict[str, Any] = {"target": "native", "policy": ScalingPolicy(), "queues": ["default"], "at_most_s": 30.0}
     fleet = LocalFleet(url, make_child=make, screen=screen, **told)
@@ -98,10 +97,9 @@ async def test_one_that_is_ready_late_is_not_ended(
     world: Unscheduled, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-AS6: on a busy machine it takes long, and by then it may work."""
-    monkeypatch.setattr(children, "START_TIMEOUT_S", 0.05)
     monkeypatch.setattr(local_fleet, "FAILED_S", 1.0)
     screen = Notices()
-    async with hosted(database_url, tmp_path, screen) as fleet:
+    async with hosted(database_url, tmp_path, screen, start_within_s=0.05) as fleet:
         at_once(scaling.add_native(world.awaited, fleet.name, 1))
         await until(lambda: screen.said, "it to be late")
         (tmp_path / "go").touch()

@@ -48,6 +48,13 @@ async def test_who_hands_a_try_over_hears_what_became_of_it(worker: Worker) -> N
     assert await waiting[0] is Handed.ENDED
 
 
+@pytest.mark.parametrize("epoch", [0, -1, 2**63, 2**64, 10**40])
+async def test_what_can_be_no_try_is_not_asked_for(worker: Worker, epoch: int) -> None:
+    """R-EX2: a forged message is gone, and keeps up nothing that came with it."""
+    assert await asyncio.to_thread(hand, worker.path, epoch) is Handed.GONE
+    assert worker.running == {}
+
+
 async def test_who_follows_the_intake_hears_each_change_of_it(worker: Worker) -> None:
     """R-AS4: while a worker is fenced nothing is to be brought to it."""
     heard: list[bool] = []

@@ -16,7 +16,6 @@ from evenflow.runtime.lifecycle import STOP_TIMEOUT_S
 from evenflow.runtime.readiness import ReadinessSocket
 from evenflow.runtime.service_log import Line, ServiceLog
 
-START_TIMEOUT_S = 60.0  # imports on a busy machine take a few seconds; beyond a minute something hangs
 FIRST_DELAY_S, MAX_DELAY_S = 0.5, 30.0  # between restarts: at once for an accident, rarely for what dies again and again
 SILENT_S = 30.0  # a service that has not said for so long that it is live hangs: its leases are over by then
 LOOK_S = 1.0  # how often it is looked whether that is so
@@ -88,11 +87,13 @@ class Silence:
 
 
 class Child:
-    """Begun from ``origin``, to which it is ``job``."""
+    """Begun from ``origin``, to which it is ``job``. One that is not ready ``start_within_s`` after that is late."""
 
-    def __init__(self, name: str, origin: Beginner, job: FrameHeader, log_file: Path, screen: LogScreen) -> None:
+    def __init__(
+        self, name: str, origin: Beginner, job: FrameHeader, log_file: Path, screen: LogScreen, *, start_within_s: float
+    ) -> None:
         self.name = name
-        self._origin, self._job = origin, job
+        self._origin, self._job, self._start_within_s = origin, job, start_within_s
         self._screen = screen
         self._log = ServiceLog(log_file)
         self._life: _ServiceLife | None = None
@@ -108,12 +109,15 @@ class Child:
         Raises :class:`ServiceFailed` with its last words when it ends before that, or takes too long.
         """
         self._supervisor = asyncio.create_task(self._supervise(), name=f"supervise {self.name}")
-        await asyncio.wait((self._ready, self._supervisor), timeout=START_TIMEOUT_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((self._ready, self._supervisor), timeout=self._start_within_s, return_when=asyncio.FIRST_COMPLETED)
         if self._ready.done():
             self._ready.result()
         elif not self._supervisor.done():
             self._is_late = True
-            raise ServiceFailed(f"The {self.name} is not ready after {START_TIMEOUT_S:g} s. Its log: {self._log.file}")
+            raise ServiceFailed(
+                f"The {self.name} is not ready after {self._start_within_s:g} s. Its log: {self._log.file}. If this machine is "
+                "only slow, raise EVENFLOW_START_TIMEOUT"
+            )
 
     @property
     def is_ready(self) -> bool:

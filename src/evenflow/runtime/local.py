@@ -244,7 +244,8 @@ def service_child(
     environ = {**os.environ, **settings.connection_environment()}
     port = 0 if settings.metrics_port >= 0 else -1  # one port is not enough for all of them
     environment = settings.for_service(name=name, log_format="json", metrics_port=port, **given).environment(kind, environ)
-    return Child(name, template, {"kind": kind, "environment": environment}, log_file(settings.home, name), screen)
+    job = {"kind": kind, "environment": environment}
+    return Child(name, template, job, log_file(settings.home, name), screen, start_within_s=settings.start_timeout)
 
 
 def celery_child(settings: Settings, screen: LogScreen, *, name: str, api_url: str, token: str) -> Child:
@@ -264,7 +265,7 @@ def celery_child(settings: Settings, screen: LogScreen, *, name: str, api_url: s
         LOG_FORMAT="json",
         DAGS=str(settings.dags),
     )
-    return Child(name, CeleryWorkers(), job, log_file(settings.home, name), screen)
+    return Child(name, CeleryWorkers(), job, log_file(settings.home, name), screen, start_within_s=settings.start_timeout)
 
 
 @contextlib.asynccontextmanager

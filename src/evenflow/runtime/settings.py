@@ -95,6 +95,9 @@ class Settings(BaseSettings, SharedSettings):
         "native",
         description="What `autoscale` starts: workers of Evenflow, or workers of Celery, which take the tries of its executor",
     )
+    start_timeout: float = Field(
+        180.0, ge=1, le=3600, description="Seconds that a service of `evenflow up` may take until it is ready"
+    )
     slots: int = Field(default_factory=lambda: default_slots(), ge=1, le=1000, description="Tries that a worker runs at once")
     resume_slots: int | None = Field(
         None,

@@ -17,6 +17,7 @@ from evenflow.worker import observations as seen
 from evenflow.worker.handed import Handed, Intake
 
 _LINE = 32  # bytes: an epoch has 19 digits at most
+_LAST_EPOCH = 2**63 - 1  # that the database could have
 _INTAKE, _OPEN, _CLOSED = b"intake\n", b"open\n", b"closed\n"
 
 
@@ -44,7 +45,9 @@ def follow_intake(path: str) -> Iterator[bool]:
 
 
 class Handing:
-    """Listens at ``path``, which only this user may reach, and has ``run_try`` run what it is handed."""
+    """Listens at ``path``, which only this user may reach, and has ``run_try`` run what it is handed. Whoever may write to a broker
+    may have anything handed over: what can be no try is not asked for, or the claim of all that came with it would be refused.
+    """
 
     def __init__(self, path: str, run_try: Callable[[int], Awaitable[Handed]], intake: Intake) -> None:
         self._path, self._run_try, self._intake = path, run_try, intake
@@ -63,12 +66,13 @@ class Handing:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.closing(writer), contextlib.suppress(OSError, asyncio.CancelledError):  # at its end: asyncio would log it
-            line = await reader.readline()
+            line = await _read_line(reader)
             if line == _INTAKE:
                 async for is_open in self._intake.follow():
                     writer.write(_OPEN if is_open else _CLOSED)
                     await writer.drain()
-            became = await self._became(int(line)) if line.strip().isdigit() else Handed.GONE
+            epoch = int(line) if line.strip().isdigit() else 0
+            became = await self._became(epoch) if 0 < epoch <= _LAST_EPOCH else Handed.GONE
             writer.write(f"{became}\n".encode())
             await writer.drain()
 
@@ -81,3 +85,11 @@ class Handing:
         if became is Handed.LATER:  # it is sent again at once; to this worker it is to come less often than to others
             await asyncio.sleep(limits.HANDED_PAUSE)
         return became
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes:
+    """Nothing when it is longer than any line that means something."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        return b""
