@@ -16,11 +16,11 @@ from pydantic import SecretStr
 from server import open_connection
 from services import environment, service, token, until_listening
 
-from evenflow.runtime.child import longest_end
-from evenflow.runtime.local import celery_child
-from evenflow.runtime.local_fleet import LocalFleet, fleet_here
-from evenflow.runtime.service_log import Line
 from evenflow.runtime.settings import Settings
+from evenflow.runtime.up.child import longest_end
+from evenflow.runtime.up.local import celery_child
+from evenflow.runtime.up.local_fleet import LocalFleet, fleet_here
+from evenflow.runtime.up.service_log import Line
 from evenflow.store.serving import executors
 from tests.autoscaler.world import EAGER, Fleets
 from tests.world import at_once

@@ -21,7 +21,7 @@ from on_celery import CeleryBeside
 from shapes import Shape, total_tasks, upstream
 
 from evenflow.client.rest import RestClient
-from evenflow.runtime import presence
+from evenflow.runtime.up import presence
 
 TIMEOUT_S = 600
 SLOTS = 16

@@ -16,7 +16,7 @@ import psycopg
 from evenflow.core.model import UNMAPPED
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.partitions import make_partitions
+from evenflow.scheduler.duties.partitions import make_partitions
 from evenflow.store.db.rows import Conn, execute
 
 MOST = 500

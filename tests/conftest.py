@@ -18,7 +18,7 @@ import pytest
 from psycopg import sql
 
 from evenflow.api.service import ApiService
-from evenflow.runtime import postgres_programs
+from evenflow.runtime import dump
 from evenflow.runtime.embedded import EmbeddedPostgres, programs
 from evenflow.runtime.embedded import server as embedded_server
 from evenflow.store.db.connect import UNBOUNDED, connect
@@ -62,7 +62,7 @@ def _use_other_server(installed: Path) -> None:
     major = int(version.split()[-1].partition(".")[0])
     for module in (programs, embedded_server):
         vars(module)["MAJOR"] = major
-    vars(programs)["wheel_programs"] = vars(postgres_programs)["wheel_programs"] = lambda: installed / "bin"
+    vars(programs)["wheel_programs"] = vars(dump)["wheel_programs"] = lambda: installed / "bin"
 
 
 def _roomy_memory() -> Path | None:

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from evenflow.runtime.embedded import EmbeddedPostgres
-from evenflow.runtime.presence import UpPresence, find
+from evenflow.runtime.up.presence import UpPresence, find
 
 START_WITHIN_S = 180.0  # on a machine that has much else to do
 

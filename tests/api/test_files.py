@@ -16,7 +16,7 @@ from evenflow.client.rest import RestClient
 from evenflow.core.model import DagSpec, DeadlineSpec, RetryRuleSpec, Schedule, TaskSpec
 from evenflow.errors import ApiRefused
 from evenflow.runtime.diagnosis import Severity, _wanted
-from evenflow.scheduler.schedules import create_scheduled
+from evenflow.scheduler.duties.schedules import create_scheduled
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 from evenflow.store.serving.files import list_wanted

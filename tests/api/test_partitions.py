@@ -12,7 +12,7 @@ from evenflow.client.rest import RestClient
 from evenflow.core.model import AssetSpec, DagSpec, RunParamSpec, Schedule, TaskSpec
 from evenflow.core.partitions import Partitions
 from evenflow.errors import ApiRefused
-from evenflow.scheduler.backfills import make_backfill_runs
+from evenflow.scheduler.duties.schedules import make_backfill_runs
 from evenflow.store.db.connect import connect
 from evenflow.store.serving.assets import register
 from tests.api.world import World

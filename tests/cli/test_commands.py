@@ -22,7 +22,7 @@ from evenflow.core.why import OutrunTry
 from evenflow.errors import ParamError
 from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
-from evenflow.scheduler.partitions import make_partitions
+from evenflow.scheduler.duties.partitions import make_partitions
 from evenflow.store.db.migrate import SCHEMA_VERSION, migrations
 from tests.cli.conftest import Evenflow
 from tests.clouds import Cloud

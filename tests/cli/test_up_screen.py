@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from evenflow.cli.commands.up import UpScreen
-from evenflow.runtime.service_log import Line
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
 from evenflow.runtime.settings import load_settings
+from evenflow.runtime.up.service_log import Line
 
 
 def test_the_first_users_password_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from evenflow.cli.output import terminal
-from evenflow.cli.run import lines, live, summary, watch
+from evenflow.cli.run import live, summary, watch
 from evenflow.cli.run.live import LiveView, StateBar, most_telling
 from evenflow.cli.run.rows import RunSnapshot, task_rows
 from evenflow.cli.run.watch import watch_run
@@ -91,7 +91,7 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
     for module in (terminal, live, summary, watch):
         monkeypatch.setattr(module, "output", console)
     monkeypatch.setattr(watch, "POLL_S", 0.001)
-    monkeypatch.setattr(lines.time, "strftime", lambda _: "12:00:00")
+    monkeypatch.setattr(watch.time, "strftime", lambda _: "12:00:00")
     return console.file.getvalue
 
 

@@ -13,7 +13,7 @@ from evenflow.errors import LostRace
 from evenflow.killpoints import KillPoint, watch
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.leases import watch_leases
+from evenflow.scheduler.duties.leases import watch_leases
 from evenflow.store.db.connect import connect
 
 

@@ -17,7 +17,7 @@ LOGGING = {
     "evenflow.airflow.running.log_lines": "makes lines for people of what a task of Airflow logs",
     "evenflow.telemetry.observing": "the interpreter",
     "evenflow.runtime.logging": "says how lines look",
-    "evenflow.runtime.service_log": "reads levels of lines, and keeps them in a file that turns over",
+    "evenflow.runtime.up.service_log": "reads levels of lines, and keeps them in a file that turns over",
     "evenflow.cli.commands.up": "shows lines by their level",
     "evenflow.cli.run.place": "shows lines by their level",
     "evenflow.sdk.logged": "the log of what authors write",

@@ -11,7 +11,7 @@ import pytest
 from evenflow.core import model
 from evenflow.core.bounds import Between
 from evenflow.core.model import DagSpec, TaskSpec, TaskTerms
-from evenflow.core.spec_size import bounds_of, check_size
+from evenflow.core.spec.size import bounds_of, check_size
 from evenflow.errors import BadSetting, DagError
 from evenflow.sdk.operators import decorators
 from evenflow.sdk.operators.bash import BashFunctionOperator
@@ -28,7 +28,7 @@ from evenflow.sdk.operators.spark_task import SparkOperator
 from evenflow.sdk.options import DagOptions, Header, TaskOptions, TaskSettings, check_dag_options, check_options
 
 RECORDS = [each for each in vars(model).values() if dataclasses.is_dataclass(each) and each.__module__ == model.__name__]
-WALKED = {  # what core.spec_shape or core.timetable follows, and what is one of a few words there
+WALKED = {  # what core.spec.shape or core.timetable follows, and what is one of a few words there
     "Schedule": {"kind", "assets"},
     "MapInput": {"name", "length", "task", "key", "combine", "parts"},
     "Mapping": {"inputs", "kind"},

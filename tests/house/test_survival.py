@@ -25,7 +25,7 @@ LOCAL = {"localtime", "mktime", "ctime", "asctime", "tzset", "today", "fromtimes
 IN_LOCAL_TIME = {  # these decide nothing by it
     "evenflow.cli.output.terminal": "shows times in the zone of whoever looks",
     "evenflow.forking.interpreter": "sets back the zone that a try has changed",
-    "evenflow.runtime.service_process": "takes over the environment of a service, its zone as well",
+    "evenflow.runtime.up.service_process": "takes over the environment of a service, its zone as well",
 }
 
 

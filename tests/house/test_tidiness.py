@@ -50,7 +50,7 @@ DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
     "evenflow.airflow.running.warming": "loads ahead what tasks of Airflow would import each for itself",
     "evenflow.contracts.rest": "imports each of its own modules when it is first named",
     "evenflow.forking.interpreter": "loads ahead what tries that follow each other have set back",
-    "evenflow.runtime.service_process": "loads ahead what each service of `evenflow up` imports",
+    "evenflow.runtime.up.service_process": "loads ahead what each service of `evenflow up` imports",
     "evenflow.sdk.operators.built_in_triggers": "meets evenflow.triggers only in a task that waits for one of them",
     "evenflow.sdk.loading.installed_modules": "lists what could be imported, and imports none of it",
     "evenflow.sdk.loading.loader": "loads DAG files",

@@ -15,7 +15,7 @@ from evenflow.errors import SettingsError
 from evenflow.insights.pipeline import history_pipeline
 from evenflow.insights.returning import database, export_and_tell, refine, return_all
 from evenflow.insights.tables import RETURNED
-from evenflow.runtime.history import connection_uri
+from evenflow.runtime.up.history import connection_uri
 from evenflow.store.serving.reporting import grant_returning
 from tests.insights.decided import decide
 from tests.insights.test_export import settle

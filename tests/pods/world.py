@@ -14,7 +14,7 @@ from evenflow.core.executors import KUBERNETES
 from evenflow.launcher.executor import KubernetesSettings
 from evenflow.launcher.executors import LauncherSettings, make_executor
 from evenflow.launcher.service import LauncherService
-from evenflow.runtime.launch_tokens import LaunchTokens
+from evenflow.runtime.tokens import LaunchTokens
 from evenflow.store.db.notify import DISPATCH
 from evenflow.store.serving import executors
 from tests.kubernetes.cluster import Cluster

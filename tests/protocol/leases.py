@@ -108,7 +108,8 @@ class LeaseModel:
         clock = LeaseClock(ticked_at=-now.ticked, counted_from=-now.counted).tick(0.0, api_heard_at=-now.api_heard)
         if clock is None:
             return now
-        if clock.counted_from > -now.counted or clock.ticked_at < -now.ticked:  # as scheduler/leases.py: no beat is of the future
+        # as scheduler/duties/leases.py: no beat is of the future
+        if clock.counted_from > -now.counted or clock.ticked_at < -now.ticked:
             now = now._replace(heard=max(now.heard, 0.0), api_heard=max(now.api_heard, 0.0))
         lost_before = clock.lost_before()
         lost = lost_before is not None and -now.heard < lost_before

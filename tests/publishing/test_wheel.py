@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.runtime.presence import find
+from evenflow.runtime.up.presence import find
 from tests.house.project import ROOT, SOURCE
 from tests.publishing.bare import BareEnvironment, clean
 from tests.running import make_home, remove_home

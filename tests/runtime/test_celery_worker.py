@@ -17,8 +17,8 @@ from evenflow.api.service import ApiService
 from evenflow.core.executors import CELERY
 from evenflow.errors import ServiceFailed
 from evenflow.forking.exits import Exit
-from evenflow.runtime.celery_worker import CeleryProcess, CeleryWorkers, celery_job
 from evenflow.runtime.readiness import ReadinessSocket
+from evenflow.runtime.up.celery_worker import CeleryProcess, CeleryWorkers, celery_job
 from evenflow.store.serving import executors
 from tests.executors.brokers import Redis
 from tests.tokens import fleet_token

@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from evenflow.errors import ServiceFailed
-from evenflow.runtime import child as child_module
-from evenflow.runtime.child import Child, describe_exit
-from evenflow.runtime.service_log import Line
-from evenflow.runtime.service_template import ServiceTemplate
+from evenflow.runtime.up import child as child_module
+from evenflow.runtime.up.child import Child, describe_exit
+from evenflow.runtime.up.service_log import Line
+from evenflow.runtime.up.service_template import ServiceTemplate
 
 READY = """
 import os, signal, sys, time

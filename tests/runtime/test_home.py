@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import SettingsError
-from evenflow.runtime import presence
 from evenflow.runtime.home import PRIVATE, SECRET, open_paths, prepare_home
+from evenflow.runtime.up import presence
 
 
 @pytest.fixture(autouse=True)

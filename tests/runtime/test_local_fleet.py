@@ -14,11 +14,11 @@ import psycopg
 import pytest
 
 from evenflow.core.scaling.policy import ScalingPolicy
-from evenflow.runtime import local_fleet
-from evenflow.runtime.celery_worker import CeleryWorkers
-from evenflow.runtime.child import Child
-from evenflow.runtime.local_fleet import LocalFleet
-from evenflow.runtime.service_log import Line
+from evenflow.runtime.up import local_fleet
+from evenflow.runtime.up.celery_worker import CeleryWorkers
+from evenflow.runtime.up.child import Child
+from evenflow.runtime.up.local_fleet import LocalFleet
+from evenflow.runtime.up.service_log import Line
 from evenflow.store.serving import scaling
 from tests.waiting import until
 from tests.world import Unscheduled, at_once

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import AlreadyRunning, StartingOrStopping
-from evenflow.runtime.ports import choose_port
-from evenflow.runtime.presence import UpPresence, claim, find, guest, withdraw
+from evenflow.runtime.up.presence import UpPresence, choose_port, claim, find, guest, withdraw
 
 HERE = UpPresence(pid=os.getpid(), api_url="http://127.0.0.1:1234", dags="/flows", bundle="flows-1")
 
@@ -43,7 +42,7 @@ def test_one_that_was_killed_is_forgotten(tmp_path: Path) -> None:
     script = f"""if True:
         import os, signal
         from pathlib import Path
-        from evenflow.runtime.presence import UpPresence, claim
+        from evenflow.runtime.up.presence import UpPresence, claim
         with claim(Path({str(tmp_path)!r})) as publish:
             publish({HERE!r})
             os.kill(os.getpid(), signal.SIGKILL)

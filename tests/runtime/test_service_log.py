@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.runtime import service_log
 from evenflow.runtime.logging import configure_logging
 from evenflow.runtime.observations import begun_anew, draining
-from evenflow.runtime.service_log import Line, ServiceLog, parse_line
+from evenflow.runtime.up import service_log
+from evenflow.runtime.up.service_log import Line, ServiceLog, parse_line
 from evenflow.telemetry.observing import observe
 
 

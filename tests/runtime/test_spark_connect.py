@@ -12,7 +12,7 @@ from evenflow.errors import AlreadyRunning, SettingsError
 from evenflow.runtime.home import prepare_home
 from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings
-from evenflow.runtime.spark_connect import SparkConnect, how_to_connect, make_spark_connect
+from evenflow.runtime.up.spark_connect import SparkConnect, how_to_connect, make_spark_connect
 from tests.runtime.test_service_settings import SETTINGS
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evenflow.runtime.presence import find
+from evenflow.runtime.up.presence import find
 from tests.running import (
     RunningEvenflow,
     environment,

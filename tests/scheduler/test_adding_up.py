@@ -10,7 +10,7 @@ import pytest
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler import advance as turn
 from evenflow.scheduler.advance import TurnOutcome
-from evenflow.scheduler.swap import leave
+from evenflow.scheduler.starts import leave
 from tests.scheduler.staggered import staggered
 from tests.scheduler.test_standby import IN_ORDER, altered
 from tests.scheduler.world import Try, World

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from evenflow.core.limits import DUTY_PAUSE_S
-from evenflow.scheduler.agenda import Agenda, Duty
+from evenflow.scheduler.duties.agenda import Agenda, Duty
 from evenflow.store.db.connect import connect
 
 

@@ -13,9 +13,9 @@ from evenflow.core.metrics import REPAIRS
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.explaining.audit import audit, find_lost_wakeups
 from evenflow.scheduler.advance import advance
-from evenflow.scheduler.audit import QUEUES_PER_SWEEP, START, Sweep
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.swap import swap
+from evenflow.scheduler.duties.audit import QUEUES_PER_SWEEP, START, Sweep
+from evenflow.scheduler.starts import swap
 from evenflow.scheduler.tally import Tally
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import inbox

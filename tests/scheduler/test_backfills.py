@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.core.model import AssetSpec, DagSpec, TaskSpec
 from evenflow.core.partitions import Partitions
-from evenflow.scheduler.backfills import make_backfill_runs
+from evenflow.scheduler.duties.schedules import make_backfill_runs
 from evenflow.store.db import rows
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.assets import register
@@ -130,7 +130,7 @@ def test_failed_runs_run_again_where_it_is_wanted(world: World) -> None:
 
 
 def test_one_that_waits_for_its_last_run_holds_up_no_other(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenflow.scheduler.backfills.BACKFILLS_PER_TURN", 1)
+    monkeypatch.setattr("evenflow.scheduler.duties.schedules.BACKFILLS_PER_TURN", 1)
     world.add_dag(DagSpec(dag_id="d", tasks=(TASK,)))
     backfill(world, [0])
     make_backfill_runs(world.conn)

@@ -14,7 +14,7 @@ import pytest
 from psycopg import sql
 
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.scheduler.outage import Outage
+from evenflow.scheduler.database import Outage
 from evenflow.scheduler.service import SchedulerService
 from tests.scheduler.test_service import work
 from tests.scheduler.world import World

@@ -13,7 +13,7 @@ from evenflow.core.metrics import METRICS, SAMPLES
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.contention import Contention
+from evenflow.scheduler.tally import Contention
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import inbox, selection
 from tests.scheduler.world import World

@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.core.model import DagSpec, MapInput, Mapping, RetryRuleSpec, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
-from evenflow.store.scheduling import branches
+from evenflow.store.scheduling import runs
 from tests.core.naive_run import NaiveRun
 from tests.core.random_runs import OUTCOMES, random_dag, random_skips
 from tests.scheduler.world import Try, World
@@ -110,9 +110,9 @@ def test_a_decision_stands_while_its_branch_is_a_success(world: World) -> None:
     world.report(world.claim(), skip=[1, 2])
     world.advance()
     assert world.run_state(run_key) == "success"
-    assert [row.skipped for row in branches.read_standing(world.conn, run_key).all()] == [[1, 2]]
+    assert [row.skipped for row in runs.read_standing(world.conn, run_key).all()] == [[1, 2]]
     world.conn.execute("update task_instance set state = 'none' where task_index = 0")
-    assert branches.read_standing(world.conn, run_key).all() == []
+    assert runs.read_standing(world.conn, run_key).all() == []
 
 
 def test_indexes_that_a_dag_does_not_have_skip_nothing(world: World) -> None:

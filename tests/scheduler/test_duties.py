@@ -8,8 +8,8 @@ from evenflow.core.limits import PARTITIONS_AHEAD
 from evenflow.core.meter import Teller
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.scheduler.duties import SchedulerPresence
-from evenflow.scheduler.partitions import make_partitions
-from evenflow.scheduler.schedules import create_scheduled
+from evenflow.scheduler.duties.partitions import make_partitions
+from evenflow.scheduler.duties.schedules import create_scheduled
 from evenflow.store.scheduling.partitions import first_run_key
 from evenflow.telemetry.vitals import Vitals
 from tests.scheduler.world import World

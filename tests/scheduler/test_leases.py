@@ -6,7 +6,7 @@ import pytest
 
 from evenflow.core.limits import API_SILENCE_S, LEASE_S, STANDSTILL_S
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.scheduler.leases import watch_leases
+from evenflow.scheduler.duties.leases import watch_leases
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import leases
 from tests.world import World

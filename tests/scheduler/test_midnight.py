@@ -10,8 +10,8 @@ import pytest
 
 from evenflow.core.limits import PARTITIONS_AHEAD
 from evenflow.core.metrics import DATABASE_FAILURES
-from evenflow.runtime.postgres_programs import connection_arguments, find_dump_programs
-from evenflow.scheduler import partitions
+from evenflow.runtime.dump import connection_arguments, find_dump_programs
+from evenflow.scheduler.duties import partitions
 from evenflow.scheduler.service import SchedulerService
 from evenflow.store.scheduling.partitions import read_days_ahead
 from tests.scheduler.test_service import CHAIN, work

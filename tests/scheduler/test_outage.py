@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from evenflow.errors import DatabaseUnavailable
-from evenflow.scheduler.outage import Outage
+from evenflow.scheduler.database import Outage
 
 
 def test_one_line_when_it_goes_and_one_when_it_is_back(caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from evenflow.core.limits import PARTITION_RETRY_S, PARTITIONS_AHEAD
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.scheduler.partitions import drop_partitions_before, make_history_partitions, make_partitions
+from evenflow.scheduler.duties.partitions import drop_partitions_before, make_history_partitions, make_partitions
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import partitions
 from evenflow.store.scheduling.partitions import first_run_key, name_of

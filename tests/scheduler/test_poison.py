@@ -11,7 +11,7 @@ from evenflow.core.states import TaskEvent
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.scheduler.assets import create_asset_runs
 from evenflow.scheduler.duties import Orphans
-from evenflow.scheduler.schedules import create_scheduled
+from evenflow.scheduler.duties.schedules import create_scheduled
 from evenflow.store.scheduling.operations import request
 from tests.scheduler.world import World
 

@@ -18,19 +18,18 @@ from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler import reports
-from evenflow.scheduler.agenda import Agenda, Duty
 from evenflow.scheduler.assets import create_asset_runs
-from evenflow.scheduler.audit import Sweep
-from evenflow.scheduler.backfills import make_backfill_runs
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.schedules import create_scheduled
+from evenflow.scheduler.duties.agenda import Agenda, Duty
+from evenflow.scheduler.duties.audit import Sweep
+from evenflow.scheduler.duties.schedules import create_scheduled, make_backfill_runs
 from evenflow.scheduler.service import RETRY_S
 from evenflow.scheduler.tally import Tally
 from evenflow.scheduler.turns import take_turn, take_turns
 from evenflow.store.db.connect import connect
 from evenflow.store.db.rows import Conn
 from evenflow.store.db.sql import sql
-from evenflow.store.scheduling import backfills, selection
+from evenflow.store.scheduling import schedules, selection
 from evenflow.store.scheduling.operations import request
 from evenflow.store.scheduling.quarantine import lock_executor, release_runs
 from tests.scheduler.world import World
@@ -556,14 +555,14 @@ def test_a_backfill_whose_runs_cannot_be_made_is_set_aside(world: World, monkeyp
             " select %s, 0, d, d, d, d from (select timestamptz '2026-01-01 UTC' + %s * interval '1 day' as d) as x",
             [number, n],
         )
-    original = backfills.make_runs
+    original = schedules.make_backfill_runs
 
     def make(conn: Any, found: Any) -> int:
         if found.backfill_id != number:
             conn.execute("select 1 / 0")
         return original(conn, found)
 
-    monkeypatch.setattr(backfills, "make_runs", make)
+    monkeypatch.setattr(schedules, "make_backfill_runs", make)
     for _ in range(2):
         make_backfill_runs(world.conn)
     assert world.conn.execute("select backfill_id from dag_run").fetchall() == [(number,)]

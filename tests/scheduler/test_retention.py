@@ -10,7 +10,7 @@ import pytest
 
 from evenflow.core.limits import VERSIONS_KEPT
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
-from evenflow.scheduler.retention import (
+from evenflow.scheduler.duties.retention import (
     LOOK_ANEW_S,
     RUNS_AT_ONCE,
     OldRuns,
@@ -152,7 +152,7 @@ def past_runs(world: World, count: int, *, instances: int = 0) -> None:
 
 def test_a_transaction_is_bounded_by_what_its_runs_have(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-HA20: and always deletes one run."""
-    monkeypatch.setattr("evenflow.scheduler.retention.INSTANCES_AT_ONCE", 10)
+    monkeypatch.setattr("evenflow.scheduler.duties.retention.INSTANCES_AT_ONCE", 10)
     world.add_dag(dag())
     past_runs(world, 6, instances=4)
     assert [OldRuns().delete(world.conn, NOW - DAY) for _ in range(4)] == [2, 2, 2, 0]
@@ -162,7 +162,7 @@ def test_a_transaction_is_bounded_by_what_its_runs_have(world: World, monkeypatc
 
 def test_schedulers_delete_side_by_side(world: World, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-HA20: none waits for another."""
-    monkeypatch.setattr("evenflow.scheduler.retention.RUNS_AT_ONCE", 3)
+    monkeypatch.setattr("evenflow.scheduler.duties.retention.RUNS_AT_ONCE", 3)
     world.add_dag(dag())
     past_runs(world, 5)
     with connect(database_url, name="other") as other, other.transaction():
@@ -174,7 +174,7 @@ def test_schedulers_delete_side_by_side(world: World, database_url: str, monkeyp
 
 def test_live_runs_that_are_old_are_passed_over_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-HA20: a paused DAG with very many queued runs costs a part of a look, and no other look until all is looked at anew."""
-    monkeypatch.setattr("evenflow.scheduler.retention.LOOKED_AT_ONCE", 10)
+    monkeypatch.setattr("evenflow.scheduler.duties.retention.LOOKED_AT_ONCE", 10)
     now = 0.0
     world.add_dag(dag())
     past_runs(world, 40)
@@ -198,14 +198,14 @@ def test_live_runs_that_are_old_are_passed_over_once(world: World, monkeypatch: 
 
 def test_retention_goes_on_until_its_time_is_over(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-HA20: it keeps up with what is created."""
-    monkeypatch.setattr("evenflow.scheduler.retention.RUNS_AT_ONCE", 10)
+    monkeypatch.setattr("evenflow.scheduler.duties.retention.RUNS_AT_ONCE", 10)
     world.add_dag(dag())
     world.conn.execute("insert into setting (name, value, changed_by) values ('retention_days', '5', 'ann')")
     past_runs(world, 35)
-    monkeypatch.setattr("evenflow.scheduler.retention.RETENTION_SLICE_S", 0.0)
+    monkeypatch.setattr("evenflow.scheduler.duties.retention.RETENTION_SLICE_S", 0.0)
     assert delete_old(world.conn, OldRuns()) is not None, "there is more"
     assert len(counts(world)) == 25
-    monkeypatch.setattr("evenflow.scheduler.retention.RETENTION_SLICE_S", 60.0)
+    monkeypatch.setattr("evenflow.scheduler.duties.retention.RETENTION_SLICE_S", 60.0)
     assert delete_old(world.conn, OldRuns()) is None
     assert counts(world) == []
 
@@ -284,8 +284,8 @@ def test_code_that_comes_again_while_it_is_to_be_deleted_stays(world: World, dat
 
 def test_events_behind_many_that_are_waited_for_go_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-HA20: and a DAG waits with so many of one asset."""
-    monkeypatch.setattr("evenflow.scheduler.retention.ROWS_AT_ONCE", 5)
-    monkeypatch.setattr("evenflow.scheduler.retention.ASSET_EVENTS_WAITING", 3)
+    monkeypatch.setattr("evenflow.scheduler.duties.retention.ROWS_AT_ONCE", 5)
+    monkeypatch.setattr("evenflow.scheduler.duties.retention.ASSET_EVENTS_WAITING", 3)
     world.add_dag(dag())
     world.conn.execute(
         "insert into asset_event (asset, at, actor) select 'x', %s, 'ann' from generate_series(1, 12) n;", [NOW - 9 * DAY]

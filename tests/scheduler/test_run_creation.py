@@ -18,7 +18,7 @@ from evenflow.core.operations import Operation
 from evenflow.core.states import TaskEvent
 from evenflow.explaining.audit import audit
 from evenflow.scheduler.advance import advance
-from evenflow.scheduler.audit import DAGS_PER_SWEEP, Sweep
+from evenflow.scheduler.duties.audit import DAGS_PER_SWEEP, Sweep
 from evenflow.scheduler.tally import Tally
 from evenflow.store.db.rows import execute
 from evenflow.store.scheduling.operations import request

@@ -10,8 +10,8 @@ import pytest
 
 from evenflow.core.limits import PLANNING_S, SWEEP_S
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
-from evenflow.scheduler.retention import OldRuns
-from evenflow.scheduler.schedules import CATCH_UP_S, DAGS_PER_TURN, RUNS_WAITING, Schedules, create_scheduled
+from evenflow.scheduler.duties.retention import OldRuns
+from evenflow.scheduler.duties.schedules import CATCH_UP_S, DAGS_PER_TURN, RUNS_WAITING, Schedules, create_scheduled
 from evenflow.store.scheduling.schedules import ScheduleUpdate, set_next
 from tests.scheduler.world import World
 
@@ -235,7 +235,7 @@ def test_catch_ups_delay_nobody_who_is_due_now(world: World) -> None:
 def test_dates_that_take_long_to_find_keep_no_transaction(world: World, monkeypatch: pytest.MonkeyPatch, poisoned: bool) -> None:
     """R-HA20: the server ends a session that says nothing, and whatever it was about. So the rest comes in the next transaction."""
     clock = itertools.count(0.0, PLANNING_S / 4)  # each DAG takes so long
-    monkeypatch.setattr("evenflow.scheduler.schedules.monotonic", lambda: next(clock))
+    monkeypatch.setattr("evenflow.scheduler.duties.schedules.monotonic", lambda: next(clock))
     hourly = Schedule(kind="cron", cron="@hourly")
     for n in range(10):
         world.add_dag(DagSpec(dag_id=f"d{n}", tasks=(TASK,), schedule=hourly))

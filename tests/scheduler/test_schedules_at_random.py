@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from evenflow.api.judge import Judge
 from evenflow.api.parsing import store_parsed
 from evenflow.api.rest.dags import set_paused
-from evenflow.scheduler.retention import OldRuns
-from evenflow.scheduler.schedules import create_scheduled
+from evenflow.scheduler.duties.retention import OldRuns
+from evenflow.scheduler.duties.schedules import create_scheduled
 from evenflow.store.db.connect import AsyncPool, connect, open_pool
 from evenflow.store.serving import dags, operations
 from evenflow.wire.code import archive_hash, pack

@@ -17,7 +17,8 @@ from evenflow.core.limits import PARTITIONS_AHEAD
 from evenflow.core.metrics import DATABASE_FAILURES, DUTY_FAILURES
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.errors import DatabaseNotMigrated
-from evenflow.scheduler import agenda, duties
+from evenflow.scheduler import duties
+from evenflow.scheduler.duties import agenda
 from evenflow.scheduler.service import SchedulerService
 from evenflow.store.scheduling.partitions import read_days_ahead
 from tests.scheduler.world import World

@@ -13,8 +13,8 @@ from evenflow.core.service_states import DRAINED, GAVE_UP
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.explaining.audit import find_startable_heads
 from evenflow.scheduler.advance import advance
-from evenflow.scheduler.drains import end_drains
-from evenflow.scheduler.schedules import create_scheduled
+from evenflow.scheduler.duties import end_drains
+from evenflow.scheduler.duties.schedules import create_scheduled
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import drains, inbox
 from tests.scheduler.closing import CLOSED, set_state

@@ -15,8 +15,8 @@ from evenflow.core.metrics import REPAIRS
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.explaining.audit import Finding, audit
 from evenflow.scheduler.advance import TurnOutcome, advance
-from evenflow.scheduler.audit import Sweep
 from evenflow.scheduler.catalog import Catalog
+from evenflow.scheduler.duties.audit import Sweep
 from evenflow.scheduler.tally import Tally
 from evenflow.store.db.connect import Timeouts, connect
 from tests.scheduler.workloads import random_dag

@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.core import metrics
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.core.spec_shape import check_shape
+from evenflow.core.spec.shape import check_shape
 from evenflow.errors import DagError
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.tally import Tally

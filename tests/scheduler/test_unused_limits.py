@@ -10,7 +10,7 @@ import pytest
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.retention import UnusedLimits, delete_superseded
+from evenflow.scheduler.duties.retention import UnusedLimits, delete_superseded
 from evenflow.store.db.connect import connect
 from tests.scheduler.world import World
 from tests.world import World as Storing

@@ -8,7 +8,7 @@ import pytest
 
 from evenflow.core import metrics
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.scheduler.audit import Watchdog
+from evenflow.scheduler.duties.audit import Watchdog
 from evenflow.scheduler.tally import Tally
 from tests.scheduler.world import World
 

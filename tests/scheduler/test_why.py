@@ -43,8 +43,7 @@ from evenflow.explaining import why
 from evenflow.explaining.plan import read_plan
 from evenflow.store.db.connect import connect_async
 from evenflow.store.serving.dag_limits import change_limits
-from evenflow.store.serving.pools import set_pool
-from evenflow.store.serving.sharing import set_rule
+from evenflow.store.serving.pools import set_pool, set_rule
 from tests.scheduler.closing import set_state
 from tests.scheduler.world import World
 

@@ -10,9 +10,7 @@ import pytest
 from evenflow.core import metrics
 from evenflow.core.meter import Meter, Teller, system_readings
 from evenflow.errors import SettingsError
-from evenflow.telemetry import sender
-from evenflow.telemetry.sender import Sender
-from evenflow.telemetry.statsd import DATAGRAM_BYTES, StatsD, Style, parse_address
+from evenflow.telemetry.statsd import DATAGRAM_BYTES, Sender, StatsD, Style, parse_address
 from evenflow.telemetry.vitals import Vitals
 
 
@@ -80,7 +78,7 @@ def test_an_address_that_makes_no_sense_is_refused(address: str) -> None:
 
 
 async def test_a_sender_sends_its_own_and_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sender, "EVERY_S", 0.01)
+    monkeypatch.setattr("evenflow.telemetry.statsd.EVERY_S", 0.01)
     vitals = Vitals(Teller.API, "a1")
 
     async def system() -> list[object]:

@@ -21,7 +21,7 @@ from evenflow.core import lease, metrics
 from evenflow.core.limits import MARGIN_S
 from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings
-from evenflow.scheduler.leases import watch_leases
+from evenflow.scheduler.duties.leases import watch_leases
 from evenflow.store.db.connect import connect
 from evenflow.triggerer import limits
 from evenflow.triggerer.service import TriggererService

@@ -23,7 +23,7 @@ from evenflow.core.limits import ENDING_S, LEASE_S, STARTS_WITHIN_S
 from evenflow.forking.remains import DEAD_WITHIN_S
 from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings
-from evenflow.scheduler.leases import give_up_hung, watch_leases
+from evenflow.scheduler.duties.leases import give_up_hung, watch_leases
 from evenflow.store.db.connect import connect
 from evenflow.store.db.rows import execute
 from evenflow.store.scheduling import leases

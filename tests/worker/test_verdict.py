@@ -10,8 +10,7 @@ import pytest
 from evenflow.core.ending import Ending
 from evenflow.forking.exits import Exit, describe_exit
 from evenflow.worker.memory import KillCounter, MemoryWatch, kernel_counters
-from evenflow.worker.said import Result, read_head
-from evenflow.worker.verdict import ending_of, judge
+from evenflow.worker.said import Result, ending_of, judge, read_head
 
 
 @pytest.mark.parametrize(

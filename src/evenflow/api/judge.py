@@ -18,7 +18,7 @@ from evenflow.api import limits
 from evenflow.api.judge_process import JudgedParams, JudgedSpec, ParamsQuestion
 from evenflow.core.json_values import flaw_of
 from evenflow.core.model import RunParamSpec
-from evenflow.core.params import resolve_params
+from evenflow.core.spec.params import resolve_params
 from evenflow.errors import EvenflowError, ParamError
 from evenflow.forking.exits import Exit, describe_exit
 from evenflow.forking.frames import FRAME_LIMIT

@@ -19,7 +19,7 @@ from evenflow.api import observations as seen
 from evenflow.api.refusals import Refused
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.db.notify import DAG, DISPATCH, INBOX, TRIGGERS
-from evenflow.store.serving.live import LiveMoves, read_moves
+from evenflow.store.serving.views import LiveMoves, read_moves
 from evenflow.telemetry.observing import observe
 
 _CURSOR = re.compile(r"(\d{1,18}):(\d{1,18}):((?:\d{1,18}(?:,\d{1,18})*)?)")  # a snapshot, as PostgreSQL writes it

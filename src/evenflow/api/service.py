@@ -26,8 +26,7 @@ from evenflow.api.logs.objects import open_logs
 from evenflow.api.metrics import system_metrics
 from evenflow.api.probes import Probes
 from evenflow.api.secret_stores.lookup import open_stores
-from evenflow.api.server_watch import ServerWatch
-from evenflow.api.token_watch import TokenWatch, read_keys
+from evenflow.api.token_watch import ServerWatch, TokenWatch, read_keys
 from evenflow.api.tokens import Tokens
 from evenflow.api.trail import Trail
 from evenflow.api.triggers import TriggerClaims

@@ -1,20 +1,23 @@
 """Keeps what an API process knows of keys and revoked tokens as the database has it: at once when one is changed, and every few
-seconds what was missed.
+seconds what was missed. The server behind each new connection is looked at before anything else is asked of it (R-HA18).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Any
+
+import psycopg
 
 from evenflow.api import observations as seen
 from evenflow.api.limits import KEYS_CHECK
-from evenflow.api.server_watch import SET_BACK
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.core.limits import LEASE_S
 from evenflow.errors import DatabaseSetBack
-from evenflow.store.db.connect import AsyncConn, AsyncPool
+from evenflow.store.db.connect import AsyncConn, AsyncPool, connect
+from evenflow.store.scheduling.incarnation import find_server_async, notice_server
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import KeyState
 from evenflow.telemetry.observing import observe
@@ -77,3 +80,46 @@ class TokenWatch:
                 if state.incarnation != self._incarnation:
                     raise DatabaseSetBack(SET_BACK)
                 self._use(state)
+
+
+SET_BACK = (
+    "The database may have been set back while this API ran: a standby took over, or a backup was restored. The API begins anew."
+)
+
+
+class ServerWatch:
+    """What an API process remembers of versions, runs and tokens is of one incarnation of the database. When it meets another it
+    uses no connection any more, and begins anew.
+    """
+
+    def __init__(self, url: str, name: str) -> None:
+        self._url, self._name = url, name
+        self._incarnation: int | None = None  # that this process began with
+        self._set_back = asyncio.Event()
+
+    @property
+    def is_set_back(self) -> bool:
+        return self._set_back.is_set()
+
+    async def look(self, conn: psycopg.AsyncConnection[Any]) -> None:
+        """Raises :class:`DatabaseSetBack` when this process has begun with another incarnation."""
+        found = await find_server_async(conn)
+        if found.is_new:
+            await asyncio.to_thread(self._notice)
+            found = await find_server_async(conn)
+        if self._incarnation is None:
+            self._incarnation = found.incarnation
+        if found.incarnation != self._incarnation:
+            self._set_back.set()
+            raise DatabaseSetBack(SET_BACK)
+
+    async def run(self) -> None:
+        """Raises :class:`DatabaseSetBack` as soon as a connection has met it."""
+        await self._set_back.wait()
+        raise DatabaseSetBack(SET_BACK)
+
+    def _notice(self) -> None:
+        with connect(self._url, name=self._name) as conn:
+            found = notice_server(conn, by=self._name)
+        if found is not None:
+            observe(seen.server_changed(str(found)))

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE
 from evenflow.errors import SettingsError
-from evenflow.runtime import presence
 from evenflow.runtime.settings import Settings, load_settings
+from evenflow.runtime.up import presence
 from evenflow.wire.tls import is_loopback
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ The spec says when and under which limits tasks run, never what they do: the cod
 its key in the database. Fields left at their default are left out of the JSON, so a field can be added without changing the
 hash of DAGs that do not use it; one whose meaning changes raises ``FORMAT``.
 
-The bounds of a field stand beside its type. :mod:`evenflow.core.spec_size` asks them of a whole spec; :mod:`evenflow.sdk.options`
+The bounds of a field stand beside its type. :mod:`evenflow.core.spec.size` asks them of a whole spec; :mod:`evenflow.sdk.options`
 reads by them what an author says.
 """
 

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
-from evenflow.core.spec_diff import diff_specs
+from evenflow.core.spec.diff import diff_specs
 from evenflow.fleet.environments import NONE, Environments
 from evenflow.fleet.limits import FOREIGN_LOAD_TIMEOUT
 from evenflow.forking.owned_template import OwnedTemplate

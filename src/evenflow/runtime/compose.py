@@ -83,7 +83,7 @@ def _kubernetes(settings: ServiceSettings) -> KubernetesSettings:
     """What launchers know of clusters; whether there is one is asked when an executor wants it."""
     from evenflow.api.vault import Vault
     from evenflow.launcher.executor import KubernetesSettings
-    from evenflow.runtime.launch_tokens import LaunchTokens
+    from evenflow.runtime.tokens import LaunchTokens
 
     told = {
         "API_URL": settings.api_url,

@@ -24,13 +24,13 @@ from evenflow.core.limits import PARTITIONS_AHEAD, PARTITIONS_LEAST
 from evenflow.core.quantities import counted
 from evenflow.core.why import OUTRUN_CURE
 from evenflow.errors import AlreadyRunning, DatabaseNotMigrated, EvenflowError, JavaNotFound
-from evenflow.runtime import presence
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.home import open_paths
-from evenflow.runtime.ports import choose_port
 from evenflow.runtime.service_settings import RUNS_AS_ROOT, SECRETS_FILE
 from evenflow.runtime.settings import Settings, unknown_variables
 from evenflow.runtime.tokens import vault_of
+from evenflow.runtime.up import presence
+from evenflow.runtime.up.presence import choose_port
 from evenflow.spark.java import find_java
 from evenflow.store.db.connect import connect, redacted
 from evenflow.store.db.migrate import check

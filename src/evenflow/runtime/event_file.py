@@ -20,7 +20,7 @@ from evenflow.core.settings import AUDIT_RETENTION_DAYS
 from evenflow.errors import BadValue
 from evenflow.store.db.connect import Row
 from evenflow.store.db.rows import Conn
-from evenflow.store.scheduling.settings import read_value
+from evenflow.store.scheduling.incarnation import read_setting
 from evenflow.store.serving import events
 
 AT_ONCE = 1_000  # events in memory, and in one look at the database
@@ -97,7 +97,7 @@ def compare(conn: Conn, file: Path, *, noted: str | None = None) -> Comparison:
                 wrong.append(("put in", str(row["event_id"]), f"{row['actor']} {row['action']} {row['object']}"))
         elif not then.became(row):
             wrong.append(("changed", str(row["event_id"]), f"it is {row['actor']} {row['action']} {row['object']} in the database"))
-    days = int(read_value(conn, AUDIT_RETENTION_DAYS) or 0)
+    days = int(read_setting(conn, AUDIT_RETENTION_DAYS) or 0)
     oldest = datetime.now(UTC) - timedelta(days=days)
     aged = {event_id for event_id, then in known.items() if days and datetime.fromisoformat(then.at) < oldest}
     wrong += [("gone", str(event_id), f"of {then.at}") for event_id, then in known.items() if event_id not in aged]

@@ -18,8 +18,7 @@ from evenflow.runtime.service_settings import Kind, ServiceSettings
 from evenflow.telemetry import prometheus
 from evenflow.telemetry.listener import HttpAnswer, Listener, advertised
 from evenflow.telemetry.observing import observe
-from evenflow.telemetry.sender import Sender
-from evenflow.telemetry.statsd import StatsD, parse_address
+from evenflow.telemetry.statsd import Sender, StatsD, parse_address
 from evenflow.telemetry.vitals import HealthVerdict, Vitals
 
 LOOK_S = 1.0  # how often the event loop is looked at

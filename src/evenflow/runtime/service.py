@@ -1,7 +1,7 @@
 """The process of one service: ``python -m evenflow.runtime.service KIND``, with its settings in the environment.
 
 ``evenflow scheduler | api | processor | worker | triggerer`` become it, and load no more than the service needs. What ``evenflow
-up`` forks from :mod:`evenflow.runtime.service_process` is the same.
+up`` forks from :mod:`evenflow.runtime.up.service_process` is the same.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""Giving out tokens, for whoever can reach the database and has the keys that open what signs them: no API is needed."""
+"""Giving out tokens, to people, fleets and the workers of one try each, for whoever can reach the database and has the keys that
+open what signs them: no API is needed.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
@@ -19,6 +22,7 @@ from evenflow.api.tokens import (
     LEASED_TTL_S,
     OPERATOR_TTL_S,
     RENEW_S,
+    TRY_TTL_S,
     FleetToken,
     OperatorToken,
     mint,
@@ -179,3 +183,33 @@ async def rotate_keys(database_url: str, vault: Vault, *, at_once: bool, by: str
         before = {token.token_id for token in await stored.list_tokens(conn) if token.state == "good"}
         key = await stored.add_key(conn, vault, keep=not at_once, by=by)
         return key, [token for token in await stored.list_tokens(conn) if token.token_id in before and token.state == "void"]
+
+
+FRESH_S = 10.0  # keys are read anew: a key that is gone makes tokens that are void, and pods that do not start
+
+
+class LaunchTokens:
+    """Of workers that launchers put beside pods. Implements :class:`evenflow.launcher.executor.TryTokens`; methods raise
+    :class:`SecretsError` without the right keys.
+    """
+
+    def __init__(self, database_url: str, vault: Vault) -> None:
+        self._url, self._vault = database_url, vault
+        self._state: KeyState | None = None
+        self._read_at = 0.0
+        self._reading = asyncio.Lock()
+
+    async def installation(self) -> str:
+        return (await self._keys()).installation
+
+    async def for_worker_of(self, epoch: int, queue: str) -> str:
+        return mint(await self._keys(), FleetToken("worker", scope=(queue,), epoch=epoch), ttl=TRY_TTL_S)
+
+    async def _keys(self) -> KeyState:
+        async with self._reading:
+            if self._state is None or time.monotonic() - self._read_at > FRESH_S:
+                async with await connect_async(self._url, name="launch tokens") as conn:
+                    if self._state is None:
+                        await check_keys(conn, self._vault, host=socket.gethostname())
+                    self._state, self._read_at = await read_keys(conn, self._vault), time.monotonic()
+            return self._state

@@ -33,7 +33,7 @@ from evenflow.scheduler.creation import create_runs, most_new_runs
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.foresight import foresee
 from evenflow.scheduler.ledgers import Ledgers
-from evenflow.scheduler.ledgers.giving import give
+from evenflow.scheduler.ledgers.dispatches import give
 from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import Moves, RunMoves
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
@@ -43,8 +43,7 @@ from evenflow.scheduler.recount import SETTLE, settle_on
 from evenflow.scheduler.reports import apply_reports, apply_timers
 from evenflow.scheduler.round import Round
 from evenflow.scheduler.scope import Scope
-from evenflow.scheduler.starts import Starts
-from evenflow.scheduler.swap import leave, swap
+from evenflow.scheduler.starts import Starts, leave, swap
 from evenflow.scheduler.timeouts import miss_deadlines, pause_failing, stop_overdue
 from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES, TRIGGERS, deliver, wake
 from evenflow.store.db.rows import Conn, Rows, commit, in_one_go

@@ -12,7 +12,7 @@ from typing import Any
 
 from evenflow.core.assets import Leaf, satisfied
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.core.params import resolve_params
+from evenflow.core.spec.params import resolve_params
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.scheduler.quarantine import may_be_poison, set_one_aside

@@ -16,8 +16,8 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskState
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers.moves import Moves
-from evenflow.store.scheduling import branches, tasks
 from evenflow.store.scheduling import operations as store
+from evenflow.store.scheduling import runs, tasks
 from evenflow.store.scheduling.inbox import TakenReport
 from evenflow.store.scheduling.tasks import Item
 
@@ -80,7 +80,7 @@ def _recount(facts: Facts, run: Run) -> Recounted:
 
 def _judge(facts: Facts, flow: Flow[Item], moves: Moves, run: Run, recounted: Recounted, after: tuple[int, int] = _FIRST) -> None:
     messages = moves.messages
-    skips = standing_skips(run.graph, branches.read_standing(facts.conn, run.run_key).all())
+    skips = standing_skips(run.graph, runs.read_decisions(facts.conn, run.run_key).all())
     rows = store.read_waiting(facts.conn, run.run_key, after, limit=None if recounted.mapped else SETTLED_PER_TURN)
     if len(rows) == SETTLED_PER_TURN and not recounted.mapped:
         last = (rows[-1].task_index, rows[-1].map_index)

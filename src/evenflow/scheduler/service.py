@@ -19,13 +19,11 @@ from evenflow.core.limits import HANG_S
 from evenflow.core.metrics import DATABASE_FAILURES
 from evenflow.errors import DatabaseUnavailable
 from evenflow.scheduler import observations as seen
-from evenflow.scheduler.agenda import Agenda, Duty
-from evenflow.scheduler.contention import Contention
+from evenflow.scheduler.database import UNFIT, Fitness, Outage
 from evenflow.scheduler.duties import SchedulerPresence, decisions, housekeeping, pulse
-from evenflow.scheduler.fitness import UNFIT, Fitness
-from evenflow.scheduler.outage import Outage
-from evenflow.scheduler.partitions import make_history_partitions
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.duties.agenda import Agenda, Duty
+from evenflow.scheduler.duties.partitions import make_history_partitions
+from evenflow.scheduler.tally import Contention, Tally
 from evenflow.scheduler.turns import take_turns
 from evenflow.store.db.connect import DEFAULT_TIMEOUTS, HOUSEKEEPING, TURNS, Timeouts, connect
 from evenflow.store.db.failures import OUTAGES

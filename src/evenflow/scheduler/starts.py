@@ -1,16 +1,29 @@
-"""Starting task instances: a fresh epoch, a dispatch that holds its limits, and how long each was startable before."""
+"""Starting task instances: a fresh epoch, a dispatch that holds its limits, and how long each was startable before.
+
+A transaction that has no executor's lock starts, by :func:`swap`, what became ready in the room that it has made itself. Such a
+start raises the use of no limit, so it needs no limit row, and any number of schedulers do it at the same time (R-ST7). It is right
+as long as nobody waits for that room: then the order leaves no one else to choose. Limits that somebody waits for are left to the
+holder of the lock, as is all that does not fit. A lane that another transaction stores at this very moment is not seen here: of two
+rounds at the same time neither knows what the other made ready (R-ST3).
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
-from evenflow.core.selection.lanes import Lane
+from evenflow.core.selection.lanes import OPEN, PAUSED, Lane, Snapshot
+from evenflow.core.selection.rules import select
 from evenflow.core.states import TaskEvent
+from evenflow.scheduler import candidates as lanes_in_memory
 from evenflow.scheduler.candidates import Candidates
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.foresight import remember
 from evenflow.scheduler.ledgers.dispatches import Dispatches
-from evenflow.scheduler.ledgers.moves import Moves
+from evenflow.scheduler.ledgers.holds import Holds
+from evenflow.scheduler.ledgers.moves import Moves, Offers, RunMoves
+from evenflow.scheduler.timeouts import failing
+from evenflow.store.scheduling import runs, selection
 from evenflow.store.scheduling.tasks import Item
 from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
@@ -46,3 +59,47 @@ class Starts:
             self.dispatches.send(item, TaskEvent.GRANT, place, holds, run_priority=run_priority, dispatch_class=dispatch_class)
         self.count += count
         self.delays.append((max(0.0, self.facts.now_s - startable_at_s), count))
+
+
+def swap(facts: Facts, moves: Moves, holds: Holds, starts: Starts, found: list[Candidates]) -> None:
+    """Starts what it may; the rest is left."""
+    if any(released > 0 for released in holds.released.values()):
+        _start(facts, moves, holds, starts, [c for c in found if c.lane.parked_on == OPEN])
+
+
+def leave(
+    facts: Facts, moves: Moves, holds: Holds, offers: Offers, run_moves: RunMoves, starts: Starts, found: list[Candidates]
+) -> None:
+    """What is ready and does not start becomes a stored lane, what is released and not used a wake, for the next round."""
+    if left_over := [c for c in found if c.lane.ready]:
+        dag_ids = {c.run.dag_id for c in left_over}
+        # What is to be locked for a change is so at once: two that had shared it would wait for each other.
+        if failed := failing(facts, run_moves):
+            runs.lock_dags(facts.conn, dag_ids.union(dag_id for dag_id, _ in failed))
+        paused = {dag_id for (dag_id,) in selection.keep_pauses(facts.conn, dag_ids).all()}
+        for c in left_over:
+            c.lane.parked_on = PAUSED if c.run.dag_id in paused and not c.lane.exempt else OPEN
+        lanes_in_memory.store(facts, moves, offers, left_over)
+        holds.wake([0])
+    holds.write_wakes(facts.conn, starts.used, facts.now_s)
+
+
+def _start(facts: Facts, moves: Moves, holds: Holds, starts: Starts, candidates: list[Candidates]) -> None:
+    own = {limit: room for limit, room in holds.released.items() if room > 0}
+    candidates = [c for c in candidates if all(limit in own for limit in (*c.place.limit_class.limits, *c.lane.locals))]
+    candidates = [c for c in candidates if c.place.limit_class.share_id is None]  # whose turn it is says a round
+    candidates = [c for c in candidates if c.lane.exempt or not facts.closes(c.place.limit_class)]
+    if not candidates:
+        return
+    wanted = {limit for c in candidates for limit in (*c.place.limit_class.limits, *c.lane.locals)}
+    waiting = facts.foresight.waited_for(facts.conn, wanted)
+    remember(facts.catalog, {limit for c in candidates for limit in c.place.limit_class.limits})
+    lanes: dict[int, list[Lane]] = defaultdict(list)
+    for c in candidates:
+        if waiting.isdisjoint((*c.place.limit_class.limits, *c.lane.locals)):
+            lanes[c.lane.class_id].append(c.lane)
+    limit_classes = {c.lane.class_id: c.place.limit_class for c in candidates}
+    by_key = {c.lane.key: c for c in candidates}
+    for lane, count in select(Snapshot(own, limit_classes, lanes)).grants:
+        c = by_key[lane.key]
+        starts.add_new(c, moves, count)

@@ -9,8 +9,8 @@ from evenflow.core.limits import MAX_SPEC_EDGES, MAX_TASKS
 from evenflow.core.model import UNMAPPED
 from evenflow.errors import BadArgument, DagTooLarge, DuplicateId
 from evenflow.sdk.edges import Dependency
+from evenflow.sdk.mapped.partials import Begun
 from evenflow.sdk.options import Header, TaskSettings
-from evenflow.sdk.partials import Begun
 from evenflow.sdk.readers import check_id
 
 

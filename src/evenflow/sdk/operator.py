@@ -17,9 +17,9 @@ from evenflow.sdk.dag import DAG
 from evenflow.sdk.deferring import ResumedTry, go_on
 from evenflow.sdk.edges import connect
 from evenflow.sdk.logged import Logged
-from evenflow.sdk.mapping import MappedOperator
+from evenflow.sdk.mapped.mapping import MappedOperator
+from evenflow.sdk.mapped.partials import Begun
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
-from evenflow.sdk.partials import Begun
 from evenflow.sdk.references import references
 from evenflow.sdk.signature import Signature, keywords_of
 from evenflow.sdk.task import Task

@@ -15,7 +15,7 @@ from evenflow.core.limits import MAX_DEADLINES, MAX_TRY_MEMORY, MIN_TRY_MEMORY
 from evenflow.core.model import DagSpec, Resources, RunParamSpec, TaskTerms, Unclaimed
 from evenflow.core.quantities import bytes_of
 from evenflow.core.quantities import memory as amount_of_memory
-from evenflow.core.spec_size import bounds_of
+from evenflow.core.spec.size import bounds_of
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import WeightRule
 from evenflow.errors import BadSetting

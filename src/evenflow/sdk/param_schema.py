@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenflow.core.likeness import meant_or
 from evenflow.core.model import RunParamSpec
-from evenflow.core.params import resolve_params
+from evenflow.core.spec.params import resolve_params
 from evenflow.errors import BadSetting, ParamError
 
 if TYPE_CHECKING:

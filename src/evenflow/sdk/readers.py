@@ -16,7 +16,7 @@ from evenflow.core.likeness import did_you_mean
 from evenflow.core.limits import MAX_BACKOFF, MAX_NAME_CHARS, MAX_POD_OVERRIDE, MAX_WAIT_S
 from evenflow.core.model import WAITING_HOLDS, RetryRuleSpec
 from evenflow.core.pods.override import PodOverride
-from evenflow.core.spec_size import bounds_of, check_own
+from evenflow.core.spec.size import bounds_of, check_own
 from evenflow.errors import BadId, BadSetting
 from evenflow.sdk.params import params_to_spec
 from evenflow.sdk.retry_policy import ExceptionRetryPolicy

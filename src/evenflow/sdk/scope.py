@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from evenflow.sdk.mapped.partials import Begun
 from evenflow.sdk.nodes import AnyDag, GroupNode
-from evenflow.sdk.partials import Begun
 
 _dags: ContextVar[tuple[AnyDag, ...]] = ContextVar("evenflow_dags", default=())
 _groups: ContextVar[tuple[GroupNode, ...]] = ContextVar("evenflow_groups", default=())

@@ -9,7 +9,7 @@ from typing import Any
 
 from evenflow.core.callbacks import OF_DAGS, OF_TASKS, Callback
 from evenflow.core.model import AssetSpec, DagSpec, GroupSpec, RunParamSpec, Schedule, TaskSpec, TaskTerms
-from evenflow.core.spec_size import check_size
+from evenflow.core.spec.size import check_size
 from evenflow.core.timetable import TICKING
 from evenflow.core.trigger_rules import TriggerRule
 from evenflow.core.weights import effective_weights

@@ -11,10 +11,10 @@ from evenflow.errors import BadArgument, BadMapping, BadSetting, WrongDag
 from evenflow.sdk import scope
 from evenflow.sdk.assignments import LOOKS, is_own_affair, refuse, refuse_fixed
 from evenflow.sdk.edges import connect
-from evenflow.sdk.expansion import ExpandedInputs
+from evenflow.sdk.mapped.expansion import ExpandedInputs
+from evenflow.sdk.mapped.partials import UNPACKED, check_named
 from evenflow.sdk.nodes import AnyDag, GroupNode
 from evenflow.sdk.options import check_options
-from evenflow.sdk.partials import UNPACKED, check_named
 from evenflow.sdk.readers import check_id
 from evenflow.sdk.references import Reference, references
 from evenflow.sdk.signature import Signature

@@ -21,8 +21,7 @@ from evenflow.sdk.local.tries import TestTries, Tried, run_for_real
 from evenflow.sdk.secrets.lookup import env_name
 from evenflow.sdk.trying.runner import Channel, TryContext
 from evenflow.testing.outcome import Outcome
-from evenflow.testing.standing_clock import StandingClock
-from evenflow.testing.standing_loop import StandingLoop
+from evenflow.testing.standing_time import StandingClock, StandingLoop
 from evenflow.testing.stub_triggers import StubEvent, StubEvents
 from evenflow.testing.stubs import Stub, StubbedTries, Stubs, skips_of
 

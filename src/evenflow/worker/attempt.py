@@ -35,10 +35,9 @@ from evenflow.worker.memory import MemoryWatch
 from evenflow.worker.proxy import TryApi, TryProxy
 from evenflow.worker.reporter import Reporter
 from evenflow.worker.resources import Limits, TryGroup
-from evenflow.worker.said import CleaningUp, Progressed, Result, read_head
+from evenflow.worker.said import CleaningUp, Progressed, Result, ending_of, judge, read_head
 from evenflow.worker.timers import Timers
 from evenflow.worker.values import LargeValues, TryValues
-from evenflow.worker.verdict import ending_of, judge
 
 # After these ends its task does not begin again by itself, and what it has left in sessions of its own is meant to stay.
 _LEAVES = frozenset({"success", "skipped", "deferred"})

@@ -18,7 +18,7 @@ from evenflow.airflow.running.dag_callbacks import functions_of
 from evenflow.core.callbacks import OF_DAGS as OF_DAGS_CALLED
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.core.model import DagSpec, GroupSpec, RunParamSpec
-from evenflow.core.spec_size import check_size
+from evenflow.core.spec.size import check_size
 from evenflow.core.weights import effective_weights
 from evenflow.sdk.default_timezone import default_timezone
 from evenflow.sdk.graph import topological_order

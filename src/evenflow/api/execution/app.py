@@ -8,12 +8,11 @@ from evenflow.api import limits
 from evenflow.api.claims import Claims
 from evenflow.api.execution.endpoint import Call, Endpoint, Handler
 from evenflow.api.execution.files import FileRoutes
-from evenflow.api.execution.folders import FolderRoutes
 from evenflow.api.execution.once import OnceRoutes
 from evenflow.api.execution.services import ServiceRoutes
 from evenflow.api.execution.tries import TryRoutes
 from evenflow.api.execution.triggers import TriggerRoutes
-from evenflow.api.execution.values import ValueRoutes, check_held
+from evenflow.api.execution.values import FolderRoutes, ValueRoutes, check_held
 from evenflow.api.execution.waiting import WaitingRoutes
 from evenflow.api.inbox import Inbox
 from evenflow.api.judge import Judge

@@ -12,7 +12,7 @@ from evenflow.api.vault import Vault
 from evenflow.core.limits import MAX_NAME_CHARS, MAX_ONCE_BYTES
 from evenflow.errors import StaleEpoch
 from evenflow.store.db.connect import AsyncPool
-from evenflow.store.serving import once
+from evenflow.store.serving import try_records
 from evenflow.store.serving.sealed import ONCE, name_of_once
 from evenflow.wire.questions import AskOnce, Done, ForgetOnce, KeptValue, Once, SetOnce
 
@@ -32,7 +32,7 @@ class OnceRoutes:
                 f"The name of a value has 1 to {MAX_NAME_CHARS} printable characters, not {message.name!r:.300}.",
             )
         async with self._pool.connection() as conn:
-            found = await once.ask(conn, epoch=call.of_try.epoch, name=message.name, limit=limits.ONCE_VALUES)
+            found = await try_records.ask_once(conn, epoch=call.of_try.epoch, name=message.name, limit=limits.ONCE_VALUES)
             if found is None:
                 await check_held(conn, call.of_try)
                 raise too_large(f"The number of values that this task stores once, with {message.name!r},", limits.ONCE_VALUES)
@@ -46,7 +46,7 @@ class OnceRoutes:
         place = (ONCE, name_of_once(call.of_try.run_key, message.name))
         value, sealed = (None, self._vault.seal(*place, text.decode())) if message.kept.secret else (text.decode(), None)
         async with self._pool.connection() as conn:
-            found = await once.store(conn, epoch=call.of_try.epoch, name=message.name, value=value, sealed=sealed)
+            found = await try_records.store_once(conn, epoch=call.of_try.epoch, name=message.name, value=value, sealed=sealed)
             if found is None:
                 await check_held(conn, call.of_try)
                 raise Refused(409, "not_asked", f"Nothing can be stored as {message.name!r}: it was forgotten. Ask for it first.")
@@ -55,11 +55,11 @@ class OnceRoutes:
     async def forget(self, call: Call) -> Done:
         message: ForgetOnce = call.message
         async with self._pool.connection() as conn:
-            if not await once.forget(conn, epoch=call.of_try.epoch, name=message.name):
+            if not await try_records.forget_once(conn, epoch=call.of_try.epoch, name=message.name):
                 raise StaleEpoch("This try is over: it has reported its exit, or its task was started again. Nothing is forgotten.")
         return Done()
 
-    def _told(self, call: Call, name: str, found: once.OnceValue) -> Once:
+    def _told(self, call: Call, name: str, found: try_records.OnceValue) -> Once:
         text = found.value
         if found.sealed is not None:
             place = (ONCE, name_of_once(call.of_try.run_key, name))

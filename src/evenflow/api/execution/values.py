@@ -1,6 +1,10 @@
-"""What a running try asks about connections, variables and earlier runs, answered as far as its DAG may know."""
+"""What a running try asks about connections, variables and earlier runs, answered as far as its DAG may know, and what it leaves
+beside its results.
+"""
 
 from __future__ import annotations
+
+import asyncio
 
 import msgspec
 
@@ -17,8 +21,9 @@ from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.core.object_names import SealedKind
 from evenflow.errors import StaleEpoch
 from evenflow.store.db.connect import AsyncConn, AsyncPool, Row
-from evenflow.store.serving import dispatch, events, rendered, sealed, triggers, try_records
-from evenflow.wire.questions import AskNamed, Done, Found, KeepRecord, PreviousRun, Rendered, SetVariable
+from evenflow.store.serving import dispatch, events, sealed, triggers, try_records, xcom
+from evenflow.wire.objects import FOLDER, ObjectStorage, new_name
+from evenflow.wire.questions import AskNamed, Done, Folder, Found, KeepRecord, PreviousRun, Rendered, SetVariable
 
 
 class ValueRoutes:
@@ -58,7 +63,7 @@ class ValueRoutes:
     async def previous_run(self, call: Call) -> PreviousRun:
         async with self._pool.connection() as conn:
             subject, _, _ = await self._versions.of_subject(conn, call.of_try.run_key)
-            found = await rendered.previous_run(conn, subject)
+            found = await try_records.previous_run(conn, subject)
         if found is None:
             return PreviousRun()
         start, end, started, ended = (None if moment is None else moment.isoformat() for moment in found)
@@ -70,7 +75,9 @@ class ValueRoutes:
         if len(fields) > limits.RENDERED:
             raise too_large("What the templates became", limits.RENDERED)
         async with self._pool.connection() as conn:
-            if not await rendered.write(conn, epoch=call.of_try.epoch, fields=fields.decode().replace("\\u0000", "\\ufffd")):
+            if not await try_records.write_rendered(
+                conn, epoch=call.of_try.epoch, fields=fields.decode().replace("\\u0000", "\\ufffd")
+            ):
                 raise _over()
         return Done()
 
@@ -81,7 +88,7 @@ class ValueRoutes:
             raise too_large(f"What a try says of its work ({message.kind})", limits.TRY_RECORD)
         async with self._pool.connection() as conn:
             kept = value.decode().replace("\\u0000", "\\ufffd")
-            if not await try_records.write(conn, epoch=call.of_try.epoch, kind=message.kind, value=kept):
+            if not await try_records.write_record(conn, epoch=call.of_try.epoch, kind=message.kind, value=kept):
                 raise _over()
         return Done()
 
@@ -146,3 +153,23 @@ async def check_held(conn: AsyncConn, token: TryToken | TriggerToken) -> None:
 
 def _over() -> StaleEpoch:
     return StaleEpoch("This try is over: it has reported its exit, or its task was started again. It is told nothing any more.")
+
+
+class FolderRoutes:
+    """Where tries put results that are files: in object storage, each in a folder of its own. That a try may leave one is noted
+    before it has it.
+    """
+
+    def __init__(self, pool: AsyncPool, storage: ObjectStorage) -> None:
+        self._pool, self._storage = pool, storage
+
+    async def begin(self, call: Call) -> Folder:
+        epoch = call.of_try.epoch
+        async with self._pool.connection() as conn:
+            await xcom.begin_folder(conn, epoch=epoch)
+        name = new_name(epoch, FOLDER)
+        try:
+            await asyncio.to_thread(self._storage.begin_folder, name)
+        except OSError as error:
+            raise Refused(500, "no_storage", f"No folder can be made in {self._storage.url} for a result: {error}.") from None
+        return Folder(url=self._storage.url, name=name)

@@ -23,7 +23,7 @@ from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.explaining.plan import read_plan
 from evenflow.explaining.why import RUNS_NAMED, explain, find_runs
-from evenflow.store.serving import insights, triggers
+from evenflow.store.serving import triggers, views
 
 routes = Routes("Explanations")
 
@@ -69,4 +69,4 @@ async def list_triggers(conn: Connection, scope: InScope, query: Annotated[Waiti
 @routes.get("/insights", Role.VIEWER)
 async def read_insights(conn: Connection) -> Insights:
     """What tasks waited for and took, by day, and which limits, DAGs, tasks are worth a look: of the history pipeline's marts."""
-    return await insights.read_insights(conn)
+    return await views.read_insights(conn)

@@ -16,7 +16,7 @@ from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.sharing import NOT, SharedKind, SharingRule
 from evenflow.store.db.connect import AsyncConn
-from evenflow.store.serving import events, sharing
+from evenflow.store.serving import events, pools
 
 routes = Routes("Pools")
 
@@ -24,7 +24,7 @@ routes = Routes("Pools")
 @routes.get("/sharing", Role.VIEWER, ScopedBy.ANSWER)
 async def list_sharing(conn: Connection, scope: InScope) -> Page[Sharing]:
     """All pools and executors, and what is decided for them beyond the order of tasks."""
-    found = [_shown(*row) for row in await sharing.list_rules(conn, scope=scope)]
+    found = [_shown(*row) for row in await pools.list_sharing(conn, scope=scope)]
     return Page[Sharing](items=found, limit=len(found), offset=0, more=False)
 
 
@@ -40,7 +40,7 @@ async def set_sharing(
     weights = change.weights if change.weights is not None else old.weights if change.share_by is None else {}
     rule = SharingRule.parse(old.aging if change.aging is None else change.aging, by, weights)
     async with events.recorded(conn, actor, "sharing.set", f"{kind}/{name}", **change.model_dump(exclude_none=True)):
-        await sharing.set_rule(conn, kind, name, rule)
+        await pools.set_sharing(conn, kind, name, rule)
     return _shown(kind, name, rule)
 
 
@@ -48,14 +48,14 @@ async def set_sharing(
 async def list_tenants(conn: Connection, kind: SharedKind, name: str) -> Page[Tenant]:
     """Who ever shared a pool or executor, those with the most slots for their weight first."""
     await _found(conn, kind, name)
-    rows = await sharing.list_tenants(conn, kind, name, limit=MAX_NAMES + 1)
+    rows = await pools.list_tenants(conn, kind, name, limit=MAX_NAMES + 1)
     items = [Tenant(**row) for row in rows[:MAX_NAMES]]
     return Page[Tenant](items=items, limit=MAX_NAMES, offset=0, more=len(rows) > MAX_NAMES)
 
 
 async def _found(conn: AsyncConn, kind: str, name: str) -> SharingRule:
     """Raises :class:`Refused`."""
-    found = await sharing.list_rules(conn, kind, name)
+    found = await pools.list_sharing(conn, kind, name)
     if not found:
         raise Refused(404, "not_found", f"There is no {kind} {name!r}. To see all, type: evenflow sharing list")
     return found[0][2]

@@ -1,26 +1,28 @@
-"""Versions of DAGs and what differs between them, and the bundles that they come from."""
+"""Versions of DAGs, their code, and what differs between them, as unified diffs; and the bundles that they come from."""
 
 from __future__ import annotations
 
 import asyncio
+import difflib
 from typing import Annotated
 
 from fastapi import Query
 
-from evenflow.api.rest.code_diff import diff_code, show_code
+from evenflow.api import limits
 from evenflow.api.rest.context import Connection, InScope, InSlice
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.routes import Routes
-from evenflow.contracts.rest.dags import BundleSummary, DagCode, DagVersion, FileChange, ParseWarning, VersionDiff
+from evenflow.contracts.rest.dags import BundleSummary, CodeFile, DagCode, DagVersion, FileChange, ParseWarning, VersionDiff
 from evenflow.contracts.rest.queries import CodeQuery, DiffQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.limits import LEASE_S
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
-from evenflow.core.spec_diff import diff_specs
+from evenflow.core.spec.diff import diff_specs
 from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import dags, views
+from evenflow.wire.code import read_archive
 
 routes = Routes("DAGs")
 
@@ -92,3 +94,41 @@ async def _diff_files(conn: AsyncConn, old: views.VersionSource, new: views.Vers
     assert before is not None  # a version refers to its code
     assert after is not None
     return await asyncio.to_thread(diff_code, before, after)
+
+
+def diff_code(before: bytes, after: bytes) -> list[FileChange]:
+    """Both are archives."""
+    old, new = read_archive(before), read_archive(after)
+    return [
+        FileChange(file=file, kind=_kind(old, new, file), text=_unified(file, old.get(file, b""), new.get(file, b"")))
+        for file in sorted(old.keys() | new.keys())
+        if old.get(file) != new.get(file)
+    ]
+
+
+def show_code(archive: bytes, first: str) -> list[CodeFile]:
+    """The file ``first``, then the others by name."""
+    files = read_archive(archive)
+    return [CodeFile(file=file, text=_text(files[file])) for file in sorted(files, key=lambda file: (file != first, file))]
+
+
+def _text(data: bytes) -> str | None:
+    if len(data) > limits.DIFFED_FILE:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _kind(old: dict[str, bytes], new: dict[str, bytes], file: str) -> str:
+    if file not in old:
+        return "added"
+    return "changed" if file in new else "removed"
+
+
+def _unified(file: str, before: bytes, after: bytes) -> str | None:
+    old, new = _text(before), _text(after)
+    if old is None or new is None:
+        return None
+    return "\n".join(difflib.unified_diff(old.splitlines(), new.splitlines(), f"a/{file}", f"b/{file}", lineterm=""))

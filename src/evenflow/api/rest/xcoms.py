@@ -14,7 +14,7 @@ from evenflow.contracts.rest.queries import InstanceQuery, TryQuery, XComQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.tasks import RenderedFields, TaskLineage, XComEntry, XComShown
 from evenflow.core.people.roles import Role
-from evenflow.store.serving import rendered, try_records, views, xcom
+from evenflow.store.serving import try_records, views, xcom
 
 routes = Routes("Tasks")
 
@@ -68,5 +68,5 @@ async def get_rendered(conn: Connection, dag_id: str, run_id: str, task_id: str,
     if await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index) is None:
         hint = await views.similar_task(conn, dag_id, task_id)
         raise Refused(404, "not_found", f"There is no task {task_id!r} in run {run_id!r} of DAG {dag_id!r}.{hint}")
-    fields = await rendered.read(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index)
+    fields = await try_records.read_rendered(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index)
     return RenderedFields(fields=fields or {})

@@ -27,9 +27,9 @@ from evenflow.runtime.database import reach_database
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.embedded.programs import wheel_programs
 from evenflow.runtime.exits import ExitCode
-from evenflow.runtime.history import ROLE, connection_uri
 from evenflow.runtime.home import prepare_home
 from evenflow.runtime.settings import Settings, load_settings
+from evenflow.runtime.up.history import ROLE, connection_uri
 from evenflow.sdk.secrets.connections import env_name
 from evenflow.store.db.connect import UNBOUNDED, connect, redacted
 from evenflow.store.db.migrate import Migration, Steps, read_schema

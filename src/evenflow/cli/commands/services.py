@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from evenflow.runtime.home import prepare_home
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, command_of
 from evenflow.runtime.settings import load_settings
-from evenflow.runtime.spark_connect import how_to_connect, make_spark_connect
+from evenflow.runtime.up.spark_connect import how_to_connect, make_spark_connect
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 Name = Annotated[str | None, Parameter(help="Name in `evenflow status`.")]

@@ -15,11 +15,11 @@ from rich.text import Text
 
 from evenflow.cli.commands.ui import login_page
 from evenflow.cli.output.terminal import output
-from evenflow.runtime.local import LocalEvenflow
-from evenflow.runtime.service_log import Line
 from evenflow.runtime.service_settings import DEFAULT_PORT, RUNS_AS_ROOT
 from evenflow.runtime.settings import Settings, load_settings
-from evenflow.runtime.up import up as run_up
+from evenflow.runtime.up.local import LocalEvenflow
+from evenflow.runtime.up.local import up as run_up
+from evenflow.runtime.up.service_log import Line
 
 _COLORS = {"api": "blue", "scheduler": "magenta", "processor": "yellow", "worker": "cyan", "evenflow": "green"}
 _NAME_WIDTH = 10
@@ -66,7 +66,9 @@ def up(
 
 
 class UpScreen:
-    """A :class:`~evenflow.runtime.child.Screen`; a context, for as long as the start takes it shows that something is going on."""
+    """Implements :class:`~evenflow.runtime.up.child.LogScreen`. As a context it shows, for as long as the start takes, that
+    something is going on.
+    """
 
     def __init__(self, settings: Settings, *, quiet: bool) -> None:
         self._settings = settings

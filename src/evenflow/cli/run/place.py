@@ -21,11 +21,11 @@ from evenflow.core.limits import PAGE
 from evenflow.errors import ApiRefused, ApiUnavailable, SettingsError, StartingOrStopping
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.exits import ExitCode
-from evenflow.runtime.local import LocalEvenflow, lent_processor
-from evenflow.runtime.presence import guest, withdraw
 from evenflow.runtime.project import bundle_of
-from evenflow.runtime.service_log import Line
 from evenflow.runtime.settings import Settings
+from evenflow.runtime.up.local import LocalEvenflow, lent_processor
+from evenflow.runtime.up.presence import guest, withdraw
+from evenflow.runtime.up.service_log import Line
 
 if TYPE_CHECKING:  # clients are imported while what is started loads
     from evenflow.client.rest import RestClient

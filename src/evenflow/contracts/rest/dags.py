@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from evenflow.contracts.rest.record import Record, Request, RunWord, ServiceWord
-from evenflow.core.spec_diff import SettingChange
+from evenflow.core.spec.diff import SettingChange
 
 
 class RecentRun(Record):

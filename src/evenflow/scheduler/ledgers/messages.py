@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from evenflow.core.callbacks import Callback, CallbackCall, CallbackOf
 from evenflow.core.model import UNMAPPED
 from evenflow.store.db.rows import Conn
-from evenflow.store.scheduling import assets, branches, inbox, tasks
+from evenflow.store.scheduling import assets, inbox, runs, tasks
 from evenflow.store.serving import callbacks
 
 
@@ -32,7 +32,7 @@ class Messages:
     def write(self, conn: Conn) -> None:
         """All but word to other runs: it follows when what it is about is written (:mod:`evenflow.scheduler.past`)."""
         if self.decisions:
-            branches.keep(conn, self.decisions)
+            runs.keep_decisions(conn, self.decisions)
         if self.stops:
             inbox.insert_cancels(conn, self.stops)
         if self.unsettled:

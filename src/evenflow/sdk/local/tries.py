@@ -16,7 +16,7 @@ from evenflow.core.model import TaskSpec
 from evenflow.core.states import RunState, TaskState
 from evenflow.sdk import xcom
 from evenflow.sdk.dag import DAG
-from evenflow.sdk.local.alone import answer_alone
+from evenflow.sdk.local.answers import answer_alone
 from evenflow.sdk.local.callbacks import Called, TestCallbacks
 from evenflow.sdk.local.flow import LocalInstance
 from evenflow.sdk.local.outcome import StoredXComs, pulled

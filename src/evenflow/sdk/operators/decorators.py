@@ -15,7 +15,8 @@ from evenflow.sdk import scope
 from evenflow.sdk.airflow_names import MISSING_DECORATORS
 from evenflow.sdk.assignments import is_own_affair, refuse
 from evenflow.sdk.edges import Uncalled
-from evenflow.sdk.mapping import MappedOperator
+from evenflow.sdk.mapped.mapping import MappedOperator
+from evenflow.sdk.mapped.partials import Begun
 from evenflow.sdk.operator import BaseOperator, PythonOperator, is_async
 from evenflow.sdk.operators.bash import SKIP_EXIT_CODE, BashFunctionOperator
 from evenflow.sdk.operators.branching import BranchPythonOperator, Chosen, ShortCircuitOperator
@@ -29,7 +30,6 @@ from evenflow.sdk.operators.isolated_tasks import (
 from evenflow.sdk.operators.sensors import POKE_INTERVAL_S, TIMEOUT_S, PythonSensor
 from evenflow.sdk.operators.spark_task import DEFAULT_CONNECTION, SparkOperator
 from evenflow.sdk.options import OPTION_NAMES, TaskOptions
-from evenflow.sdk.partials import Begun
 from evenflow.sdk.setup_teardown import SetupRole
 from evenflow.sdk.signature import Signature, returns_mapping
 from evenflow.sdk.xcomarg import XComArg

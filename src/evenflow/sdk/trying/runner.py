@@ -22,14 +22,14 @@ from evenflow.sdk.clock import clock
 from evenflow.sdk.context import Context, DagRun, TaskInstance, current, make_context
 from evenflow.sdk.dag import DAG
 from evenflow.sdk.deferring import ResumedTry, deferral_of
-from evenflow.sdk.expansion import ExpandedInputs
-from evenflow.sdk.mapping import MappedOperator
+from evenflow.sdk.mapped.expansion import ExpandedInputs
+from evenflow.sdk.mapped.mapping import MappedOperator
+from evenflow.sdk.mapped.sequences import Elements
 from evenflow.sdk.operator import BaseOperator
 from evenflow.sdk.operators.branching import task_indexes
 from evenflow.sdk.params import ParamRef, RunParams
 from evenflow.sdk.references import Reference
 from evenflow.sdk.secrets import outside
-from evenflow.sdk.sequences import Elements
 from evenflow.sdk.task import Task
 from evenflow.sdk.taskgroup import GroupArgument
 from evenflow.sdk.templating.templates import Renderer, shown_fields

@@ -12,8 +12,8 @@ import psycopg
 from psycopg.rows import args_row
 
 from evenflow.core.settings import FAILOVER_LOSES_COMMITS
+from evenflow.store.db.rows import Conn, execute
 from evenflow.store.db.sql import sql
-from evenflow.store.scheduling.settings import read_value
 
 
 class Server(NamedTuple):
@@ -66,7 +66,7 @@ def notice_server(conn: psycopg.Connection[Any], *, by: str) -> Server | None:
         written = conn.execute(
             sql("incarnation/write_server"), {"system_id": found.system_id, "timeline": found.timeline}
         ).fetchone()
-        if written is None or found.seen_system_id is None or read_value(conn, FAILOVER_LOSES_COMMITS) is False:
+        if written is None or found.seen_system_id is None or read_setting(conn, FAILOVER_LOSES_COMMITS) is False:
             return None
         _begin(conn, str(found), by, went_back=False)
     return found
@@ -77,3 +77,9 @@ def _begin(conn: psycopg.Connection[Any], reason: str, by: str, *, went_back: bo
     assert row is not None
     conn.execute(sql("tokens/notify"))
     return int(row[0])
+
+
+def read_setting(conn: Conn, name: str) -> Any:
+    """None: nobody has set it, so its default holds."""
+    row = execute(conn, "settings/read_one", {"name": name}).fetchone()
+    return None if row is None else row[0]

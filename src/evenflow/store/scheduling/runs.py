@@ -1,4 +1,6 @@
-"""Runs as the scheduler handles them: taken, started, counted down, finished, and created when their DAG is due."""
+"""Runs as the scheduler handles them: taken, started, counted down, finished, and created when their DAG is due; and what their
+branches decided.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from evenflow.core.limits import CREATION_LINES, RUN_WAKES_PER_TURN
-from evenflow.store.db.columns import floats, numbers, texts, words
+from evenflow.store.db.columns import arrays, floats, numbers, texts, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
 
 
@@ -143,3 +145,21 @@ def pause_failing(conn: Conn, limits: Sequence[tuple[str, int]]) -> None:
     dag_ids, most = zip(*limits, strict=True)
     lock_dags(conn, set(dag_ids))
     execute(conn, "runs/pause_failing", {"dag_ids": texts(dag_ids), "most": numbers(most)})
+
+
+class BranchDecision(NamedTuple):
+    task_index: int  # of the branch
+    map_index: int
+    skipped: list[int]  # task indexes
+
+
+def keep_decisions(conn: Conn, decisions: Sequence[tuple[int, int, int, Sequence[int]]]) -> None:
+    """Of branches, as (run_key, task_index, map_index, task indexes that are skipped); one of an earlier try is replaced."""
+    run_keys, tasks, maps, skipped = zip(*decisions, strict=True)
+    params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "maps": numbers(maps), "skipped": arrays(skipped)}
+    execute(conn, "branches/keep", params)
+
+
+def read_decisions(conn: Conn, run_key: int) -> Rows[BranchDecision]:
+    """The decisions of a run whose branch is a success."""
+    return Rows(execute(conn, "branches/read_standing", {"run_key": run_key}), row_of(BranchDecision))

@@ -1,4 +1,4 @@
-"""Runs that are created when their DAG is due: a statement for any number of DAGs."""
+"""Runs that are created when their DAG is due, a statement for any number of DAGs; and those of backfills, as there is room."""
 
 from __future__ import annotations
 
@@ -78,3 +78,21 @@ def set_next(conn: Conn, runs: Sequence[ScheduleUpdate]) -> None:
 
 def _times(values: Sequence[datetime | None]) -> str:
     return instants(None if value is None else value.isoformat() for value in values)
+
+
+class OpenBackfill(NamedTuple):
+    backfill_id: int
+    room: int  # how many more of its runs may be active
+
+
+def take_open_backfills(conn: Conn, *, limit: int) -> list[OpenBackfill]:
+    return list(map(row_of(OpenBackfill), execute(conn, "backfills/take_open", {"limit": limit}).fetchall()))
+
+
+def make_backfill_runs(conn: Conn, backfill: OpenBackfill) -> int:
+    """How many dates were gone through; those that are passed over need no room."""
+    return execute(conn, "backfills/make_runs", {"backfill_id": backfill.backfill_id, "room": backfill.room}).rowcount
+
+
+def end_finished_backfills(conn: Conn) -> None:
+    execute(conn, "backfills/end_finished")

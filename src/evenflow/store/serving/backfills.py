@@ -1,4 +1,4 @@
-"""Backfills as people ask for them and look at them; :mod:`evenflow.store.scheduling.backfills` makes their runs."""
+"""Backfills as people ask for them and look at them; :mod:`evenflow.store.scheduling.schedules` makes their runs."""
 
 from __future__ import annotations
 

@@ -1,12 +1,16 @@
-"""Pools: how many slots tasks may take of something scarce."""
+"""Pools: how many slots tasks may take of something scarce; and for pools and executors what is decided beyond the order of tasks,
+aging and who shares them.
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from psycopg.rows import args_row, dict_row
+from psycopg.types.json import Json
 
 from evenflow.core.selection.pool_policy import PoolPolicy
+from evenflow.core.sharing import SharingRule
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.dags import notify, reparse_failed
@@ -52,3 +56,24 @@ async def find_users(conn: AsyncConn, name: str, *, limit: int) -> list[PoolUser
 async def delete_pool(conn: AsyncConn, name: str) -> None:
     """Deletes a pool that has no users. A DAG that names it from now on is refused."""
     await conn.execute(sql("pools/delete_one"), {"name": name})
+
+
+async def list_sharing(
+    conn: AsyncConn, kind: str | None = None, name: str | None = None, *, scope: str | None = None
+) -> list[tuple[str, str, SharingRule]]:
+    """All pools and executors, or one: (kind, name, rule)."""
+    rows = await (await conn.execute(sql("sharing/list_all"), {"kind": kind, "name": name, "scope": scope})).fetchall()
+    return [(row[0], row[1], SharingRule(*row[2:])) for row in rows]
+
+
+async def set_sharing(conn: AsyncConn, kind: str, name: str, rule: SharingRule) -> None:
+    names = {"kind": kind, "name": name, "aging_s": rule.aging_s, "share_by": rule.share_by, "weights": Json(dict(rule.weights))}
+    async with conn.transaction():
+        await conn.execute(sql("sharing/set_one"), names)
+        await notify(conn)
+
+
+async def list_tenants(conn: AsyncConn, kind: str, name: str, *, limit: int) -> list[dict[str, Any]]:
+    """Those that ever had a task there: name, weight, held."""
+    cursor = conn.cursor(row_factory=dict_row)
+    return await (await cursor.execute(sql("sharing/list_tenants"), {"kind": kind, "name": name, "limit": limit})).fetchall()

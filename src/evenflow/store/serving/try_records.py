@@ -1,14 +1,20 @@
-"""What tries say of their work besides their results."""
+"""What tries leave besides their results: what they say of their work, what became of their templates, and what their task
+instances store once for all tries, ids of what they have made outside and the keys to make it with.
+"""
 
 from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
 
 from psycopg.rows import dict_row
 
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.failures import BAD_VALUE, not_storable
 from evenflow.store.db.sql import sql
 
 
-async def write(conn: AsyncConn, *, epoch: int, kind: str, value: str) -> bool:
+async def write_record(conn: AsyncConn, *, epoch: int, kind: str, value: str) -> bool:
     """Whether the try still runs; ``value`` is a JSON object."""
     cursor = await conn.execute(sql("records/write"), {"epoch": epoch, "kind": kind, "value": value}, prepare=True)
     return await cursor.fetchone() is not None
@@ -36,3 +42,61 @@ async def take_unsent(conn: AsyncConn, *, limit: int, again_s: float) -> list[Ro
 
 async def tell_sent(conn: AsyncConn, *, run_key: int, epoch: int) -> None:
     await conn.execute(sql("records/tell_sent"), {"run_key": run_key, "epoch": epoch})
+
+
+class PreviousRunTimes(NamedTuple):
+    data_interval_start: datetime | None
+    data_interval_end: datetime | None
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+async def write_rendered(conn: AsyncConn, *, epoch: int, fields: str) -> bool:
+    """Whether the try still runs; ``fields`` is a JSON object."""
+    cursor = await conn.execute(sql("rendered/write"), {"epoch": epoch, "fields": fields}, prepare=True)
+    return await cursor.fetchone() is not None
+
+
+async def read_rendered(conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str, map_index: int) -> dict[str, str] | None:
+    names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
+    row = await (await conn.execute(sql("rendered/read"), names)).fetchone()
+    return None if row is None else dict(row[0])
+
+
+async def previous_run(conn: AsyncConn, run_key: int) -> PreviousRunTimes | None:
+    """The last successful run of the same DAG before this one."""
+    row = await (await conn.execute(sql("runs/read_previous"), {"run_key": run_key})).fetchone()
+    return None if row is None else PreviousRunTimes(*row)
+
+
+class OnceValue(NamedTuple):
+    """Neither a value nor a sealed one: nothing is stored yet."""
+
+    key: str
+    value: str | None  # JSON
+    sealed: bytes | None
+
+
+async def ask_once(conn: AsyncConn, *, epoch: int, name: str, limit: int) -> OnceValue | None:
+    """None when the try is over, or when its task instance has ``limit`` other names."""
+    row = await (await conn.execute(sql("once/ask"), {"epoch": epoch, "name": name, "limit": limit}, prepare=True)).fetchone()
+    return None if row is None else OnceValue(*row)
+
+
+async def store_once(conn: AsyncConn, *, epoch: int, name: str, value: str | None, sealed: bytes | None) -> OnceValue | None:
+    """What is stored then, which is what was there first; None when the try is over or has not asked for the name.
+
+    Raises :class:`XComError` when the value is not JSON that the database can hold.
+    """
+    names = {"epoch": epoch, "name": name, "value": value, "sealed": sealed}
+    try:
+        row = await (await conn.execute(sql("once/set"), names, prepare=True)).fetchone()
+    except BAD_VALUE as error:
+        raise not_storable(f"What is to be stored once as {name!r}", error) from None
+    return None if row is None else OnceValue(*row)
+
+
+async def forget_once(conn: AsyncConn, *, epoch: int, name: str) -> bool:
+    """Whether the try still runs."""
+    cursor = await conn.execute(sql("once/forget"), {"epoch": epoch, "name": name}, prepare=True)
+    return await cursor.fetchone() is not None

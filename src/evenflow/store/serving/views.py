@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from psycopg.rows import dict_row
 
+from evenflow.contracts.rest.insights import Insights
 from evenflow.core.likeness import did_you_mean
-from evenflow.core.limits import OUTRUN_NAMED
+from evenflow.core.limits import INSIGHT_DAYS, INSIGHT_ROWS, OUTRUN_NAMED
 from evenflow.core.model import DagSpec
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
@@ -194,3 +196,42 @@ async def list_push_executors(conn: AsyncConn, *, lease_s: float, scope: str | N
 async def read_health(conn: AsyncConn) -> Row:
     (row,) = await _rows(conn, "views/read_health")
     return row
+
+
+class LiveMoves(NamedTuple):
+    """``cursor`` is a snapshot of the database, as text: the next look goes on behind it. ``is_cut``: not all is told."""
+
+    cursor: str
+    is_cut: bool
+    runs: list[dict[str, Any]]  # dag_id, run_id, state, tasks, and in which of the scopes it is
+
+
+async def read_moves(
+    conn: AsyncConn, since: str | None, *, dags: Iterable[str], scopes: Iterable[str], moves: int, tasks: int, age: int
+) -> LiveMoves:
+    """``since`` null: nothing but where to go on from. ``dags``: whose tasks are told, so many ``tasks`` of a run, and one more
+    where there are more. ``scopes`` are those of who listens. ``age``: transactions.
+    """
+    names = {"since": since, "dags": sorted(dags), "scopes": sorted(scopes), "moves": moves, "tasks": tasks, "age": age}
+    row = await (await conn.execute(sql("views/read_moves"), names, prepare=False)).fetchone()
+    assert row is not None
+    return LiveMoves(*row)
+
+
+async def read_insights(conn: AsyncConn) -> Insights:
+    """Without days where the pipeline has never returned anything."""
+    (made,) = await _of_marts(conn, "insights/read_made", 1)
+    made_at: datetime | None = made["made_at"]
+    return Insights(
+        made_at=made_at,
+        violations=made["violations"],
+        days=list(reversed(await _of_marts(conn, "insights/read_days", INSIGHT_DAYS))),
+        advice=await _of_marts(conn, "insights/list_worth_raising", INSIGHT_ROWS),
+        dearest=await _of_marts(conn, "insights/list_dearest", INSIGHT_ROWS),
+        drifting=await _of_marts(conn, "insights/list_drifting", INSIGHT_ROWS),
+        anomalies=await _of_marts(conn, "insights/list_anomalies", INSIGHT_ROWS),
+    )
+
+
+async def _of_marts(conn: AsyncConn, name: str, most: int) -> list[Any]:
+    return await (await conn.cursor(row_factory=dict_row).execute(sql(name), {"most": most}, prepare=False)).fetchall()

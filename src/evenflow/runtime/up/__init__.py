@@ -1,0 +1,1 @@
+"""``evenflow up``: everything on one machine, each service as a child process."""

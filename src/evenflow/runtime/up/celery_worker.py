@@ -1,0 +1,119 @@
+"""Workers of Celery as children of ``evenflow up``: processes of ``celery worker``, started and ended as people do it.
+
+They stand where services forked from a template stand: :class:`evenflow.runtime.up.child.Child` starts one again when it dies,
+keeps what it says, and tells it to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+
+from evenflow.errors import ServiceFailed
+from evenflow.forking import prctl
+from evenflow.forking.exits import Exit
+from evenflow.forking.frames import FrameHeader
+from evenflow.forking.owned_child import ChildEvents
+from evenflow.forking.sandbox import OURS
+
+LEAN = ("-P", "threads", "--without-mingle", "--without-gossip", "--without-heartbeat", "-l", "warning")  # its lease says all
+NOT_THEIRS = ("DATABASE_URL", "SECRET_KEYS", "TOKEN", "CELERY_BROKER", "NAME")  # of our variables, also as names of files
+_READ_BYTES = 65_536  # what a pipe holds
+
+
+def celery_job(name: str, queues: Sequence[str], slots: int, environ: Mapping[str, str], **own: str) -> FrameHeader:
+    """A worker of this name, with as many places as ``slots``. Of our variables it has those of ``environ`` that are settings of
+    a worker, and its ``own``.
+    """
+    command = [sys.executable, "-m", __name__, str(os.getpid()), "--quiet", "-A", "evenflow.celery_app", "worker", "-n", name]
+    kept = {key: value for key, value in environ.items() if not key.startswith(tuple(OURS + each for each in NOT_THEIRS))}
+    return {
+        "command": [*command, "-Q", ",".join(queues), "-c", str(slots), *LEAN],
+        "environment": {**kept, **{OURS + key: value for key, value in own.items()}},
+    }
+
+
+class CeleryProcess:
+    """One life of a worker of Celery. ``events`` hears what it writes, and of its end."""
+
+    def __init__(self, job: FrameHeader, events: ChildEvents) -> None:
+        self._events, self._told_to_end = events, False
+        self._loop = asyncio.get_running_loop()
+        self._process = subprocess.Popen(
+            job["command"],
+            env=job["environment"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C in a terminal is for its owner
+        )
+        assert self._process.stdout is not None
+        self._output = self._process.stdout
+        os.set_blocking(self._output.fileno(), False)
+        self._ended = os.pidfd_open(self._process.pid)
+        self._has_ended = False
+        self._loop.add_reader(self._output, self._read)
+        self._loop.add_reader(self._ended, self._end)
+
+    def send_signal(self, signum: signal.Signals) -> None:
+        """A second SIGTERM is what a cold shutdown of Celery is. SIGKILL is for its pool, too; the worker of Evenflow beside it
+        finishes what it has, and ends.
+        """
+        if self._has_ended:
+            return
+        if signum is signal.SIGKILL:
+            os.killpg(self._process.pid, signum)
+        elif signum is signal.SIGTERM and self._told_to_end:
+            self._process.send_signal(signal.SIGQUIT)
+        else:
+            self._told_to_end = self._told_to_end or signum is signal.SIGTERM
+            self._process.send_signal(signum)
+
+    def _read(self) -> None:
+        """To its end, which may come long after that of the process: the worker beside it writes there, too."""
+        data = os.read(self._output.fileno(), _READ_BYTES)
+        if not data:
+            self._loop.remove_reader(self._output)
+            self._output.close()
+        elif not self._has_ended:
+            self._events.output(data)
+
+    def _end(self) -> None:
+        if not self._output.closed:
+            with contextlib.suppress(BlockingIOError):
+                self._read()
+        self._loop.remove_reader(self._ended)
+        os.close(self._ended)
+        self._has_ended = True
+        self._events.exited(Exit(self._process.wait()))
+
+
+class CeleryWorkers:
+    """What a :class:`evenflow.runtime.up.child.Child` that is a worker of Celery begins from."""
+
+    async def begin(self, job: FrameHeader, events: ChildEvents) -> CeleryProcess:
+        try:
+            return CeleryProcess(job, events)
+        except OSError as error:
+            raise ServiceFailed(f"A worker of Celery cannot be started: {error}") from error
+
+
+def main() -> None:
+    """What ``celery`` is, for as long as its parent lives: afterwards nobody would end it."""
+    prctl.die_with_parent(signal.SIGTERM)
+    if os.getppid() == int(sys.argv[1]):
+        from celery.__main__ import main as celery
+
+        warnings.filterwarnings("ignore", "You're running the worker with superuser")  # the worker beside it says so
+        sys.argv[:] = ["celery", *sys.argv[2:]]
+        celery()
+
+
+if __name__ == "__main__":
+    main()

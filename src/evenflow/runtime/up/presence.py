@@ -1,0 +1,134 @@
+"""Whether an ``evenflow up`` runs on a home, and where it answers.
+
+A lock says whether, so that a killed one leaves no trace; a file says where. A port on which it is to answer is tried first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from evenflow.errors import AlreadyRunning, StartingOrStopping
+from evenflow.runtime.home import make_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpPresence:
+    """What an ``evenflow up`` tells others."""
+
+    pid: int
+    api_url: str
+    dags: str
+    bundle: str
+
+
+@contextlib.contextmanager
+def claim(home: Path) -> Iterator[Callable[[UpPresence], None]]:
+    """Be the only one on ``home`` until the context is left. Gives a function that publishes how to reach us.
+
+    Raises :class:`AlreadyRunning` when somebody is there.
+    """
+    lock = _open_lock(home)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _taken(home) from None
+        _file(home).unlink(missing_ok=True)
+        yield lambda presence: _publish(home, presence)
+        _file(home).unlink(missing_ok=True)
+    finally:
+        os.close(lock)
+
+
+def find(home: Path) -> UpPresence | None:
+    """The ``evenflow up`` that runs on ``home``; None when there is none, or it is not ready yet."""
+    if not (home / "run" / "up.lock").exists():
+        return None
+    lock = _open_lock(home)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(home)
+    finally:
+        os.close(lock)
+    return None
+
+
+@contextlib.contextmanager
+def guest(home: Path) -> Iterator[UpPresence | None]:
+    """Use the Evenflow that runs on ``home``, if one does. One that was started for a single command waits for its guests."""
+    lock = _open_lock(home, "guests.lock")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH)  # first, so that what is found then cannot withdraw
+        yield find(home)
+    finally:
+        os.close(lock)
+
+
+def withdraw(home: Path) -> bool:
+    """Be found no more, unless there are guests; then it returns False, and nothing has changed."""
+    lock = _open_lock(home, "guests.lock")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _file(home).unlink(missing_ok=True)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+def _open_lock(home: Path, name: str = "up.lock") -> int:
+    return os.open(make_folder(home, "run") / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _file(home: Path) -> Path:
+    return home / "run" / "up.json"
+
+
+def _publish(home: Path, presence: UpPresence) -> None:
+    unfinished = _file(home).with_suffix(".new")
+    unfinished.write_text(json.dumps(asdict(presence)))
+    unfinished.rename(_file(home))
+
+
+def _read(home: Path) -> UpPresence | None:
+    try:
+        return UpPresence(**json.loads(_file(home).read_text()))
+    except FileNotFoundError:
+        return None
+
+
+def _taken(home: Path) -> AlreadyRunning:
+    running = _read(home)
+    if running is None:
+        return StartingOrStopping(f"Evenflow is just being started or stopped on {home}. Wait a moment and try again.")
+    return AlreadyRunning(
+        f"Evenflow already runs on {home}: {running.api_url} (pid {running.pid}, DAG folder {running.dags}). "
+        f"Use that one, stop it (kill {running.pid}), or set EVENFLOW_HOME to another directory."
+    )
+
+
+def choose_port(host: str, port: int, *, who: str = "The API", way: str = "evenflow up --port ") -> int:
+    """``port`` if it is free, a free one if it is 0. Raises :class:`AlreadyRunning` when another program has it.
+
+    The error names ``who`` is to listen there, and the ``way`` to say another port, which it ends with.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise AlreadyRunning(
+                f"{who} cannot listen on {host}:{port}: {error.strerror}. Stop the program that has the port, or choose another: "
+                f"{way}{port + 1} (0 takes a free one)."
+            ) from None
+        return int(probe.getsockname()[1])

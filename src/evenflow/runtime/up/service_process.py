@@ -1,0 +1,53 @@
+"""What services of ``evenflow up`` are forked from: ``python -m evenflow.runtime.up.service_process FD``.
+
+It loads what any of them needs, once, and knows no secret: a service gets its environment when it is forked. Five services share
+the memory of these modules, and their import, which is most of what a start costs.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+import time
+
+from evenflow.forking import prctl
+from evenflow.forking.frames import FrameHeader, Link
+from evenflow.forking.template import serve_template
+from evenflow.runtime.service_settings import KNOWS_NO_DATABASE, Kind, command_of
+
+
+def prepare(config: FrameHeader) -> None:
+    """Loads what services of these ``kinds`` need."""
+    sys.dont_write_bytecode = False  # these modules are ours
+    kinds = [Kind(kind) for kind in config["kinds"]]
+    needed = ["evenflow.runtime.service", *(f"evenflow.{kind.replace('-', '_')}.service" for kind in kinds)]
+    needed += ["evenflow.runtime.database"] * (not KNOWS_NO_DATABASE.issuperset(kinds)) + ["uvloop"] * (Kind.API in kinds)
+    gc.disable()  # modules stay: to look through them again and again is a fifth of the time that it takes to import them
+    for name in needed:
+        importlib.import_module(name)
+    gc.enable()
+
+
+def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
+    """Become the service; its exit code is that of this process."""
+    kind = Kind(job["kind"])
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    time.tzset()
+    command = command_of(kind)
+    sys.argv[:] = [sys.argv[0], command[-1]]
+    prctl.show_command(command)
+    code = 70
+    try:
+        code = importlib.import_module("evenflow.runtime.service").main()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    prctl.hide()  # so what is forked from it is hidden from its first moment on
+    serve_template(prepare, run)

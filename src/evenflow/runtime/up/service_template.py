@@ -1,0 +1,52 @@
+"""The owner's side of :mod:`evenflow.runtime.up.service_process`, which all services of ``evenflow up`` are forked from."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from evenflow.errors import ServiceFailed
+from evenflow.forking.frames import FrameHeader
+from evenflow.forking.owned_child import ChildEvents, OwnedChild
+from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
+from evenflow.forking.sandbox import own_environment
+
+MODULE = "evenflow.runtime.up.service_process"
+LOAD_TIMEOUT_S = 60.0  # imports on a busy machine take a few seconds
+
+
+class ServiceTemplate:
+    """Begins to load at once what services of these kinds need; when it has died, and so have they, with the next service."""
+
+    def __init__(self, home: Path, kinds: Iterable[str], module: str = MODULE) -> None:
+        self._config: FrameHeader = {"kinds": [str(kind) for kind in kinds]}
+        self._module, self._environment = module, {**own_environment(os.environ), "EVENFLOW_HOME": str(home)}
+        self._starting = asyncio.create_task(self._start(), name="load services")
+
+    async def begin(self, job: FrameHeader, events: ChildEvents) -> OwnedChild:
+        """A service; ``events`` always hears of its end. Raises :class:`ServiceFailed`."""
+        if self._starting.done() and not self._is_alive():
+            self._starting = asyncio.create_task(self._start(), name="load services")
+        try:
+            template = await asyncio.shield(self._starting)
+            return template.begin(job, events)
+        except (TemplateFailed, OSError) as error:
+            raise ServiceFailed(f"The services cannot be started: {error}. {getattr(error, 'output', '')[-2000:]}") from error
+
+    async def close(self) -> None:
+        """End what is left of the services, too."""
+        if not self._starting.done():
+            self._starting.cancel()
+        elif self._is_alive():
+            await self._starting.result().close()
+        await asyncio.gather(self._starting, return_exceptions=True)
+
+    def _is_alive(self) -> bool:
+        return not self._starting.cancelled() and self._starting.exception() is None and self._starting.result().alive
+
+    async def _start(self) -> OwnedTemplate:
+        return await OwnedTemplate.start(
+            self._module, self._config, env=self._environment, load_timeout_s=LOAD_TIMEOUT_S, ahead=False
+        )

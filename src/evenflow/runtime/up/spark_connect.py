@@ -1,0 +1,61 @@
+"""Where a Spark Connect server of this host listens, what it is shown, and by which connections tasks find it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evenflow.errors import SettingsError
+from evenflow.runtime.home import SPARK_CONNECT_TOKEN, write_secret
+from evenflow.runtime.settings import Settings
+from evenflow.runtime.up.presence import choose_port
+from evenflow.sdk.secrets.connections import env_name
+from evenflow.spark.local_server import uri_of
+
+HOST = "127.0.0.1"
+ALWAYS, DEFAULT = "spark_connect", "spark_default"  # connections: one by its own name, one where nobody has defined it
+
+
+@dataclass(frozen=True, slots=True)
+class SparkConnect:
+    port: int
+    token: str
+    ui_port: int = 0  # 0: it has no Spark UI
+
+    @property
+    def given(self) -> dict[str, object]:
+        """What its service has to know."""
+        return {"spark_connect_port": self.port, "spark_connect_token": self.token}
+
+    def connections(self, settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
+        """Those of ``settings`` and those that name the server."""
+        uri = uri_of(self.port, self.token, self.ui_port)
+        taken = DEFAULT in settings.connections or env_name(DEFAULT) in environ
+        return {**({} if taken else {DEFAULT: uri}), **settings.connections, ALWAYS: uri}
+
+
+def make_spark_connect(settings: Settings) -> SparkConnect:
+    """The token is the same for all servers of a home. Raises :class:`AlreadyRunning` when another program has the port."""
+    if settings.sandbox != "none":
+        raise SettingsError(
+            "A Spark Connect server runs queries of tasks, and EVENFLOW_SANDBOX=landlock does not keep it out of the home. "
+            "Use a server on another host, or set EVENFLOW_SANDBOX=none."
+        )
+    file = settings.home / SPARK_CONNECT_TOKEN
+    try:
+        token = file.read_text().strip()
+    except FileNotFoundError:
+        token = secrets.token_urlsafe(32)
+        write_secret(file, token)
+    who, way = "The Spark Connect server", "EVENFLOW_SPARK_CONNECT_PORT="
+    port, ui_port = choose_port(HOST, settings.spark_connect_port, who=who, way=way), settings.spark_connect_ui_port or 0
+    if ui_port:
+        choose_port(HOST, ui_port, who=f"{who}'s Spark UI", way="EVENFLOW_SPARK_CONNECT_UI_PORT=")
+    return SparkConnect(port, token, ui_port)
+
+
+def how_to_connect(settings: Settings, port: int) -> str:
+    """What people type; the token is not shown."""
+    file = settings.home / SPARK_CONNECT_TOKEN
+    return f'export {env_name(DEFAULT)}="{uri_of(port, f"$(cat {file})", settings.spark_connect_ui_port or 0)}"'

@@ -1,0 +1,141 @@
+"""What a scheduler does beside applying and selecting: each duty is a name, a pace and a function on a connection."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from importlib.metadata import version
+
+from evenflow.core.limits import BEAT_S, HOUSEKEEPING_S, HUNG_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
+from evenflow.core.meter import Meter
+from evenflow.scheduler import observations as seen
+from evenflow.scheduler.assets import create_asset_runs
+from evenflow.scheduler.database import Fitness
+from evenflow.scheduler.duties.agenda import Duty
+from evenflow.scheduler.duties.audit import Sweep, Watchdog
+from evenflow.scheduler.duties.leases import give_up_hung, watch_leases
+from evenflow.scheduler.duties.partitions import make_history_partitions
+from evenflow.scheduler.duties.retention import (
+    OldRuns,
+    UnusedLimits,
+    delete_old,
+    delete_superseded,
+    delete_unneeded,
+    drop_old_partitions,
+)
+from evenflow.scheduler.duties.schedules import Schedules, make_backfill_runs
+from evenflow.scheduler.tally import LOOK_S, Contention
+from evenflow.store.db import sessions
+from evenflow.store.db.notify import INBOX
+from evenflow.store.db.rows import Conn
+from evenflow.store.scheduling import drains, inbox, leases
+from evenflow.telemetry.observing import observe
+from evenflow.telemetry.vitals import Vitals
+
+
+class Orphans:
+    """A report may come after the end of its run, and so after its deletion."""
+
+    def __init__(self) -> None:
+        self._conn: Conn | None = None  # what is known is of this one
+        self._since = inbox.Since()
+
+    def delete(self, conn: Conn) -> None:
+        if conn is not self._conn:
+            self._conn, self._since = conn, inbox.Since()
+        reports, self._since = inbox.delete_orphans(conn, self._since)
+        if reports > 0:
+            observe(seen.orphans_dropped(reports))
+
+
+def end_deaf_sessions(conn: Conn) -> None:
+    """A process that hangs while it is being answered keeps its locks beyond all timeouts of the server (R-HA5)."""
+    for name in sessions.end_deaf(conn):
+        observe(seen.deaf_session_ended(name))
+
+
+class SchedulerPresence:
+    """This scheduler's row in the table of services. Told that it is not known any more, it registers anew."""
+
+    def __init__(self, vitals: Vitals) -> None:
+        self._vitals, self._lease = vitals, vitals.lease(LEASE_S)
+        self._service_id: int | None = None
+
+    def beat(self, conn: Conn) -> None:
+        if not self._say(conn, "active"):
+            self._service_id = leases.register(
+                conn,
+                kind="scheduler",
+                name=self._vitals.name,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=version("evenflow"),
+                detail=json.dumps(self._detail),
+            )
+            self._lease.beat()
+
+    def sign_off(self, conn: Conn) -> None:
+        self._say(conn, "stopped")
+
+    @property
+    def _detail(self) -> dict[str, str]:
+        return {"metrics": self._vitals.address} if self._vitals.address else {}
+
+    def _say(self, conn: Conn, state: str) -> bool:
+        """Whether the row is known."""
+        if self._service_id is None:
+            return False
+        known = leases.beat(conn, service_id=self._service_id, kind="scheduler", state=state, detail=json.dumps(self._detail))
+        if known:
+            self._lease.beat()
+        return known
+
+
+def pulse(own: SchedulerPresence, contention: Contention) -> list[Duty]:
+    """What others rely on to the second, so no other duty may delay it, and one that fails does not wait for long."""
+    return [
+        Duty("presence", BEAT_S, own.beat, BEAT_S),
+        Duty("leases", PULSE_S, watch_leases, BEAT_S),
+        Duty("deaf sessions", SWEEP_S, end_deaf_sessions, BEAT_S),
+        Duty("contention", LOOK_S, contention.look, BEAT_S),
+    ]
+
+
+def decisions(meter: Meter, fitness: Fitness) -> list[Duty]:
+    """What people wait for; and the safety nets, which come first."""
+    return [
+        Duty("fitness", BEAT_S, fitness.check),
+        Duty("watchdog", WATCH_S, Watchdog(meter).look),
+        Duty("sweep", SWEEP_S, Sweep(meter).perform),
+        Duty("inbox", SWEEP_S, Orphans().delete),
+        Duty("schedules", SWEEP_S, Schedules().perform),
+        Duty("backfills", SWEEP_S, make_backfill_runs),
+        Duty("assets", SWEEP_S, create_asset_runs),
+        Duty("drains", SWEEP_S, end_drains),
+    ]
+
+
+def housekeeping() -> list[Duty]:
+    """What nobody waits for, and may take its time: it has a thread and a connection of its own."""
+    old_runs, unused_limits = OldRuns(), UnusedLimits()
+    return [
+        Duty("hung workers", HUNG_S, give_up_hung),
+        Duty("partitions", 3600.0, make_history_partitions),
+        Duty("old partitions", 3600.0, drop_old_partitions),
+        Duty("retention", HOUSEKEEPING_S, lambda conn: delete_old(conn, old_runs)),
+        Duty("unneeded", 60.0, delete_unneeded),
+        Duty("superseded", 3600.0, lambda conn: delete_superseded(conn, unused_limits)),
+    ]
+
+
+def end_drains(conn: Conn) -> None:
+    """One look. Only when it finds something to be drained, all starts wait while that is judged again."""
+    if not drains.find_drained(conn):
+        return
+    with conn.transaction():
+        ended = drains.end_drains(conn)
+        if ended:
+            inbox.notify(conn, INBOX)
+    for action, name in ended:
+        observe(seen.drain_ended(action, name))

@@ -1,0 +1,1 @@
+"""Tasks that are called once for each of many values."""
