@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from evenflow.airflow import installed
+from evenflow.airflow.installed import configure
 from evenflow.errors import SettingsError
 from evenflow.fleet.environments import Environments, NoSuchEnvironment
 from evenflow.runtime.settings import Settings, load_settings
@@ -32,6 +35,23 @@ def test_who_has_not_the_environment_says_what_to_write(tmp_path: Path) -> None:
         known.program("airflow")
     with pytest.raises(NoSuchEnvironment, match="is not there"):
         known.program("gone")
+
+
+def test_airflows_home_is_where_tasks_can_write_nothing_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SE1: plugins and a configuration that a task puts into the cache of its user would be run by all that comes after it."""
+    monkeypatch.setattr(os, "environ", {"HOME": str(tmp_path)})
+    configure()
+    home = Path(os.environ["AIRFLOW_HOME"])
+    assert home.parent == Path(installed.__file__).parent
+    assert [file.name for file in home.iterdir()] == ["airflow.cfg"]
+    assert os.environ["AIRFLOW__LOGGING__BASE_LOG_FOLDER"] == str(tmp_path / ".cache" / "evenflow" / "airflow" / "logs")
+
+
+def test_a_home_of_airflow_that_somebody_names_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", {"AIRFLOW_HOME": "/opt/airflow"})
+    configure()
+    assert os.environ["AIRFLOW_HOME"] == "/opt/airflow"
+    assert "AIRFLOW__LOGGING__BASE_LOG_FOLDER" not in os.environ
 
 
 def test_no_service_imports_airflow() -> None:

@@ -1,28 +1,30 @@
-"""Logging in by a provider of identities: oidc-provider, which is certified, in a process of its own."""
+"""Logging in by a provider of identities: a real one, in a process of its own."""
 
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import aiohttp
 import pytest
 
+from evenflow.api import limits
+from evenflow.api.service import ApiService
+from evenflow.api.sessions import CookieKind, read_cookie, set_cookie
 from evenflow.client.rest import RestClient
 from evenflow.core.people.identities import IdentityProvider, rights_from
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights
+from tests.api.test_trail import flushed
 from tests.api.world import World
 from tests.apis import make_api
-from tests.house.project import ROOT
+from tests.identity_providers import LIBRARY, running_provider
 from tests.ports import lasting_port
 from tests.tokens import operator_token
 
-LIBRARY = ROOT / "web" / "node_modules" / "oidc-provider" / "lib" / "index.js"
-SERVER = Path(__file__).with_name("identity_provider.mjs")
 GROUPS = {"ops": "operator", "etl": {"role": "author", "tags": ["etl"]}, "hr": {"role": "author", "bundles": ["hr"]}}
 
 pytest.importorskip("authlib")
@@ -38,11 +40,8 @@ def port() -> int:
 @pytest.fixture(scope="module")
 def issuer(port: int) -> Iterator[str]:
     """The address of the provider."""
-    url = f"http://127.0.0.1:{port}/api/v1/identity/callback"
-    with subprocess.Popen(["node", SERVER, LIBRARY, url], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.kill()
+    with running_provider(port) as address:
+        yield address
 
 
 def provider_at(issuer: str, port: int, groups: dict[str, object] | None = None) -> IdentityProvider:
@@ -79,17 +78,29 @@ class Person:
             at = urljoin(at, to)
         return at
 
+    async def refusal(self, back: str) -> str:
+        """What the page where one logs in says after this."""
+        status, to, text = await self.get(back)
+        assert (status, to) == (303, "/login"), text
+        async with self.http.get(f"{self.url}/api/v1/identity") as answer:
+            return str((await answer.json())["refused"])
+
     async def session(self) -> dict[str, object]:
         async with self.http.get(f"{self.url}/api/v1/session", headers={"Sec-Fetch-Site": "same-origin"}) as answer:
             return dict(await answer.json())
 
 
 @pytest.fixture
-async def url(database_url: str, tmp_path: Path, issuer: str, port: int) -> AsyncIterator[str]:
+async def api(database_url: str, tmp_path: Path, issuer: str, port: int) -> AsyncIterator[ApiService]:
     api = make_api(database_url, tmp_path, port=port, provider=provider_at(issuer, port))
     await api.start()
-    yield f"http://127.0.0.1:{port}"
+    yield api
     await api.stop()
+
+
+@pytest.fixture
+def url(api: ApiService, port: int) -> str:
+    return f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture
@@ -100,7 +111,7 @@ async def person(url: str) -> AsyncIterator[Person]:
 
 async def test_a_person_logs_in_as_who_the_provider_says(person: Person, db: object, url: str) -> None:
     """R-SE3: the groups say what they may, at each login; they are a user from then on, without a password."""
-    assert (await person.get("/api/v1/identity"))[2] == '{"name":"127.0.0.1"}'
+    assert (await person.get("/api/v1/identity"))[2] == '{"name":"127.0.0.1","refused":null}'
     back = await person.leads_back("ada", then="/runs")
     status, to, _ = await person.get(back)
     assert (status, to) == (303, "/runs")
@@ -114,7 +125,7 @@ async def test_a_person_logs_in_as_who_the_provider_says(person: Person, db: obj
         "",
         "identity provider",
     )
-    assert (await person.get(back))[0] == 401, "the cookie of that login is gone"
+    assert "not begun in this browser" in await person.refusal(back), "the cookie of that login is gone"
     status, to, _ = await person.get("/api/v1/identity/logout")
     assert status == 303
     assert urlsplit(to).path == "/session/end"
@@ -128,38 +139,109 @@ async def test_groups_have_scopes(person: Person, db: object) -> None:
     assert (session["role"], session["scope"]) == ("author", {"tags": ["etl"], "bundles": ["hr"], "pools": [], "queues": []})
 
 
-async def test_who_is_in_no_group_that_may_is_not_let_in(person: Person) -> None:
-    status, _, text = await person.get(await person.leads_back("bob"))
-    assert status == 401
-    assert "bob.of.provider is in no group of 127.0.0.1 that may log in here" in text
+async def test_who_is_in_no_group_that_may_is_not_let_in(person: Person, api: ApiService, db: object) -> None:
+    """R-SE5: they read why on the page where one logs in, and events tell it as every refusal."""
+    assert "bob.of.provider is in no group of 127.0.0.1 that may log in here" in await person.refusal(
+        await person.leads_back("bob")
+    )
+    await flushed(api)
+    world = World(db)  # type: ignore[arg-type]
+    detail = world.one("select detail from audit_event where action = 'login.refused'")
+    assert (detail["status"], "bob.of.provider is in no group" in detail["reason"]) == (401, True)
+    person.http.cookie_jar.clear(lambda cookie: not cookie.key.startswith("evenflow"))  # the provider takes them for bob
+    assert (await person.get(await person.leads_back("ada")))[:2] == (303, "/")
+    assert (await person.get("/api/v1/identity"))[2] == '{"name":"127.0.0.1","refused":null}', "who is let in is told of it no more"
+
+
+@pytest.mark.parametrize("who", ["nil", "number", "object", "mixed"])
+async def test_groups_that_are_no_list_of_names_let_nobody_in(person: Person, who: str) -> None:
+    assert "(claim 'groups')" in (told := await person.refusal(await person.leads_back(who)))
+    assert "which is no list of names. Have it tell a list of texts there, or EVENFLOW_IDENTITY_GROUPS_CLAIM" in told
+
+
+@pytest.mark.parametrize(
+    ("who", "flaw"),
+    [
+        ("slash", "no slash, and no space but single ones inside"),
+        ("turned", "1 to 250 printable characters"),
+        ("own", "'Scheduler' is what events call a part of Evenflow"),
+        ("role", "names that begin with 'role:' are those of roles"),
+    ],
+)
+async def test_a_provider_names_people_by_the_rule_of_all_users(person: Person, db: object, who: str, flaw: str) -> None:
+    """R-SE3: names stand in addresses and in events, beside those of what acts by itself."""
+    told = await person.refusal(await person.leads_back(who))
+    assert flaw in told
+    assert "Change it there, or have EVENFLOW_IDENTITY_NAME_CLAIM name another claim." in told
+    assert World(db).one("select count(*) from user_account") == 0  # type: ignore[arg-type]
 
 
 async def test_a_login_that_this_browser_has_not_begun_ends_nowhere(person: Person, url: str) -> None:
-    """R-SE3: somebody may lead a browser to the end of a login of theirs."""
+    """R-SE3: somebody may lead a browser to the end of a login of theirs. Nobody is held up by that, however often."""
     back = await person.leads_back("ada")
     async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as other:
         stranger = Person(other, url)
-        assert "was not begun in this browser" in (await stranger.get(back))[2]
+        assert "was not begun in this browser" in await stranger.refusal(back)
         await stranger.get("/api/v1/identity/login")
-        assert "was not begun in this browser" in (await stranger.get(back))[2]
-    assert (await person.get(back.replace("state=", "state=x")))[0] == 401
-    assert (await person.get(back))[0] == 303
+        for _ in range(limits.LOGIN_FAILURES + 1):
+            assert "was not begun in this browser" in await stranger.refusal(back)
+    for state in ("x", "%C3%BC"):
+        assert "was not begun in this browser" in await person.refusal(back.replace("state=", f"state={state}"))
+    assert (await person.get(back))[:2] == (303, "/")
+
+
+async def test_who_guesses_codes_is_held_up(person: Person) -> None:
+    """R-SE3: as who guesses passwords."""
+    back = await person.leads_back("ada")
+    guess = back.replace("code=", "code=x")
+    for _ in range(limits.LOGIN_FAILURES):
+        assert "127.0.0.1 has given nobody this code" in await person.refusal(guess)
+    assert "Too many logins have failed" in await person.refusal(guess)
+
+
+async def test_a_provider_that_does_not_know_evenflow_is_told_of(database_url: str, tmp_path: Path, issuer: str, port: int) -> None:
+    """It holds nobody up."""
+    provider = replace(provider_at(issuer, port), client_secret="another one")
+    api = make_api(database_url, tmp_path, port=port, provider=provider)
+    await api.start()
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as http:
+        ada = Person(http, f"http://127.0.0.1:{port}")
+        assert "EVENFLOW_IDENTITY_CLIENT_ID and _SECRET" in await ada.refusal(await ada.leads_back("ada"))
+    await api.stop()
+
+
+async def test_a_person_whose_provider_is_away_reads_it(database_url: str, tmp_path: Path, port: int) -> None:
+    silent = provider_at(f"http://127.0.0.1:{lasting_port()}", port)
+    api = make_api(database_url, tmp_path, port=port, provider=silent)
+    await api.start()
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as http:
+        told = await Person(http, f"http://127.0.0.1:{port}").refusal("/api/v1/identity/login")
+        assert "cannot be asked: ClientConnectorError" in told
+    await api.stop()
+
+
+def test_cookies_of_a_login_are_for_this_host_alone() -> None:
+    """R-SE4: another host of the domain, or who is on the way, could else have a browser end a login of theirs."""
+    scope = {"type": "http", "scheme": "http", "headers": []}  # as behind a proxy that ends TLS
+    said = set_cookie(scope, "here", "text", CookieKind.LOGIN, age_s=600.0, is_secure=True)
+    assert said == "__Host-evenflow-here-login=text; Path=/; HttpOnly; SameSite=Lax; Max-Age=600; Secure"
+    planted = {**scope, "headers": [(b"cookie", b"evenflow-here-login=theirs")]}
+    assert read_cookie(planted, "here", CookieKind.LOGIN, is_secure=True) is None
+    assert read_cookie(planted, "here", CookieKind.LOGIN) == "theirs"
 
 
 async def test_nobody_becomes_a_user_who_has_a_password_by_a_name(person: Person, url: str, db: object) -> None:
     """R-SE3: names are the provider's to give, and users are not."""
     async with RestClient(url, operator_token(World(db).conn)) as admin:  # type: ignore[arg-type]
         await admin.add_user(name="ada.of.provider", role=Role.ADMIN, password="correct horse battery")
-    status, _, text = await person.get(await person.leads_back("ada"))
-    assert status == 401
-    assert "Another user is called 'ada.of.provider' here" in text
+    assert "Another user is called 'ada.of.provider' here" in await person.refusal(await person.leads_back("ada"))
 
 
 async def test_who_is_disabled_stays_out(person: Person, url: str, db: object) -> None:
     assert (await person.get(await person.leads_back("ada")))[0] == 303
     async with RestClient(url, operator_token(World(db).conn)) as admin:  # type: ignore[arg-type]
         await admin.change_user("ada.of.provider", is_disabled=True)
-    assert "may not log in" in (await person.get(await person.leads_back("ada")))[2]
+    assert "may not log in" in await person.refusal(await person.leads_back("ada"))
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,61 @@ async def test_lists_are_counted_within_the_scope(two: Two) -> None:
             await eve.set_service_state("system", "all", state="frozen")
 
 
+async def test_an_asset_is_changed_by_who_has_a_dag_that_makes_it(two: Two) -> None:
+    """R-SE3: who only waits for it would begin runs of others, and say that their work is done. What no DAG makes is changed by
+    whom alone it begins runs of.
+    """
+    world, theirs = two.world, "theirs_asset"
+
+    def waits(dag_id: str, *names: str) -> None:
+        at_once(assets.set_consumer(world.awaited, dag_id, [Leaf(name, is_alias=False) for name in names]))
+
+    def makes(dag_id: str, *names: str) -> None:
+        at_once(assets.set_producer(world.awaited, dag_id, names))
+
+    async with RestClient(two.url, two.shown(SCOPE)["Authorization"].split()[1]) as eve:
+        waits("mine", theirs)
+        makes("theirs", theirs)
+        with pytest.raises(ApiRefused, match=r"No DAG in your scope makes 'theirs_asset'") as refused:
+            await eve.emit_asset_event(asset=theirs)
+        assert refused.value.status == 403
+        assert next(found.producers for found in (await eve.list_assets()).items if found.name == theirs) == []
+        makes("theirs")
+        with pytest.raises(ApiRefused, match=r"No DAG in your scope makes 'theirs_asset'"):
+            await eve.emit_asset_event(asset=theirs)  # it would begin a run of theirs
+        waits("theirs")
+        assert (await eve.emit_asset_event(asset=theirs)).dag_ids == ["mine"]
+        waits("theirs", theirs)
+        makes("mine", theirs)
+        assert (await eve.emit_asset_event(asset=theirs)).dag_ids == ["mine"], "whose else it is is not told"
+        assert next(found.producers for found in (await eve.list_assets()).items if found.name == theirs) == ["mine"]
+
+
+async def test_what_is_set_aside_is_told_of_ones_own_dags(two: Two) -> None:
+    """R-HA13, R-SE3: schedules, assets and backfills have no run that would say whose they are."""
+    world = two.world
+    for of in ("mine", "theirs"):
+        fill = world.one(
+            "insert into backfill (dag_id, is_reversed, reprocess, max_active_runs, params, priority, created_by)"
+            f" values ('{of}', false, 'none', 1, '{{}}', 0, 'ada') returning backfill_id"
+        )
+        world.conn.execute(
+            "insert into quarantine (kind, object, reason) values ('schedule', %(of)s, %(of)s), ('assets', %(of)s, %(of)s),"
+            " ('backfill', %(fill)s, %(of)s)",
+            {"of": of, "fill": str(fill)},
+        )
+        world.conn.execute(
+            "insert into quarantine (kind, object, run_key, reason)"
+            " select 'run', dag_id || '/' || run_id, run_key, dag_id from dag_run where run_id = %s",
+            [f"{of}_run"],
+        )
+    kinds = ["assets", "backfill", "run", "schedule"]
+    async with RestClient(two.url, two.shown(SCOPE)["Authorization"].split()[1]) as eve:
+        found = (await eve.list_quarantine()).items
+        assert sorted((each.kind, each.reason) for each in found) == [(kind, "mine") for kind in kinds]
+        assert (await eve.get_status()).quarantined == dict.fromkeys(kinds, 1)
+
+
 @pytest.mark.parametrize(
     ("scope", "seen"),
     [

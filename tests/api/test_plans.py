@@ -60,6 +60,7 @@ TYPES = {  # of what each statement binds, in the order of its arguments here
     "dispatch/read_claimed": "bigint, bigint[]",
     "dispatch/read_runs": "bigint[]",
     "dispatch/read_kills": "bigint[]",
+    "views/list_runs_in_scope": "text, text, text, text, int, int",
     "services/beat": "bigint, text, text, jsonb",
 }
 
@@ -138,6 +139,31 @@ def test_looking_for_runs_reads_those_that_show(busy: World) -> None:
             cursor.execute(b"explain (analyze, format json) " + sql("views/list_runs"), {**every, **asked})
             ((plan,),) = cursor.fetchall()
         assert sum(_seen(plan[0]["Plan"], {"dag_run"})) <= most, (asked, plan)
+
+
+def test_looking_for_runs_in_a_scope_reads_those_of_its_dags(busy: World) -> None:
+    """R-SE3, R-ST5: where others run most. Two DAGs of five hundred are in the scope, and one of them has not
+    run for long.
+    """
+    version = busy.one("select version_key from dag_version")
+    for dags, runs in (("'seldom'", 30), ("'often'", 300), ("'other' || n %% 500", 20000)):
+        busy.conn.execute(
+            "insert into dag_run (dag_id, run_id, version_key, run_type)"
+            f" select {dags}, n::text, %(version)s, 'manual' from generate_series(1, %(runs)s) n",
+            {"version": version, "runs": runs},
+        )
+    busy.conn.execute(
+        "insert into dag (dag_id, version_key, bundle, file, tags)"
+        " select dag_id, %s, 'main', 'f.py', case when dag_id in ('seldom', 'often') then array['etl'] else '{}' end"
+        " from dag_run where dag_id <> 'sales' group by dag_id",
+        [version],
+    )
+    busy.conn.execute("analyze")
+    every = {"dag_id": None, "run_id": None, "state": None, "scope": '{"tags": ["etl"]}', "limit": 10, "offset": 10}
+    busy.conn.execute("set plan_cache_mode = force_custom_plan")
+    for asked, most in (({}, 80), ({"dag_id": "seldom"}, 80), ({"dag_id": "other7"}, 0)):
+        seen, plan = rows_read(busy, "views/list_runs_in_scope", {"dag_run"}, **{**every, **asked})
+        assert seen <= most, (asked, plan)
 
 
 def rows_read(world: World, name: str, tables: Collection[str] = TRIES, **names: object) -> tuple[int, str]:

@@ -16,7 +16,7 @@ import pytest
 from evenflow.api import limits
 from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.service import ApiService
-from evenflow.api.sessions import LoginLimit, check_same_origin, session_cookie, set_cookie
+from evenflow.api.sessions import LoginLimit, check_same_origin, read_cookie, set_cookie
 from evenflow.client.rest import RestClient
 from tests.api.world import World
 from tests.apis import make_api
@@ -195,10 +195,10 @@ async def test_a_code_ends_with_the_token_that_asked_for_it(browser: Browser, co
 def test_over_tls_a_cookie_that_was_set_without_it_counts_for_nothing() -> None:
     """R-SE4: whoever is on the way, or has another port or name below the same one, can set that."""
     cookie = [(b"cookie", b"evenflow-here=theirs; __Host-evenflow-there=others")]
-    assert session_cookie({"scheme": "https", "headers": cookie}, "here") is None
-    assert session_cookie({"scheme": "http", "headers": cookie}, "here") == "theirs"
+    assert read_cookie({"scheme": "https", "headers": cookie}, "here") is None
+    assert read_cookie({"scheme": "http", "headers": cookie}, "here") == "theirs"
     both = [(b"cookie", b"__Host-evenflow-here=ours; evenflow-here=theirs")]
-    assert session_cookie({"scheme": "http", "headers": both}, "here") == "ours"
+    assert read_cookie({"scheme": "http", "headers": both}, "here") == "ours"
 
 
 async def test_a_session_makes_no_session(browser: Browser, code: str) -> None:

@@ -222,13 +222,16 @@ def consumer(condition: Any) -> DagSpec:
 
 
 async def test_what_dag_files_declare(processor: ExecutionClient, rest: RestClient, world: World) -> None:
-    await deliver(processor, ASKING, consumer({"any": ["orders", {"alias": "daily"}]}))
+    making = DagSpec(dag_id="making", tasks=(TaskSpec(task_id="t", operator="python", outlets=("orders",)),), assets=(ORDERS,))
+    await deliver(processor, making, consumer({"any": ["orders", {"alias": "daily"}]}))
     (found,) = (await rest.list_assets()).items
+    assert found.producers == ["making"]
     assert (found.name, found.uri, found.extra, found.consumers) == ("orders", "s3://shop/orders", {"owner": "shop"}, ["use"])
     assert (await rest.emit_asset_event(asset="orders")).dag_ids == ["use"]
     assert world.one("select count(*) from asset_queue") == 1
-    await deliver(processor, ASKING, consumer({"alias": "daily"}))
-    assert (await rest.list_assets()).items[0].consumers == []
+    await deliver(processor, dataclasses.replace(making, tasks=ASKING.tasks), consumer({"alias": "daily"}))
+    (found,) = (await rest.list_assets()).items
+    assert (found.producers, found.consumers) == ([], [])
     assert world.one("select count(*) from asset_queue") == 0, "what is waited for no more is queued no more"
 
 

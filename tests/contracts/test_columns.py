@@ -16,6 +16,7 @@ from evenflow.store.db.sql import sql
 
 LISTS: dict[str, tuple[type[BaseModel], set[str]]] = {  # columns that only the API needs
     "views/list_runs": (runs.RunSummary, {"run_key"}),
+    "views/list_runs_in_scope": (runs.RunSummary, {"run_key"}),
     "views/list_tasks": (tasks.InstanceSummary, set()),
     "views/list_run_events": (runs.RunHistoryEntry, set()),
     "views/list_task_events": (tasks.TaskHistoryEntry, set()),

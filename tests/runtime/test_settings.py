@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.cli.commands.services import become
 from evenflow.errors import SettingsError
 from evenflow.runtime.project import bundle_of
+from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings, load_settings, unknown_variables
 
 
@@ -194,3 +196,17 @@ def test_a_file_is_in_one_bundle(project: Path, folders: str, said: str) -> None
         load_settings()
     (project / "evenflow.toml").write_text('[bundles.a]\nfolder = "x"\n[bundles.b]\nfolder = "xy"\n')
     assert [source.name for source in load_settings().sources] == ["a", "b"]
+
+
+def test_a_provider_of_identities_without_secret_or_groups_is_refused_where_the_api_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SE3: else people find out one by one that nobody gets in."""
+    monkeypatch.setenv("EVENFLOW_IDENTITY_ISSUER", "https://login.example.com")
+    with pytest.raises(SettingsError, match=r"shows a secret\. Set EVENFLOW_IDENTITY_CLIENT_SECRET to that of the client"):
+        load_settings().check_identity()
+    with pytest.raises(SettingsError, match="EVENFLOW_IDENTITY_CLIENT_SECRET"):
+        become(Kind.API)
+    monkeypatch.setenv("EVENFLOW_IDENTITY_CLIENT_SECRET", "s")
+    with pytest.raises(SettingsError, match=r"no group of it may\. Say which: export EVENFLOW_IDENTITY_GROUPS="):
+        load_settings().check_identity()
+    monkeypatch.setenv("EVENFLOW_IDENTITY_GROUPS", '{"platform": "admin"}')
+    load_settings().check_identity()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 
 from evenflow.errors import EvenflowError
 from evenflow.forking.frames import FrameHeader
@@ -46,11 +47,12 @@ def check_template(config: FrameHeader) -> None:
 
 def configure() -> None:
     """Before anything imports Airflow: its database is never used. Where nobody says which home of Airflow's is meant, with whose
-    configuration, it is an empty folder that is this user's alone: what stands in such a configuration is run.
+    configuration and plugins, it is an empty one beside this code. What stands in a home is run by all that is loaded after it, so
+    it may lie where tasks can write no more than where Airflow itself lies; what Airflow writes there goes to the user's cache.
     """
-    home = os.path.join(os.path.expanduser("~"), ".cache", "evenflow", "airflow")
     if "AIRFLOW_HOME" not in os.environ:
-        os.makedirs(home, mode=0o700, exist_ok=True)
-        os.environ["AIRFLOW_HOME"] = home
+        os.environ["AIRFLOW_HOME"] = str(files("evenflow.airflow") / "empty_home")
+        logs = os.path.join(os.path.expanduser("~"), ".cache", "evenflow", "airflow", "logs")
+        os.environ.setdefault("AIRFLOW__LOGGING__BASE_LOG_FOLDER", logs)
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
     os.environ.setdefault("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "sqlite://")  # in memory, and nobody connects

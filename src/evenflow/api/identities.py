@@ -29,9 +29,11 @@ from yarl import URL
 from evenflow.api import limits
 from evenflow.api.bodies import read_answer
 from evenflow.api.refusals import Refused, Unauthorized
+from evenflow.api.sessions import WrongCode
 from evenflow.api.vault import Vault
 from evenflow.core.people.identities import IdentityProvider
 from evenflow.core.people.scopes import Rights
+from evenflow.core.people.user_names import flaw_of_user_name
 from evenflow.errors import SecretsError
 
 CALLBACK = "/api/v1/identity/callback"
@@ -111,20 +113,9 @@ class Identities:
     async def end(self, brought: str, *, code: str, state: str) -> tuple[Identity, str]:
         """Who has logged in, and to which page that leads. Raises :class:`NotAllowed` and :class:`Refused`."""
         begun = self._opened(brought)
-        if not hmac.compare_digest(begun.state, state) or begun.until < time():
+        if not hmac.compare_digest(begun.state.encode(), state.encode()) or begun.until < time():
             raise _not_begun()
-        known = await self._read()
-        answer = await self._ask(
-            "POST",
-            known.metadata["token_endpoint"],
-            data={
-                "grant_type": "authorization_code",
-                "code": code,
-                "redirect_uri": self._provider.url + CALLBACK,
-                "code_verifier": begun.verifier,
-            },
-            headers={"Authorization": _basic(self._provider.client_id, self._provider.client_secret)},
-        )
+        answer = await self._redeem(code, begun.verifier)
         claims = await self._claims(str(answer.get("id_token", "")), begun.nonce, answer.get("access_token"))
         return self._identity(claims), begun.then
 
@@ -136,6 +127,30 @@ class Identities:
         mine = {"client_id": self._provider.client_id, "post_logout_redirect_uri": f"{self._provider.url}{then}"}
         return str(URL(metadata["end_session_endpoint"]).update_query(mine))
 
+    async def _redeem(self, code: str, verifier: str) -> dict[str, Any]:
+        """What the provider gives for a code, once. Raises :class:`WrongCode` and :class:`Refused`."""
+        address = (await self._read()).metadata["token_endpoint"]
+        status, answer = await self._asked(
+            "POST",
+            address,
+            data={
+                "grant_type": "authorization_code",
+                "code": code,
+                "redirect_uri": self._provider.url + CALLBACK,
+                "code_verifier": verifier,
+            },
+            headers={"Authorization": _basic(self._provider.client_id, self._provider.client_secret)},
+        )
+        match status, answer.get("error"):
+            case 200, _:
+                return answer
+            case 400, "invalid_grant":
+                raise WrongCode(f"{self.name} has given nobody this code, or another browser has used it. Log in again.")
+            case _, "invalid_client":
+                raise self._silent("it does not know this client. EVENFLOW_IDENTITY_CLIENT_ID and _SECRET have to be those it gave")
+            case _, error:
+                raise self._silent(f"it answers with status {status} ({error!r:.100}) at {address}")
+
     def _opened(self, brought: str) -> BegunLogin:
         state, _, sealed = brought.partition(".")
         try:
@@ -145,14 +160,30 @@ class Identities:
             raise _not_begun() from None
 
     def _identity(self, claims: Mapping[str, Any]) -> Identity:
-        groups = claims.get(self._provider.groups_claim, [])
-        rights = self._provider.rights_of([groups] if isinstance(groups, str) else [str(group) for group in groups])
         name = str(claims.get(self._provider.name_claim) or claims["sub"])
+        if (flaw := flaw_of_user_name(name)) is not None:
+            raise Unauthorized(
+                f"{self.name} calls this person {name!r:.120}, and here {flaw}. Change it there, or have "
+                "EVENFLOW_IDENTITY_NAME_CLAIM name another claim."
+            )
+        rights = self._provider.rights_of(self._groups(claims))
         if rights is None:
             raise Unauthorized(
                 f"{name} is in no group of {self.name} that may log in here. EVENFLOW_IDENTITY_GROUPS says which may."
             )
         return Identity(f"{self._provider.issuer} {claims['sub']}", name, rights)
+
+    def _groups(self, claims: Mapping[str, Any]) -> list[str]:
+        """Raises :class:`Unauthorized`."""
+        match told := claims.get(self._provider.groups_claim, []):
+            case str():
+                return [told]
+            case list() if all(isinstance(group, str) for group in told):
+                return told
+        raise Unauthorized(
+            f"{self.name} says of the groups (claim {self._provider.groups_claim!r}) {json.dumps(told):.100}, which is no list of "
+            "names. Have it tell a list of texts there, or EVENFLOW_IDENTITY_GROUPS_CLAIM name another claim."
+        )
 
     async def _claims(self, token: str, nonce: str, access_token: Any) -> Mapping[str, Any]:
         """Of an ID token that is the provider's, for this Evenflow, for this login. Raises :class:`Unauthorized`."""
@@ -189,7 +220,14 @@ class Identities:
             self._known = _KnownProvider(metadata, keys, monotonic() + limits.IDENTITY_KEPT)
         return self._known
 
-    async def _ask(self, method: str, url: str, **given: Any) -> dict[str, Any]:
+    async def _ask(self, method: str, url: str) -> dict[str, Any]:
+        status, found = await self._asked(method, url)
+        if status != 200:
+            raise self._silent(f"it answers with status {status} at {url}")
+        return found
+
+    async def _asked(self, method: str, url: str, **given: Any) -> tuple[int, dict[str, Any]]:
+        """Status and object of an answer."""
         timeout = aiohttp.ClientTimeout(total=limits.IDENTITY_ANSWERS)
         try:
             async with (
@@ -199,14 +237,12 @@ class Identities:
                 body = await read_answer(answer, limits.IDENTITY_BODY)
                 if body is None:
                     raise self._silent(f"it answers with more than {limits.IDENTITY_BODY:,} bytes at {url}")
-                if answer.status != 200:
-                    raise self._silent(f"it answers with status {answer.status} at {url}")
-                found = json.loads(body)
+                status, found = answer.status, _object(body)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise self._silent(f"{type(error).__name__} at {url}") from None
-        if not isinstance(found, dict):
-            raise self._silent(f"what it answers at {url} is no object")
-        return found
+        if found is None:
+            raise self._silent(f"it answers with status {status} and no object at {url}")
+        return status, found
 
     def _silent(self, why: str) -> Refused:
         return Refused(
@@ -214,6 +250,14 @@ class Identities:
             "unreachable",
             f"{self.name}, where people log in, cannot be asked: {why}. A password or `evenflow ui` still lets in.",
         )
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _basic(client_id: str, secret: str) -> str:

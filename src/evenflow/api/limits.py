@@ -146,6 +146,7 @@ LOGIN_FAILURES_ALL = 100  # of all addresses: whoever has many of them gains not
 LOGIN_FAILURES_NAME = 10  # for one name, from wherever: at 14,400 guesses a day nobody finds a password of twelve characters
 LOGIN_WINDOW = 60.0  # seconds
 IDENTITY_LOGIN = 600.0  # seconds from leaving for a provider of identities until one is back: a second factor takes a while
+REFUSED_SHOWN = 60.0  # seconds in which the page where one logs in says why a provider of identities has let nobody in
 IDENTITY_KEPT = 3600.0  # seconds that what it says of itself is kept; keys that are new are asked for at once
 IDENTITY_ANSWERS = 10.0  # seconds for one answer of it: somebody waits before a browser
 IDENTITY_BODY = 2**20  # bytes of one answer; keys and claims are some KiB

@@ -190,7 +190,9 @@ async def _store_dag(conn: AsyncConn, spec: DagSpec, version_key: int, parsed: P
         is_paused=new_are_paused if spec.is_paused_upon_creation is None else spec.is_paused_upon_creation,
         next_run=await upcoming_run(spec, past, now),
     )
-    await assets.register(conn, spec.assets, made={name for task in spec.tasks for name in task.outlets})
+    made = {name for task in spec.tasks for name in task.outlets}
+    await assets.register(conn, spec.assets, made=made)
+    await assets.set_producer(conn, spec.dag_id, made)
     await assets.set_consumer(conn, spec.dag_id, set(leaves(spec.schedule.assets)) if spec.schedule.assets is not None else ())
 
 

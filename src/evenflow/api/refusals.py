@@ -97,7 +97,7 @@ def refusal(error: Exception) -> HttpRefusal:
     """How to answer a request that raised ``error``. What is no fault of the caller's is logged with its traceback."""
     answer, origin = _answer(error), ORIGIN.get()
     if origin is not None:
-        origin.refused = answer.message[:REASON]
+        origin.refused, origin.status = answer.message[:REASON], answer.status
     return answer
 
 

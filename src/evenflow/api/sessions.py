@@ -12,6 +12,7 @@ from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 from time import monotonic, time
 from urllib.parse import urlsplit
 
@@ -37,7 +38,7 @@ async def caller(tokens: Tokens, scope: Scope) -> Caller:
     shown = bearer(scope)
     if shown is not None:
         return await checked_token(tokens, shown)
-    cookie = session_cookie(scope, tokens.installation)
+    cookie = read_cookie(scope, tokens.installation)
     if cookie is None:
         raise Unauthorized("The request has no token (header Authorization: Bearer ...). Set EVENFLOW_TOKEN.")
     check_same_origin(scope)
@@ -100,33 +101,39 @@ def _host_of(origin: bytes) -> str:
         return ""
 
 
-def session_cookie(scope: Scope, installation: str) -> str | None:
-    """The session of this Evenflow. Browsers show cookies to all ports of a host, so those of others there have other names. Over
-    TLS one that was set without it counts for nothing: anybody on the way could have set it.
+class CookieKind(StrEnum):
+    """What a browser keeps of Evenflow, by the end of its name."""
+
+    SESSION = ""
+    LOGIN = "-login"  # for the way to a provider of identities and back
+    REFUSED = "-refused"  # why that let nobody in, for the page where one logs in
+
+
+def read_cookie(scope: Scope, installation: str, kind: CookieKind = CookieKind.SESSION, *, is_secure: bool = False) -> str | None:
+    """Of this Evenflow. Browsers show cookies to all ports of a host, so those of others there have other names. Over TLS, or where
+    the browser is known to speak it (``is_secure``), one that was set without it counts for nothing: anybody on the way could have
+    set it, or a page of another host of the domain.
     """
-    plain = _cookie_name(installation)
-    return _cookie(scope, _SECURE + plain) if scope["scheme"] == "https" else _cookie(scope, _SECURE + plain, plain)
+    plain = _cookie_name(installation, kind)
+    return _cookie(scope, _SECURE + plain, *(() if is_secure or scope["scheme"] == "https" else (plain,)))
 
 
-def set_cookie(scope: Scope, installation: str, text: str, *, age_s: float = 0.0, is_secure: bool = False) -> str:
-    """The value of the header that has a browser keep a session for ``age_s`` seconds. Without that it is forgotten. ``is_secure``:
-    the browser is known to speak TLS, also where a proxy ends it and the request does not say so.
+def set_cookie(
+    scope: Scope,
+    installation: str,
+    text: str,
+    kind: CookieKind = CookieKind.SESSION,
+    *,
+    age_s: float = 0.0,
+    is_secure: bool = False,
+) -> str:
+    """The value of the header that has a browser keep it for ``age_s`` seconds. Without that it is forgotten. ``is_secure``: the
+    browser is known to speak TLS, also where a proxy ends it and the request does not say so. The one of a login is taken along
+    from a page of another site, the provider's.
     """
     before, after = (_SECURE, "; Secure") if is_secure or _is_secure(scope) else ("", "")
-    name = before + _cookie_name(installation)
-    return f"{name}={text}; Path=/; HttpOnly; SameSite=Strict; Max-Age={age_s:.0f}{after}"
-
-
-def login_cookie(scope: Scope, installation: str) -> str | None:
-    """What the browser brings back from a provider of identities."""
-    return _cookie(scope, _login_name(installation))
-
-
-def set_login_cookie(scope: Scope, installation: str, text: str) -> str:
-    """For the way to a provider of identities and back: that is a page of another site, so it is taken along from there."""
-    after = "; Secure" if _is_secure(scope) else ""
-    age = limits.IDENTITY_LOGIN if text else 0.0
-    return f"{_login_name(installation)}={text}; Path=/api/v1/identity; HttpOnly; SameSite=Lax; Max-Age={age:.0f}{after}"
+    name, site = before + _cookie_name(installation, kind), "Lax" if kind is CookieKind.LOGIN else "Strict"
+    return f"{name}={text}; Path=/; HttpOnly; SameSite={site}; Max-Age={age_s:.0f}{after}"
 
 
 def _is_secure(scope: Scope) -> bool:
@@ -144,13 +151,13 @@ def _cookie(scope: Scope, *names: str) -> str | None:
     return None
 
 
-def _login_name(installation: str) -> str:
-    return f"{_cookie_name(installation)}-login"
-
-
-def _cookie_name(installation: str) -> str:
+def _cookie_name(installation: str, kind: CookieKind) -> str:
     """The same on all API servers of this Evenflow, whichever port each has."""
-    return f"evenflow-{installation}"
+    return f"evenflow-{installation}{kind}"
+
+
+class WrongCode(Unauthorized):
+    """A provider of identities has given nobody the code that a browser brought."""
 
 
 class WrongPassword(Refused):

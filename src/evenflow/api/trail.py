@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
+from evenflow.core.people.user_names import ASKING_DAG
 from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.serving import events, tokens
 from evenflow.store.serving.events import ORIGIN, Origin, RepeatedEvent
@@ -104,8 +105,10 @@ class KnownRequests:
         ORIGIN.set(origin)
 
         async def watched(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] in _REFUSED:
-                self._trail.refused(origin, message["status"], origin.refused)
+            if message["type"] == "http.response.start":
+                status = origin.status or message["status"]  # a browser may be led to a page that says it
+                if status in _REFUSED:
+                    self._trail.refused(origin, status, origin.refused)
             await send(message)
 
         try:
@@ -136,7 +139,8 @@ class AskedSecrets:
         if (day := f"{datetime.now(UTC):%Y-%m-%d}") != self._day:
             self._day, self._told = day, set()
         what = f"{day} {kind} {name} {dag_id}"
-        event = RepeatedEvent(f"DAG {dag_id}", f"{kind}.ask", name, {"last_try": of_try}, what, origin.token_id, origin.address)
+        asking, detail = f"{ASKING_DAG}{dag_id}", {"last_try": of_try}
+        event = RepeatedEvent(asking, f"{kind}.ask", name, detail, what, origin.token_id, origin.address)
         if what in self._told:
             origin.counted.append(event)
         else:

@@ -260,6 +260,23 @@ class Settings(BaseSettings, SharedSettings):
             f"others may have written. If it is right, say it yourself: export EVENFLOW_API_URL={shlex.quote(self.api_url)}"
         )
 
+    def check_identity(self) -> None:
+        """Raises :class:`SettingsError` where a provider of identities is named by which nobody could log in. For who serves the
+        API: others on its host have no business with the secret.
+        """
+        if not self.identity_issuer:
+            return
+        if self.identity_client_secret is None or not self.identity_client_secret.get_secret_value():
+            raise SettingsError(
+                f"People log in by {self.identity_issuer}, which Evenflow shows a secret. Set EVENFLOW_IDENTITY_CLIENT_SECRET "
+                f"to that of the client {self.identity_client_id!r} there, or EVENFLOW_IDENTITY_CLIENT_SECRET_FILE to its file."
+            )
+        if not self.identity_groups:
+            raise SettingsError(
+                f"People log in by {self.identity_issuer}, and no group of it may. Say which: export "
+                """EVENFLOW_IDENTITY_GROUPS='{"platform": "admin"}', or [identity_groups] in evenflow.toml."""
+            )
+
     def url_here(self, port: int) -> str:
         """Of an API on this host; with TLS its certificate is for a name."""
         everywhere = self.api_host in ("0.0.0.0", "::")

@@ -264,7 +264,7 @@ create table dag_run (
 ) with (fillfactor = 80);
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
 create index dag_run_running on dag_run (dag_id) where state = 'running';                 -- states/end_drains, states/count_runs
-create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs
+create index dag_run_recent on dag_run (dag_id, run_key desc);                            -- views/list_runs, views/list_runs_in_scope
 create index dag_run_scheduled on dag_run (dag_id, state) where run_type = 'scheduled' and state in ('queued', 'running');  -- schedules/take_due_dags
 create index dag_run_of_version on dag_run (version_key);                                  -- retention/delete_versions
 create unique index dag_run_logical on dag_run (dag_id, logical_date);                    -- past/await_runs, runs/read_previous
@@ -505,6 +505,14 @@ create table asset_consumer (
 );
 create index asset_consumer_of_dag on asset_consumer (dag_id);                                               -- assets/delete_consumers
 
+-- Which DAGs make an asset: as their newest versions say.
+create table asset_producer (
+    dag_id    text not null,
+    name      text not null,
+    primary key (name, dag_id)
+);
+create index asset_producer_of_dag on asset_producer (dag_id);                                               -- assets/delete_producers
+
 -- Append-only: an asset changed, through the success of a task or by hand.
 create table asset_event (
     event_id   bigint generated always as identity primary key,
@@ -520,7 +528,15 @@ create table asset_event (
     actor      text not null
 );
 create index asset_event_of_asset on asset_event (asset, event_id desc);                                     -- assets/list_events
--- The assets that DAGs of a scope wait for, or have made lately.
+-- The DAGs that make an asset: those that say so, and those of its newest events, since what a task adds to an alias stands in no DAG.
+create function producers_of(made text) returns setof text language sql stable as
+$$
+    select dag_id from asset_producer where name = made
+    union
+    select dag_id from (select dag_id from asset_event where asset = made order by event_id desc limit 100) as newest
+    where dag_id is not null
+$$;
+-- The assets that DAGs of a scope wait for, or make.
 create function assets_in_scope(scope jsonb) returns setof text language sql stable as
 $$
     select a.name
@@ -528,9 +544,16 @@ $$
     where not scope ?| '{tags,bundles}'
        or exists (
            select from asset_consumer c where c.name = a.name and not c.is_alias and c.dag_id in (select dags_in_scope(scope)))
-       or exists (
-           select from (select dag_id from asset_event e where e.asset = a.name order by event_id desc limit 100) as newest
-           where newest.dag_id in (select dags_in_scope(scope)))
+       or exists (select from producers_of(a.name) as maker where maker in (select dags_in_scope(scope)))
+$$;
+-- Whether who has the scope may say that an asset has changed: one of their DAGs makes it; or no DAG does, and what waits for it is theirs.
+create function makes_in_scope(scope jsonb, made text) returns boolean language sql stable as
+$$
+    select exists (select from producers_of(made) as maker where maker in (select dags_in_scope(scope)))
+        or not exists (select from producers_of(made))
+           and made in (select assets_in_scope(scope))
+           and not exists (
+               select from asset_consumer c where c.name = made and not c.is_alias and c.dag_id not in (select dags_in_scope(scope)))
 $$;
 create index asset_event_of_alias on asset_event (alias, event_id desc) where alias is not null;             -- assets/list_alias_events
 

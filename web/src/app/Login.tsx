@@ -19,7 +19,7 @@ export function Login() {
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [token, setToken] = useState("");
-  const provider = useQuery(providerQuery).data?.name;
+  const provider = useQuery(providerQuery).data;
   const begun = useRef(false);
   const client = useQueryClient();
   const router = useRouter();
@@ -56,16 +56,16 @@ export function Login() {
           {login.isPending ? "Logging in" : "Log in"}
         </button>
       </form>
-      {provider && (
+      {provider?.name && (
         <p>
           <a className="button" href={`/api/v1/identity/login?then=${encodeURIComponent(next ?? "/")}`}>
-            Log in at {provider}
+            Log in at {provider.name}
           </a>
         </p>
       )}
-      {login.error && (
+      {(login.error || provider?.refused) && (
         <p className="trouble" role="alert">
-          {login.error.message}
+          {login.error?.message ?? provider?.refused}
         </p>
       )}
       <details>

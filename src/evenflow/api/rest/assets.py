@@ -8,7 +8,7 @@ import msgspec
 from fastapi import Query
 
 from evenflow.api.partitions import list_partitions, no_asset, partitioned
-from evenflow.api.refusals import Refused, too_large
+from evenflow.api.refusals import Forbidden, Refused, too_large
 from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.assets import AssetPartition, AssetSummary, Emitted, EventRequest, RecordedAssetEvent
@@ -50,7 +50,9 @@ async def list_asset_partitions(
 
 @routes.post("/assets/events", Role.AUTHOR, ScopedBy.ANSWER, status_code=201)
 async def emit_event(conn: Connection, actor: Actor, scope: InScope, request: EventRequest) -> Emitted:
-    """Says that an asset has changed, as the success of a task does. Your name stands in its history."""
+    """Says that an asset has changed, as the success of a task does. Your name stands in its history. Whose role counts in a scope
+    says it of what their DAGs make, and of what no DAG makes and theirs alone wait for.
+    """
     if (flaw := flaw_of(request.extra)) is not None:
         raise Refused(422, "bad_value", f"The extra of the event {flaw}.")
     if len(msgspec.json.encode(request.extra)) > MAX_ASSET_EXTRA_BYTES:
@@ -63,6 +65,11 @@ async def emit_event(conn: Connection, actor: Actor, scope: InScope, request: Ev
         said: dict[str, Any] = {"partition": request.partition, "extra": request.extra, "actor": actor}
         emitted = await assets.emit_event(conn, request.asset, **said, scope=scope)
         if emitted is None:
-            raise no_asset(request.asset)
+            if await assets.read_partitions(conn, request.asset, scope=scope) is None:
+                raise no_asset(request.asset)
+            raise Forbidden(
+                f"No DAG in your scope makes {request.asset!r}, so its event would begin runs of others or stand for their work. "
+                "Ask somebody whose scope has a DAG that makes it."
+            )
         detail["event_id"] = emitted.event_id
     return emitted

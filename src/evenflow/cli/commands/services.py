@@ -117,6 +117,8 @@ def become(kind: Kind, told: Mapping[str, Any] = NOTHING, /, **given: Any) -> No
     settings = load_settings(**given)
     if kind in RUNS_USER_CODE:
         settings.check_destination()
+    if kind is Kind.API:
+        settings.check_identity()
     service = settings.for_service(name=settings.name or f"{kind}@{socket.gethostname()}", **told)
     environment = service.environment(kind, {**os.environ, **settings.connection_environment()})
     os.execve(sys.executable, command_of(kind), environment)

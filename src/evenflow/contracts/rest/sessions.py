@@ -38,6 +38,7 @@ class Session(Record):
 
 class IdentityProviderName(Record):
     name: str | None = Field(description="The host of the provider of identities by which people log in; null: there is none.")
+    refused: str | None = Field(description="Why it has just let nobody in, in this browser.")
 
 
 class SessionSummary(Record):

@@ -9,16 +9,16 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from evenflow.contracts.rest.record import ObjectName, Record, Request, RoleWord
 from evenflow.core.limits import PASSWORD_LEAST, PASSWORD_MOST
-from evenflow.core.people.approvals import ROLE
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope
+from evenflow.core.people.user_names import flaw_of_user_name
 
 NewPassword = Annotated[str, StringConstraints(min_length=PASSWORD_LEAST, max_length=PASSWORD_MOST)]
 
 
-def _no_role(name: str) -> str:
-    if name.startswith(ROLE):
-        raise ValueError(f"names that begin with {ROLE!r} are those of roles")
+def _checked(name: str) -> str:
+    if (flaw := flaw_of_user_name(name)) is not None:
+        raise ValueError(flaw)
     return name
 
 
@@ -33,7 +33,7 @@ class User(Record):
 
 
 class UserRequest(Request):
-    name: Annotated[ObjectName, AfterValidator(_no_role)]
+    name: Annotated[ObjectName, AfterValidator(_checked)]
     role: Role
     scope: PersonScope | None = Field(default=None, description="In what the role counts; everywhere when absent.")
     password: NewPassword | None = Field(default=None, description="When absent, one is made.")

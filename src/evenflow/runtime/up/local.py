@@ -65,6 +65,7 @@ class LocalEvenflow:
         check_folders(settings)
         settings.tls.check_bind("The API", settings.api_host)
         settings.tls.for_server()
+        settings.check_identity()
         prepare_home(settings.home)
         publish = self._contexts.enter_context(presence.claim(settings.home))
         bounds = settings.fleet_bounds

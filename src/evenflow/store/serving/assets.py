@@ -45,11 +45,16 @@ async def set_consumer(conn: AsyncConn, dag_id: str, leaves: Collection[Leaf]) -
         await conn.execute(sql("assets/insert_consumers"), names)
 
 
-PRODUCED = 100  # events of an asset that are looked at for who makes it
+async def set_producer(conn: AsyncConn, dag_id: str, made: Collection[str]) -> None:
+    """Says that a DAG makes these assets, and no others."""
+    names = {"dag_id": dag_id, "names": list(made)}
+    await conn.execute(sql("assets/delete_producers"), names)
+    if made:
+        await conn.execute(sql("assets/insert_producers"), names)
 
 
 async def list_assets(conn: AsyncConn, *, scope: str | None, limit: int, offset: int) -> list[Row]:
-    return await _rows(conn, "assets/list_assets", scope=scope, limit=limit, offset=offset, events=PRODUCED)
+    return await _rows(conn, "assets/list_assets", scope=scope, limit=limit, offset=offset)
 
 
 async def list_events(conn: AsyncConn, *, asset: str | None, scope: str | None = None, limit: int, offset: int = 0) -> list[Row]:
@@ -83,7 +88,7 @@ async def list_partitions(conn: AsyncConn, asset: str, partitions: Sequence[str]
 async def emit_event(
     conn: AsyncConn, asset: str, *, partition: str | None, extra: Mapping[str, Any], actor: str, scope: str | None = None
 ) -> Emitted | None:
-    """An event by hand; None when there is no such asset."""
+    """An event by hand; None when there is no such asset, or DAGs beyond the scope alone make it, or wait for it."""
     cursor = conn.cursor(row_factory=kwargs_row(Emitted))
     names = {"asset": asset, "partition": partition, "extra": json.dumps(extra), "actor": actor, "scope": scope}
     return await (await cursor.execute(sql("assets/emit_event"), names)).fetchone()

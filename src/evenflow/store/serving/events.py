@@ -38,6 +38,7 @@ class Origin:
     address: str | None = None
     token_id: int | None = None
     refused: str = ""  # why
+    status: int = 0  # that says so, also where the answer leads to a page that shows it; 0: nothing is refused
     asked_as: str | None = None  # the request's number, as the caller or a proxy says it
     counted: list[RepeatedEvent] = field(default_factory=list)  # what is to be told when it is answered
 

@@ -10,6 +10,7 @@ from psycopg.rows import args_row, dict_row
 
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights, scope_text
+from evenflow.core.people.user_names import IDENTITY_PROVIDER
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.events import recorded
@@ -72,10 +73,10 @@ async def link_user(conn: AsyncConn, subject: str, *, name: str, rights: Rights)
     """Who ``subject`` is here, from now on with these rights; ``name`` is for who is new. None: that is somebody else's."""
     async with conn.transaction():
         cursor = conn.cursor(row_factory=args_row(LinkedUser))
-        names = {"subject": subject, "name": name, "role": rights.role, "scope": scope_text(rights.scope)}
+        names = {"subject": subject, "name": name, "role": rights.role, "scope": scope_text(rights.scope), "by": IDENTITY_PROVIDER}
         found = await (await cursor.execute(sql("users/link_one"), names)).fetchone()
         if found is not None and found.is_new:
-            async with recorded(conn, "identity provider", "user.create", name, role=rights.role):
+            async with recorded(conn, IDENTITY_PROVIDER, "user.create", name, role=rights.role):
                 pass
         await conn.execute(sql("tokens/notify"))
         return found

@@ -118,8 +118,10 @@ async def list_runs(
     offset: int = 0,
 ) -> list[Row]:
     """Runs, the newest first."""
-    names = {"dag_id": dag_id, "run_id": run_id, "state": state, "scope": scope}
-    return await _rows(conn, "views/list_runs", **names, limit=limit, offset=offset)
+    names: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "state": state, "limit": limit, "offset": offset}
+    if scope is None:
+        return await _rows(conn, "views/list_runs", **names)
+    return await _rows(conn, "views/list_runs_in_scope", **names, scope=scope)
 
 
 async def count_tasks(conn: AsyncConn, run_key: int) -> dict[str, int]:

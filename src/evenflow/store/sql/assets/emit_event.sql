@@ -1,7 +1,8 @@
--- Somebody says that an asset, or a partition of it, has changed: as for an event of a task. No row: there is no such asset.
+-- Somebody says that an asset, or a partition of it, has changed: as for an event of a task. No row: there is no such asset, or whose scope it is
+-- may not say it.
 with recorded as (
     insert into asset_event (asset, partition, extra, actor)
-    select name, %(partition)s, %(extra)s::jsonb, %(actor)s from asset where name = %(asset)s and (%(scope)s::jsonb is null or name in (select assets_in_scope(%(scope)s::jsonb)))
+    select name, %(partition)s, %(extra)s::jsonb, %(actor)s from asset where name = %(asset)s and (%(scope)s::jsonb is null or makes_in_scope(%(scope)s::jsonb, name))
     returning event_id, asset, partition, at
 ), queued as (
     insert into asset_queue (dag_id, name, is_alias, event_id)

@@ -7,6 +7,8 @@ with dags as (
     delete from backfill where dag_id = %(dag_id)s
 ), consumed as (
     delete from asset_consumer where dag_id = %(dag_id)s
+), produced as (
+    delete from asset_producer where dag_id = %(dag_id)s
 ), queued as (
     delete from asset_queue where dag_id = %(dag_id)s
 ), opened as (

@@ -6,7 +6,7 @@ with known as (
     returning name, password, is_disabled
 ), made as (
     insert into user_account (name, role, limited_to, password, subject, created_by)
-    select %(name)s, %(role)s, %(scope)s::jsonb, '', %(subject)s, 'identity provider'
+    select %(name)s, %(role)s, %(scope)s::jsonb, '', %(subject)s, %(by)s
     where not exists (select from known)
     on conflict do nothing
     returning name, password, is_disabled

@@ -2,7 +2,8 @@
 import { createServer } from "node:http";
 
 const [library, redirectUri] = process.argv.slice(2);
-const groups = { ada: ["ops"], eva: ["etl", "hr"], bob: ["guests"] };
+const groups = { ada: ["ops"], eva: ["etl", "hr"], bob: ["guests"], nil: null, number: 3, object: { ops: true }, mixed: ["ops", 3] };
+const names = { slash: "ops/ada", own: "Scheduler", role: "role:admin", turned: "ada\u202e" }; // of people who are in the group ops
 const { Provider } = await import(library);
 const server = createServer();
 server.listen(0, "127.0.0.1", () => {
@@ -21,7 +22,7 @@ server.listen(0, "127.0.0.1", () => {
     conformIdTokenClaims: false,
     features: { devInteractions: { enabled: true }, rpInitiatedLogout: { enabled: true } },
     pkce: { methods: ["S256"], required: () => true },
-    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, preferred_username: `${id}.of.provider`, groups: groups[id] ?? [] }) }),
+    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, preferred_username: names[id] ?? `${id}.of.provider`, groups: id in groups ? groups[id] : ["ops"] }) }),
   });
   server.on("request", provider.callback());
   console.log(issuer);

@@ -1,0 +1,98 @@
+"""People in a real browser: single sign-on by a real provider, and where a role counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.identity_providers import LIBRARY, running_provider
+from tests.ports import lasting_port
+from tests.running import RunningEvenflow, running_evenflow
+from tests.ui.browsing import WITHIN_MS, chromium, logged_in, opened, settled, violations, watched
+from tests.ui.seed import ask
+
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.xdist_group("ui"),
+    pytest.mark.skipif(not LIBRARY.exists(), reason="the web UI is not set up here: scripts/setup says how"),
+]
+expect.set_options(timeout=WITHIN_MS)
+
+
+@pytest.fixture(scope="module")
+def evenflow() -> Iterator[RunningEvenflow]:
+    port = lasting_port()
+    with running_provider(port) as issuer:
+        settings = {
+            "EVENFLOW_API_PORT": str(port),
+            "EVENFLOW_IDENTITY_ISSUER": issuer,
+            "EVENFLOW_IDENTITY_CLIENT_SECRET": "a secret of the client",
+            "EVENFLOW_IDENTITY_GROUPS": json.dumps({"ops": "operator", "etl": {"role": "author", "tags": ["etl"]}}),
+        }
+        with running_evenflow(**settings) as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+def log_in_at_the_provider(page: Page, name: str) -> None:
+    """From the page where one logs in, by the provider's own pages."""
+    page.get_by_role("link", name="Log in at 127.0.0.1").click()
+    page.locator("input[name=login]").fill(name)
+    page.locator("input[name=password]").fill("any")
+    page.get_by_role("button", name="Sign-in").click()
+    page.get_by_role("button", name="Continue").click()
+
+
+def test_one_logs_in_by_the_provider_and_comes_back_to_the_page(browser: Browser, evenflow: RunningEvenflow) -> None:
+    """R-SE3"""
+    page = opened(browser, evenflow).new_page()
+    watched(page)
+    page.goto("/runs")
+    expect(page.get_by_role("link", name="Log in at 127.0.0.1")).to_be_visible()
+    assert violations(page) == []
+    log_in_at_the_provider(page, "ada")
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    expect(page).to_have_url(re.compile("/runs$"))
+    assert page.flaws == []  # type: ignore[attr-defined]
+    page.context.close()
+
+
+def test_who_is_not_let_in_reads_why(browser: Browser, evenflow: RunningEvenflow) -> None:
+    """R-SE3: on the page where one logs in, with the ways that are left."""
+    page = opened(browser, evenflow).new_page()
+    watched(page)
+    page.goto("/login")
+    log_in_at_the_provider(page, "bob")
+    expect(page.get_by_role("alert")).to_contain_text("bob.of.provider is in no group of 127.0.0.1 that may log in here")
+    expect(page.get_by_label("Name")).to_be_visible()
+    assert violations(page) == []
+    assert page.flaws == []  # type: ignore[attr-defined]
+    page.context.close()
+
+
+def test_an_admin_says_where_a_role_counts(browser: Browser, evenflow: RunningEvenflow) -> None:
+    """R-SE3"""
+    page = logged_in(browser, evenflow)
+    page.goto("/users")
+    settled(page)
+    page.get_by_role("button", name="Add a user").click()
+    page.get_by_label("Name").fill("eve")
+    page.get_by_label("DAGs with a tag").fill("etl, reports")
+    page.get_by_label("Pools", exact=True).fill("etl")
+    assert violations(page) == []
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("dialog", name="The password of eve").get_by_role("button", name="I have it").click()
+    expect(page.get_by_role("row", name=re.compile("^eve "))).to_contain_text("etl")
+    (found,) = [user for user in ask(evenflow, "GET", "users")["items"] if user["name"] == "eve"]
+    assert (found["scope"]["tags"], found["scope"]["pools"]) == (["etl", "reports"], ["etl"])
+    assert page.flaws == []  # type: ignore[attr-defined]
+    page.context.close()
