@@ -47,6 +47,7 @@ ENTRY_POINTS = {
     for kind in ("kubernetes", "process", "spark")  # authors import them
 }
 DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
+    "evenflow.airflow.airflow2.old_imports": "finds what has taken the place of a name of Airflow 2, once a file asks for it",
     "evenflow.airflow.running.warming": "loads ahead what tasks of Airflow would import each for itself",
     "evenflow.contracts.rest": "imports each of its own modules when it is first named",
     "evenflow.forking.interpreter": "loads ahead what tries that follow each other have set back",

@@ -12,6 +12,7 @@ from typing import Any
 from airflow.sdk import DAG
 from airflow.sdk.definitions._internal.contextmanager import DagContext
 
+from evenflow.airflow.airflow2 import old_context, old_imports, settings
 from evenflow.airflow.loading.dags import spec_of
 from evenflow.core.model import DagSpec
 from evenflow.errors import DagError, DagFileError
@@ -34,6 +35,9 @@ def load_mixed(path: Path, root: Path) -> MixedFile:
     """Raises what :func:`load_file` does."""
     path, root = path.resolve(), root.resolve()
     name = module_name(path, root)
+    old_imports.install()
+    settings.install()
+    old_context.warn_of(path)
     DagContext.autoregistered_dags.clear()
     DagContext.current_autoregister_module_name = name
     try:

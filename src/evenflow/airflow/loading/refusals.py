@@ -34,6 +34,16 @@ OPERATORS: Mapping[str, str] = {
     "HITLOperator": "Ask people by a task of an Evenflow file: approve(...).",
 }
 
+_PARTITIONED = "Say when it runs by a cron expression or by assets: there are no runs of parts of assets."
+IMPORTS: Mapping[str, str] = {  # names that a file imports for nothing else
+    **dict.fromkeys(("HITLOperator", "HITLBranchOperator", "HITLEntryOperator", "ApprovalOperator"), OPERATORS["HITLOperator"]),
+    "AssetWatcher": "Make a DAG with a sensor that has the asset as its outlet.",
+    "CronPartitionTimetable": _PARTITIONED,
+    "PartitionedAssetTimetable": _PARTITIONED,
+    "PartitionedAtRuntime": _PARTITIONED,
+    "PriorityWeightStrategy": "Say weight_rule=, one of those that there are.",
+}
+
 
 class DagRefusals:
     """Collected over one DAG."""

@@ -10,6 +10,8 @@ from airflow.sdk.listener import get_listener_manager
 from airflow.sdk.plugins_manager import integrate_macros_plugins
 from pydantic import JsonValue, TypeAdapter
 
+from evenflow.airflow.airflow2 import old_context
+
 # Found by comparing what a task has loaded at its end with what it began with.
 _LATE = (
     "airflow.providers.standard.decorators.python",
@@ -40,6 +42,7 @@ def warm() -> None:
         importlib.import_module(name)
     integrate_macros_plugins()
     get_listener_manager()
+    old_context.install()
     adapters = comms.TypeAdapter = task_runner.TypeAdapter = _Adapters()
     for kind in (comms.ToTask, JsonValue):
         adapters(kind)

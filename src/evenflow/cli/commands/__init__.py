@@ -43,6 +43,7 @@ COMMANDS = (
     ("insights", "insights:app", "Export history to Parquet, prove that limits held, and report on it.", _LOOK),
     ("doctor", "doctor:doctor", "Check everything that Evenflow needs, and say how to cure what is wrong.", _OPERATE),
     ("audit", "status:audit", "Recompute every counter of the scheduler and compare.", _OPERATE),
+    ("migrate", "migrate:app", "Say which files of Airflow's run here, and rewrite those that can be Evenflow's.", _OPERATE),
     ("db", "db:app", "Migrate, check, start, stop and open the database.", _OPERATE),
     ("secrets", "sealed:secrets_app", "Change the keys that seal connections and variables.", _OPERATE),
     ("users", "users:app", "List users, make, disable them, say what they may.", _OPERATE),

@@ -36,36 +36,43 @@ async def check(
     Exit code 1 when there is an error. A file below the DAG folder of the settings imports its modules from there, any other
     from its own folder.
     """
-    from evenflow.fleet.environments import Environments
-    from evenflow.processor.checking import Diagnostic, check_files
+    from evenflow.processor.checking import Diagnostic
     from evenflow.processor.ignore import not_read
-    from evenflow.processor.parsing import ParseLimits
-    from evenflow.processor.service import AIRFLOW_MODULE
 
     settings = load_settings()
-    within = ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory)
     unread: list[Path] = []
     name = settings.dags_environment if environment is None else environment
-    checked = await check_files(
-        list(dict.fromkeys(_files(settings, paths, unread, airflows=bool(name)))),
-        within,
-        environment=name,
-        environments=Environments(AIRFLOW_MODULE, {name: str(python) for name, python in settings.environments.items()}),
-    )
+    files = list(dict.fromkeys(dag_files(settings, paths, unread, airflows=bool(name))))
+    checked = await check_in(settings, files, name)
     told = [Diagnostic(path, None, "warning", not_read(path)) for path in dict.fromkeys(unread)]
     checked = replace(checked, findings=[*told, *checked.findings])
     bad = checked.count("error") + (checked.count("warning") if strict else 0)
     findings = [
-        {"path": _shown(f.path), "line": f.line, "severity": f.severity, "message": f.message, "trace": f.trace}
+        {"path": shown_path(f.path), "line": f.line, "severity": f.severity, "message": f.message, "trace": f.trace}
         for f in checked.findings
     ]
     data = {"files": checked.files, "dags": checked.dags, "findings": findings, "ok": not bad}
     return Reply(data, lambda: _tell(checked), ExitCode.FAILED if bad else ExitCode.OK)
 
 
+async def check_in(settings: Settings, files: Sequence[CheckedFile], environment: str) -> Checked:
+    """By the Python of this environment; by Evenflow's own when the name is empty."""
+    from evenflow.fleet.environments import Environments
+    from evenflow.processor.checking import check_files
+    from evenflow.processor.parsing import ParseLimits
+    from evenflow.processor.service import AIRFLOW_MODULE
+
+    return await check_files(
+        files,
+        ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory),
+        environment=environment,
+        environments=Environments(AIRFLOW_MODULE, {name: str(python) for name, python in settings.environments.items()}),
+    )
+
+
 def _tell(checked: Checked) -> None:
     for finding in checked.findings:
-        place = f"{_shown(finding.path)}:{finding.line}" if finding.line else _shown(finding.path)
+        place = f"{shown_path(finding.path)}:{finding.line}" if finding.line else shown_path(finding.path)
         say(f"{place}: {finding.severity}: {finding.message}", "red" if finding.severity == "error" else "yellow")
     counts = [
         (checked.files, "file"),
@@ -76,7 +83,7 @@ def _tell(checked: Checked) -> None:
     say(", ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in counts))
 
 
-def _files(settings: Settings, paths: Sequence[Path], unread: list[Path], *, airflows: bool) -> Iterator[CheckedFile]:
+def dag_files(settings: Settings, paths: Sequence[Path], unread: list[Path], *, airflows: bool) -> Iterator[CheckedFile]:
     """``unread`` is told of ignore files that are Airflow's."""
     from evenflow.processor.checking import CheckedFile
     from evenflow.processor.folder import DagFolder
@@ -95,7 +102,7 @@ def _files(settings: Settings, paths: Sequence[Path], unread: list[Path], *, air
             yield from (CheckedFile(root, file) for file in scan.files if (root / file).is_relative_to(path))
 
 
-def _shown(path: Path) -> str:
+def shown_path(path: Path) -> str:
     """As somebody in the current directory would type it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

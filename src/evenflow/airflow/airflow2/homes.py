@@ -1,0 +1,279 @@
+"""Where names of Airflow 2 live today. Nothing here imports Airflow, so a file can be judged where there is none.
+
+A name is known by itself, whichever of its old places it is imported from: operators moved several times, and few share a name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+STAND_INS = "evenflow.airflow.airflow2.stand_ins"
+
+_STANDARD, _SDK = "airflow.providers.standard", "airflow.sdk"
+_AWS, _GOOGLE, _SQL = "airflow.providers.amazon.aws", "airflow.providers.google.cloud", "airflow.providers.common.sql"
+_POD = "airflow.providers.cncf.kubernetes"
+
+_SAME = {
+    f"{_STANDARD}.operators.bash": "BashOperator",
+    f"{_STANDARD}.operators.python": "PythonOperator BranchPythonOperator ShortCircuitOperator PythonVirtualenvOperator",
+    f"{_STANDARD}.operators.empty": "EmptyOperator",
+    f"{_STANDARD}.operators.trigger_dagrun": "TriggerDagRunOperator",
+    f"{_STANDARD}.operators.latest_only": "LatestOnlyOperator",
+    f"{_STANDARD}.operators.branch": "BaseBranchOperator",
+    f"{_STANDARD}.operators.datetime": "BranchDateTimeOperator",
+    f"{_STANDARD}.operators.weekday": "BranchDayOfWeekOperator",
+    f"{_STANDARD}.sensors.external_task": "ExternalTaskSensor ExternalTaskMarker",
+    f"{_STANDARD}.sensors.filesystem": "FileSensor",
+    f"{_STANDARD}.sensors.python": "PythonSensor",
+    f"{_STANDARD}.sensors.bash": "BashSensor",
+    f"{_STANDARD}.sensors.date_time": "DateTimeSensor DateTimeSensorAsync",
+    f"{_STANDARD}.sensors.time": "TimeSensor",
+    f"{_STANDARD}.sensors.time_delta": "TimeDeltaSensor",
+    f"{_STANDARD}.sensors.weekday": "DayOfWeekSensor",
+    f"{_STANDARD}.hooks.filesystem": "FSHook",
+    "airflow.providers.smtp.operators.smtp": "EmailOperator",
+    f"{_SDK}": (
+        "BaseHook BaseOperator BaseOperatorLink BaseSensorOperator Connection Context DAG Metadata ObjectStoragePath Param "
+        "ParamsDict TaskGroup Variable XComArg chain cross_downstream dag get_parsing_context literal setup task task_group "
+        "teardown"
+    ),
+    f"{_SDK}.bases.decorator": "DecoratedOperator task_decorator_factory",
+    f"{_SDK}.bases.skipmixin": "SkipMixin",
+    f"{_SDK}.definitions.context": "get_current_context",
+    f"{_SDK}.definitions.mappedoperator": "MappedOperator",
+    f"{_SDK}.log": "mask_secret",
+    f"{_SDK}.module_loading": "import_string",
+    f"{_SDK}.timezone": "coerce_datetime parse utcnow",
+    f"{_SDK}.exceptions": "AirflowException AirflowSkipException AirflowFailException AirflowSensorTimeout AirflowTaskTimeout",
+    "airflow.utils.session": "create_session provide_session",
+    "airflow.triggers.base": "BaseTrigger TriggerEvent",
+    "functools": "cached_property cache",
+    f"{_SQL}.hooks.sql": "DbApiHook",
+    f"{_SQL}.operators.sql": (
+        "SQLCheckOperator SQLValueCheckOperator SQLIntervalCheckOperator SQLThresholdCheckOperator BranchSQLOperator "
+        "SQLColumnCheckOperator SQLTableCheckOperator SQLExecuteQueryOperator"
+    ),
+    f"{_SQL}.sensors.sql": "SqlSensor",
+    f"{_SQL}.operators.generic_transfer": "GenericTransfer",
+    "airflow.providers.http.hooks.http": "HttpHook",
+    "airflow.providers.http.sensors.http": "HttpSensor",
+    "airflow.providers.postgres.hooks.postgres": "PostgresHook",
+    "airflow.providers.mysql.hooks.mysql": "MySqlHook",
+    "airflow.providers.sqlite.hooks.sqlite": "SqliteHook",
+    "airflow.providers.microsoft.mssql.hooks.mssql": "MsSqlHook",
+    "airflow.providers.microsoft.azure.hooks.wasb": "WasbHook",
+    "airflow.providers.oracle.hooks.oracle": "OracleHook",
+    "airflow.providers.jdbc.hooks.jdbc": "JdbcHook",
+    "airflow.providers.snowflake.hooks.snowflake": "SnowflakeHook",
+    "airflow.providers.slack.hooks.slack": "SlackHook",
+    "airflow.providers.slack.hooks.slack_webhook": "SlackWebhookHook",
+    "airflow.providers.slack.operators.slack": "SlackAPIOperator SlackAPIPostOperator",
+    "airflow.providers.slack.operators.slack_webhook": "SlackWebhookOperator",
+    "airflow.providers.ssh.hooks.ssh": "SSHHook",
+    "airflow.providers.ssh.operators.ssh": "SSHOperator",
+    "airflow.providers.sftp.hooks.sftp": "SFTPHook",
+    "airflow.providers.sftp.operators.sftp": "SFTPOperator",
+    "airflow.providers.sftp.sensors.sftp": "SFTPSensor",
+    "airflow.providers.ftp.hooks.ftp": "FTPHook FTPSHook",
+    "airflow.providers.ftp.sensors.ftp": "FTPSensor FTPSSensor",
+    "airflow.providers.docker.hooks.docker": "DockerHook",
+    "airflow.providers.docker.operators.docker": "DockerOperator",
+    "airflow.providers.docker.operators.docker_swarm": "DockerSwarmOperator",
+    "airflow.providers.mongo.hooks.mongo": "MongoHook",
+    "airflow.providers.redis.hooks.redis": "RedisHook",
+    "airflow.providers.databricks.hooks.databricks": "DatabricksHook",
+    "airflow.providers.databricks.operators.databricks": "DatabricksSubmitRunOperator DatabricksRunNowOperator",
+    "airflow.providers.apache.spark.hooks.spark_submit": "SparkSubmitHook",
+    "airflow.providers.apache.spark.operators.spark_submit": "SparkSubmitOperator",
+    "airflow.providers.apache.spark.operators.spark_sql": "SparkSqlOperator",
+    "airflow.providers.apache.spark.operators.spark_jdbc": "SparkJDBCOperator",
+    "airflow.providers.apache.livy.operators.livy": "LivyOperator",
+    "airflow.providers.apache.hive.hooks.hive": "HiveCliHook HiveServer2Hook HiveMetastoreHook",
+    "airflow.providers.apache.hive.operators.hive": "HiveOperator",
+    "airflow.providers.apache.hive.sensors.hive_partition": "HivePartitionSensor",
+    "airflow.providers.apache.hdfs.hooks.webhdfs": "WebHDFSHook",
+    "airflow.providers.apache.hdfs.sensors.web_hdfs": "WebHdfsSensor",
+    "airflow.providers.apache.druid.operators.druid": "DruidOperator",
+    f"{_POD}.operators.pod": "KubernetesPodOperator",
+    f"{_POD}.secret": "Secret",
+    f"{_POD}.pod_generator": "PodGenerator",
+    f"{_POD}.hooks.kubernetes": "KubernetesHook",
+    f"{_AWS}.hooks.s3": "S3Hook",
+    f"{_AWS}.hooks.base_aws": "AwsBaseHook",
+    f"{_AWS}.hooks.emr": "EmrHook",
+    f"{_AWS}.hooks.redshift_cluster": "RedshiftHook",
+    f"{_AWS}.operators.emr": "EmrAddStepsOperator EmrCreateJobFlowOperator EmrTerminateJobFlowOperator",
+    f"{_AWS}.operators.athena": "AthenaOperator",
+    f"{_AWS}.operators.ecs": "EcsRunTaskOperator",
+    f"{_AWS}.operators.batch": "BatchOperator",
+    f"{_AWS}.operators.s3": "S3FileTransformOperator S3ListOperator",
+    f"{_AWS}.sensors.emr": "EmrJobFlowSensor EmrStepSensor",
+    f"{_AWS}.sensors.s3": "S3KeySensor S3KeysUnchangedSensor",
+    f"{_AWS}.transfers.s3_to_redshift": "S3ToRedshiftOperator",
+    f"{_GOOGLE}.hooks.bigquery": "BigQueryHook",
+    f"{_GOOGLE}.hooks.gcs": "GCSHook",
+    f"{_GOOGLE}.operators.bigquery": (
+        "BigQueryCheckOperator BigQueryValueCheckOperator BigQueryIntervalCheckOperator BigQueryGetDataOperator "
+        "BigQueryCreateEmptyDatasetOperator BigQueryDeleteDatasetOperator BigQueryInsertJobOperator"
+    ),
+    f"{_GOOGLE}.operators.dataproc": "DataprocCreateClusterOperator DataprocDeleteClusterOperator DataprocSubmitJobOperator",
+    f"{_GOOGLE}.operators.gcs": "GCSCreateBucketOperator GCSDeleteObjectsOperator GCSListObjectsOperator",
+    f"{_GOOGLE}.sensors.bigquery": "BigQueryTableExistenceSensor",
+    f"{_GOOGLE}.sensors.gcs": "GCSObjectExistenceSensor GCSObjectsWithPrefixExistenceSensor",
+    f"{_GOOGLE}.transfers.bigquery_to_bigquery": "BigQueryToBigQueryOperator",
+    f"{_GOOGLE}.transfers.bigquery_to_gcs": "BigQueryToGCSOperator",
+    f"{_GOOGLE}.transfers.gcs_to_bigquery": "GCSToBigQueryOperator",
+    f"{_GOOGLE}.transfers.gcs_to_gcs": "GCSToGCSOperator",
+    f"{_GOOGLE}.transfers.local_to_gcs": "LocalFilesystemToGCSOperator",
+    f"{_GOOGLE}.transfers.postgres_to_gcs": "PostgresToGCSOperator",
+    f"{_GOOGLE}.transfers.mysql_to_gcs": "MySQLToGCSOperator",
+    f"{_GOOGLE}.transfers.s3_to_gcs": "S3ToGCSOperator",
+}
+
+_RENAMED = {
+    "DummyOperator": f"{_STANDARD}.operators.empty:EmptyOperator",
+    "TimeDeltaSensorAsync": f"{_STANDARD}.sensors.time_delta:TimeDeltaSensor",
+    "Dataset": f"{_SDK}:Asset",
+    "DatasetAlias": f"{_SDK}:AssetAlias",
+    "DatasetAll": f"{_SDK}:AssetAll",
+    "DatasetAny": f"{_SDK}:AssetAny",
+    "DatasetOrTimeSchedule": f"{_SDK}:AssetOrTimeSchedule",
+    "TaskStateTrigger": f"{_STANDARD}.triggers.external_task:WorkflowTrigger",
+    "SimpleHttpOperator": "airflow.providers.http.operators.http:HttpOperator",
+    "CheckOperator": f"{_SQL}.operators.sql:SQLCheckOperator",
+    "ValueCheckOperator": f"{_SQL}.operators.sql:SQLValueCheckOperator",
+    "IntervalCheckOperator": f"{_SQL}.operators.sql:SQLIntervalCheckOperator",
+    "BranchSqlOperator": f"{_SQL}.operators.sql:BranchSQLOperator",
+    "AwsHook": f"{_AWS}.hooks.base_aws:AwsBaseHook",
+    "AWSAthenaOperator": f"{_AWS}.operators.athena:AthenaOperator",
+    "AWSBatchOperator": f"{_AWS}.operators.batch:BatchOperator",
+    "ECSOperator": f"{_AWS}.operators.ecs:EcsRunTaskOperator",
+    "EcsOperator": f"{_AWS}.operators.ecs:EcsRunTaskOperator",
+    "S3ToRedshiftTransfer": f"{_AWS}.transfers.s3_to_redshift:S3ToRedshiftOperator",
+    "GoogleCloudStorageHook": f"{_GOOGLE}.hooks.gcs:GCSHook",
+    "BigQueryTableSensor": f"{_GOOGLE}.sensors.bigquery:BigQueryTableExistenceSensor",
+    "BigQueryToCloudStorageOperator": f"{_GOOGLE}.transfers.bigquery_to_gcs:BigQueryToGCSOperator",
+    "GoogleCloudStorageToBigQueryOperator": f"{_GOOGLE}.transfers.gcs_to_bigquery:GCSToBigQueryOperator",
+    "GoogleCloudStorageToGoogleCloudStorageOperator": f"{_GOOGLE}.transfers.gcs_to_gcs:GCSToGCSOperator",
+    "GoogleCloudStorageObjectSensor": f"{_GOOGLE}.sensors.gcs:GCSObjectExistenceSensor",
+    "GoogleCloudStoragePrefixSensor": f"{_GOOGLE}.sensors.gcs:GCSObjectsWithPrefixExistenceSensor",
+    "FileToGoogleCloudStorageOperator": f"{_GOOGLE}.transfers.local_to_gcs:LocalFilesystemToGCSOperator",
+    "DataprocClusterCreateOperator": f"{_GOOGLE}.operators.dataproc:DataprocCreateClusterOperator",
+    "DataprocClusterDeleteOperator": f"{_GOOGLE}.operators.dataproc:DataprocDeleteClusterOperator",
+}
+
+_QUERY = "from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator, and name the connection by conn_id="
+_STOOD_IN_FOR = {
+    "days_ago": "a fixed date, such as start_date=datetime(2026, 1, 1): one that moves is another version of the DAG every day",
+    "apply_defaults": "nothing in its place: operators do so by themselves",
+    "date_range": "a list of dates of your own",
+    "PostgresOperator": _QUERY,
+    "MySqlOperator": _QUERY,
+    "SqliteOperator": _QUERY,
+    "MsSqlOperator": _QUERY,
+    "OracleOperator": _QUERY,
+    "JdbcOperator": _QUERY,
+    "SnowflakeOperator": _QUERY,
+}
+
+_GONE = {
+    "SubDagOperator": "Use a TaskGroup.",
+    "SmartSensorOperator": "Make the sensor deferrable.",
+    "BigQueryOperator": "Use BigQueryInsertJobOperator, whose configuration= says the query.",
+    "BigQueryExecuteQueryOperator": "Use BigQueryInsertJobOperator, whose configuration= says the query.",
+    "Volume": "Use V1Volume of kubernetes.client.models.",
+    "VolumeMount": "Use V1VolumeMount of kubernetes.client.models.",
+    "Port": "Use V1ContainerPort of kubernetes.client.models.",
+    "Resources": "Use V1ResourceRequirements of kubernetes.client.models.",
+    "DataProcPySparkOperator": "Use DataprocSubmitJobOperator.",
+    "DataProcSparkOperator": "Use DataprocSubmitJobOperator.",
+    "TemporaryDirectory": "Import it from tempfile.",
+    "trigger_dag": "Use TriggerDagRunOperator.",
+    "S3PrefixSensor": "Use S3KeySensor with wildcard_match=True.",
+}
+
+# Modules that are no more, with all below them; and those that there are, without names that they once had.
+NO_MORE = (
+    "airflow.api.common.experimental",
+    "airflow.compat",
+    "airflow.contrib",
+    "airflow.datasets",
+    "airflow.decorators.task_group",
+    "airflow.kubernetes",
+    "airflow.lineage.entities",
+    "airflow.models.dagparam",
+    "airflow.models.mappedoperator",
+    "airflow.providers.cncf.kubernetes.operators.kubernetes_pod",
+    "airflow.providers.microsoft.mssql.operators",
+    "airflow.providers.mysql.operators",
+    "airflow.providers.oracle.operators.oracle",
+    "airflow.providers.postgres.operators",
+    "airflow.providers.sqlite.operators",
+    "airflow.timetables.datasets",
+    "airflow.utils.dag_parsing_context",
+    "airflow.utils.log.secrets_masker",
+    "airflow.utils.module_loading",
+)
+FLAT = ("airflow.hooks", "airflow.operators", "airflow.sensors")  # of these any module once held operators
+LACKING = (
+    *FLAT,
+    "airflow.models",
+    "airflow.models.baseoperator",
+    "airflow.models.dag",
+    "airflow.models.taskinstance",
+    "airflow.operators.python",
+    "airflow.providers.http.operators.http",
+    "airflow.providers.snowflake.operators.snowflake",
+    "airflow.triggers.external_task",
+    "airflow.utils.dates",
+    "airflow.utils.db",
+    "airflow.utils.decorators",
+    "airflow.utils.file",
+    "airflow.utils.helpers",
+    "airflow.utils.task_group",
+    "airflow.utils.timezone",
+)
+
+_BY_NAME = {name: f"{module}:{name}" for module, names in _SAME.items() for name in names.split()} | _RENAMED
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """``kind`` says whether the name has moved, is stood in for, or is gone; ``instead`` is what to write, or to do."""
+
+    kind: Literal["moved", "stood_in_for", "gone"]
+    module: str
+    name: str
+    instead: str
+
+
+def home_of(name: str) -> Home | None:
+    """None: nobody knows of the name."""
+    if (target := _BY_NAME.get(name)) is not None:
+        module, _, now = target.partition(":")
+        return Home("moved", module, now, f"from {module} import {now}")
+    if name in _STOOD_IN_FOR:
+        return Home("stood_in_for", STAND_INS, name, _STOOD_IN_FOR[name])
+    if name in _GONE:
+        return Home("gone", "", "", _GONE[name])
+    return None
+
+
+def is_no_more(module: str) -> bool:
+    return any(module == place or module.startswith(f"{place}.") for place in NO_MORE)
+
+
+def was_flat(module: str) -> bool:
+    """Whether it is named as modules of Airflow 1.10 were: ``airflow.operators.bash_operator``."""
+    return module.rpartition(".")[0] in FLAT
+
+
+def provider_of(module: str) -> str | None:
+    """The package to install for a module of a provider, such as ``apache-airflow-providers-cncf-kubernetes``."""
+    parts = module.split(".")
+    if parts[:2] != ["airflow", "providers"] or len(parts) < 3:
+        return None
+    grouped = {"apache", "cncf", "common", "dbt", "microsoft", "atlassian"}
+    named = parts[2:4] if parts[2] in grouped else parts[2:3]
+    return "apache-airflow-providers-" + "-".join(named).replace("_", "-")

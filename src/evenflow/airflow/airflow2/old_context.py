@@ -1,0 +1,65 @@
+"""Entries of a task's context that Airflow 2 had: templates and functions find them still, and the file is told what to write."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+_INSTEAD = {
+    "execution_date": "logical_date",
+    "next_execution_date": "data_interval_end",
+    "next_ds": "data_interval_end | ds",
+    "next_ds_nodash": "data_interval_end | ds_nodash",
+    "prev_execution_date_success": "prev_data_interval_start_success",
+    "tomorrow_ds": "macros.ds_add(ds, 1)",
+    "tomorrow_ds_nodash": "macros.ds_add(ds, 1) without its dashes",
+    "yesterday_ds": "macros.ds_add(ds, -1)",
+    "yesterday_ds_nodash": "macros.ds_add(ds, -1) without its dashes",
+}
+_NAMED = re.compile(rf"(?<![\w.])(?:{'|'.join(_INSTEAD)})\b(?!\s*=[^=])")
+
+
+def install() -> None:
+    """In a process that runs tasks."""
+    real = RuntimeTaskInstance.get_template_context
+
+    @wraps(real)
+    def with_old_names(self: Any) -> Any:
+        context = real(self)
+        for name, value in _old(context).items():
+            context.setdefault(name, value)
+        return context
+
+    RuntimeTaskInstance.get_template_context = with_old_names
+
+
+def warn_of(path: Path) -> None:
+    """Of names in the text of a file: a template that is rendered later would say nothing."""
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        for name in dict.fromkeys(_NAMED.findall(line)):
+            message = f"{name} is of Airflow 2. Write {_INSTEAD[name]}."
+            warnings.warn_explicit(message, DeprecationWarning, str(path), number)
+
+
+def _old(context: Mapping[str, Any]) -> dict[str, Any]:
+    run = context.get("dag_run")
+    at = context.get("logical_date") or getattr(run, "run_after", None)  # a run by hand had a date of its own
+    after = context.get("data_interval_end") or at
+    if at is None:
+        return {}
+    days = {"yesterday_ds": at - timedelta(days=1), "tomorrow_ds": at + timedelta(days=1), "next_ds": after}
+    texts = {name: day.strftime("%Y-%m-%d") for name, day in days.items()}
+    return {
+        "execution_date": at,
+        "next_execution_date": after,
+        "prev_execution_date_success": context.get("prev_data_interval_start_success"),
+        **texts,
+        **{f"{name}_nodash": text.replace("-", "") for name, text in texts.items()},
+    }

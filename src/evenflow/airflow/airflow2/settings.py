@@ -1,0 +1,73 @@
+"""Settings of DAGs and tasks under their names of Airflow 2: each is given on under its name of today, and said so."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import airflow
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG, BaseOperator
+
+from evenflow.airflow.airflow2.old_settings import OF_PAGES, RENAMED_OF_DAGS, RENAMED_OF_TASKS, RULES
+
+_LIBRARIES = (*(f"{path}/" for path in airflow.__path__), f"{Path(__file__).parents[2]}/")
+
+
+def install() -> None:
+    """Twice is once."""
+    _translate(DAG, _of_dag)
+    _translate(BaseOperator, _of_task)
+    _translate(BashOperator, lambda given: _renamed(given, {"xcom_push": "do_xcom_push"}))
+    _translate(TriggerDagRunOperator, lambda given: _renamed(given, {"execution_date": "logical_date"}))
+
+
+def _translate(kind: type, translated: Callable[[dict[str, Any]], None]) -> None:
+    real = kind.__init__  # type: ignore[misc]
+    if getattr(real, "of_airflow2", False):
+        return
+
+    @wraps(real)
+    def init(self: Any, *args: Any, **given: Any) -> None:
+        translated(given)
+        real(self, *args, **given)
+
+    init.of_airflow2 = True  # type: ignore[attr-defined]
+    kind.__init__ = init  # type: ignore[misc]
+
+
+def _of_dag(given: dict[str, Any]) -> None:
+    _renamed(given, RENAMED_OF_DAGS)
+    for name in OF_PAGES & given.keys():
+        del given[name]
+        _warn(f"{name}= was for pages of Airflow 2. Leave it out.")
+
+
+def _of_task(given: dict[str, Any]) -> None:
+    _renamed(given, RENAMED_OF_TASKS)
+    if given.pop("provide_context", None) is not None:
+        _warn("provide_context= is of Airflow 1. Leave it out: a function gets the entries of the context that it names.")
+    if (rule := given.get("trigger_rule")) in RULES:
+        given["trigger_rule"] = RULES[rule]
+        _warn(f"trigger_rule={rule!r} is of Airflow 2. Write trigger_rule={RULES[rule]!r}.")
+
+
+def _renamed(given: dict[str, Any], names: Mapping[str, str]) -> None:
+    for old in names.keys() & given.keys():
+        value, now = given.pop(old), names[old]
+        if value is not None or now not in given:
+            given[now] = value
+        _warn(f"{old}= is of Airflow 2. Write {now}=.")
+
+
+def _warn(message: str) -> None:
+    """At the line of the author's file, however deep in operators of operators it is said."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, DeprecationWarning, stacklevel=level)

@@ -1,0 +1,71 @@
+"""What Airflow 3 has nothing in the place of, and is still asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator
+from airflow.sdk import timezone
+
+
+def days_ago(n: int, hour: int = 0, minute: int = 0, second: int = 0, microsecond: int = 0) -> datetime:
+    today: datetime = timezone.coerce_datetime(datetime.now(UTC)).replace(
+        hour=hour, minute=minute, second=second, microsecond=microsecond
+    )
+    return today - timedelta(days=n)
+
+
+def date_range(start_date: datetime, end_date: datetime | None = None, num: int | None = None, delta: Any = None) -> list[datetime]:
+    """``delta`` is a timedelta, or a number of days."""
+    step = delta if isinstance(delta, timedelta) else timedelta(days=delta or 1)
+    dates = [start_date]
+    while (len(dates) < abs(num)) if num is not None else (dates[-1] + step <= (end_date or datetime.now(UTC))):
+        dates.append(dates[-1] + step)
+    return dates
+
+
+def apply_defaults(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
+class _QueryOperator(SQLExecuteQueryOperator):  # type: ignore[misc]
+    """Of one kind of database: its connection has a name of its own."""
+
+    connected_by: str
+
+    def __init__(self, *, database: str | None = None, schema: str | None = None, conn_id: str | None = None, **more: Any) -> None:
+        given = more.pop(self.connected_by, conn_id)
+        named = {**({"database": database} if database else {}), **({"schema": schema} if schema else {})}
+        if named:
+            more["hook_params"] = {**more.get("hook_params", {}), **named}
+        super().__init__(conn_id=given or self.connected_by.replace("_conn_id", "_default"), **more)
+
+
+class PostgresOperator(_QueryOperator):
+    connected_by = "postgres_conn_id"
+
+
+class MySqlOperator(_QueryOperator):
+    connected_by = "mysql_conn_id"
+
+
+class SqliteOperator(_QueryOperator):
+    connected_by = "sqlite_conn_id"
+
+
+class MsSqlOperator(_QueryOperator):
+    connected_by = "mssql_conn_id"
+
+
+class OracleOperator(_QueryOperator):
+    connected_by = "oracle_conn_id"
+
+
+class JdbcOperator(_QueryOperator):
+    connected_by = "jdbc_conn_id"
+
+
+class SnowflakeOperator(_QueryOperator):
+    connected_by = "snowflake_conn_id"

@@ -1,0 +1,88 @@
+"""What a file asks of Airflow, read from its imports, where there is no environment that could load it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from evenflow.airflow.airflow2.homes import LACKING, home_of, is_no_more, provider_of, was_flat
+from evenflow.airflow.loading.refusals import IMPORTS
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    line: int
+    severity: Literal["error", "warning"]
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """``needs`` are packages of providers, which an environment for the file has to have."""
+
+    remarks: list[Remark]
+    needs: list[str]
+
+    @property
+    def runs(self) -> bool:
+        return not any(remark.severity == "error" for remark in self.remarks)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedName:
+    """One name of an import from Airflow; ``name`` is empty for ``import airflow.x``."""
+
+    line: int
+    module: str
+    name: str
+
+
+def judge(path: Path) -> Judged:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError) as error:
+        return Judged([Remark(getattr(error, "lineno", None) or 1, "error", f"It is no Python: {error}")], [])
+    remarks, needs = [], set()
+    for imported in imported_names(tree):
+        remark, module = _remark(imported)
+        remarks += [remark] if remark is not None else []
+        needs.add(provider_of(module))
+    return Judged(sorted(remarks, key=lambda remark: remark.line), sorted(need for need in needs if need))
+
+
+def imported_names(tree: ast.AST) -> Iterator[ImportedName]:
+    """In the order of the file, also of imports inside functions."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module and is_airflow(node.module):
+            yield from (ImportedName(node.lineno, node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (ImportedName(node.lineno, alias.name, "") for alias in node.names if is_airflow(alias.name))
+
+
+def is_airflow(module: str) -> bool:
+    return module == "airflow" or module.startswith("airflow.")
+
+
+def is_old(module: str) -> bool:
+    """Whether names are imported from it no more, or not all of them."""
+    return is_no_more(module) or was_flat(module) or module in LACKING
+
+
+def _remark(imported: ImportedName) -> tuple[Remark | None, str]:
+    """What is to be said, and the module that the name is really of."""
+    module, name = imported.module, imported.name
+    if name in IMPORTS:
+        return Remark(imported.line, "error", f"Evenflow has no {name}. {IMPORTS[name]}"), module
+    if not is_old(module):
+        return None, module
+    home = home_of(name)
+    if home is None:
+        unknown = is_no_more(module)
+        told = Remark(imported.line, "error", f"Airflow 3 has no {module}{f'.{name}' if name else ''}.")
+        return (told if unknown else None), module
+    if home.kind == "gone":
+        return Remark(imported.line, "error", f"Airflow 3 has no {module}.{name}. {home.instead}"), module
+    return Remark(imported.line, "warning", f"{module}.{name} is of Airflow 2. Write {home.instead}."), home.module

@@ -1,0 +1,127 @@
+"""R-AF1: files that were written for Airflow 2 load, and a warning at each line says what to write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenflow.airflow.airflow2.homes import home_of, is_no_more, provider_of
+from tests.airflow.conftest import run_inside
+
+FILES = {
+    "classic": """
+from airflow import DAG
+from airflow.operators.bash_operator import BashOperator
+from airflow.operators.dummy_operator import DummyOperator
+from airflow.operators.python_operator import PythonOperator
+from airflow.models import Variable
+from airflow.utils.dates import days_ago
+from airflow.utils.helpers import chain
+
+with DAG("classic", schedule_interval="@daily", start_date=days_ago(2), concurrency=3, default_view="graph", catchup=False):
+    begin = DummyOperator(task_id="begin", task_concurrency=2)
+    call = PythonOperator(task_id="call", python_callable=print, provide_context=True, trigger_rule="none_failed_or_skipped")
+    told = BashOperator(task_id="told", bash_command="echo {{ execution_date }} {{ next_ds }}", xcom_push=True)
+    chain(begin, call, told)
+""",
+    "datasets": """
+from airflow.datasets import Dataset
+from airflow.decorators import dag, task
+
+@dag(schedule=[Dataset("s3://a")])
+def datasets():
+    @task(outlets=[Dataset("s3://b")])
+    def make():
+        pass
+    make()
+
+datasets()
+""",
+    "query": """
+from airflow.models import DAG
+from airflow.operators.postgres_operator import PostgresOperator
+from airflow.utils.decorators import apply_defaults
+
+with DAG("query"):
+    PostgresOperator(task_id="ask", sql="select 1", postgres_conn_id="warehouse", database="d")
+""",
+    "subdag": "from airflow.operators.subdag_operator import SubDagOperator\n",
+    "ssh": "from airflow.contrib.operators.ssh_operator import SSHOperator\n",
+    "own": "from airflow.operators.ours import OursOperator\n",
+    "bundled": """
+from airflow.operators.python import PythonOperator
+import airflow.models
+
+assert not hasattr(airflow.models, "ours")
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def loaded(airflow_python: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("airflow2")
+    for name, text in FILES.items():
+        (folder / f"{name}.py").write_text(text)
+    found: dict[str, Any] = json.loads(run_inside(airflow_python, "load_files.py", str(folder)).splitlines()[-1])
+    return found
+
+
+inside = [pytest.mark.system, pytest.mark.xdist_group("airflow")]
+
+
+def _at(warnings: list[str], line: int) -> str:
+    return "\n".join(warning for warning in warnings if warning.split(":")[1] == str(line))
+
+
+class TestInside:
+    pytestmark = inside
+
+    def test_imports_and_settings_mean_what_has_taken_their_place(self, loaded: dict[str, Any]) -> None:
+        assert loaded["classic"]["error"] == ""
+        (spec,) = loaded["classic"]["dags"].values()
+        assert (spec["schedule"]["cron"], spec["max_active_tasks"]) == ("0 0 * * *", 3)
+        begin, call, told = spec["tasks"]
+        assert (begin["operator"], begin["max_active_tis_per_dag"]) == ("EmptyOperator", 2)
+        assert call["trigger_rule"] == "none_failed_min_one_success"
+        assert told["upstream"] == [1]
+
+    def test_each_line_is_told_what_to_write(self, loaded: dict[str, Any]) -> None:
+        warnings = loaded["classic"]["warnings"]
+        assert "Write from airflow.providers.standard.operators.empty import EmptyOperator" in _at(warnings, 4)
+        assert "start_date=datetime(2026, 1, 1)" in _at(warnings, 7)
+        assert "Write from airflow.sdk import chain" in _at(warnings, 8)
+        assert {"schedule_interval=", "concurrency=", "default_view="} <= set(_at(warnings, 10).replace(" ", "\n").split("\n"))
+        assert "Leave it out" in _at(warnings, 12)
+        assert "Write logical_date" in _at(warnings, 13)
+
+    def test_datasets_are_assets(self, loaded: dict[str, Any]) -> None:
+        (spec,) = loaded["datasets"]["dags"].values()
+        assert [asset["name"] for asset in spec["assets"]] == ["s3://a", "s3://b"]
+
+    def test_an_operator_of_one_kind_of_database_is_one_that_asks_any(self, loaded: dict[str, Any]) -> None:
+        assert loaded["query"]["error"] == ""
+        assert loaded["query"]["dags"]["query"]["tasks"][0]["operator"] == "PostgresOperator"
+
+    def test_what_nothing_has_taken_the_place_of_is_refused_with_what_to_do(self, loaded: dict[str, Any]) -> None:
+        assert "Use a TaskGroup" in loaded["subdag"]["error"]
+        assert "pip install apache-airflow-providers-ssh" in loaded["ssh"]["error"]
+        assert "OursOperator" in loaded["own"]["error"]
+
+    def test_what_airflow_redirects_by_itself_stays_its_own(self, loaded: dict[str, Any]) -> None:
+        assert loaded["bundled"]["error"] == ""
+        assert "Please use" in _at(loaded["bundled"]["warnings"], 2)
+
+
+def test_names_are_known_without_airflow() -> None:
+    moved, gone = home_of("SSHOperator"), home_of("SubDagOperator")
+    assert moved is not None
+    assert provider_of(moved.module) == "apache-airflow-providers-ssh"
+    assert gone is not None
+    assert gone.kind == "gone"
+    assert home_of("Nonesuch") is None
+    assert provider_of("airflow.providers.cncf.kubernetes.operators.pod") == "apache-airflow-providers-cncf-kubernetes"
+    assert is_no_more("airflow.contrib.hooks.x")
+    assert not is_no_more("airflow.models")
