@@ -40,7 +40,8 @@ from evenflow.core.meter import Meter, Teller
 from evenflow.core.metrics import METRICS
 from evenflow.errors import NotActing
 from evenflow.killpoints import KillPoint, watch
-from evenflow.store.db.connect import connect_async
+from evenflow.store.db.connect import AsyncConn, connect_async
+from evenflow.store.db.failures import OUTAGES
 from tests.autoscaler.pods import PodFleets, targets_of
 from tests.autoscaler.world import EAGER, Fleets
 from tests.kubernetes.cluster import Cluster, kubernetes
@@ -73,18 +74,26 @@ async def _steer(fleets: Fleets, name: str, uri: str, until: float, is_done: Any
     holder = await asyncio.to_thread(fleets.service, "autoscaler", name)
     steering = Steering(holder, known, Meter(Teller.AUTOSCALER, name, METRICS))
     try:
-        async with await connect_async(fleets.url, name=name) as conn:
-            while time.monotonic() < until:
-                began = time.monotonic()
-                with contextlib.suppress(NotActing):  # its lease was over before the loop was: it takes it again
-                    if await steering.loop(conn):
-                        await asyncio.to_thread(fleets.obey)
-                        if await asyncio.to_thread(is_done):
-                            return True
-                await asyncio.sleep(max(0.0, began + steering.rest_s - time.monotonic()))
+        while time.monotonic() < until:
+            with contextlib.suppress(*OUTAGES):  # a session that the server ends, as a cluster took too long, is begun anew
+                async with await connect_async(fleets.url, name=name) as conn:
+                    if await _loops(steering, conn, fleets, until, is_done):
+                        return True
     finally:
         for target in known.values():
             await target.close()
+    return False
+
+
+async def _loops(steering: Steering, conn: AsyncConn, fleets: Fleets, until: float, is_done: Any) -> bool:
+    while time.monotonic() < until:
+        began = time.monotonic()
+        with contextlib.suppress(NotActing):  # its lease was over before the loop was: it takes it again
+            if await steering.loop(conn):
+                await asyncio.to_thread(fleets.obey)
+                if await asyncio.to_thread(is_done):
+                    return True
+        await asyncio.sleep(max(0.0, began + steering.rest_s - time.monotonic()))
     return False
 
 

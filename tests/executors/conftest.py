@@ -10,12 +10,12 @@ import pytest
 
 from tests.executors import systems
 from tests.executors.brokers import RabbitMq, Redis
-from tests.executors.systems import System
+from tests.executors.systems import Executor
 
 ALL = ("native", "celery-redis", "kubernetes")
 
 
-def _started(name: str, folder: Path) -> AbstractContextManager[System]:
+def _started(name: str, folder: Path) -> AbstractContextManager[Executor]:
     match name:
         case "native":
             return systems.native()
@@ -28,6 +28,6 @@ def _started(name: str, folder: Path) -> AbstractContextManager[System]:
 
 
 @pytest.fixture(scope="session", params=ALL)
-def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+def system(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Executor]:
     with _started(request.param, tmp_path_factory.mktemp("broker")) as started:
         yield started

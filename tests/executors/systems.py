@@ -17,23 +17,31 @@ from typing import Any, TypeVar
 import psutil
 import psycopg
 
+from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
+from evenflow.core.pods import ends
+from evenflow.fleet.presence import identity
 from evenflow.launcher.celery import CeleryExecutor
+from evenflow.launcher.kubernetes.template import secret_name
 from evenflow.runtime.database import reach_database
 from evenflow.store.serving.launches import Launch
+from evenflow.wire.messages import Claim, ClaimAnswer
 from tests.executors import pipelines
 from tests.executors.brokers import Broker
 from tests.executors.pipelines import QUEUE
 from tests.kubernetes import cluster as clusters
-from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.cluster import NAMESPACE, Cluster
+from tests.kubernetes.errors import Refused
+from tests.kubernetes.store import POD, SECRET, Object
 from tests.pods.world import of_epoch, pods_told, write_template
 from tests.running import RunningEvenflow, environment, running_evenflow
 from tests.waiting import SYSTEM_DEADLINE_S, wait_until
 
 T = TypeVar("T")
+_DRAIN_S = 300  # of a worker that a test ends while it has a try: longer than the test waits for anything
 
 
-class System(ABC):
+class System:
     """What there is to run the pipelines, and to see what became of them."""
 
     def __init__(self, running: RunningEvenflow, db: psycopg.Connection[Any], marks: Path) -> None:
@@ -46,17 +54,8 @@ class System(ABC):
         query = "select pid from dispatch join service on service_id = worker_id where epoch = %s"
         return psutil.Process(self.db.execute(query, [epoch]).fetchone()[0])  # type: ignore[index]
 
-    def name(self, epoch: int) -> str:
-        """Of the worker that has this try."""
-        query = "select name from dispatch join service on service_id = worker_id where epoch = %s"
-        return str(self.db.execute(query, [epoch]).fetchone()[0])  # type: ignore[index]
-
     # the reason of a task that may take 64 MiB, and takes more
     out_of_memory = "out of memory: the kernel killed what used 64.0 of 64 MiB: raise resources(memory=...)"
-
-    @abstractmethod
-    def end_worker(self, epoch: int) -> None:
-        """That has this try, as who takes its host out of service: it finishes what it has. There is another one."""
 
     def logs(self) -> str:
         """What its parts say, the newest of it."""
@@ -105,7 +104,8 @@ class System(ABC):
     def epoch(self, run_id: str) -> int:
         """Of the try that a worker has."""
         query = "select epoch from dispatch join dag_run using (run_key) where run_id = %s and worker_id is not null"
-        return int(wait_until(lambda: self.db.execute(query, [run_id]).fetchone(), f"a worker to have {run_id}")[0])
+        what = lambda: f"a worker to have {run_id}\n{self.logs()}"  # noqa: E731
+        return int(wait_until(lambda: self.db.execute(query, [run_id]).fetchone(), what)[0])
 
     # -- what the pipelines leave
 
@@ -122,22 +122,60 @@ class System(ABC):
         (self.marks / name).touch()
 
 
-class Native(System):
-    """Two workers."""
+class Executor(System, ABC):
+    """What the suite is for: its tries, and what may happen on their way."""
+
+    @abstractmethod
+    def end_worker(self, epoch: int) -> None:
+        """That has this try, as who takes its host out of service: it finishes what it has. There is another one."""
+
+    @abstractmethod
+    def deliver_again(self, epoch: int) -> None:
+        """That try, a second time or late; returns when somebody has asked for it."""
+
+    @abstractmethod
+    def cut_off(self) -> contextlib.AbstractContextManager[None]:
+        """What brings tries to workers is away meanwhile, and has forgotten everything when it is back."""
+
+
+class Native(Executor):
+    """Two workers. What brings them tries is the API, which they ask."""
 
     def end_worker(self, epoch: int) -> None:
         self.worker(epoch).send_signal(signal.SIGTERM)
 
+    def deliver_again(self, epoch: int) -> None:
+        """To a third one, which asks for it by its number."""
+        client = ExecutionClient(self.running.api_url, _worker_token(self.running))
 
-class Celery(System):
+        async def claimed() -> ClaimAnswer:
+            try:
+                me = await client.register(identity("worker", "third", {"queues": [QUEUE]}))
+                claim = Claim(
+                    service_id=me.service_id, request_key="again", slots=1, resume_slots=0, queues=[QUEUE], epochs=[epoch]
+                )
+                return await client.claim(claim)
+            finally:
+                await client.close()
+
+        assert asyncio.run(claimed()).assignments == []
+
+    @contextlib.contextmanager
+    def cut_off(self) -> Iterator[None]:
+        """For as long as it takes to start another one: who asks waits for that."""
+        api = self.running.service("api")
+        api.kill()
+        wait_until(lambda: is_over(api), "its end")
+        yield
+
+
+class Celery(Executor):
     """One worker of Celery; another one takes its place when it is ended."""
 
     def __init__(self, running: RunningEvenflow, db: psycopg.Connection[Any], marks: Path, broker: Broker) -> None:
         super().__init__(running, db, marks)
         self.broker = broker
-        made = running.evenflow("tokens", "create", "worker", "--queue", QUEUE, "--name", "celery")
-        assert made.returncode == 0, made.stderr
-        self._token = made.stdout.split()[-1]
+        self._token = _worker_token(running)
         self.workers: list[subprocess.Popen[bytes]] = []
 
     @property
@@ -152,7 +190,7 @@ class Celery(System):
             "EVENFLOW_API_URL": self.running.api_url,
             "EVENFLOW_TOKEN": self._token,
             "EVENFLOW_CELERY_BROKER": self.broker.url,
-            "EVENFLOW_DRAIN_TIMEOUT": "60",
+            "EVENFLOW_DRAIN_TIMEOUT": str(_DRAIN_S),
             "EVENFLOW_RESOURCES": "enforce",
             "EXECUTORS_TEST": str(self.marks),
         }
@@ -185,14 +223,27 @@ class Celery(System):
         self.workers[-1].send_signal(signal.SIGTERM)
         self.start_worker()
 
-    def send_again(self, epoch: int) -> None:
-        """As a broker delivers a message a second time, or late; returns when it has been delivered."""
-        before = self.log_file.read_text().count(f"-{epoch}-99")
+    def stop_worker(self, process: subprocess.Popen[bytes]) -> None:
+        """As people do it."""
+        process.send_signal(signal.SIGTERM)
+        process.wait(SYSTEM_DEADLINE_S)
+
+    def deliver_again(self, epoch: int) -> None:
+        """As a broker does."""
+        done = f"Task evenflow.run[evenflow.run-{epoch}-99] succeeded"
+        before = self.log_file.read_text().count(done)
         message = Launch(epoch, 99, QUEUE, False, 0, "", "", "", "", -1, 1)
         executor = CeleryExecutor(self.broker.url)
         assert asyncio.run(executor.launch([message])) == {}
-        done = f"Task evenflow.run[evenflow.run-{epoch}-99] succeeded"
-        wait_until(lambda: self.log_file.read_text().count(f"-{epoch}-99") > before and done in self.log_file.read_text())
+        wait_until(lambda: self.log_file.read_text().count(done) > before, self.log_file.read_text)
+
+    @contextlib.contextmanager
+    def cut_off(self) -> Iterator[None]:
+        self.broker.stop()
+        try:
+            yield
+        finally:
+            self.broker.start()
 
     def end(self) -> None:
         for process in self.workers:
@@ -218,11 +269,8 @@ class CeleryFleet(System):
         query = "select coalesce(max(sends), 0) from dispatch join dag_run using (run_key) where run_id = %s"
         return int(self.db.execute(query, [run_id]).fetchone()[0])  # type: ignore[index]
 
-    def end_worker(self, epoch: int) -> None:
-        self.running.evenflow("pause", "--worker", self.name(epoch))
 
-
-class Kubernetes(System):
+class Kubernetes(Executor):
     """A pod for each try, on a cluster of this machine."""
 
     out_of_memory = "Out of memory: container 'try' was killed at its limit of 224Mi"  # with what its worker needs
@@ -230,13 +278,64 @@ class Kubernetes(System):
     def __init__(self, running: RunningEvenflow, db: psycopg.Connection[Any], marks: Path, cluster: Cluster) -> None:
         super().__init__(running, db, marks)
         self.cluster = cluster
+        self._given: dict[int, Object] = {}  # the pods of tries that were delivered again
 
     def end_worker(self, epoch: int) -> None:
         (pod,) = of_epoch(self.cluster, epoch)
         self.cluster.disrupt(pod, "EvictionByEvictionAPI", grace_s=60)
 
+    def deliver_again(self, epoch: int) -> None:
+        """A second pod, with all that the first was given; that is kept from its first delivery on."""
+        if epoch not in self._given:
+            (pod,) = of_epoch(self.cluster, epoch)
+            (secret,) = (each for each in self.cluster.objects(SECRET) if each["metadata"]["name"] == secret_name(pod))
+            kept = {key: secret[key] for key in ("data", "type") if key in secret}
+            self.cluster.create(SECRET, {"metadata": {"name": f"kept-{epoch}"}, **kept})
+            self._given[epoch] = pod
+        first, name = self._given[epoch], f"again-{epoch}-{len(self.cluster.asked)}"
+        spec = {key: value for key, value in first["spec"].items() if key != "nodeName"}
+        for container in spec["containers"]:
+            for entry in container["env"]:
+                if entry["name"] == "EVENFLOW_NAME":
+                    entry["value"] = name
+                if entry["name"] == "EVENFLOW_TOKEN":
+                    entry["valueFrom"]["secretKeyRef"]["name"] = f"kept-{epoch}"
+        meta = {"name": name, "labels": first["metadata"]["labels"]}
+        self.cluster.create(POD, {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}})
+
+        def is_over() -> bool:
+            again = self.cluster.pod(name)
+            return again is None or ends.is_finished(again)
+
+        wait_until(is_over, self.logs)
+        with contextlib.suppress(Refused):  # a launcher has deleted it
+            self.cluster.do(lambda: self.cluster.store.delete(POD, NAMESPACE, name))
+
+    @contextlib.contextmanager
+    def cut_off(self) -> Iterator[None]:
+        self.cluster.stop_api()
+        try:
+            yield
+        finally:
+            self.cluster.forget_history()
+            self.cluster.start_api()
+
     def logs(self) -> str:
         return super().logs() + "\n" + "\n".join(pods_told(self.cluster)[-30:])
+
+
+def is_over(process: psutil.Process) -> bool:
+    """Also when nobody has asked how it ended."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _worker_token(running: RunningEvenflow) -> str:
+    made = running.evenflow("tokens", "create", "worker", "--queue", QUEUE)
+    assert made.returncode == 0, made.stderr
+    return made.stdout.split()[-1]
 
 
 @contextlib.contextmanager

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import signal
+import pickle
+from pathlib import Path
 
 import pytest
+from kombu import Connection
 
-from tests.executors.systems import Celery
+from evenflow.core.executors import CELERY_TASK
+from tests.executors.pipelines import QUEUE
+from tests.executors.systems import Celery, is_over
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("executors"), pytest.mark.timeout(900)]
@@ -16,38 +20,9 @@ RABBITMQ = pytest.mark.parametrize("system", ["celery-rabbitmq"], indirect=True)
 
 
 @REDIS
-def test_a_second_message_and_a_late_one_change_nothing(system: Celery) -> None:
-    """R-EX2: while its try runs, and when that is over."""
-    run_id = system.trigger("gated")
-    epoch = system.epoch(run_id)
-    system.send_again(epoch)
-    system.open(f"open-{run_id}")
-    assert system.end_of("gated", run_id) == "success"
-    system.send_again(epoch)
-    assert system.marked(f"gated-{run_id}") == 1
-    assert [(each.try_number, each.losses) for each in system.tasks("gated", run_id)] == [(1, 0)]
-
-
-@REDIS
-def test_a_broker_that_goes_and_comes_back_empty_loses_nothing(system: Celery) -> None:
-    """R-EX2: what runs goes on, what waits there is sent again."""
-    running = system.trigger("gated")
-    system.epoch(running)
-    system.broker.stop()
-    waiting = system.trigger("plain")
-    system.open(f"open-{running}")
-    assert system.end_of("gated", running) == "success"
-    assert system.state("plain", waiting) == "running"
-    system.broker.start()
-    assert system.end_of("plain", waiting) == "success", system.told("plain", waiting)
-
-
-@REDIS
 def test_messages_that_are_lost_in_the_broker_are_sent_again(system: Celery) -> None:
     """R-EX2: nobody hears of it; that nobody claims the try is enough."""
-    pool = system.workers[-1]
-    pool.send_signal(signal.SIGTERM)
-    pool.wait(60)
+    system.stop_worker(system.workers[-1])
     run_id = system.trigger("plain")
     sent = "select sends from dispatch join dag_run using (run_key) where run_id = %s and sent_at is not null"
     wait_until(lambda: system.db.execute(sent, [run_id]).fetchone(), "a message to be sent")
@@ -55,6 +30,36 @@ def test_messages_that_are_lost_in_the_broker_are_sent_again(system: Celery) -> 
     system.broker.start()
     system.start_worker()
     assert system.end_of("plain", run_id) == "success", system.told("plain", run_id)
+
+
+class Opened:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return open, (str(self.path), "w")
+
+
+@REDIS
+def test_who_may_write_to_the_broker_has_nothing_run(system: Celery, tmp_path: Path) -> None:
+    """R-EX2: forged messages are of no try that is there, of a task that nobody knows, or pickled. Those that come after run."""
+    forged = [(CELERY_TASK, [epoch]) for epoch in (0, -1, 2**63, 2**64, 10**40, "1; drop table", None, [1], {})]
+    forged += [(CELERY_TASK, []), ("os.system", [f"touch {tmp_path}/run"]), ("celery.map", [[CELERY_TASK], [2**63]])]
+    with Connection(system.broker.url) as connection, connection.SimpleQueue(QUEUE) as queue:
+        for number, (name, args) in enumerate(forged):
+            head = {"task": name, "id": f"forged-{number}", "lang": "py"}
+            queue.put([args, {}, {}], headers=head, serializer="json")
+        body = pickle.dumps([[Opened(tmp_path / "unpickled")], {}, {}])
+        head = {"task": CELERY_TASK, "id": "forged-pickle", "lang": "py"}
+        queue.producer.publish(body, headers=head, content_type="application/x-python-serialize", content_encoding="binary")
+    for _ in range(2):
+        state, run_id = system.run("plain")
+        assert state == "success", system.told("plain", run_id)
+        assert [(each.try_number, each.losses) for each in system.tasks("plain", run_id)] == [(1, 0)] * 2
+    assert list(tmp_path.iterdir()) == []
+    assert system.workers[-1].poll() is None
 
 
 @REDIS
@@ -66,12 +71,13 @@ def test_a_worker_of_celery_that_is_killed_ends_no_try(system: Celery) -> None:
     system.start_worker()
     system.await_worker()  # before the kill: a busy machine may take longer to start it than what is in hand has to end
     first.kill()
-    system.send_again(epoch)
+    first.wait()  # while it dies its connection may be given a message
+    system.deliver_again(epoch)
     assert beside.is_running()
     system.open(f"open-{run_id}")
     assert system.end_of("gated", run_id) == "success"
     assert [(each.try_number, each.losses) for each in system.tasks("gated", run_id)] == [(1, 0)]
-    wait_until(lambda: not beside.is_running(), "it to end, for nobody hands it anything")
+    wait_until(lambda: is_over(beside), "it to end, for nobody hands it anything")
 
 
 @REDIS
@@ -81,8 +87,7 @@ def test_people_use_the_pools_that_they_know(system: Celery, flags: str, slots: 
     before = system.workers[-1]
     system.start_worker(*flags.split())
     system.await_worker()
-    before.send_signal(signal.SIGTERM)
-    before.wait(60)
+    system.stop_worker(before)
     state, run_id = system.run("plain")
     assert state == "success", system.told("plain", run_id)
     name = "select (detail ->> 'slots')::int from service where kind = 'worker' and state = 'active' and name like %s"
@@ -91,8 +96,7 @@ def test_people_use_the_pools_that_they_know(system: Celery, flags: str, slots: 
     last = system.workers[-1]
     system.start_worker()
     system.await_worker()
-    last.send_signal(signal.SIGTERM)
-    last.wait(60)
+    system.stop_worker(last)
 
 
 @RABBITMQ
@@ -100,7 +104,7 @@ def test_tries_go_through_rabbitmq(system: Celery) -> None:
     """R-EX1: with a confirmation of each message; and it may go and come back."""
     assert system.run("plain")[0] == "success"
     run_id = system.trigger("gated")
-    system.send_again(system.epoch(run_id))
+    system.deliver_again(system.epoch(run_id))
     system.broker.stop()
     waiting = system.trigger("deferred")
     system.open(f"open-{run_id}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 
-import psutil
 import pytest
 from redis import Redis as Client
 
@@ -92,4 +91,4 @@ def test_one_that_is_killed_is_started_again_and_its_try_goes_on(system: CeleryF
     system.open(f"open-{run_id}")
     assert system.end_of("gated", run_id) == "success"
     assert [each.losses for each in system.tasks("gated", run_id)] == [0]
-    wait_until(lambda: not psutil.pid_exists(beside.pid), "the one beside it to end")
+    wait_until(lambda: systems.is_over(beside), "the one beside it to end")

@@ -22,7 +22,7 @@ from evenflow.runtime.up.celery_worker import CeleryProcess, CeleryWorkers, cele
 from evenflow.store.serving import executors
 from tests.executors.brokers import Redis
 from tests.tokens import fleet_token
-from tests.waiting import until
+from tests.waiting import until, wait_until
 from tests.world import Unscheduled, at_once
 
 SCRIPT = """
@@ -41,6 +41,18 @@ print("child", subprocess.Popen(["sleep", "60"], start_new_session=len(sys.argv)
 if len(sys.argv) == 1:
     import signal
     signal.pause()
+"""
+
+IS_SURVIVED = """
+import os, pathlib, signal, sys, time
+parent = os.getpid()
+if os.fork(): signal.pause()
+os.setsid()
+print(os.getpid(), flush=True)
+while os.getppid() == parent: time.sleep(0.01)
+print("late", flush=True)
+pathlib.Path(sys.argv[1]).touch()
+signal.pause()
 """
 
 
@@ -86,6 +98,19 @@ async def test_its_end_is_heard_though_what_it_has_started_still_has_its_output(
     left = psutil.Process(int(heard.text.split()[-1]))
     assert left.is_running()
     left.kill()
+
+
+async def test_what_is_said_at_the_moment_of_its_end_is_read_once(tmp_path: Path) -> None:
+    """Both are there when the loop looks, as on a busy machine."""
+    process, heard = await _begin(IS_SURVIVED, str(tmp_path / "said"))
+    survivor, flaws = psutil.Process(int(heard.text)), list[dict[str, Any]]()
+    asyncio.get_running_loop().set_exception_handler(lambda loop, told: flaws.append(told))
+    process.send_signal(signal.SIGKILL)
+    wait_until((tmp_path / "said").exists, "what it is survived by to speak")
+    assert await asyncio.wait_for(heard.end, 20) == Exit(-signal.SIGKILL)
+    assert heard.text.endswith("late\n")
+    survivor.kill()
+    assert flaws == []
 
 
 async def test_who_kills_it_kills_its_pool() -> None:

@@ -7,7 +7,6 @@ keeps what it says, and tells it to end.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import subprocess
@@ -77,7 +76,10 @@ class CeleryProcess:
 
     def _read(self) -> None:
         """To its end, which may come long after that of the process: the worker beside it writes there, too."""
-        data = os.read(self._output.fileno(), _READ_BYTES)
+        try:
+            data = os.read(self._output.fileno(), _READ_BYTES)
+        except BlockingIOError:  # at its end that was read already
+            return
         if not data:
             self._loop.remove_reader(self._output)
             self._output.close()
@@ -86,8 +88,7 @@ class CeleryProcess:
 
     def _end(self) -> None:
         if not self._output.closed:
-            with contextlib.suppress(BlockingIOError):
-                self._read()
+            self._read()
         self._loop.remove_reader(self._ended)
         os.close(self._ended)
         self._has_ended = True
