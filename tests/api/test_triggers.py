@@ -231,6 +231,34 @@ async def test_a_trigger_whose_seal_no_key_opens_makes_its_task_resume(waiting: 
     assert "was sealed with a key that this API does not have" in event["error"]
 
 
+async def test_a_trigger_says_where_the_page_of_what_was_submitted_is_while_its_claim_waits(
+    waiting: World, api_url: str, new_triggerer: NewTriggerer
+) -> None:
+    """R-SP3: of an application that goes on without a process of Evenflow. Nothing else of its try is for triggers to say."""
+    triggerer = await new_triggerer()
+    waiting.waits(PATH, moment=1)
+    (lost,) = (await triggerer.claim("a")).assignments
+    await triggerer.report(TriggerReport(token=lost.token, given_back=True))
+    (given,) = (await triggerer.claim("b")).assignments
+    ui = q.KeepRecord(kind="spark_ui", value={"application_id": "app-1", "url": "http://127.0.0.1:4040"})
+    with pytest.raises(ApiRefused, match=r"A trigger keeps nothing of the kind 'lineage'\. Let the task say it"):
+        await triggerer.client.ask(given.token, "record", q.KeepRecord(kind="lineage", value={}))
+    with pytest.raises(StaleEpoch):
+        await triggerer.client.ask(lost.token, "record", ui)
+    async with RestClient(api_url, operator_token(waiting.conn)) as people:
+
+        async def refused() -> str:
+            with pytest.raises(ApiRefused) as caught:
+                await people.find_spark_ui(given.dag_id, given.run_id, given.task_id)
+            return str(caught.value)
+
+        assert "has told of a Spark UI" in await refused()
+        await triggerer.client.ask(given.token, "record", ui)
+        assert "the application does not answer at http://127.0.0.1:4040" in await refused()
+        waiting.wake(waiting.one("select run_key from deferral"), given.epoch)
+        assert "Try 1 of the task 't' has ended, and its Spark UI with it" in await refused()
+
+
 async def test_a_trigger_token_reports_no_exit_and_a_try_no_event(
     waiting: World, new_triggerer: NewTriggerer, api_url: str
 ) -> None:

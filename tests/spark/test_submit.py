@@ -4,6 +4,7 @@ other (R-SP2, R-SP6). YARN and Kubernetes are known here by recorded output alon
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -23,8 +24,8 @@ from evenflow.spark import driver, runs, submission, waiting
 from evenflow.spark.runs import Life, Watch
 from evenflow.spark.waiting import end_run
 from tests.triggers.conftest import Server, serving
-from tests.triggers.firing import event_of
-from tests.waiting import wait_until
+from tests.triggers.firing import ControlPlane, event_of
+from tests.waiting import SYSTEM_DEADLINE_S, until, wait_until
 
 pytestmark = pytest.mark.system  # each runs a Python that waits, as a driver and its master do
 
@@ -333,6 +334,24 @@ async def test_a_driver_that_waits_for_room_is_waited_for_and_one_that_the_maste
     assert event["why"] == "the driver driver-1 is NOT_FOUND to the Spark master, and its application never began"
     assert len(master.asked) == 5
     assert not driver.claim(folder, driver.identity(), "k")
+
+
+async def test_where_the_spark_ui_of_a_driver_is_is_passed_on_once(fake: Fake) -> None:
+    """R-SP3: by number, as the API asks for no names."""
+    folder = fake.evidence / "i" / "t"
+    folder.mkdir(parents=True)
+    driver.write(folder / driver.CLAIM, {**driver.identity(), "key": "k"})
+    driver.write(folder / driver.UI, {"application_id": "app-1", "url": "http://localhost:4041", "proxy_base": "/p"})
+    plane = ControlPlane(record=[{}])
+    trigger = waiting.SparkRunEnds(folder=str(folder), poll_interval=0.01)
+    firing = asyncio.create_task(event_of(trigger, plane, within_s=SYSTEM_DEADLINE_S))
+    await until(lambda: bool(plane.asked))
+    driver.write(folder / driver.RESULT, {"exit_code": 0})
+    assert (await firing)["life"] == "ended"
+    (told,) = plane.asked
+    value = told[1]["value"]
+    assert (told[0], told[1]["kind"], value["application_id"], value["proxy_base"]) == ("record", "spark_ui", "app-1", "/p")
+    assert value["url"] in ("http://127.0.0.1:4041", "http://[::1]:4041")
 
 
 async def test_a_driver_that_a_master_has_launched_has_its_time_from_then_on(

@@ -6,11 +6,13 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evenflow import DAG, SparkSubmit
 from evenflow.sdk.local.outcome import RunOutcome
+from evenflow.spark.waiting import SparkRunEnds
 from evenflow.triggers.spark import SparkApplicationTrigger
 from tests.spark.servers import Cluster, cluster_with_rest
 from tests.triggers.firing import event_of
@@ -31,7 +33,8 @@ for path in glob.glob("/proc/[0-9]*/cmdline"):
     with contextlib.suppress(OSError):  # a process that has ended since it was listed
         arguments += open(path, "rb").read()
 with open(ledger, "a") as file:
-    seen = {"app": app, "in_arguments": b"hunter2" in arguments, "known": spark.conf.get("spark.my.password") == "hunter2-hunter2"}
+    known = spark.conf.get("spark.my.password") == "hunter2-hunter2"
+    seen = {"app": app, "in_arguments": b"hunter2" in arguments, "known": known, "ui": spark.sparkContext.uiWebUrl}
     print(json.dumps(seen), file=file)
 assert spark.range(10).count() == 10
 if how == "exit":
@@ -55,10 +58,18 @@ class Submitted:
         self.ledger, self._app, self._folder = folder / "ledger", folder / "app.py", folder
         self._app.write_text(APPLICATION)
         self._cluster, self._monkeypatch = cluster, monkeypatch
+        self.asked: list[tuple[str, dict[str, Any]]] = []  # by what waits for the driver
 
     def run(self, how: str, mode: str) -> RunOutcome:
-        extra = f"deploy_mode={mode}&rest={self._cluster.rest}&evidence={self._folder}/evidence&python={sys.executable}"
+        extra = f"ui=true&deploy_mode={mode}&rest={self._cluster.rest}&evidence={self._folder}/evidence&python={sys.executable}"
         self._monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", f"{self._cluster.uri}?{extra}&spark.my.password={SECRET}")
+        asked = self.asked
+
+        async def ask(trigger: SparkRunEnds, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
+            asked.append((question, arguments))
+            return {}
+
+        self._monkeypatch.setattr(SparkRunEnds, "ask", ask)
         with DAG("d") as dag:
             SparkSubmit(task_id="app", application=str(self._app), args=[how, self.ledger], conf=SMALL)
         return dag.test()
@@ -82,7 +93,10 @@ def test_a_python_application_runs_once_and_its_secrets_are_no_arguments(
     printed = capsys.readouterr()
     assert run.state == "success", printed.out + printed.err
     (seen,) = submitted.drivers
-    assert seen == {"app": seen["app"], "in_arguments": False, "known": True}
+    assert seen == {"app": seen["app"], "in_arguments": False, "known": True, "ui": seen["ui"]}
+    ((question, told),) = submitted.asked
+    assert (question, told["kind"]) == ("record", "spark_ui")
+    assert told["value"] == {"application_id": seen["app"], "url": seen["ui"], "proxy_base": "", "is_shared": False}
     result = run.result("app")
     assert (result["application_id"], result["exit_code"]) == (seen["app"], 0)
     assert result["peak_memory_bytes"] > 50_000_000

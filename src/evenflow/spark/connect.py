@@ -4,8 +4,10 @@ The server has the driver, and its queries go on whatever becomes of who asked. 
 task, which is kept before the session is made: whoever comes next finds the session by it, interrupts what runs in it and releases
 it. That is the next try, or ``on_kill`` of the one that has it.
 
-A server that is gone is asked again for ten minutes by pyspark, and once more at the end. So a thread looks at whether it answers,
-and closes the channel when it has not for some seconds. One that is frozen still listens, so that is not enough.
+A server that is gone is asked again for ten minutes by pyspark, when a session is stopped too, and once more when the process ends,
+but for clients that are closed. So a thread looks at whether it answers, from the session's first words to its last, and closes the
+channel when it has not for some seconds; and whatever is opened here is closed. A server that is frozen still listens, so that it
+does is not enough.
 """
 
 from __future__ import annotations
@@ -70,31 +72,45 @@ def end_session(conn: Connection, session_id: str) -> None:
             client.close()
 
 
+def speaks_tls(target: SparkTarget) -> bool:
+    """As pyspark decides it: where a token is given to another host, too."""
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    builder = DefaultChannelBuilder(target.url)
+    return builder.use_ssl or (builder.secure and builder.host != "localhost")
+
+
 @contextmanager
 def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: str) -> Iterator[SparkSession]:
-    """Raises :class:`SettingsError` for settings that only the server's start can set, and :class:`SparkUnavailable` when it goes
-    away meanwhile.
+    """Raises :class:`SettingsError` for settings that only the server's start can set, and :class:`SparkUnavailable` when it lets
+    nobody in with this token, or goes away meanwhile.
     """
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.builder.remote(_url(target, session_id)).appName(app_name).create()
+    spark = SparkSession.builder.remote(_url(target, session_id)).create()  # the server is not asked yet, so this does not fail
     watch = _ConnectServerWatch(target, spark)
-    try:
-        _configure(spark, target.conf)
-        spark.addTag(tag)
-        with watch.looking():
+    known = True  # to the server
+    with watch.looking():
+        try:
+            _configure(spark, {"spark.app.name": app_name, **target.conf})
+            spark.addTag(tag)
             yield spark
-    except Exception as error:
-        if watch.gone:
-            raise SparkUnavailable(
-                f"The Spark Connect server at {watch.where} does not answer any more, for {CONNECT_GONE:g} s; what ran there has "
-                "ended, or stands still. Look at its log; the task may be tried again when it is back."
-            ) from error
-        raise
-    finally:
-        if watch.gone:
-            cast("Any", spark).release_session_on_close = False  # nobody is there to be asked
-        spark.stop()
+        except Exception as error:
+            if watch.gone:
+                raise SparkUnavailable(
+                    f"The Spark Connect server at {watch.where} does not answer any more, for {CONNECT_GONE:g} s; what ran there "
+                    "has ended, or stands still. Look at its log; the task may be tried again when it is back."
+                ) from error
+            known = not _refuses_the_token(error)
+            if not known:
+                raise SparkUnavailable(
+                    f"The Spark Connect server at {watch.where} takes no session with this token. Write the one that it was "
+                    "started with into the connection: sc://HOST:PORT/?token=TOKEN"
+                ) from error
+            raise
+        finally:
+            cast("Any", spark).release_session_on_close = known and not watch.gone  # else there is nothing to release, or nobody
+            spark.stop()
 
 
 def _configure(spark: SparkSession, conf: Mapping[str, Any]) -> None:
@@ -121,7 +137,7 @@ class _ConnectServerWatch:
 
     def __init__(self, target: SparkTarget, spark: SparkSession) -> None:
         assert target.address is not None
-        self._address, self._spark, self._tls = target.address, spark, "use_ssl=true" in target.url.lower()
+        self._address, self._spark, self._tls = target.address, spark, speaks_tls(target)
         self._over = threading.Event()
         self.gone = False
 
@@ -152,6 +168,12 @@ class _ConnectServerWatch:
                 return
 
 
+def _refuses_the_token(error: Exception) -> bool:
+    from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+
+    return isinstance(error, SparkConnectGrpcException) and error.getGrpcStatusCode().name == "UNAUTHENTICATED"
+
+
 def _at_work(client: SparkConnectClient) -> bool:
     """Raises what the server does, as one of before Spark 4.3 does, which cannot be asked."""
     return any(each.state in _AT_WORK for each in client._get_operation_statuses().operation_statuses)
@@ -159,8 +181,10 @@ def _at_work(client: SparkConnectClient) -> bool:
 
 def _client(target: SparkTarget, session_id: str) -> SparkConnectClient:
     from pyspark.sql.connect.client import SparkConnectClient
+    from pyspark.sql.connect.client.core import RpcDeadlines
 
-    return SparkConnectClient(_url(target, session_id), retry_policy=_FEW_RETRIES)
+    in_time = RpcDeadlines(interrupt=CONNECT_ENDS, get_status=CONNECT_ENDS, release_session=CONNECT_ENDS)  # one may stand still
+    return SparkConnectClient(_url(target, session_id), retry_policy=_FEW_RETRIES, rpc_deadlines=in_time)
 
 
 def _url(target: SparkTarget, session_id: str) -> str:

@@ -7,7 +7,7 @@ The try and its driver share a folder. The files in it are the whole protocol, e
     claim.json    by whom it is run. Who makes this file has the try; a second driver of it ends without a deed
     beat          a number that grows while the driver lives, every second
     stop          somebody wants the end
-    application.json, told.json   what a Python application says of itself from inside: its id, and what it raised
+    application.json, ui.json, told.json   what a Python application says of itself: its id, its Spark UI, and what it raised
     result.json   the seal: the application is dead, and this is how it ended
 
 A driver that cannot write its beat for :data:`BEAT_WITHIN_S` kills its application, by its own clock. So whoever has seen no beat
@@ -39,7 +39,7 @@ from types import FrameType
 from typing import Any
 
 ORDER, CLAIM, BEAT, STOP, TOLD, RESULT = "order.json", "claim.json", "beat", "stop", "told.json", "result.json"
-APPLICATION, OUTPUT = "application.json", "output.log"
+APPLICATION, UI, OUTPUT = "application.json", "ui.json", "output.log"
 
 BEAT_EVERY_S = 1.0  # a write of a few bytes
 BEAT_WITHIN_S = 15.0  # so long the folder may be out of reach: a file server that fails over takes some seconds
@@ -243,7 +243,7 @@ def run_inside(folder: Path) -> None:
     die_with_parent()
     order = read(folder / ORDER)
     assert order is not None
-    threading.Thread(target=_tell_id, args=(folder,), daemon=True).start()
+    threading.Thread(target=_tell_application, args=(folder,), daemon=True).start()
     sys.argv = [order["application"], *order["application_arguments"]]
     sys.path[0] = os.path.dirname(order["application"])
     told: dict[str, Any] = {}
@@ -255,10 +255,20 @@ def run_inside(folder: Path) -> None:
         told["error"] = describe(error)
         frames = "".join(told["error"]["frames"])
         sys.stderr.write(f"Without Spark's own frames:\n{frames}{type(error).__name__}: {without_frames(told['error']['text'])}\n")
+        _close_connect()
         sys.exit(1)
     finally:
         told["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         write(folder / TOLD, told)
+
+
+def _close_connect() -> None:
+    """A client of Spark Connect that is open asks its server once more when the process ends, for ten minutes if that is gone."""
+    connect = sys.modules.get("pyspark.sql.connect.session")
+    session = connect.SparkSession._default_session if connect is not None else None
+    with suppress(Exception):  # the reason of the failure is another one
+        if session is not None:
+            session.client.close()
 
 
 def describe(error: BaseException) -> dict[str, Any]:
@@ -291,15 +301,19 @@ def without_frames(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not re.match(r"\s+(at |\.\.\. \d+ more)", line))
 
 
-def _tell_id(folder: Path) -> None:
-    """As soon as the application has one."""
+def _tell_application(folder: Path) -> None:
+    """Its id and where its Spark UI is, as soon as it has them."""
     while True:
         context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
         active = getattr(context, "_active_spark_context", None)
         if active is not None and getattr(active, "_jsc", None) is not None:
             try:
-                write(folder / APPLICATION, active.applicationId)
-            except Exception:  # it stops just now, or the folder is gone: nobody needs the id then
+                app_id = active.applicationId
+                write(folder / APPLICATION, app_id)
+                if active.uiWebUrl is not None:
+                    base = active.getConf().get("spark.ui.proxyBase", "")
+                    write(folder / UI, {"application_id": app_id, "url": active.uiWebUrl, "proxy_base": base}, lasting=False)
+            except Exception:  # it stops just now, or the folder is gone: nobody needs them then
                 return
             return
         time.sleep(LOOK_EVERY_S)

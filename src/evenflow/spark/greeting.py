@@ -36,12 +36,23 @@ def begins_to_answer(address: tuple[str, int], within_s: float, *, tls: bool = F
     return False
 
 
+def knows_tls(address: tuple[str, int], within_s: float) -> bool:
+    """Whether what is said there, if anything, is TLS. Raises :class:`OSError` when nobody is there."""
+    with socket.create_connection(address, timeout=within_s) as plain:
+        error = _handshake_error(plain, address[0])
+    return error is None or error.reason != "WRONG_VERSION_NUMBER"
+
+
 def _shakes_hands(plain: socket.socket, host: str) -> bool:
     """A certificate that is not trusted is an answer, too: whether it is right is checked by who sends something."""
+    return not isinstance(_handshake_error(plain, host), ssl.SSLEOFError)
+
+
+def _handshake_error(plain: socket.socket, host: str) -> ssl.SSLError | None:
     context = ssl.create_default_context()
     context.set_alpn_protocols(["h2"])
     try:
         context.wrap_socket(plain, server_hostname=host).close()
     except ssl.SSLError as error:
-        return not isinstance(error, ssl.SSLEOFError)
-    return True
+        return error
+    return None

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from evenflow.errors import SparkNotInstalled, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection, env_name
 from evenflow.spark.classic import classic_session, environment
-from evenflow.spark.connect import connect_session, session_id_of
+from evenflow.spark.connect import connect_session, session_id_of, speaks_tls
 from evenflow.spark.driver import quiet_pyspark
 from evenflow.spark.executor_logs import executors_told
-from evenflow.spark.greeting import begins_to_answer
+from evenflow.spark.greeting import begins_to_answer, knows_tls
 from evenflow.spark.limits import CONNECT_BEGINS, LISTENS
 from evenflow.spark.lineage import lineage_told
 from evenflow.spark.progress import TellProgress, classic_progress, connect_progress
@@ -95,8 +95,11 @@ def _require_listener(target: SparkTarget, conn_id: str) -> None:
     host, port = target.address
     try:
         socket.create_connection((host, port), timeout=LISTENS).close()
-        if target.connect and not begins_to_answer((host, port), CONNECT_BEGINS, tls="use_ssl=true" in target.url.lower()):
+        tls = target.connect and speaks_tls(target)
+        if target.connect and not begins_to_answer((host, port), CONNECT_BEGINS, tls=tls):
             raise OSError(f"it takes connections, and says nothing within {CONNECT_BEGINS:g} s")
+        if tls and not knows_tls((host, port), LISTENS):
+            raise OSError("what is there knows no TLS, which pyspark speaks with use_ssl=true, or a token for a host but localhost")
     except OSError as error:
         what = "Spark Connect server" if target.connect else "Spark master"
         raise SparkUnavailable(

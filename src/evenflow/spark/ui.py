@@ -1,12 +1,20 @@
-"""The Spark UI of a session: where it is, told while the session lives, so that the API can show it to people."""
+"""The Spark UI of a session or of what a try has submitted: where it is, told while it lives, so that the API can show it to
+people.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from evenflow.errors import ApiRefused, NoContext
+from evenflow.spark import driver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +42,17 @@ def ui_told(spark: SparkSession, keep: Keep, url: str | None) -> None:
             app_id = str(spark.conf.get("spark.app.id"))
             ui = SparkUi(application_id=app_id, url=_by_number(found), proxy_base=base, is_shared=url is not None)
             keep("spark_ui", asdict(ui))
+
+
+async def ui_of_run_told(folder: Path, ask: Callable[[str, dict[str, Any]], Awaitable[Any]]) -> bool:
+    """Whether the driver of a try has said where its Spark UI is, which is then passed on."""
+    told = await asyncio.to_thread(driver.read, folder / driver.UI)
+    if told is None:
+        return False
+    with suppress(OSError, ApiRefused, NoContext):  # a name that is not known here, or nobody who keeps it
+        url = await asyncio.to_thread(_by_number, told["url"])
+        await ask("record", {"kind": "spark_ui", "value": asdict(SparkUi(**{**told, "url": url}))})
+    return True
 
 
 def _by_number(url: str) -> str:

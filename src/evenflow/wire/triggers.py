@@ -13,8 +13,8 @@ from msgspec import field
 
 from evenflow.wire.messages import Message
 
-# Of wire.questions.QUESTIONS, those that a trigger may ask: it looks, and changes nothing.
-TRIGGER_QUESTIONS = ("connection", "variable", "states")
+# Of wire.questions.QUESTIONS, those that a trigger may ask: it looks, and changes nothing, but says where a page for people is.
+TRIGGER_QUESTIONS = ("connection", "variable", "states", "record")
 
 
 class ClaimTriggers(Message):

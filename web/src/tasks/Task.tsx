@@ -140,7 +140,7 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
           <div><dt>Began</dt><dd><Time at={instance.started_at} /></dd></div>
           <div><dt>Took</dt><dd><Took seconds={instance.elapsed_s} running={instance.state === "running"} /></dd></div>
           {instance.worker && <div><dt>Worker</dt><dd>{instance.worker}</dd></div>}
-          {instance.state === "running" && instance.operator.startsWith("spark") && <SparkUi of={of} />}
+          {(instance.state === "running" || instance.state === "deferred") && instance.operator.startsWith("spark") && <SparkUi of={of} />}
           {instance.losses > 0 && <div><dt>Lost</dt><dd title="by infrastructure; that uses up no try">{instance.losses} times</dd></div>}
         </dl>
       )}

@@ -86,9 +86,14 @@ class ValueRoutes:
         value = msgspec.json.encode(message.value)
         if len(value) > limits.TRY_RECORD:
             raise too_large(f"What a try says of its work ({message.kind})", limits.TRY_RECORD)
+        asker, of_trigger = call.of_try, isinstance(call.token, TriggerToken)
+        if of_trigger and message.kind != "spark_ui":
+            raise Refused(403, "forbidden", f"A trigger keeps nothing of the kind {message.kind!r}. Let the task say it.")
         async with self._pool.connection() as conn:
             kept = value.decode().replace("\\u0000", "\\ufffd")
-            if not await try_records.write_record(conn, epoch=call.of_try.epoch, kind=message.kind, value=kept):
+            if of_trigger:
+                await check_held(conn, call.asker)
+            if not await try_records.write_record(conn, asker, try_number=asker.try_number, kind=message.kind, value=kept):
                 raise _over()
         return Done()
 

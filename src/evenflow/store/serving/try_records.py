@@ -4,6 +4,7 @@ instances store once for all tries, ids of what they have made outside and the k
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,11 +13,13 @@ from psycopg.rows import dict_row
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.failures import BAD_VALUE, not_storable
 from evenflow.store.db.sql import sql
+from evenflow.store.scheduling.tasks import TryKey
 
 
-async def write_record(conn: AsyncConn, *, epoch: int, kind: str, value: str) -> bool:
-    """Whether the try still runs; ``value`` is a JSON object."""
-    cursor = await conn.execute(sql("records/write"), {"epoch": epoch, "kind": kind, "value": value}, prepare=True)
+async def write_record(conn: AsyncConn, key: TryKey, *, try_number: int, kind: str, value: str) -> bool:
+    """Whether the try still runs, or waits; ``value`` is a JSON object."""
+    names = {**asdict(key), "try_number": try_number, "kind": kind, "value": value}
+    cursor = await conn.execute(sql("records/write"), names, prepare=True)
     return await cursor.fetchone() is not None
 
 

@@ -1,7 +1,13 @@
--- What a running try says of its work; answers nothing when the try is over. What it has said already stays. The dispatch is kept until this
--- commits (KEY SHARE).
-with current as (
+-- What a running try says of its work, or the trigger that it waits for; answers nothing when the try is over. What it has said already stays.
+-- The dispatch is kept until this commits (KEY SHARE).
+with running as (
     select run_key, task_index, map_index, epoch, try_number from dispatch where epoch = %(epoch)s for key share
+), current as (
+    select run_key, task_index, map_index, epoch, try_number from running
+    union all
+    select f.run_key, f.task_index, f.map_index, f.epoch, %(try_number)s
+    from deferral f
+    where f.run_key = %(run_key)s and f.task_index = %(task_index)s and f.map_index = %(map_index)s and f.epoch = %(epoch)s
 ), written as (
     insert into try_record (run_key, task_index, map_index, epoch, kind, try_number, value, send_at)
     select run_key, task_index, map_index, epoch, %(kind)s, try_number, %(value)s::jsonb, case when %(kind)s = 'lineage' then now() end
