@@ -211,6 +211,13 @@ def test_doctor_tells_of_what_is_lost_and_of_history_without_partitions(evenflow
     assert "0 days ahead, not 7" in findings["History"]["found"]
 
 
+def test_a_token_of_a_person_has_a_name_that_no_part_of_evenflow_has(evenflow, database_url: str) -> None:
+    """R-SE3: events say who did what."""
+    done = evenflow("tokens", "create", "operator", "--name", "Scheduler", DATABASE_URL=database_url)
+    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    assert "'Scheduler' is what events call a part of Evenflow" in " ".join(done.stderr.split())
+
+
 def test_doctor_names_tokens_that_are_forgotten(evenflow, db, database_url: str) -> None:
     """R-SE1: good for long, or unused; not those that are renewed, revoked or over."""
     db.execute(

@@ -14,6 +14,7 @@ from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import errors, local_time, print_table, say
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights
+from evenflow.core.people.user_names import flaw_of_user_name
 from evenflow.errors import BadValue
 from evenflow.runtime.database import open_database
 from evenflow.runtime.settings import Settings, load_settings
@@ -58,6 +59,8 @@ async def create(
         raise BadValue(f"--days is above 0 and at most 3650, not {days:g}.")
     if role is not None and kind != "operator":
         raise BadValue(f"A token for {kind} has no role. Leave --role out.")
+    if kind == "operator" and name is not None and (flaw := flaw_of_user_name(name)) is not None:
+        raise BadValue(f"--name is what the history calls the person or tool: {flaw}.")
     given_role = role or Role.OPERATOR
     limited_to = checked_scope(given_role, tag, bundle, pool, queue) if kind == "operator" else None
     scope = [] if kind == "operator" else _scope(kind, {"--queue": queue, "--bundle": bundle, "--tag": tag, "--pool": pool})
