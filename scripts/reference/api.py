@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from evenflow.api.rest.app import PREFIX, described_rest
+from evenflow.api.rest.app import described_rest
+from evenflow.contracts.rest import PREFIX
 from scripts.reference.markdown import prose, table
 
 _INTRODUCTION = f"""\

@@ -9,7 +9,7 @@ import pytest
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
 from evenflow.store.db.rows import execute
-from evenflow.store.scheduling.inbox import Turn
+from evenflow.store.scheduling.inbox import TURN_LIMITS, Turn
 from tests.api.world import World
 
 
@@ -21,7 +21,7 @@ async def rest(api_url: str, operator_token: str) -> AsyncIterator[RestClient]:
 
 def version(world: World) -> int:
     """What each turn of a scheduler compares."""
-    turn = execute(world.conn, "inbox/begin_turn", {"since": "0"}).fetchone()
+    turn = execute(world.conn, "inbox/begin_turn", {"since": "0", **TURN_LIMITS}).fetchone()
     assert turn is not None
     return Turn(*turn).places
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import psycopg
 
-from evenflow.api.rest.app import PREFIX, described_rest
+from evenflow.api.rest.app import described_rest
+from evenflow.contracts.rest import PREFIX
 from evenflow.explaining.audit import audit
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))

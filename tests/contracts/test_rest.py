@@ -15,11 +15,11 @@ import pytest
 from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 
-from evenflow.api.rest.app import PREFIX, described_rest
+from evenflow.api.rest.app import described_rest
 from evenflow.cli.commands.why import print_why
 from evenflow.cli.output.terminal import in_order, print_json
 from evenflow.client.rest import LogText, RestClient, Route
-from evenflow.contracts.rest import why
+from evenflow.contracts.rest import PREFIX, why
 from evenflow.contracts.rest.record import Nothing, Page
 from evenflow.contracts.rest.runs import RunDetail, RunName
 from evenflow.contracts.rest.sealed import StoredConnection

@@ -63,14 +63,14 @@ def test_statement(name: str) -> None:
     )
 
 
-def test_no_statement_moves_a_task_by_a_state_of_its_own() -> None:
+def test_no_statement_moves_a_task_or_run_by_a_state_of_its_own() -> None:
     """``core/states.py`` says what a move leads to, also of virtual instances; a statement is told."""
     told = re.compile(r"%\(states?\)s|c\.state|excluded\.virtual_state")
     own = {}
     for name, path in FILES.items():
         text = re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8"))
         for table, change in re.findall(
-            r"\b(task_instance|mapped_task)\b(?:(?!\bupdate\b).)*?\bset\s+((?:virtual_)?state\s*=[^,\n]*)", text, re.DOTALL
+            r"\b(task_instance|mapped_task|dag_run)\b(?:(?!\bupdate\b).)*?\bset\s+((?:virtual_)?state\s*=[^,\n]*)", text, re.DOTALL
         ):
             if not told.search(change):
                 own[name] = f"{table}: {change}"

@@ -24,6 +24,7 @@ from evenflow.store.db import sessions
 from evenflow.store.db.connect import TURNS, Timeouts, connect
 from evenflow.store.db.rows import execute
 from evenflow.store.db.sessions import LivingConnection
+from evenflow.store.scheduling.inbox import TURN_LIMITS
 from tests.scheduler.world import World
 from tests.waiting import wait_until
 
@@ -110,7 +111,7 @@ def busy(conn: psycopg.Connection[Any], seconds: float) -> None:
     began = time.monotonic()
     with conn.pipeline(), conn.transaction():
         while time.monotonic() - began < seconds:
-            assert execute(conn, "inbox/begin_turn", {"since": "0"}).fetchone() is not None
+            assert execute(conn, "inbox/begin_turn", {"since": "0", **TURN_LIMITS}).fetchone() is not None
             threading.Event().wait(0.02)
 
 

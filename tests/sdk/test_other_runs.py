@@ -66,7 +66,7 @@ def awaited(*runs: dict[str, Any], missing: list[str] | None = None, **arguments
 
 
 def a_run(state: str = "success", **tasks: dict[str, int]) -> dict[str, Any]:
-    return {"run_id": "r", "logical_date": DAY.isoformat(), "state": state, "tasks": tasks}
+    return {"run_id": "r", "logical_date": DAY.isoformat(), "state": state, "counts": tasks}
 
 
 def test_await_a_run() -> None:

@@ -16,6 +16,7 @@ from evenflow.core.people.approvals import PEOPLE
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.db.rows import execute
 from evenflow.store.db.sql import sql
+from evenflow.store.scheduling.inbox import TURN_LIMITS
 from tests.store.recording import bound_by_the_store
 
 BIG = {
@@ -316,7 +317,7 @@ def arguments(conn: psycopg.Connection[Any]) -> dict[str, dict[str, Any]]:
             "states": ["failed"] * N,
             "reasons": [None] * N,
         },
-        "inbox/begin_turn": {"since": "0"},
+        "inbox/begin_turn": {"since": "0", **TURN_LIMITS},
         "leases/lock_clock": {},
         "leases/expire_services": {"before": 0.0},
         "leases/report_lost_tries": {"lease_s": 15.0},
@@ -484,11 +485,11 @@ def test_dags_whose_queued_runs_cannot_begin_cost_a_turn_nothing(database_url: s
             conn.execute("vacuum analyze")
             if last > 10:  # so much for the first look at them
                 assert pages_of(explained(conn, "runs/take_queued", looked_at)) < 200 * PAGES_PER_ROW
-            while execute(conn, "inbox/begin_turn", {"since": "0"}).fetchone()[3]:
+            while execute(conn, "inbox/begin_turn", {"since": "0", **TURN_LIMITS}).fetchone()[3]:
                 assert execute(conn, "runs/take_queued", looked_at).fetchall()[0][0] == 0
             conn.execute("vacuum analyze")
             pages.append({"runs/take_queued": 0, "inbox/begin_turn": 0})
-            for name, names in (("runs/take_queued", looked_at), ("inbox/begin_turn", {"since": "0"})):
+            for name, names in (("runs/take_queued", looked_at), ("inbox/begin_turn", {"since": "0", **TURN_LIMITS})):
                 pages[-1][name] = pages_of(explained(conn, name, names))
         assert all(pages[1][name] <= pages[0][name] + 10 for name in pages[0]), pages
         conn.execute("update concurrency_limit set used = 0 where name = 'full77'")

@@ -12,6 +12,7 @@ import pytest
 from evenflow.core.limits import ENDING_S, STARTS_WITHIN_S
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.scheduling import leases
+from evenflow.store.scheduling.inbox import TURN_LIMITS
 from tests.store.test_plans import explained, pages_of
 
 OF_WORKER = 100  # tries that each worker has
@@ -50,7 +51,7 @@ def look(conn: psycopg.Connection[Any], claimed: int) -> None:
     claim = {"service_id": 7, "claim_key": "new", "slots": 100, "resumes": 100, "lease_s": 60.0, "queues": ["default"]}
     claim |= {"since": "{}", "looks": True, "newest_run": 0, "api": None}
     quiet: dict[str, dict[str, Any]] = {
-        "inbox/begin_turn": {"since": "0"},
+        "inbox/begin_turn": {"since": "0", **TURN_LIMITS},
         "dispatch/claim": claim,
         "dispatch/find_waiting": {"queues": ["default"], "since": "{}"},
         "leases/report_lost_tries": {"lease_s": 15.0},

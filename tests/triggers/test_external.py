@@ -14,7 +14,7 @@ DAY = "2026-03-01T00:00:00+00:00"
 
 
 def stands(state: str, **tasks: dict[str, int]) -> dict[str, Any]:
-    return {"runs": [{"run_id": "r", "logical_date": DAY, "state": state, "tasks": tasks}], "missing": []}
+    return {"runs": [{"run_id": "r", "logical_date": DAY, "state": state, "counts": tasks}], "missing": []}
 
 
 NONE: dict[str, Any] = {"runs": [], "missing": []}

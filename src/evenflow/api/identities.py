@@ -31,12 +31,13 @@ from evenflow.api.bodies import read_answer
 from evenflow.api.refusals import Refused, Unauthorized
 from evenflow.api.sessions import WrongCode
 from evenflow.api.vault import Vault
+from evenflow.contracts.rest import IDENTITY, PREFIX
 from evenflow.core.people.identities import IdentityProvider
 from evenflow.core.people.scopes import Rights
 from evenflow.core.people.user_names import flaw_of_user_name
 from evenflow.errors import SecretsError
 
-CALLBACK = "/api/v1/identity/callback"
+CALLBACK = f"{PREFIX}{IDENTITY}/callback"
 _SEAL = "identity login"  # the kind that a login is sealed as
 _SIGNED_BY = [
     "RS256",

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from evenflow.client.http import PLAIN, HttpClient, Response
 from evenflow.contracts import rest
+from evenflow.contracts.rest import PREFIX
 from evenflow.errors import ApiRefused
 from evenflow.wire.tls import Tls
 
@@ -20,7 +21,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Name: TypeAlias = str | int
 
-PREFIX = "/api/v1"
 NAMES = re.compile(r"{(\w+)}")  # in a path
 
 

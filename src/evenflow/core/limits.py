@@ -13,6 +13,8 @@ MARGIN_S = 3.0  # so much before its lease ends a worker freezes its tries: that
 PULSE_S = 0.5  # how often a scheduler looks at leases
 STANDSTILL_S = 3.0  # without a look at leases, then all begin anew; at most MARGIN_S, and several times PULSE_S
 API_SILENCE_S = 6.0  # the last API server has gone when it has missed two beats; LEASE_S less this and a beat is left to all others
+API_HEARD_S = 5.0  # a turn gives tries to claims that wait at an API server heard of so lately: one beat may be late
+WAITING_WORKERS = 32  # whose claims a turn sees; it starts about so many tries, and looks at no more of a large fleet
 STARTS_WITHIN_S = 600.0  # of its claim, or the worker that has the try hangs: by itself it gives up after 300 s
 ENDING_S = (
     1_500.0  # to start a try and, after its time, to end it, both with on_kill in another process: a worker takes 1,200 s at most

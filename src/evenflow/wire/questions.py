@@ -62,7 +62,7 @@ class OtherRunState(Message, omit_defaults=False):
     run_id: str
     logical_date: str | None
     state: str
-    tasks: dict[str, dict[str, int]] = field(default_factory=dict)  # how many instances are in which state, by task
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)  # how many instances are in which state, by task
 
 
 class States(Message, omit_defaults=False):

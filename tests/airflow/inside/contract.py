@@ -54,7 +54,7 @@ class Answers:
                 runs = {"r1": ("success", {"a": {"success": 1}}), "r2": ("failed", {"a": {"failed": 2}})}
                 wanted = arguments.get("run_ids") or list(runs)
                 told = [
-                    {"run_id": run, "state": runs[run][0], "tasks": runs[run][1], "logical_date": None}
+                    {"run_id": run, "state": runs[run][0], "counts": runs[run][1], "logical_date": None}
                     for run in wanted
                     if run in runs
                 ]

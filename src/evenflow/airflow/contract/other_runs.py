@@ -16,11 +16,11 @@ class OtherRuns:
 
     def count_tasks(self, body: Any, *, lists: Lists, **query: Any) -> ExecutionAnswer:
         wanted = set(lists.get("states", ()))
-        tallies = [tally for run in self._runs(lists, tasks=True) for tally in run["tasks"].values()]
+        tallies = [tally for run in self._runs(lists, tasks=True) for tally in run["counts"].values()]
         return found(sum(n for tally in tallies for state, n in tally.items() if not wanted or state in wanted))
 
     def task_states(self, body: Any, *, lists: Lists, **query: Any) -> ExecutionAnswer:
-        return found({"task_states": {run["run_id"]: _by_instance(run["tasks"]) for run in self._runs(lists, tasks=True)}})
+        return found({"task_states": {run["run_id"]: _by_instance(run["counts"]) for run in self._runs(lists, tasks=True)}})
 
     def count_runs(self, body: Any, *, lists: Lists, **query: Any) -> ExecutionAnswer:
         wanted = set(lists.get("states", ()))

@@ -6,6 +6,7 @@ from time import perf_counter
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from evenflow.contracts.rest import PREFIX
 from evenflow.core.meter import Meter
 from evenflow.core.metrics import API_REQUESTS, API_SECONDS
 from evenflow.wire.messages import SCHEMA
@@ -39,6 +40,6 @@ class MeasuredRequests:
 def part_of(path: str) -> str:
     if path.startswith("/api/") and path.endswith("/logs"):
         return "logs"
-    if path == "/api/v1/live":
+    if path == f"{PREFIX}/live":
         return "live"
     return next((part for prefix, part in _PARTS if path.startswith(prefix)), "other")

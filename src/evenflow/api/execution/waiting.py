@@ -92,7 +92,7 @@ class WaitingRoutes:
                     run_id=run["run_id"],
                     logical_date=None if run["logical_date"] is None else run["logical_date"].isoformat(),
                     state=run["state"],
-                    tasks=tasks[run["run_key"]],
+                    counts=tasks[run["run_key"]],
                 )
                 for run in runs
             ],

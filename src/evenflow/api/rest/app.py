@@ -57,6 +57,7 @@ from evenflow.api.sessions import LoginLimit, caller, check_same_origin
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.api.watching import WATCHED, Watchers
+from evenflow.contracts.rest import PREFIX
 from evenflow.contracts.rest.record import NAME_RULE, ErrorAnswer
 from evenflow.core.likeness import did_you_mean
 from evenflow.store.db.connect import AsyncPool
@@ -65,7 +66,6 @@ from evenflow.telemetry.vitals import Vitals
 if TYPE_CHECKING:
     from evenflow.api.identities import Identities
 
-PREFIX = "/api/v1"
 DESCRIPTION = f"{PREFIX}/openapi.json"  # of REST itself, for everyone
 DOOR = f"{PREFIX}/session"  # where a browser logs in
 _OPEN = frozenset({DESCRIPTION, *(f"{PREFIX}{path}" for path in identity.doors.paths)})  # for everyone

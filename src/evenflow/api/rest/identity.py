@@ -12,6 +12,7 @@ from evenflow.api.refusals import REASON, Refused, Unauthorized, refusal
 from evenflow.api.rest.context import ApiContext, InContext, address_of, agent_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.sessions import CookieKind, WrongCode, begin_session, read_cookie, set_cookie
+from evenflow.contracts.rest import IDENTITY
 from evenflow.contracts.rest.queries import IdentityAnswerQuery, IdentityLoginQuery
 from evenflow.contracts.rest.sessions import IdentityProviderName
 from evenflow.errors import EvenflowError
@@ -21,7 +22,7 @@ from evenflow.store.serving.users import NewSession
 if TYPE_CHECKING:
     from evenflow.api.identities import Identities, Identity
 
-doors = Routes("Sessions", prefix="/identity")
+doors = Routes("Sessions", prefix=IDENTITY)
 
 _LED: dict[int | str, dict[str, str]] = {303: {"description": "Where the browser goes on."}}
 

@@ -29,9 +29,9 @@ SCOPED_BY = "x-scoped-by"  # and how it keeps to the scope of who asks
 
 
 class GuardedRoute(APIRoute):
-    """The one place that compares the role of who asks with the one that the route names, before the body is read. A route that
-    names none is for everyone, and looks itself at who comes: the door, probes, metrics. Whose role counts in a scope alone gets no
-    further where the route does not say how it keeps to that.
+    """Compares the role of the caller with the one that the route names, before the body is read. Nothing else does so. A route
+    without a role is for everyone, and checks its callers itself: logging in, probes, metrics. A caller whose role counts in a
+    scope alone is refused where the route does not say how it keeps to scopes.
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -16,6 +16,7 @@ from evenflow.api.rest.context import Actor, Connection, InContext, InScope
 from evenflow.api.rest.dags import current_version
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag, check_run_id, stretch_of
+from evenflow.contracts.rest import PREFIX
 from evenflow.contracts.rest.queries import GridQuery, RunQuery, TaskQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import Calendar, CancelledRuns, CancelRequest, Grid, RunChange, RunDetail, RunRequest, RunSummary
@@ -61,7 +62,7 @@ async def trigger_run(
         )
         if run_key is None:
             raise await _exists(conn, dag_id, run_id, request.logical_date)
-    response.headers["Location"] = f"/api/v1/dags/{dag_id}/runs/{run_id}"
+    response.headers["Location"] = f"{PREFIX}/dags/{dag_id}/runs/{run_id}"
     return RunSummary.model_validate(await found_run(conn, dag_id, run_id))
 
 

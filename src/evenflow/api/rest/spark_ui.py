@@ -12,6 +12,7 @@ from evenflow.api.rest.context import InContext, caller_of
 from evenflow.api.rest.routes import Routes, check_role
 from evenflow.api.rest.spark_ui_pages import look, show, tells_settings, ui_kept
 from evenflow.api.tokens import Caller
+from evenflow.contracts.rest import PREFIX
 from evenflow.contracts.rest.queries import InstanceQuery
 from evenflow.contracts.rest.tasks import SparkUiPath
 from evenflow.core.people.roles import Role
@@ -82,4 +83,4 @@ async def _told(within: InContext, caller: Caller, dag_id: str, run_id: str, tas
 
 def _base(dag_id: str, run_id: str, task_id: str, map_index: int) -> str:
     names = {name: quote(text, safe="") for name, text in (("dag_id", dag_id), ("run_id", run_id), ("task_id", task_id))}
-    return f"/api/v1{_UI.format(**names)}/{map_index}"
+    return f"{PREFIX}{_UI.format(**names)}/{map_index}"

@@ -33,7 +33,12 @@ if TYPE_CHECKING:
         why,
     )
 
+PREFIX = "/api/v1"  # where REST is
+IDENTITY = "/identity"  # below it: logging in by a provider of identities
+
 __all__ = [
+    "IDENTITY",
+    "PREFIX",
     "approvals",
     "assets",
     "audit",

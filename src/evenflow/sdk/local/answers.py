@@ -100,11 +100,11 @@ def answer_alone(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
         case "states":
             print(f"dag.test() sees no other DAG: taken as successful is {arguments['dag_id']}")
             dates, names = arguments.get("logical_dates", []), arguments.get("run_ids", [])
-            tasks = {task_id: {"success": 1} for task_id in arguments.get("task_ids") or ["all"]}
+            counts = {task_id: {"success": 1} for task_id in arguments.get("task_ids") or ["all"]}
             return {
                 "runs": [
-                    *({"run_id": "test", "logical_date": d, "state": "success", "tasks": tasks} for d in dates),
-                    *({"run_id": name, "logical_date": None, "state": "success", "tasks": tasks} for name in names),
+                    *({"run_id": "test", "logical_date": d, "state": "success", "counts": counts} for d in dates),
+                    *({"run_id": name, "logical_date": None, "state": "success", "counts": counts} for name in names),
                 ],
                 "missing": [],
             }

@@ -148,7 +148,7 @@ class Awaited:
         """What the answer decides; None: not yet."""
         runs = answer["runs"]
         of_tasks = bool(self.task_ids) or self.group_id is not None
-        found = [counts for run in runs for counts in (run["tasks"].values() if of_tasks else ({run["state"]: 1},))]
+        found = [counts for run in runs for counts in (run["counts"].values() if of_tasks else ({run["state"]: 1},))]
         present = {state for counts in found for state in counts}
         for status, states in (("failed", self.failed), ("skipped", self.skipped)):
             if present & states:

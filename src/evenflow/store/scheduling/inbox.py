@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evenflow.core.limits import (
+    API_HEARD_S,
     CHANGE_OVERHEAD,
     CHANGED_PER_TURN,
     CHANGES_PER_TURN,
@@ -13,10 +14,12 @@ from evenflow.core.limits import (
     REPORTS_PER_TURN,
     REPORTS_SEEN,
     RUNS_PER_TURN,
+    WAITING_WORKERS,
 )
 from evenflow.store.db.columns import numbers, texts
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
 
+TURN_LIMITS = {"heard_s": API_HEARD_S, "workers": WAITING_WORKERS}
 EXECUTOR_LOCK = 0x45564E46  # "EVNF": the advisory lock of the one executor that there is
 
 
@@ -118,7 +121,7 @@ def try_executor(conn: Conn) -> Rows[tuple[bool]]:
 
 
 def begin_turn(conn: Conn, since: Since = EVERYTHING) -> Rows[Turn]:
-    return Rows(execute(conn, "inbox/begin_turn", {"since": since.run_wakes}), row_of(Turn))
+    return Rows(execute(conn, "inbox/begin_turn", {"since": since.run_wakes, **TURN_LIMITS}), row_of(Turn))
 
 
 def lock_runs(

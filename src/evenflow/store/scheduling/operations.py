@@ -12,9 +12,11 @@ from psycopg.types.json import Json
 
 from evenflow.core.operations import CANCELLED, MARKED_FAILED, Operation
 from evenflow.core.selection.order import key_end
+from evenflow.core.states import RunEvent, RunState
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.db.columns import numbers, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
+from evenflow.store.scheduling.runs import run_moved
 from evenflow.store.scheduling.tasks import Instance, as_instance
 
 TargetKey = tuple[int, int | None]  # (task_index, map_index), where None means all instances
@@ -244,7 +246,8 @@ def read_cleared(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Instance]:
 
 def revive_unbegun(conn: Conn, run_key: int) -> bool:
     """Has a run wait again that ended before it began; whether it is such a one."""
-    return execute(conn, "operations/revive_unbegun", {"run_key": run_key}).fetchone() is not None
+    params = {"run_key": run_key, **run_moved(RunState.FAILED, RunEvent.CLEAR)}
+    return execute(conn, "operations/revive_unbegun", params).fetchone() is not None
 
 
 def change_run(conn: Conn, run_key: int, state: str, *, revived: bool) -> None:
@@ -259,7 +262,7 @@ def say_how_it_ended(conn: Conn, run_key: int, state: str, reason: str | None) -
 
 def take_back_failure(conn: Conn, run_key: int) -> bool:
     """Whether the run had failed because somebody said so: now it is a success again."""
-    params = {"run_key": run_key, "marked": MARKED_FAILED}
+    params = {"run_key": run_key, "marked": MARKED_FAILED, **run_moved(RunState.FAILED, RunEvent.MARK_SUCCESS)}
     return execute(conn, "operations/take_back_failure", params).fetchone() is not None
 
 

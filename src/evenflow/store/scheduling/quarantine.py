@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from evenflow.core.limits import MAX_REASON
+from evenflow.core.states import RUN_FINISHED, RunEvent, RunState, move_run
 from evenflow.store.db.columns import numbers, words
 from evenflow.store.db.rows import Conn, execute
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
@@ -62,7 +63,15 @@ def end_instances(conn: Conn, run_key: int, ends: Collection[tuple[str, str, str
 
 def end_run(conn: Conn, run_key: int, *, reason: str, actor: str) -> None:
     """Ends a run of which no process is left."""
-    execute(conn, "quarantine/end_run", {"run_key": run_key, "reason": reason[:MAX_REASON], "actor": actor})
+    params = {
+        "run_key": run_key,
+        "live": words(state for state in RunState if state not in RUN_FINISHED),
+        "event": RunEvent.CANCEL,
+        "state": move_run(RunState.RUNNING, RunEvent.CANCEL),
+        "reason": reason[:MAX_REASON],
+        "actor": actor,
+    }
+    execute(conn, "quarantine/end_run", params)
 
 
 def put_one(conn: Conn, kind: str, name: str, reason: str) -> None:

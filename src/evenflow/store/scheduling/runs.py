@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from evenflow.core.limits import CREATION_LINES, RUN_WAKES_PER_TURN
+from evenflow.core.states import RunEvent, RunState, move_run
 from evenflow.store.db.columns import arrays, floats, numbers, texts, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
 
@@ -76,11 +77,16 @@ def keep_places(conn: Conn, runs: Iterable[QueuedRun]) -> None:
     execute(conn, "runs/keep_places", params)
 
 
+def run_moved(was: RunState, event: RunEvent) -> dict[str, str]:
+    """What a statement is told of a move: the state in which it finds runs, and the one that they have then."""
+    return {"was": was, "state": move_run(was, event)}
+
+
 def start(conn: Conn, runs: Sequence[tuple[int, int, int]]) -> None:
     """Runs as (run_key, unfinished task instances, max_active_runs limit held or 0) become running."""
     run_keys, unfinished, slots = zip(*runs, strict=True)
     params = {"run_keys": numbers(run_keys), "unfinished": numbers(unfinished), "slots": numbers(slots)}
-    execute(conn, "runs/start", params)
+    execute(conn, "runs/start", params | run_moved(RunState.QUEUED, RunEvent.START))
 
 
 def insert_counters(conn: Conn, counters: Sequence[tuple[int, int, int]]) -> None:

@@ -23,8 +23,8 @@ select extract(epoch from now())::float8 as now_s,
                     where waits_since is not null and state = 'active'
                       and not exists (select from service_state c where c.kind = 'worker' and c.name = s.name)
                       and exists (select from service a
-                                  where a.service_id = (s.waiting_claim ->> 'api')::bigint and a.beat_at > now() - interval '5 seconds')
+                                  where a.service_id = (s.waiting_claim ->> 'api')::bigint and a.beat_at > now() - make_interval(secs => %(heard_s)s))
                    ) as theirs
               order by place, waits_since
-              limit 32) as w
+              limit %(workers)s) as w
         where not exists (select from service_state where state = 'frozen' and kind <> 'worker')) as waiting_claims
