@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,6 +53,11 @@ def test_a_taskflow_dag_with_mapping_xcom_retries_and_bash(running: RunningEvenf
     first = _asked(running, "tasks", "logs", "taskflow", "total", "--run", "one", "--try", "1")
     assert "ValueError: once more" in first
     assert "site-packages/airflow" not in first, "how the SDK got there helps nobody"
+
+
+def test_a_dag_for_airflow_2_finds_its_old_settings_and_entries_of_the_context(running: RunningEvenflow) -> None:
+    assert _run(running, "classic") == "success"
+    assert re.search(r"on=20\d\d 20\d\d-\d\d-\d\d 20\d{6}", _asked(running, "tasks", "logs", "classic", "said", "--run", "one"))
 
 
 def test_a_branch_a_deferred_sensor_and_a_variable(running: RunningEvenflow) -> None:
