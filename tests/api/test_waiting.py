@@ -88,10 +88,10 @@ async def test_states_of_runs_and_tasks(client: ExecutionClient, world: World, t
     world.conn.execute("insert into mapped_task (run_key, task_index, length) values (%s, 1, 3)", [run])
     world.instance(run, 1, 0, state="failed")
     found = await states(client, token)
-    assert [(r.run_id, r.logical_date, r.state, r.tasks) for r in found.runs] == [("r1", DAY, "running", {})]
+    assert [(r.run_id, r.logical_date, r.state, r.counts) for r in found.runs] == [("r1", DAY, "running", {})]
     assert found.missing == []
     (one,) = (await states(client, token, task_ids=["a", "g.h.c"])).runs
-    assert one.tasks == {"a": {"success": 1}, "g.h.c": {}}
+    assert one.counts == {"a": {"success": 1}, "g.h.c": {}}
     version = world.conn.execute("select version_key from dag_run where run_key = %s", [run]).fetchone()
     assert version is not None
     world.run(version[0], "by_name")
@@ -100,7 +100,7 @@ async def test_states_of_runs_and_tasks(client: ExecutionClient, world: World, t
     world.conn.execute("update dag_run set logical_date = null where run_id = 'by_name'")
     assert [run.logical_date for run in (await states(client, token, logical_dates=[], run_ids=["by_name"])).runs] == [None]
     (group,) = (await states(client, token, group_id="g")).runs
-    assert group.tasks == {"g.b": {"failed": 1, "scheduled": 2}, "g.h.c": {}}
+    assert group.counts == {"g.b": {"failed": 1, "scheduled": 2}, "g.h.c": {}}
     assert (await states(client, token, task_ids=["x"])).missing == ["x"]
     assert (await states(client, token, group_id="x")).missing == ["x"]
     assert (await states(client, token, logical_dates=["2026-03-02T00:00:00+00:00"])).runs == []

@@ -110,9 +110,9 @@ def test_a_decision_stands_while_its_branch_is_a_success(world: World) -> None:
     world.report(world.claim(), skip=[1, 2])
     world.advance()
     assert world.run_state(run_key) == "success"
-    assert [row.skipped for row in runs.read_standing(world.conn, run_key).all()] == [[1, 2]]
+    assert [row.skipped for row in runs.read_decisions(world.conn, run_key).all()] == [[1, 2]]
     world.conn.execute("update task_instance set state = 'none' where task_index = 0")
-    assert runs.read_standing(world.conn, run_key).all() == []
+    assert runs.read_decisions(world.conn, run_key).all() == []
 
 
 def test_indexes_that_a_dag_does_not_have_skip_nothing(world: World) -> None:

@@ -43,7 +43,7 @@ from evenflow.explaining import why
 from evenflow.explaining.plan import read_plan
 from evenflow.store.db.connect import connect_async
 from evenflow.store.serving.dag_limits import change_limits
-from evenflow.store.serving.pools import set_pool, set_rule
+from evenflow.store.serving.pools import set_pool, set_sharing
 from tests.scheduler.closing import set_state
 from tests.scheduler.world import World
 
@@ -236,7 +236,7 @@ async def test_a_pool_that_is_shared_and_in_which_tasks_age(asking: Asking) -> N
     """R-ST10, R-ST11: beside the full pool it is said whose turn it is, and what waiting is worth."""
     world = asking.world
     await set_pool(asking.conn, "p", slots=1, description=None, policy=None)
-    await set_rule(asking.conn, "pool", "p", SharingRule(600, "dag", {"d": 2}))
+    await set_sharing(asking.conn, "pool", "p", SharingRule(600, "dag", {"d": 2}))
     world.add_dag(dag(task("held", pool="p", priority_weight=9), task("next", pool="p")))
     run = world.trigger("d")
     world.advance()
