@@ -11,6 +11,7 @@ import pytest
 from evenflow.api import long_poll
 from evenflow.client.execution import ExecutionClient
 from evenflow.errors import ApiRefused
+from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.notify import DISPATCH, deliver
 from evenflow.store.scheduling import tasks
 from evenflow.store.serving import dispatch
@@ -484,3 +485,20 @@ def test_what_is_known_of_runs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     known.add(4, (9, "d", "r4", "manual", {"text": "x" * 10_000}, None, None, None, None))
     assert known.get(4) is None
     assert known.newest == 4
+
+
+async def test_a_claim_that_finds_nothing_while_its_server_ends_waits_no_more(
+    api, client: ExecutionClient, worker: int, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA5: no turn gives it anything, since its worker has asked elsewhere by then."""
+    attempt = api._claims._attempt
+
+    async def attempt_and_close(conn: AsyncConn, asked: m.Claim) -> m.ClaimAnswer:
+        answer = await attempt(conn, asked)
+        assert world.one("select waiting_claim from service where service_id = %s", worker) is not None
+        api._claims.close()
+        return answer
+
+    monkeypatch.setattr(api._claims, "_attempt", attempt_and_close)
+    assert (await client.claim(claim(worker, wait_s=20.0))).assignments == []
+    assert world.one("select waiting_claim from service where service_id = %s", worker) is None

@@ -266,3 +266,10 @@ def test_the_highest_role_of_somebodys_groups_counts() -> None:
     assert provider.rights_of(["a", "b"]) == Rights(Role.OPERATOR, PersonScope(pools=("p",)))
     assert provider.rights_of(["b", "c"]) == Rights(Role.OPERATOR)
     assert provider.rights_of(["x"]) is None
+
+
+def test_groups_together_give_no_more_than_each() -> None:
+    """R-SE3: one is limited in DAGs, one in queues; who has both is limited all the same."""
+    groups = {"etl": {"role": "operator", "tags": ["etl"]}, "gpu": {"role": "operator", "queues": ["gpu"]}}
+    together = provider_at("https://login.example.com", 1, groups).rights_of(["etl", "gpu"])
+    assert together == Rights(Role.OPERATOR, PersonScope(tags=("etl",), queues=("gpu",)))

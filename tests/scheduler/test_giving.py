@@ -145,11 +145,28 @@ ASKED_ANEW = "update service set waiting_claim = null, waits_since = null, claim
 ANSWERED = "update service set claim_key = waiting_claim ->> 'key' where kind = 'worker'"
 
 
-@pytest.mark.parametrize("meanwhile", [ASKED_ANEW, ANSWERED, GONE["the worker is lost"], GONE["the worker is fenced"]])
+FROZEN = "insert into service_state (kind, name, state, actor) values ('{}', '{}', 'frozen', 'test')"
+FREEZES = [FROZEN.format(*of) for of in (("system", "evenflow"), ("dag", "chain"), ("pool", "default_pool"), ("worker", "w"))]
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        ASKED_ANEW,
+        ANSWERED,
+        GONE["the worker is lost"],
+        GONE["the worker is fenced"],
+        GONE["a queue is frozen"],
+        GONE["a worker is to take less"],
+        *FREEZES,
+    ],
+)
 def test_what_changes_during_the_turn_counts(
     world: World, server: int, database_url: str, monkeypatch: pytest.MonkeyPatch, meanwhile: str
 ) -> None:
-    """R-CS7, R-HA5: a claim that was answered, or ended, after the turn had seen it wait is given nothing, nor who was given up."""
+    """R-CS7, R-HA5: a claim that was answered, or ended, after the turn had seen it wait is given nothing, nor who was given up,
+    nor anybody past a freeze of which people were told that it holds.
+    """
     world.add_dag(CHAIN)
     world.trigger("chain")
     wait(world, server)

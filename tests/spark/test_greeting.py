@@ -10,6 +10,8 @@ import pytest
 
 from evenflow.spark.greeting import answers, begins_to_answer
 
+SETTINGS = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
+
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
@@ -25,18 +27,33 @@ def test_a_frozen_server_still_listens_and_does_not_answer(listener: socket.sock
 
 
 @pytest.mark.parametrize("tls", [False, True])
-def test_whatever_is_said_is_an_answer(listener: socket.socket, tls: bool) -> None:
+def test_a_greeting_is_an_answer(listener: socket.socket, tls: bool) -> None:
     """With TLS also what is no TLS: something lives there."""
 
     def serve() -> None:
         peer, _ = listener.accept()
         with peer:
             peer.recv(1024)
-            peer.sendall(bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+            peer.sendall(SETTINGS)
 
     thread = threading.Thread(target=serve)
     thread.start()
     assert answers(listener.getsockname(), 10.0, tls=tls)
+    thread.join()
+
+
+def test_who_speaks_something_else_is_no_server_of_spark(listener: socket.socket) -> None:
+    """As a web server does at a port that somebody has mistyped; pyspark would ask it for ten minutes."""
+
+    def serve() -> None:
+        peer, _ = listener.accept()
+        with peer:
+            peer.recv(1024)
+            peer.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    assert not answers(listener.getsockname(), 10.0)
     thread.join()
 
 
@@ -54,7 +71,7 @@ def test_who_hangs_up_is_asked_again(listener: socket.socket) -> None:
         peer, _ = listener.accept()
         with peer:
             peer.recv(1024)
-            peer.sendall(b"x")
+            peer.sendall(SETTINGS)
 
     thread = threading.Thread(target=serve)
     thread.start()

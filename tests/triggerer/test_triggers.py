@@ -217,7 +217,9 @@ class Finds(BaseTrigger):
 
 async def test_a_trigger_asks_nothing_but_what_looks(triggerer: TriggererService, world: World) -> None:
     epoch = world.waits("evenflow_dag_dag.Asks", source=ASKS, question="set_variable", name="x")
-    await world.logged(epoch, "A trigger cannot ask 'set_variable'; it can ask: connection, variable, states, record. Let the task ask it.")
+    await world.logged(
+        epoch, "A trigger cannot ask 'set_variable'; it can ask: connection, variable, states, record. Let the task ask it."
+    )
 
 
 async def test_queues_route_triggers(start_triggerer: StartTriggerer, world: World, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ class Identities:
             self._provider.client_id,
             "code",
             redirect_uri=self._provider.url + CALLBACK,
-            scope="openid profile email groups" if "groups" in metadata.get("scopes_supported", ()) else "openid profile email",
+            scope="openid profile email groups" if "groups" in (metadata.get("scopes_supported") or ()) else "openid profile email",
             state=begun.state,
             nonce=begun.nonce,
             code_challenge=create_s256_code_challenge(begun.verifier),
@@ -217,7 +217,12 @@ class Identities:
             metadata = await self._ask("GET", self._provider.issuer.rstrip("/") + _DISCOVERY)
             if metadata.get("issuer") != self._provider.issuer:
                 raise self._silent(f"it calls itself {metadata.get('issuer')!r:.200}, not {self._provider.issuer!r}")
-            keys = KeySet.import_key_set(await self._ask("GET", metadata["jwks_uri"]))  # type: ignore[arg-type]
+            for address in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
+                if not isinstance(metadata.get(address), str):
+                    raise self._silent(f"it does not say what its {address} is")
+            keys = _key_set(await self._ask("GET", metadata["jwks_uri"]))
+            if not keys.keys:
+                raise self._silent(f"it has no key that Evenflow understands at {metadata['jwks_uri']}")
             self._known = _KnownProvider(metadata, keys, monotonic() + limits.IDENTITY_KEPT)
         return self._known
 
@@ -268,3 +273,14 @@ def _basic(client_id: str, secret: str) -> str:
 
 def _not_begun() -> Unauthorized:
     return Unauthorized("This login was not begun in this browser, or too long ago. Begin it again on the page where one logs in.")
+
+
+def _key_set(found: Mapping[str, Any]) -> KeySet:
+    """Keys that are not understood are passed over (RFC 7517, section 5)."""
+    keys = []
+    for key in found["keys"] if isinstance(found.get("keys"), list) else []:
+        try:
+            keys += KeySet.import_key_set({"keys": [key]}).keys
+        except (JoseError, ValueError, KeyError, TypeError):
+            continue
+    return KeySet(keys)

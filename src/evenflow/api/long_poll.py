@@ -116,8 +116,10 @@ class LongPoll(ABC, Generic[C, A]):
         before = self._wakes.copy()
         async with self._pool.connection() as conn:
             answer = await self._made(conn, claim)
-        if ends_wait(answer) or claim.wait_s <= 0 or self._closed:
+        if ends_wait(answer) or claim.wait_s <= 0:
             return answer
+        if self._closed:  # perhaps since the attempt began, which has left it waiting
+            return await self._last_look(claim, answer)
         waiting = WaitingClaim(claim, answer, self._nothing())
         self._join(waiting)
         if missed := self._wakes - before:  # it may have come too late for the attempt, and those in line have been served

@@ -11,6 +11,7 @@ import ssl
 import time
 
 PAUSE_S = 0.25  # until one that hung up is asked again
+_SETTINGS = b"\x04"  # the kind of the frame with which a server of HTTP/2 begins
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # and settings, all as they are by default
 
 
@@ -21,7 +22,9 @@ def answers(address: tuple[str, int], within_s: float, *, tls: bool = False) -> 
             if tls:
                 return _shakes_hands(plain, address[0])
             plain.sendall(_PREFACE)
-            return bool(plain.recv(1))
+            with plain.makefile("rb") as said:
+                head = said.read(9)  # of a frame: its length, kind, flags and stream
+            return head[3:4] == _SETTINGS
     except OSError:
         return False
 

@@ -18,10 +18,14 @@ def days_ago(n: int, hour: int = 0, minute: int = 0, second: int = 0, microsecon
 
 
 def date_range(start_date: datetime, end_date: datetime | None = None, num: int | None = None, delta: Any = None) -> list[datetime]:
-    """``delta`` is a timedelta, or a number of days."""
+    """``delta`` is a timedelta, or a number of days. Raises :class:`ValueError` for what would never end."""
+    if isinstance(delta, str):
+        raise ValueError(f"date_range with delta={delta!r}: write the dates, or a timedelta; cron is read by schedule= alone.")
     step = delta if isinstance(delta, timedelta) else timedelta(days=delta or 1)
+    if step <= timedelta(0) or (num is not None and num < 0):
+        raise ValueError(f"date_range goes forward: delta={delta!r} and num={num!r} do not. Write the dates.")
     dates = [start_date]
-    while (len(dates) < abs(num)) if num is not None else (dates[-1] + step <= (end_date or datetime.now(UTC))):
+    while (len(dates) < num) if num is not None else (dates[-1] + step <= (end_date or datetime.now(UTC))):
         dates.append(dates[-1] + step)
     return dates
 

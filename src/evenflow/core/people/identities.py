@@ -51,12 +51,14 @@ def _together(scopes: Collection[PersonScope]) -> PersonScope:
         return tuple(sorted({name for scope in scopes for name in getattr(scope, kind)})) if are_limited else ()
 
     of_dags = all(scope.tags or scope.bundles for scope in scopes)
-    return PersonScope(
+    together = PersonScope(
         tags=names("tags", are_limited=of_dags),
         bundles=names("bundles", are_limited=of_dags),
         pools=names("pools", are_limited=all(scope.pools for scope in scopes)),
         queues=names("queues", are_limited=all(scope.queues for scope in scopes)),
     )
+    # None of them counts everywhere, so neither do all: where nothing were left that limits it, what each names still does.
+    return together if together.named else PersonScope(**{kind: names(kind, are_limited=True) for kind in _SCOPE})
 
 
 def rights_from(told: Any) -> Rights:
