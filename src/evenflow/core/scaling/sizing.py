@@ -134,13 +134,13 @@ def _decide(history: LoadHistory, policy: ScalingPolicy) -> Sizing:
         above = list(history.over(policy.up_after))
         if above and (late or min(_loads(above, policy)) > policy.up_load):
             return moves(asked, f"load {load:.2f}, above {policy.up_load:g} for {policy.up_after:g} s")
-        return stays(f"load {load:.2f}, not above {policy.up_load:g} for {policy.up_after:g} s")
+        return stays(f"load {load:.2f}, not yet above {policy.up_load:g} for {policy.up_after:g} s")
     if asked < look.replicas:
         below = list(history.over(policy.down_after))
         if not below:
             return stays(f"nothing is known yet of all the last {policy.down_after:g} s")
         if max(_loads(below, policy)) >= policy.down_load:
-            return stays(f"load {load:.2f}, not below {policy.down_load:g} for {policy.down_after:g} s")
+            return stays(f"load {load:.2f}, not yet below {policy.down_load:g} for {policy.down_after:g} s")
         least = max(replicas_for(slots_needed(one, policy), look, policy) for one in below)
         if least < look.replicas:
             return moves(least, f"load {load:.2f}, below {policy.down_load:g} for {policy.down_after:g} s")
