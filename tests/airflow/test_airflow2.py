@@ -48,6 +48,17 @@ from airflow.utils.decorators import apply_defaults
 with DAG("query"):
     PostgresOperator(task_id="ask", sql="select 1", postgres_conn_id="warehouse", database="d")
 """,
+    "rules": """
+from airflow import DAG
+from airflow.operators.empty import EmptyOperator
+from airflow.utils.trigger_rule import TriggerRule
+from airflow.sdk import TriggerRule as RuleOfSdk
+
+with DAG("rules"):
+    EmptyOperator(task_id="a", trigger_rule=TriggerRule.NONE_FAILED_OR_SKIPPED)
+    EmptyOperator(task_id="b", trigger_rule=RuleOfSdk.DUMMY)
+    EmptyOperator(task_id="c", trigger_rule=TriggerRule.ALL_DONE)
+""",
     "subdag": "from airflow.operators.subdag_operator import SubDagOperator\n",
     "ssh": "from airflow.contrib.operators.ssh_operator import SSHOperator\n",
     "own": "from airflow.operators.ours import OursOperator\n",
@@ -96,6 +107,15 @@ class TestInside:
         assert {"schedule_interval=", "concurrency=", "default_view="} <= set(_at(warnings, 10).replace(" ", "\n").split("\n"))
         assert "Leave it out" in _at(warnings, 12)
         assert "Write logical_date" in _at(warnings, 13)
+
+    def test_members_of_the_enum_of_rules_that_there_are_no_more(self, loaded: dict[str, Any]) -> None:
+        assert loaded["rules"]["error"] == ""
+        rules = [task["trigger_rule"] for task in loaded["rules"]["dags"]["rules"]["tasks"]]
+        assert rules == ["none_failed_min_one_success", "always", "all_done"]
+        warnings = loaded["rules"]["warnings"]
+        assert "Write TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS" in _at(warnings, 8)
+        assert "Write TriggerRule.ALWAYS" in _at(warnings, 9)
+        assert "trigger_rule" not in _at(warnings, 10)
 
     def test_datasets_are_assets(self, loaded: dict[str, Any]) -> None:
         (spec,) = loaded["datasets"]["dags"].values()

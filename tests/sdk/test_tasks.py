@@ -278,6 +278,7 @@ def test_a_misspelt_argument_of_an_operator_is_named(dag: DAG) -> None:
         ({"bash_command": "true", "apend_env": True}, "there is no setting 'apend_env'. Did you mean 'append_env'?"),
         ({}, "Task 't': BashOperator() needs the argument 'bash_command'."),
         ({"bash_command": "true", "trigger_rule": "all_sucess"}, "not 'all_sucess'. Did you mean 'all_success'?"),
+        ({"bash_command": "true", "trigger_rule": "none_failed_or_skipped"}, "or_skipped'. Write none_failed_min_one_success."),
         ({"bash_command": "true", "weight_rule": "upstrean"}, "not 'upstrean'. Did you mean 'upstream'?"),
     ]:
         with pytest.raises(DagError) as raised:

@@ -32,6 +32,9 @@ class TriggerRule(StrEnum):
     ALWAYS = "always"
 
 
+RENAMED = {"dummy": TriggerRule.ALWAYS, "none_failed_or_skipped": TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS}  # names of Airflow 2
+
+
 class Verdict(Enum):
     WAIT = "wait"
     READY = "ready"

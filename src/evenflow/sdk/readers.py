@@ -17,6 +17,7 @@ from evenflow.core.limits import MAX_BACKOFF, MAX_NAME_CHARS, MAX_POD_OVERRIDE, 
 from evenflow.core.model import WAITING_HOLDS, RetryRuleSpec
 from evenflow.core.pods.override import PodOverride
 from evenflow.core.spec.size import bounds_of, check_own
+from evenflow.core.trigger_rules import RENAMED, TriggerRule
 from evenflow.errors import BadId, BadSetting
 from evenflow.sdk.params import params_to_spec
 from evenflow.sdk.retry_policy import ExceptionRetryPolicy
@@ -207,10 +208,16 @@ def _choice(choices: type[StrEnum]) -> Reader:
         try:
             return choices(value)
         except ValueError:
-            near = did_you_mean(value, map(str, choices)) if isinstance(value, str) else ""
+            near = _instead(value, choices) if isinstance(value, str) else ""
             raise Unfit(f"one of {', '.join(choices)}", near) from None
 
     return check
+
+
+def _instead(value: str, choices: type[StrEnum]) -> str:
+    if choices is TriggerRule and value in RENAMED:
+        return f" Write {RENAMED[value]}."
+    return did_you_mean(value, map(str, choices))
 
 
 def _text(chars: Chars) -> Reader:

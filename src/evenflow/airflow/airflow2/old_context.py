@@ -12,18 +12,9 @@ from typing import Any
 
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-_INSTEAD = {
-    "execution_date": "logical_date",
-    "next_execution_date": "data_interval_end",
-    "next_ds": "data_interval_end | ds",
-    "next_ds_nodash": "data_interval_end | ds_nodash",
-    "prev_execution_date_success": "prev_data_interval_start_success",
-    "tomorrow_ds": "macros.ds_add(ds, 1)",
-    "tomorrow_ds_nodash": "macros.ds_add(ds, 1) without its dashes",
-    "yesterday_ds": "macros.ds_add(ds, -1)",
-    "yesterday_ds_nodash": "macros.ds_add(ds, -1) without its dashes",
-}
-_NAMED = re.compile(rf"(?<![\w.])(?:{'|'.join(_INSTEAD)})\b(?!\s*=[^=])")
+from evenflow.airflow.airflow2.old_settings import OLD_ENTRIES
+
+_NAMED = re.compile(rf"(?<![\w.])(?:{'|'.join(OLD_ENTRIES)})\b(?!\s*=[^=])")
 
 
 def install() -> None:
@@ -44,7 +35,7 @@ def warn_of(path: Path) -> None:
     """Of names in the text of a file: a template that is rendered later would say nothing."""
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         for name in dict.fromkeys(_NAMED.findall(line)):
-            message = f"{name} is of Airflow 2. Write {_INSTEAD[name]}."
+            message = f"{name} is of Airflow 2. Write {OLD_ENTRIES[name]}."
             warnings.warn_explicit(message, DeprecationWarning, str(path), number)
 
 

@@ -1,4 +1,4 @@
-"""Settings of DAGs and tasks that have another name today, or mean nothing."""
+"""Settings and entries of the context that have another name today, or mean nothing."""
 
 from __future__ import annotations
 
@@ -11,4 +11,19 @@ RENAMED_OF_DAGS = {
 RENAMED_OF_TASKS = {"task_concurrency": "max_active_tis_per_dag"}
 OF_PAGES = {"default_view", "orientation"}
 LEFT_OUT = OF_PAGES | {"provide_context"}
-RULES = {"dummy": "always", "none_failed_or_skipped": "none_failed_min_one_success"}
+RENAMED_OF_CALLS = {
+    "BashOperator": {"xcom_push": "do_xcom_push"},
+    "TriggerDagRunOperator": {"execution_date": "logical_date"},
+    "Variable.get": {"default_var": "default"},
+}
+OLD_ENTRIES = {  # with what to write
+    "execution_date": "logical_date",
+    "next_execution_date": "data_interval_end",
+    "next_ds": "data_interval_end | ds",
+    "next_ds_nodash": "data_interval_end | ds_nodash",
+    "prev_execution_date_success": "prev_data_interval_start_success",
+    "tomorrow_ds": "macros.ds_add(ds, 1)",
+    "tomorrow_ds_nodash": "macros.ds_add(ds, 1) without its dashes",
+    "yesterday_ds": "macros.ds_add(ds, -1)",
+    "yesterday_ds_nodash": "macros.ds_add(ds, -1) without its dashes",
+}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
 import airflow
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, TriggerRule
+from airflow.task.trigger_rule import TriggerRule as RuleOfCore
 
-from evenflow.airflow.airflow2.old_settings import OF_PAGES, RENAMED_OF_DAGS, RENAMED_OF_TASKS, RULES
+from evenflow.airflow.airflow2.old_settings import OF_PAGES, RENAMED_OF_CALLS, RENAMED_OF_DAGS, RENAMED_OF_TASKS
+from evenflow.core.trigger_rules import RENAMED
 
 _LIBRARIES = (*(f"{path}/" for path in airflow.__path__), f"{Path(__file__).parents[2]}/")
 
@@ -23,8 +25,11 @@ def install() -> None:
     """Twice is once."""
     _translate(DAG, _of_dag)
     _translate(BaseOperator, _of_task)
-    _translate(BashOperator, lambda given: _renamed(given, {"xcom_push": "do_xcom_push"}))
-    _translate(TriggerDagRunOperator, lambda given: _renamed(given, {"execution_date": "logical_date"}))
+    for kind in (BashOperator, TriggerDagRunOperator):
+        _translate(kind, partial(_renamed, names=RENAMED_OF_CALLS[kind.__name__]))
+    for rules in (TriggerRule, RuleOfCore):
+        for old in RENAMED:
+            setattr(rules, old.upper(), _OldRule(old))
 
 
 def _translate(kind: type, translated: Callable[[dict[str, Any]], None]) -> None:
@@ -52,9 +57,21 @@ def _of_task(given: dict[str, Any]) -> None:
     _renamed(given, RENAMED_OF_TASKS)
     if given.pop("provide_context", None) is not None:
         _warn("provide_context= is of Airflow 1. Leave it out: a function gets the entries of the context that it names.")
-    if (rule := given.get("trigger_rule")) in RULES:
-        given["trigger_rule"] = RULES[rule]
-        _warn(f"trigger_rule={rule!r} is of Airflow 2. Write trigger_rule={RULES[rule]!r}.")
+    if (rule := given.get("trigger_rule")) in RENAMED:
+        given["trigger_rule"] = str(RENAMED[rule])
+        _warn(f"trigger_rule={rule!r} is of Airflow 2. Write trigger_rule={str(RENAMED[rule])!r}.")
+
+
+class _OldRule:
+    """In the class of an enum beside its members, of which it gives one."""
+
+    def __init__(self, old: str) -> None:
+        self._old = old
+
+    def __get__(self, rule: Any, rules: Any) -> Any:
+        now = RENAMED[self._old]
+        _warn(f"TriggerRule.{self._old.upper()} is of Airflow 2. Write TriggerRule.{now.name}.")
+        return rules(str(now))
 
 
 def _renamed(given: dict[str, Any], names: Mapping[str, str]) -> None:

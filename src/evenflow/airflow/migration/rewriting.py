@@ -11,12 +11,13 @@ from pathlib import Path
 import evenflow
 from evenflow import exceptions, timezone
 from evenflow.airflow.airflow2.homes import home_of
-from evenflow.airflow.airflow2.old_settings import LEFT_OUT, RENAMED_OF_DAGS, RENAMED_OF_TASKS
+from evenflow.airflow.migration.edits import Edits
 from evenflow.airflow.migration.judging import Remark, is_airflow, is_old
+from evenflow.airflow.migration.leftovers import leftovers
+from evenflow.airflow.migration.renaming import rename_settings
 from evenflow.sdk.airflow_names import CURES
 
 _TIMEZONES = ("airflow.sdk.timezone", "airflow.utils.timezone")
-_RENAMED = RENAMED_OF_DAGS | RENAMED_OF_TASKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,9 @@ class Rewritten:
     text: str | None
     remarks: list[Remark]
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class _Edit:
-    start: int
-    end: int
-    text: str
+    @property
+    def changed(self) -> bool:
+        return self.text is not None and self.text != self.before
 
 
 def rewrite(path: Path) -> Rewritten:
@@ -41,37 +39,56 @@ def rewrite(path: Path) -> Rewritten:
         tree = ast.parse(before)
     except (SyntaxError, ValueError) as error:
         return Rewritten(before, None, [Remark(getattr(error, "lineno", None) or 1, "error", f"It is no Python: {error}")])
-    return _Rewriting(before, tree).done()
+    return _Rewriting(before, tree, path.parent).done()
 
 
 class _Rewriting:
-    def __init__(self, before: str, tree: ast.Module) -> None:
-        self._before, self._tree = before, tree
-        self._starts = [0]  # of lines, in bytes, as the columns of nodes are
-        for line in before.encode().splitlines(keepends=True):
-            self._starts.append(self._starts[-1] + len(line))
-        self._edits: list[_Edit] = []
+    def __init__(self, before: str, tree: ast.Module, folder: Path) -> None:
+        self._before, self._tree, self._folder = before, tree, folder
+        self._edits = Edits(before)
         self._remarks: list[Remark] = []
         self._names: dict[str, str] = {}  # in the file, that are another one now
+        self._airflows: dict[str, str] = {}  # names in the file, and what they are called in Airflow
 
     def done(self) -> Rewritten:
-        nodes = list(ast.walk(self._tree))
-        for node in nodes:
+        walked = list(ast.walk(self._tree))
+        imports = []
+        for node in walked:
             if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module and is_airflow(node.module):
-                self._import(node, node.module)
+                imports.append((node, self._counterparts(node, node.module)))
             elif isinstance(node, ast.Import) and any(is_airflow(alias.name) for alias in node.names):
                 self._refuse(node.lineno, f"{ast.unparse(node)}: import the names that the file needs, each by itself.")
-        if self._edits:
-            for node in nodes:
-                self._use(node)
+        if not imports and not self._remarks:
+            return Rewritten(self._before, self._before, [])
+        self._remarks += leftovers(self._tree, self._folder)
         if self._remarks:
-            return Rewritten(self._before, None, sorted(self._remarks, key=lambda remark: remark.line))
-        text = self._before.encode()
-        for edit in sorted(self._edits, reverse=True):
-            text = text[: edit.start] + edit.text.encode() + text[edit.end :]
-        return Rewritten(self._before, text.decode(), [])
+            return Rewritten(self._before, None, sorted(dict.fromkeys(self._remarks), key=lambda remark: remark.line))
+        self._import(imports)
+        for node in walked:
+            if isinstance(node, ast.Name) and node.id in self._names:
+                self._edits.replace(node, self._names[node.id])
+        rename_settings(walked, self._airflows, self._edits)
+        return Rewritten(self._before, self._edits.text(), [])
 
-    def _import(self, node: ast.ImportFrom, module: str) -> None:
+    def _import(self, imports: list[tuple[ast.ImportFrom, dict[str, list[str]]]]) -> None:
+        """At the top of the file, one line for each module: where its first name was imported."""
+        tops = [(node, lines) for node, lines in imports if node in self._tree.body and self._edits.is_alone(node)]
+        together: dict[str, list[str]] = {}
+        for _, lines in tops:
+            for place, names in lines.items():
+                together.setdefault(place, []).extend(names)
+        for node, lines in imports:
+            if (node, lines) in tops:
+                lines = {place: together.pop(place) for place in lines if place in together}
+            indent = "\n" + " " * node.col_offset
+            written = indent.join(f"from {place} import {', '.join(dict.fromkeys(names))}" for place, names in lines.items())
+            if written:
+                self._edits.replace(node, written)
+            else:
+                self._edits.drop(node)
+
+    def _counterparts(self, node: ast.ImportFrom, module: str) -> dict[str, list[str]]:
+        """What to import, by the module of Evenflow's that it is in."""
         lines: dict[str, list[str]] = {}
         for alias in node.names:
             if module in _TIMEZONES and hasattr(timezone, alias.name):
@@ -81,12 +98,11 @@ class _Rewriting:
             place, name = self._counterpart(node.lineno, module, alias.name)
             if not name:
                 continue
+            self._airflows[alias.asname or alias.name] = name
             if name != alias.name and alias.asname is None:
                 self._names[alias.name] = name
             lines.setdefault(place, []).append(f"{name} as {alias.asname}" if alias.asname else name)
-        indent = "\n" + " " * node.col_offset
-        written = indent.join(f"from {place} import {', '.join(dict.fromkeys(names))}" for place, names in lines.items())
-        self._edit(node, written)
+        return lines
 
     def _counterpart(self, line: int, module: str, name: str) -> tuple[str, str]:
         """The module of Evenflow's to import from, and the name in it; two empty texts after a refusal."""
@@ -100,39 +116,5 @@ class _Rewriting:
         self._refuse(line, f"{module}.{name}: {cure}")
         return "", ""
 
-    def _use(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Name) and node.id in self._names:
-            self._edit(node, self._names[node.id])
-        elif isinstance(node, ast.Call):
-            for keyword in node.keywords:
-                if keyword.arg in LEFT_OUT:
-                    self._leave_out(node, keyword)
-                elif keyword.arg in _RENAMED:
-                    start = self._at(keyword.lineno, keyword.col_offset)
-                    self._edits.append(_Edit(start, start + len(keyword.arg), _RENAMED[keyword.arg]))
-
-    def _leave_out(self, call: ast.Call, keyword: ast.keyword) -> None:
-        """With the comma that belongs to it."""
-        arguments: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
-        given = sorted(self._span(each) for each in arguments)
-        here = self._span(keyword)
-        place = given.index(here)
-        if place + 1 < len(given):
-            self._edits.append(_Edit(here[0], given[place + 1][0], ""))
-        else:
-            self._edits.append(_Edit(given[place - 1][1] if place else here[0], here[1], ""))
-
     def _refuse(self, line: int, message: str) -> None:
         self._remarks.append(Remark(line, "error", message))
-
-    def _edit(self, node: ast.stmt | ast.expr, text: str) -> None:
-        start, end = self._span(node)
-        self._edits.append(_Edit(start, end, text))
-
-    def _span(self, node: ast.stmt | ast.expr | ast.keyword) -> tuple[int, int]:
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
-
-    def _at(self, line: int, column: int) -> int:
-        return self._starts[line - 1] + column

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.settings import load_settings
 
 if TYPE_CHECKING:
+    from evenflow.airflow.migration.rewriting import Rewritten
     from evenflow.processor.checking import CheckedFile
     from evenflow.runtime.settings import Settings
 
@@ -72,10 +74,7 @@ def _said(path: Path, remarks: list[dict[str, Any]], needs: list[str]) -> dict[s
 
 def _tell(told: Sequence[dict[str, Any]], environment: str) -> None:
     for file in told:
-        for finding in file["findings"]:
-            place = f"{file['path']}:{finding['line']}" if finding["line"] else file["path"]
-            colour = "red" if finding["severity"] == "error" else "yellow"
-            say(f"{place}: {finding['severity']}: {finding['message']}", colour)
+        _tell_findings(file)
     running = sum(file["runs"] for file in told)
     say(f"{running} of {counted(len(told), 'file')} {'run' if environment else 'may run'} here as they are.")
     needs = sorted({need for file in told for need in file["needs"]})
@@ -84,52 +83,85 @@ def _tell(told: Sequence[dict[str, Any]], environment: str) -> None:
         say(f"Only imports were read. To be sure, make an environment{packages}, and name it: --environment NAME.")
 
 
+def _tell_findings(file: Mapping[str, Any]) -> None:
+    for finding in file["findings"]:
+        place = f"{file['path']}:{finding['line']}" if finding["line"] else file["path"]
+        colour = "red" if finding["severity"] == "error" else "yellow"
+        say(f"{place}: {finding['severity']}: {finding['message']}", colour)
+
+
 @verb(app)
-def rewrite(
+async def rewrite(
     paths: Paths = (),
     /,
     *,
     write: Annotated[bool, Parameter(negative=(), help="Change the files; without it, what would change is shown.")] = False,
 ) -> Reply:
-    """Write DAG files of Airflow's as Evenflow's own, where all that they import has a counterpart.
+    """Write DAG files of Airflow's as Evenflow's own, where all that they import and ask of the context has a counterpart.
 
-    Imports and settings with another name are changed, everything else stays as it is. A file that imports something without a
-    counterpart is left alone and told of by name, and the exit code is 1 then. Nothing is written without --write.
+    Imports and settings with another name are changed, everything else stays as it is. A file with something that has no
+    counterpart is left alone, with the line and what to write there, and the exit code is 1 then. Nothing is written without
+    --write; what is written is loaded as by `evenflow dags check`, and a file that does not load is as it was again.
     """
     from dataclasses import asdict
 
     from evenflow.airflow.migration.rewriting import rewrite as rewritten
 
-    files = list(dict.fromkeys(dag_files(load_settings(), paths, [], airflows=True)))
-    done = [(file.path, rewritten(file.path)) for file in files]
-    changed = [(path, each) for path, each in done if each.text is not None and each.text != each.before]
-    if write:
-        for path, each in changed:
-            path.write_text(each.text or "", encoding="utf-8")
+    settings = load_settings()
+    files = list(dict.fromkeys(dag_files(settings, paths, [], airflows=True)))
+    done = {file: rewritten(file.path) for file in files}
+    changed = {file: each for file, each in done.items() if each.changed}
+    failed = await _write(settings, changed) if write else {}
     told: list[dict[str, Any]] = [
         {
-            "path": shown_path(path),
-            "changed": each.text is not None and each.text != each.before,
-            "findings": [asdict(remark) for remark in each.remarks],
-            "diff": _diff(path, each.before, each.text or each.before),
+            "path": shown_path(file.path),
+            "changed": file in changed and file not in failed,
+            "findings": [*(asdict(remark) for remark in each.remarks), *failed.get(file, [])],
+            "diff": _diff(file.path, each.before, each.text or each.before),
         }
-        for path, each in done
+        for file, each in done.items()
     ]
-    data = {"written": write, "files": told, "ok": all(each.text is not None for _, each in done)}
+    left = sum(each.text is None for each in done.values()) + len(failed)
+    data = {"written": write, "files": told, "ok": not left}
 
     def tell() -> None:
         for file in told:
-            for finding in file["findings"]:
-                say(f"{file['path']}:{finding['line']}: {finding['message']}", "yellow")
+            _tell_findings(file)
             if not write and file["diff"]:
                 print(file["diff"])
-        left = sum(each.text is None for _, each in done)
         what = "were rewritten" if write else "would be rewritten (with --write)"
-        say(f"{len(changed)} of {counted(len(done), 'file')} {what}; {left} left alone for names without a counterpart.")
-        if write and changed:
-            say("To see whether they load, type: evenflow dags check")
+        say(f"{len(changed) - len(failed)} of {counted(len(done), 'file')} {what}; {left} left alone for what is said of them.")
+        if write and len(changed) > len(failed):
+            places = shlex.join(map(shown_path, paths))
+            say(f"They load. To see it again, type: evenflow dags check {places}".rstrip())
 
     return Reply(data, tell, ExitCode.OK if data["ok"] else ExitCode.FAILED)
+
+
+async def _write(settings: Settings, changed: Mapping[CheckedFile, Rewritten]) -> dict[CheckedFile, list[dict[str, Any]]]:
+    """Which do not load, and why: they are as they were. Files import each other, so one may take others along."""
+    failed: dict[CheckedFile, list[dict[str, Any]]] = {}
+    try:
+        for file, each in changed.items():
+            file.path.write_text(each.text or "", encoding="utf-8")
+        while stay := [file for file in changed if file not in failed]:
+            told = {each["path"]: each for each in await _loaded(settings, stay, settings.dags_environment)}
+            bad = {file: why for file in stay if (why := _why(told[shown_path(file.path)]))}
+            if not bad:
+                break
+            for file in bad:
+                file.path.write_text(changed[file].before, encoding="utf-8")
+            failed |= bad
+    except BaseException:
+        for file, each in changed.items():
+            file.path.write_text(each.before, encoding="utf-8")
+        raise
+    return failed
+
+
+def _why(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    errors = [finding for finding in told["findings"] if finding["severity"] == "error"]
+    return [{**error, "message": f"Rewritten, it does not load, so it stays as it was: {error['message']}"} for error in errors]
 
 
 def _diff(path: Path, before: str, after: str) -> str:

@@ -1,0 +1,84 @@
+"""Places of a file's syntax in its text, and what is written there: everything else stays as it is."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Located = ast.stmt | ast.expr | ast.keyword
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Edit:
+    start: int
+    end: int
+    text: str
+
+
+class Edits:
+    """Positions are in bytes, as the columns of nodes are."""
+
+    def __init__(self, before: str) -> None:
+        self._before = before.encode()
+        self._starts = [0]
+        for line in self._before.splitlines(keepends=True):
+            self._starts.append(self._starts[-1] + len(line))
+        self._edits: list[_Edit] = []
+
+    def text(self) -> str:
+        text = self._before
+        for edit in sorted(set(self._edits), reverse=True):
+            text = text[: edit.start] + edit.text.encode() + text[edit.end :]
+        return text.decode()
+
+    def replace(self, node: Located, text: str) -> None:
+        self._edits.append(_Edit(*self.span(node), text))
+
+    def rename(self, keyword: ast.keyword, old: str, now: str) -> None:
+        start, _ = self.span(keyword)
+        self._edits.append(_Edit(start, start + len(old), now))
+
+    def rename_attribute(self, node: ast.Attribute, now: str) -> None:
+        _, end = self.span(node)
+        self._edits.append(_Edit(end - len(node.attr.encode()), end, now))
+
+    def leave_out(self, gone: Sequence[Span], among: Sequence[Span]) -> None:
+        """Some of a row that commas part, with the commas that belong to them."""
+        row = sorted(among)
+        kept = [each for each in row if each not in gone]
+        for here, after in itertools.pairwise(row):
+            if here in gone and kept and here < kept[-1]:
+                self._edits.append(_Edit(here[0], after[0], ""))
+        last = [each for each in row if each in gone and (not kept or each > kept[-1])]
+        if last and kept:
+            self._edits.append(_Edit(kept[-1][1], last[-1][1], ""))
+        elif last:
+            comma = re.compile(rb"\s*,").match(self._before, last[-1][1])
+            self._edits.append(_Edit(last[0][0], comma.end() if comma else last[-1][1], ""))
+
+    def is_alone(self, node: ast.stmt) -> bool:
+        """Whether it begins its line, and nothing but a comment follows there."""
+        start, end = self.span(node)
+        return start in self._starts and self._before[end : self._line_end(end)].strip()[:1] in (b"", b"#")
+
+    def drop(self, node: ast.stmt) -> None:
+        """With its line, of which a comment stays."""
+        start, end = self.span(node)
+        line_end = self._line_end(end)
+        rest = self._before[end:line_end]
+        self._edits.append(_Edit(start, line_end - len(rest.lstrip()) if rest.strip() else line_end, ""))
+
+    def span(self, node: Located) -> Span:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
+
+    def _line_end(self, position: int) -> int:
+        return self._before.find(b"\n", position) + 1 or len(self._before)
+
+    def _at(self, line: int, column: int) -> int:
+        return self._starts[line - 1] + column
