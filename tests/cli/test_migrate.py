@@ -166,6 +166,31 @@ def test_names_of_time_zones_are_asked_of_the_module(tmp_path: Path) -> None:
     assert done.text == "from evenflow import timezone\nprint(timezone.utcnow())\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("from datetime import timezone\nfrom airflow.utils.timezone import utcnow\n", "timezone is something else here, too"),
+        ("from airflow.utils.timezone import utcnow\ndef f(utcnow=None): return utcnow\n", "utcnow is something else here"),
+        ("if 1: from airflow.sdk import DAG, AirflowSkipException\n", "it would be no Python"),
+        ("from airflow.sdk import DAG\nx = " + "-" * 200_000 + "1\n", "It is no Python"),
+        (b"# -*- coding: latin-1 -*-\nfrom airflow.sdk import DAG  # \xe9\n", "Save it as UTF-8"),
+    ],
+)
+def test_what_would_be_broken_is_left_alone(tmp_path: Path, text: str | bytes, told: str) -> None:
+    (tmp_path / "odd.py").write_bytes(text if isinstance(text, bytes) else text.encode())
+    found = rewrite(tmp_path / "odd.py")
+    assert found.text is None
+    assert told in found.remarks[0].message
+    judge(tmp_path / "odd.py")
+
+
+def test_the_ends_of_lines_stay(evenflow: Evenflow, tmp_path: Path) -> None:
+    moves = tmp_path / "moves.py"
+    moves.write_bytes(b"from airflow.sdk import DAG\r\n\r\nwith DAG('a'):\r\n    pass\r\n")
+    assert evenflow("migrate", "rewrite", str(moves), "--write").returncode == 0
+    assert moves.read_bytes() == b"from evenflow import DAG\r\n\r\nwith DAG('a'):\r\n    pass\r\n"
+
+
 def test_imports_alone_say_what_is_refused_and_which_providers_are_needed(tmp_path: Path) -> None:
     text = (
         "from airflow.contrib.operators.ssh_operator import SSHOperator\n"

@@ -40,11 +40,18 @@ class ImportedName:
     name: str
 
 
+NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # what the parser raises, also for what is nested too deeply
+
+
+def no_python(error: BaseException) -> Remark:
+    return Remark(getattr(error, "lineno", None) or 1, "error", f"It is no Python: {error or type(error).__name__}")
+
+
 def judge(path: Path) -> Judged:
     try:
         tree = ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError) as error:
-        return Judged([Remark(getattr(error, "lineno", None) or 1, "error", f"It is no Python: {error}")], [])
+    except NO_PYTHON as error:
+        return Judged([no_python(error)], [])
     remarks, needs = [], set()
     for imported in imported_names(tree):
         remark, module = _remark(imported)

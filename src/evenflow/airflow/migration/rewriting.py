@@ -12,7 +12,7 @@ import evenflow
 from evenflow import exceptions, timezone
 from evenflow.airflow.airflow2.homes import home_of
 from evenflow.airflow.migration.edits import Edits
-from evenflow.airflow.migration.judging import Remark, is_airflow, is_old
+from evenflow.airflow.migration.judging import NO_PYTHON, Remark, is_airflow, is_old, no_python
 from evenflow.airflow.migration.leftovers import leftovers
 from evenflow.airflow.migration.renaming import rename_settings
 from evenflow.sdk.airflow_names import CURES
@@ -34,11 +34,13 @@ class Rewritten:
 
 
 def rewrite(path: Path) -> Rewritten:
-    before = path.read_text(encoding="utf-8")
     try:
+        before = path.read_bytes().decode()  # with the ends of lines that it has
         tree = ast.parse(before)
-    except (SyntaxError, ValueError) as error:
-        return Rewritten(before, None, [Remark(getattr(error, "lineno", None) or 1, "error", f"It is no Python: {error}")])
+    except UnicodeDecodeError as error:
+        return Rewritten("", None, [Remark(1, "error", f"Save it as UTF-8: {error}")])
+    except NO_PYTHON as error:
+        return Rewritten("", None, [no_python(error)])
     return _Rewriting(before, tree, path.parent).done()
 
 
@@ -61,6 +63,7 @@ class _Rewriting:
         if not imports and not self._remarks:
             return Rewritten(self._before, self._before, [])
         self._remarks += leftovers(self._tree, self._folder)
+        self._refuse_other_meanings(walked)
         if self._remarks:
             return Rewritten(self._before, None, sorted(dict.fromkeys(self._remarks), key=lambda remark: remark.line))
         self._import(imports)
@@ -68,7 +71,21 @@ class _Rewriting:
             if isinstance(node, ast.Name) and node.id in self._names:
                 self._edits.replace(node, self._names[node.id])
         rename_settings(walked, self._airflows, self._edits)
-        return Rewritten(self._before, self._edits.text(), [])
+        text = self._edits.text()
+        try:
+            ast.parse(text)
+        except NO_PYTHON as error:
+            told = f"Rewritten, it would be no Python ({error}). Write each import on lines of its own."
+            return Rewritten(self._before, None, [Remark(getattr(error, "lineno", None) or 1, "error", told)])
+        return Rewritten(self._before, text, [])
+
+    def _refuse_other_meanings(self, walked: list[ast.AST]) -> None:
+        """Of names that are written anew: which of two is meant at each place is not known here."""
+        anew = self._names.keys() | {now.partition(".")[0] for now in self._names.values() if "." in now}
+        for node in walked:
+            for line, name in _bound(node):
+                if name in anew:
+                    self._refuse(line, f"{name} is something else here, too: give it another name.")
 
     def _import(self, imports: list[tuple[ast.ImportFrom, dict[str, list[str]]]]) -> None:
         """At the top of the file, one line for each module: where its first name was imported."""
@@ -118,3 +135,19 @@ class _Rewriting:
 
     def _refuse(self, line: int, message: str) -> None:
         self._remarks.append(Remark(line, "error", message))
+
+
+def _bound(node: ast.AST) -> list[tuple[int, str]]:
+    """Line and name of what a node gives a meaning, but for imports from Airflow."""
+    match node:
+        case ast.arg():
+            return [(node.lineno, node.arg)]
+        case ast.Name(ctx=ast.Store()):
+            return [(node.lineno, node.id)]
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return [(node.lineno, node.name)]
+        case ast.ImportFrom(module=str(module)) if is_airflow(module):
+            return []
+        case ast.Import() | ast.ImportFrom():
+            return [(node.lineno, alias.asname or alias.name.partition(".")[0]) for alias in node.names]
+    return []

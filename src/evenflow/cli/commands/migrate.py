@@ -143,18 +143,18 @@ async def _write(settings: Settings, changed: Mapping[CheckedFile, Rewritten]) -
     failed: dict[CheckedFile, list[dict[str, Any]]] = {}
     try:
         for file, each in changed.items():
-            file.path.write_text(each.text or "", encoding="utf-8")
+            file.path.write_text(each.text or "", encoding="utf-8", newline="")
         while stay := [file for file in changed if file not in failed]:
             told = {each["path"]: each for each in await _loaded(settings, stay, settings.dags_environment)}
             bad = {file: why for file in stay if (why := _why(told[shown_path(file.path)]))}
             if not bad:
                 break
             for file in bad:
-                file.path.write_text(changed[file].before, encoding="utf-8")
+                file.path.write_text(changed[file].before, encoding="utf-8", newline="")
             failed |= bad
     except BaseException:
         for file, each in changed.items():
-            file.path.write_text(each.before, encoding="utf-8")
+            file.path.write_text(each.before, encoding="utf-8", newline="")
         raise
     return failed
 
