@@ -15,12 +15,11 @@ from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import say
 from evenflow.core.quantities import counted
 from evenflow.runtime.exits import ExitCode
-from evenflow.runtime.settings import load_settings
+from evenflow.runtime.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from evenflow.airflow.migration.rewriting import Rewritten
     from evenflow.processor.checking import CheckedFile
-    from evenflow.runtime.settings import Settings
 
 app = App(name="migrate")
 
