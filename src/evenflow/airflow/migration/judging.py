@@ -26,10 +26,6 @@ class Judged:
     remarks: list[Remark]
     needs: list[str]
 
-    @property
-    def runs(self) -> bool:
-        return not any(remark.severity == "error" for remark in self.remarks)
-
 
 @dataclass(frozen=True, slots=True)
 class ImportedName:

@@ -21,10 +21,9 @@ select extract(epoch from now())::float8 as now_s,
                            row_number() over (partition by waiting_claim -> 'queues' order by waits_since) as place
                     from service s
                     where waits_since is not null and state = 'active'
-                      and not exists (select from service_state c where c.kind = 'worker' and c.name = s.name)
+                      and not {{is_passed_over}}
                       and exists (select from service a
                                   where a.service_id = (s.waiting_claim ->> 'api')::bigint and a.beat_at > now() - make_interval(secs => %(heard_s)s))
                    ) as theirs
               order by place, waits_since
-              limit %(workers)s) as w
-        where not exists (select from service_state where state = 'frozen' and kind <> 'worker')) as waiting_claims
+              limit %(workers)s) as w) as waiting_claims

@@ -18,7 +18,7 @@ with given as materialized (
     from service s
     where service_id = any(%(takers)s::bigint[]) and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
       and waiting_claim ->> 'key' = any(%(keys)s::text[]) and claim_key is distinct from waiting_claim ->> 'key' and (fence_until > now()) is not true
-      and not exists (select from service_state where state = 'frozen' and kind <> 'worker' or kind = 'worker' and name = s.name)
+      and not {{is_passed_over}}
     order by service_id
     for no key update skip locked
 ), answered as (
