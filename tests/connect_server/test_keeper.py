@@ -1,5 +1,5 @@
-"""When a Spark Connect server is started, ended and killed (R-SP6). What is kept here is a process that answers a greeting, in
-place of a JVM.
+"""When a Spark Connect server is started, ended and killed (R-SP6). What is kept here is a process that answers the greeting of
+HTTP/2 with its settings, and all else with what was said, in place of a JVM.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ANSWERS = """
 import socket, sys, threading
 def serve(peer):
     while data := peer.recv(65536):
-        peer.sendall(data)
+        peer.sendall(bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)) if data.startswith(b"PRI * HTTP/2.0") else data)
 server = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 print("it is there", flush=True)
 while True:
