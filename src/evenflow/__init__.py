@@ -18,6 +18,7 @@ from evenflow.errors import (
     XComError,
 )
 from evenflow.sdk import airflow_names, timezone
+from evenflow.sdk.airflow_names import State, WeekDay
 from evenflow.sdk.asset_events import AssetEvent
 from evenflow.sdk.assets import Asset, AssetAlias, AssetAll, AssetAny, AssetOrTimeSchedule
 from evenflow.sdk.awaiting import wait_for
@@ -48,8 +49,8 @@ from evenflow.sdk.operators.mail import send_email
 from evenflow.sdk.operators.notifiers import BaseNotifier, EmailNotifier, WebhookNotifier
 from evenflow.sdk.operators.other_runs import ExternalTaskSensor, TriggerDagRunOperator
 from evenflow.sdk.operators.remote_sensors import HttpSensor, SqlSensor
-from evenflow.sdk.operators.roles import setup, teardown
 from evenflow.sdk.operators.sensors import BaseSensorOperator, PokeReturnValue, PythonSensor
+from evenflow.sdk.operators.setup_functions import setup, teardown
 from evenflow.sdk.operators.spark_frame import SparkFrame
 from evenflow.sdk.operators.spark_pipeline import SparkPipeline
 from evenflow.sdk.operators.spark_sql import SparkSQL
@@ -61,7 +62,6 @@ from evenflow.sdk.params import Param
 from evenflow.sdk.retry_policy import ExceptionRetryPolicy, RetryAction, RetryRule
 from evenflow.sdk.secrets.connections import BaseHook, Connection, get_connection
 from evenflow.sdk.secrets.masking import mask_secret
-from evenflow.sdk.secrets.named_values import State, WeekDay
 from evenflow.sdk.secrets.variables import Variable
 from evenflow.sdk.taskgroup import TaskGroup, task_group
 from evenflow.sdk.timetables import (

@@ -13,7 +13,7 @@ from evenflow.core.limits import MAX_DEFERRED_BYTES
 from evenflow.forking.frames import FRAME_LIMIT, HEAD_LIMIT
 from evenflow.triggerer import host as host_module
 from evenflow.triggerer import limits
-from evenflow.triggerer.open_questions import OpenQuestions
+from evenflow.triggerer.questions import OpenQuestions
 from evenflow.triggerer.service import TriggererService
 from tests.triggerer.world import FILE_TRIGGER, WATCH, World, begun
 from tests.waiting import until

@@ -3,12 +3,12 @@ web UI."""
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenflow.api.claims import Claims
-from evenflow.api.edge.request_metrics import MeasuredRequests
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.judge import Judge
 from evenflow.api.live import Live
@@ -22,10 +22,47 @@ from evenflow.api.triggers import TriggerClaims
 from evenflow.api.ui import built_ui
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
+from evenflow.contracts.rest import PREFIX
+from evenflow.core.meter import Meter
+from evenflow.core.metrics import API_REQUESTS, API_SECONDS
 from evenflow.store.db.connect import AsyncPool
 from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import SCHEMA
 from evenflow.wire.objects import ObjectStorage
+
+_PARTS = ((f"{SCHEMA}/claim", "claim"), (f"{SCHEMA}/triggers/claim", "claim"), (f"{SCHEMA}/", "execution"), ("/api/", "rest"))
+
+
+class MeasuredRequests:
+    """``claim``, ``logs`` and ``live`` wait on purpose; ``other`` are health, metrics and what there is not."""
+
+    def __init__(self, app: ASGIApp, meter: Meter) -> None:
+        self._app, self._meter = app, meter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, status = perf_counter(), 500
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            part = part_of(scope["path"])
+            self._meter.count(API_REQUESTS, 1, part, f"{status // 100}xx")
+            self._meter.observe(API_SECONDS, perf_counter() - began, part)
+
+
+def part_of(path: str) -> str:
+    if path.startswith("/api/") and path.endswith("/logs"):
+        return "logs"
+    if path == f"{PREFIX}/live":
+        return "live"
+    return next((part for prefix, part in _PARTS if path.startswith(prefix)), "other")
+
 
 if TYPE_CHECKING:
     from evenflow.api.identities import Identities

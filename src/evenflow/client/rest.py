@@ -220,9 +220,9 @@ class RestClient:
     get_executor = route_1("GET", "/executors/{name}", nothing, lambda: rest.executors.Executor)
     set_executor = route_1("PUT", "/executors/{name}", lambda: rest.executors.ExecutorChange, lambda: rest.executors.Executor)
     delete_executor = route_1("DELETE", "/executors/{name}", nothing, lambda: rest.executors.Executor)
-    list_sharing = route("GET", "/sharing", nothing, lambda: rest.record.Page[rest.sharing.Sharing])
-    set_sharing = route_2("PUT", "/sharing/{kind}/{name}", lambda: rest.sharing.SharingChange, lambda: rest.sharing.Sharing)
-    list_tenants = route_2("GET", "/sharing/{kind}/{name}/tenants", nothing, lambda: rest.record.Page[rest.sharing.Tenant])
+    list_sharing = route("GET", "/sharing", nothing, lambda: rest.record.Page[rest.steering.Sharing])
+    set_sharing = route_2("PUT", "/sharing/{kind}/{name}", lambda: rest.steering.SharingChange, lambda: rest.steering.Sharing)
+    list_tenants = route_2("GET", "/sharing/{kind}/{name}/tenants", nothing, lambda: rest.record.Page[rest.steering.Tenant])
     list_service_states = route(
         "GET", "/service-states", lambda: rest.queries.StandingQuery, lambda: rest.record.Page[rest.steering.StandingObject]
     )

@@ -13,8 +13,7 @@ from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.states import FINISHED, HOLDING, RUN_FINISHED, RunState, TaskState
 from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, WhyNot
 from evenflow.errors import DagNotFound, ParamError
-from evenflow.explaining.line import explain_limits
-from evenflow.explaining.out_of_service import holding_runs, holding_tries
+from evenflow.explaining.line import explain_limits, holding_runs, holding_tries
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.instant import one_instant, read

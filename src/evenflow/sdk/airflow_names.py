@@ -1,8 +1,12 @@
-"""Names that Airflow has to import and Evenflow has not, each with what to do instead: a file that comes from there shall not end
-at "cannot import name".
+"""Names that DAG files import from Airflow: days and states under those names, and of what Evenflow has not what to do instead, so
+that no file ends at "cannot import name".
 """
 
 from __future__ import annotations
+
+from enum import IntEnum
+
+from evenflow.core.states import RunState, TaskState
 
 _ASSETS_FROM_OUTSIDE = "Say that the asset has changed with: evenflow assets emit NAME, or POST /api/v1/assets/events."
 _PARTITIONS = "Evenflow has no partitions of assets: give each part an asset of its own, or its name in the event's extra."
@@ -136,3 +140,38 @@ MISSING_DECORATORS = {
 def missing(name: str) -> ImportError | None:
     """The error for an Airflow name, None for any other."""
     return ImportError(f"Evenflow has no {name} as Airflow has. {CURES[name]}") if name in CURES else None
+
+
+class WeekDay(IntEnum):
+    """Days of the week, from 1 for Monday to 7, as ``date.isoweekday()`` counts them."""
+
+    MONDAY = 1
+    TUESDAY = 2
+    WEDNESDAY = 3
+    THURSDAY = 4
+    FRIDAY = 5
+    SATURDAY = 6
+    SUNDAY = 7
+
+
+class State:
+    """The states of tasks and runs in one place. ``TaskInstanceState`` and ``DagRunState`` have them as enums."""
+
+    NONE = None
+    REMOVED = TaskState.REMOVED
+    SCHEDULED = TaskState.SCHEDULED
+    QUEUED = TaskState.QUEUED
+    RUNNING = TaskState.RUNNING
+    SUCCESS = TaskState.SUCCESS
+    FAILED = TaskState.FAILED
+    UP_FOR_RETRY = TaskState.UP_FOR_RETRY
+    UP_FOR_RESCHEDULE = TaskState.UP_FOR_RESCHEDULE
+    UPSTREAM_FAILED = TaskState.UPSTREAM_FAILED
+    SKIPPED = TaskState.SKIPPED
+    DEFERRED = TaskState.DEFERRED
+
+    finished = frozenset({TaskState.SUCCESS, TaskState.FAILED, TaskState.SKIPPED, TaskState.UPSTREAM_FAILED, TaskState.REMOVED})
+    unfinished = frozenset(TaskState) - finished - {TaskState.NONE}
+    success_states = frozenset({TaskState.SUCCESS, TaskState.SKIPPED})
+    failed_states = frozenset({TaskState.FAILED, TaskState.UPSTREAM_FAILED})
+    dag_states = tuple(RunState)

@@ -19,7 +19,7 @@ from evenflow.masker import Masker
 from evenflow.telemetry.observing import observe
 from evenflow.triggerer import limits
 from evenflow.triggerer import observations as seen
-from evenflow.triggerer.open_questions import OpenQuestions
+from evenflow.triggerer.questions import OpenQuestions
 from evenflow.triggerer.said import Asked, Blocked, Failed, Fired, LogLines, Stopped, read_head
 from evenflow.triggerer.trigger import Trigger
 

@@ -12,10 +12,10 @@ from evenflow.airflow.installed import configure
 configure()
 from airflow.sdk.api.client import ServerResponseError  # noqa: E402
 from airflow.sdk.execution_time.comms import DeferTask, RescheduleTask, SkipDownstreamTasks  # noqa: E402
+from evenflow.airflow.contract.transport import client_of  # noqa: E402
 
 from evenflow.airflow.contract.handler import ExecutionApi  # noqa: E402
 from evenflow.airflow.contract.of_try import AirflowTry  # noqa: E402
-from evenflow.airflow.contract.transport import client_of  # noqa: E402
 from evenflow.errors import ApiRefused  # noqa: E402
 from evenflow.sdk.secrets import outside  # noqa: E402
 from evenflow.sdk.trying.runner import TryContext  # noqa: E402

@@ -1,4 +1,6 @@
-"""What code of Airflow's asks the SDK for where no supervisor stands behind it: triggers, and callbacks of DAGs."""
+"""The contract without HTTP: what the SDK's client would send goes to the handler in the same process. Also for what asks the SDK
+where no supervisor stands behind it: triggers, and callbacks of DAGs.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,33 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import httpx
+from airflow.sdk.api.client import Client
 from airflow.sdk.execution_time import comms, request_handlers
 
 from evenflow.airflow.contract.handler import ExecutionApi
-from evenflow.airflow.contract.transport import client_of
 from evenflow.errors import NoContext
+
+
+class _Transport(httpx.BaseTransport):  # type: ignore[misc]
+    def __init__(self, api: ExecutionApi) -> None:
+        self._api = api
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = self._api.handle(
+            request.method,
+            request.url.raw_path.decode("ascii").partition("?")[0],
+            request.url.query.decode("ascii"),
+            request.read(),
+            request.headers.get("airflow-api-version", ""),
+        )
+        return httpx.Response(answer.status, headers=answer.heads, content=answer.body, request=request)
+
+
+def client_of(api: ExecutionApi) -> Client:
+    """The SDK's own, with no server behind it."""
+    return Client(base_url=None, dry_run=True, token="", transport=_Transport(api), trust_env=False)
+
 
 _HANDLERS: dict[type, Callable[..., tuple[Any, Any]]] = {
     comms.GetConnection: request_handlers.handle_get_connection,

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any, ClassVar
 
 from evenflow.errors import BadSetting
+from evenflow.sdk.airflow_names import WeekDay
 from evenflow.sdk.clock import clock
 from evenflow.sdk.context import Context
 from evenflow.sdk.operators.sensors import BaseSensorOperator
-from evenflow.sdk.secrets.named_values import WeekDay
 from evenflow.sdk.triggers import BaseTrigger, DateTimeTrigger
 
 
