@@ -83,6 +83,7 @@ def path_of(route: str, of: str) -> str:
     return re.sub(r"{(\w+)}", lambda found: NAMES.get(found[1], "-1").format(of=of), route)
 
 
+@pytest.mark.system  # it walks all routes
 async def test_nothing_of_what_is_beyond_the_scope_is_in_any_answer(two: Two) -> None:
     """R-SE3: every route that somebody may read who has a scope; to others it tells of both."""
     scoped, free = two.shown(SCOPE), two.shown(None)
@@ -101,6 +102,7 @@ async def test_nothing_of_what_is_beyond_the_scope_is_in_any_answer(two: Two) ->
     assert told == []
 
 
+@pytest.mark.system  # it walks all routes
 async def test_what_is_beyond_the_scope_answers_as_what_is_not_there(two: Two) -> None:
     """R-SE3: in the same words."""
     scoped = two.shown(SCOPE)

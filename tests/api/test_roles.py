@@ -275,6 +275,7 @@ def test_what_filters_takes_the_scope() -> None:
     assert all(takes.values()), takes
 
 
+@pytest.mark.system  # it walks all routes
 @pytest.mark.parametrize("role", [role for role in Role if role is not Role.ADMIN])
 async def test_who_has_a_scope_gets_where_routes_keep_to_it_and_no_further(
     api_url: str, world: World, http: aiohttp.ClientSession, role: Role

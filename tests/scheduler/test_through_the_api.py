@@ -157,6 +157,7 @@ def pages(world: World, run: int, offset: int, **filters: str | None) -> int:
     return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
 
 
+@pytest.mark.system
 async def test_a_mapped_task_of_100_000_is_one_item_and_people_see_every_instance(world: World, rest: RestClient) -> None:
     """R-ST6: nothing is written for an instance that waits, and every one is shown."""
     expand(world, "warm", 10)

@@ -1,0 +1,1 @@
+"""HTTP to the API: for people and their programs, and for services."""

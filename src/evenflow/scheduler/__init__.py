@@ -1,0 +1,1 @@
+"""The scheduler: each turn is one transaction that applies reports, moves tasks and starts what can start."""

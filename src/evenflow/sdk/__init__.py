@@ -1,0 +1,1 @@
+"""What authors import, and what runs inside a task."""

@@ -1,0 +1,1 @@
+"""SQL, and the functions that send it."""

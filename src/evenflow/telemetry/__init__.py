@@ -1,0 +1,1 @@
+"""The life of a service, its log, its metrics and its health."""

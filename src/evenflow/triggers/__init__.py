@@ -1,0 +1,1 @@
+"""The triggers that are built in."""

@@ -1,0 +1,1 @@
+"""Messages between the API and the services that run user code."""

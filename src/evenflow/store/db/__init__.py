@@ -1,0 +1,1 @@
+"""Connections, rows and their types, notifications, and the schema."""

@@ -1,0 +1,1 @@
+"""What schedulers read and write in the transactions of their turns."""
