@@ -65,6 +65,8 @@ class KillPoint(StrEnum):
     FILE_LOADED = "processor-loaded", "A file is loaded, not delivered: as before."
     FILE_DELIVERED = "processor-delivered", "A file is delivered and not noted: nothing is left to do."
     STEP_BEGUN = "autoscaler-begun", "A step of a plan is written, nothing of it is done: the next loop does it."
+    STEP_DECIDED = "autoscaler-decided", "Who goes is written, its target does not know: the next loop looks again, and tells it."
+    STEP_TOLD = "autoscaler-told", "A target is told a number, the fleet has the one before: the next loop finds it, and writes it."
     STEP_TAKEN = "autoscaler-taken", "A step is done, its row does not say so: the next loop does it again, to no effect."
     STEP_NOTED = "autoscaler-noted", "A step is done and noted: the next loop goes on with the one after it."
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,13 +11,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from psycopg.pq import TransactionStatus
 
 from evenflow.autoscaler.kubernetes import selector_text
 from evenflow.autoscaler.limits import CONFLICTS
 from evenflow.autoscaler.replica_order import COST, deletion_order
 from evenflow.autoscaler.steering import Steering
 from evenflow.core.scaling.fleet_options import check_target
-from evenflow.errors import BadValue
+from evenflow.errors import BadValue, NotActing
 from evenflow.killpoints import KillPoint, watch
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import scaling
@@ -25,7 +27,7 @@ from tests.autoscaler.world import EAGER
 from tests.kubernetes.controllers import deletion_key
 from tests.kubernetes.selectors import by_labels
 from tests.kubernetes.store import DEPLOYMENT, POD, STATEFUL_SET
-from tests.waiting import wait_until
+from tests.waiting import until, wait_until
 
 
 @asynccontextmanager
@@ -183,8 +185,11 @@ async def test_what_somebody_else_has_set_is_where_it_goes_on_from(pod_fleets: P
         assert (pod_fleets.asked, pod_fleets.replicas) == (2, 2)
         [fleet] = await scaling.list_fleets(conn, "f")
         target = pod_fleets.targets()["kubernetes"]
-        assert await target.resize(conn, fleet._replace(replicas=5), 4, ()) == 2, "the number is not what it was taken for"
-        assert await target.resize(conn, fleet, 1, ()) == 1
+
+        async def acts() -> None: ...
+
+        assert await target.resize(fleet._replace(replicas=5), 4, acts) == 2, "the number is not what it was taken for"
+        assert await target.resize(fleet, 1, acts) == 1
         await target.close()
 
 
@@ -232,6 +237,32 @@ async def test_a_cluster_that_does_not_answer_keeps_no_other_fleet_waiting(pod_f
         asked.again_at = 0.0
         await steering.loop(conn)
         assert (pod_fleets.asked, asked.refused) == (2, "")
+
+
+@pytest.mark.parametrize("scene", ["grow", "shrink"])
+async def test_while_a_cluster_takes_its_time_no_transaction_is_open_and_what_comes_late_changes_nothing(
+    pod_fleets: PodFleets, scene: str
+) -> None:
+    """R-AS3: another autoscaler takes over meanwhile, and the number that it has set stays, though it is the one that the first
+    had read.
+    """
+    pod_fleets.deploy(2)
+    pod_fleets.fleet(replace(EAGER, min=2))
+    async with acting(pod_fleets) as (first, conn):
+        await first.loop(conn)
+        pod_fleets.fleet(replace(EAGER, min=3 if scene == "grow" else 1))
+        with pod_fleets.cluster.hold("PATCH", "/scale") as held:
+            late = asyncio.create_task(first.loop(conn))
+            await until(lambda: not held.times)
+            assert conn.info.transaction_status is TransactionStatus.IDLE
+            async with acting(pod_fleets, "b") as (second, other):
+                assert await second.loop(other)
+                pod_fleets.fleet(replace(EAGER, min=2, max=2))
+                await until_settled(pod_fleets, second, other)
+                assert (pod_fleets.asked, pod_fleets.replicas) == (2, 2)
+        with pytest.raises(NotActing):
+            await late
+    assert (pod_fleets.asked, pod_fleets.replicas, pod_fleets.open_plans(), pod_fleets.fenced()) == (2, 2, [], [])
 
 
 async def test_what_cannot_be_a_fleet_is_refused_with_the_reason(pod_fleets: PodFleets) -> None:
@@ -313,7 +344,7 @@ async def test_killed_after_any_step_the_next_loop_finishes_it(pod_fleets: PodFl
         if not killed:
             break
         points += 1
-    assert points == {"grow": 3, "shrink": 27}[scene]
+    assert points == {"grow": 4, "shrink": 29}[scene]
 
 
 # -- the order of a ReplicaSet ---------------------------------------------------------------------------------------------

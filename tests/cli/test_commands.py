@@ -164,10 +164,12 @@ def test_doctor_finds_everything_well(evenflow, database_url: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("healthy", "doing"), [(True, "1 of 4 slots"), (False, "")])
-def test_what_a_lost_worker_did_is_not_told(healthy: bool, doing: str) -> None:
-    """It is sent elsewhere."""
-    detail = {"slots": 4, "running": 1}
+@pytest.mark.parametrize(
+    ("healthy", "resume_slots", "doing"), [(True, 1, "1 of 4 slots + 1 for resumes"), (True, 0, "1 of 4 slots"), (False, 1, "")]
+)
+def test_what_a_worker_does_is_told_while_it_lives(healthy: bool, resume_slots: int, doing: str) -> None:
+    """R-DQ3: slots for resumes where there are any. What a lost one did is sent elsewhere."""
+    detail = {"slots": 4, "resume_slots": resume_slots, "running": 1}
     names = {"kind": "worker", "name": "w", "host": "h", "pid": 1, "version": "1", "started_at": datetime.now(UTC)}
     state = "active" if healthy else "lost"
     assert _doing(ServiceStatus(**names, state=state, beat_age_s=1.0, healthy=healthy, detail=detail)) == doing

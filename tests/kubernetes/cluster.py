@@ -124,6 +124,8 @@ class Cluster:
 
     def do(self, function: Callable[[], T]) -> T:
         async def done() -> T:
+            if self._controlling is not None and self._controlling.done():
+                self._controlling.result()  # what has ended it
             return function()
 
         return self.call(done())
@@ -169,6 +171,17 @@ class Cluster:
         fault = Fault(method, path, times, status, cut, retry_after_s)
         self.do(lambda: self.api.faults.append(fault))
         return fault
+
+    @contextmanager
+    def hold(self, method: str, path: str) -> Iterator[Fault]:
+        """The next request that fits is carried out when this is left; it has come when no more ``times`` are left of it."""
+        fault = Fault(method, path, 1, held=asyncio.Event())
+        self.do(lambda: self.api.faults.append(fault))
+        try:
+            yield fault
+        finally:
+            assert fault.held is not None
+            self.do(fault.held.set)
 
     def cut_watches(self) -> None:
         for task in list(self.api.watches):

@@ -29,7 +29,7 @@ Logs = Callable[[str, str, str], list[Log] | None]  # of a container of a pod; N
 @dataclass
 class Fault:
     """Of the next ``times`` requests that fit: ``status`` is their answer, or the connection ends ``before`` or ``after`` they are
-    carried out."""
+    carried out, or they are carried out when ``held`` is set."""
 
     method: str
     path: str  # a regular expression
@@ -38,6 +38,7 @@ class Fault:
     cut: str = ""
     retry_after_s: int | None = None
     message: str = "the server is busy"
+    held: asyncio.Event | None = None
 
 
 @dataclass
@@ -78,6 +79,8 @@ class Api:
                     raise Refused(fault.status, fault.message, retry_after_s=fault.retry_after_s)
                 if fault.cut == "before":
                     return _cut(request)
+                if fault.held is not None:
+                    await fault.held.wait()
             answer = await self._route(request, body)
         except Refused as refused:
             return _status(refused)

@@ -6,6 +6,7 @@ import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from evenflow.errors import SettingsError
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings, command_of
 from evenflow.telemetry.vitals import Vitals
+from evenflow.worker.service import WorkerService
 
 SETTINGS = ServiceSettings(
     home=Path("/home"),
@@ -90,6 +92,15 @@ def test_without_a_token_it_says_how_to_get_one(kind: Kind) -> None:
     environment = SETTINGS.environment(kind, {}) | {"EVENFLOW_TOKEN": ""}
     with pytest.raises(SettingsError, match=f"evenflow tokens create {kind}. Then set EVENFLOW_TOKEN"):
         build_service(kind, ServiceSettings.from_environment(environment), Vitals(Teller(kind), "w"))
+
+
+@pytest.mark.parametrize(("told", "resumes"), [({}, 1), ({"handed_at": "/run/handed"}, 0), ({"only_try": 7, "slots": 1}, 0)])
+def test_who_is_handed_its_tries_has_no_slots_for_resumes(told: dict[str, Any], resumes: int, tmp_path: Path) -> None:
+    """R-DQ3: a place of Celery's pool, and a pod of one try, take a resume as they take a first start."""
+    settings = ServiceSettings.from_environment(replace(SETTINGS, home=tmp_path, **told).environment(Kind.WORKER, {}))
+    worker = build_service(Kind.WORKER, settings, Vitals(Teller.WORKER, "w"))
+    assert isinstance(worker, WorkerService)
+    assert worker._resume_slots == resumes
 
 
 def test_only_who_seals_gets_the_keys_and_only_user_code_the_connections() -> None:

@@ -91,7 +91,10 @@ class KubernetesTarget:
     async def unmark(self, fleet: FleetRow, names: Collection[str]) -> None:
         await self._annotate(fleet, dict.fromkeys(names))
 
-    async def resize(self, conn: AsyncConn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
+    async def resize(self, fleet: FleetRow, replicas: int, still_acts: Callable[[], Awaitable[None]]) -> int:
+        """The write names the version that was read before it was looked who acts: what another autoscaler, or anybody, has written
+        since refuses it.
+        """
         client, place = await self._reach(fleet)
         for attempt in range(1, CONFLICTS + 1):
             scale = await client.get(f"{place.path}/scale")
@@ -100,6 +103,7 @@ class KubernetesTarget:
             there = int(scale["spec"].get("replicas", 0))
             if there != fleet.replicas or there == replicas:
                 return there
+            await still_acts()
             version = {"resourceVersion": scale["metadata"]["resourceVersion"]}
             try:
                 await client.patch(f"{place.path}/scale", {"metadata": version, "spec": {"replicas": replicas}})
@@ -109,6 +113,8 @@ class KubernetesTarget:
             else:
                 return replicas
         raise AssertionError("the last attempt has returned or raised")
+
+    async def write(self, conn: AsyncConn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> None: ...
 
     async def _reach(self, fleet: FleetRow) -> tuple[KubernetesClient, DeploymentPlace]:
         if self._client is None:

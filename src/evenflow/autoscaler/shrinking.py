@@ -13,7 +13,8 @@ that they will ever have, since a fence waits for claims that are under way. ``l
 is taken back into service by ``release``. The others ``drain``: they end what they have, for as long as the fleet's policy says.
 One that runs what people protect meanwhile is taken back; a larger weight, a longer task or a cordon change nothing of the drain.
 ``mark`` tells the target what each costs, and looks whom it would end by its own order: it waits while that is a worker that lives
-and is not of this plan. ``resize`` makes the fleet smaller and has them end, by SIGTERM. ``verify`` waits until it is known who has
+and is not of this plan. ``resize`` writes who still goes, tells the target its number, which may take long and is done in no
+transaction, and writes what came of it: from then on they end, by SIGTERM. ``verify`` waits until it is known who has
 gone, and ``restore`` takes the fences down of those that are still there.
 
 Nothing is remembered but in rows. Whoever comes after a crash finds the last step of each plan: one that is not noted as done is
@@ -31,12 +32,13 @@ from typing import Any
 
 from evenflow.autoscaler import observations as seen
 from evenflow.autoscaler.fleet_view import FleetView
-from evenflow.autoscaler.limits import FENCE_S, LEAVING_S, VERIFY_S
+from evenflow.autoscaler.limits import FENCE_S, VERIFY_S
 from evenflow.autoscaler.steps import StepLog
 from evenflow.autoscaler.target import FleetTarget
 from evenflow.core.scaling.choosing import Candidate, ranks
 from evenflow.core.scaling.sizing import Look
 from evenflow.explaining.fleet_costs import worker_costs
+from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import scaling
 from evenflow.store.serving.scaling import FleetRow, StepRow, WorkerRow
@@ -218,18 +220,20 @@ class Shrinking:
 
     async def _resize(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
         """Who is not fenced any more stays, though the number is one less: the next loop makes that right."""
-        to = int(step.detail["replicas"])
         async with scaling.acting(self._conn, self._holder):
-            held = await scaling.renew_fences(self._conn, plan.number, for_s=LEAVING_S)
+            held = await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
             workers = await scaling.read_workers(self._conn, plan.going)
             exempt = await self._exempt(workers)
-            open_again = sorted({worker.name for worker in workers if worker.name not in held or worker.name in exempt})
-            going = [name for name in plan.going if name not in open_again]
-            set_to = await self._target.resize(self._conn, self._fleet, to + len(open_again), going)
-            await scaling.set_replicas(self._conn, self._fleet.name, set_to)
+            open_again = [worker.name for worker in workers if worker.name not in held or worker.name in exempt]
+            detail: Detail = {
+                "replicas": int(step.detail["replicas"]) + len(open_again),
+                "taken_back": sorted([*step.detail.get("taken_back", ()), *open_again]),
+            }
+            await scaling.detail_step(self._conn, step, detail)
+        reached(KillPoint.STEP_DECIDED)
+        set_to = await self._log.resize(self._target, detail["replicas"], plan.going, plan.number)
         self._fleet = self._fleet._replace(replicas=set_to)
-        await scaling.wake_hosts(self._conn)
-        return {"taken_back": open_again, "set_to": set_to}
+        return {"set_to": set_to}
 
     async def _verify(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
         sight = await self._target.sight(self._conn, self._fleet)

@@ -198,9 +198,7 @@ class Steering:
     async def _finish_growth(self, conn: AsyncConn, fleet: FleetRow, target: FleetTarget, step: StepRow) -> None:
         log = StepLog(conn, self._holder, fleet)
         if not step.done:
-            async with scaling.acting(conn, self._holder):
-                await scaling.set_replicas(conn, fleet.name, await target.resize(conn, fleet, int(step.detail["to"]), ()))
-            await scaling.wake_hosts(conn)
+            await log.resize(target, int(step.detail["to"]))
             await log.note(step, {})
         await log.close(step.plan)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evenflow.autoscaler.limits import LEAVING_S
+from evenflow.autoscaler.target import FleetTarget
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import scaling
@@ -29,6 +31,26 @@ class StepLog:
                 begun = await scaling.begin_step(self.conn, self.fleet.name, plan, step, detail)
         reached(KillPoint.STEP_BEGUN)
         return begun
+
+    async def still_acts(self) -> None:
+        """Raises :class:`NotActing` when that is another one by now."""
+        async with scaling.acting(self.conn, self.holder):
+            pass
+
+    async def resize(self, target: FleetTarget, replicas: int, leaving: Collection[str] = (), plan: int | None = None) -> int:
+        """There are to be so many beside those that are leaving, whom fences of ``plan`` keep from taking tries. No transaction is
+        open while the target is told, which may take long; what came of it is written if this autoscaler still acts then. Answers
+        how many there are to be.
+        """
+        set_to = await target.resize(self.fleet, replicas, self.still_acts)
+        reached(KillPoint.STEP_TOLD)
+        async with scaling.acting(self.conn, self.holder):
+            if plan is not None:
+                await scaling.renew_fences(self.conn, plan, for_s=LEAVING_S)
+            await target.write(self.conn, self.fleet, set_to, leaving)
+            await scaling.set_replicas(self.conn, self.fleet.name, set_to)
+        await scaling.wake_hosts(self.conn)
+        return set_to
 
     async def note(self, step: StepRow, detail: Mapping[str, Any]) -> None:
         """It is done, and this came of it."""

@@ -1,13 +1,13 @@
 """What runs the workers of a fleet: the little that an autoscaler has to know of it.
 
 A target may be told whom to end, as a host of workers, or choose itself, as a Deployment of Kubernetes does by costs that
-it is told. So :meth:`FleetTarget.resize` names those that are meant to go, and afterwards it is looked who went. All that a target
+it is told. So it is said who is meant to go, and afterwards it is looked who went. All that a target
 does it may be told twice: who comes after a crash does the step again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -54,10 +54,17 @@ class FleetTarget(Protocol):
     async def unmark(self, fleet: FleetRow, names: Collection[str]) -> None:
         """No costs are told of these any more; of some there may have been none."""
 
-    async def resize(self, conn: AsyncConn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
-        """There are to be so many beside those that are ``leaving``, which are to end: by SIGTERM, and when they have had time for
-        their own drain by SIGKILL. ``conn`` is in a transaction, in which the fleet's own number is changed, too. Answers how many
-        there are to be: another number, and nothing is done, where somebody else has changed that of the fleet meanwhile.
+    async def resize(self, fleet: FleetRow, replicas: int, still_acts: Callable[[], Awaitable[None]]) -> int:
+        """There are to be so many, beside those that are leaving. In no transaction, as a target elsewhere may be slow. One that is
+        changed elsewhere awaits ``still_acts``, which raises :class:`NotActing`, after it has read what its write depends on: so
+        the late write of an autoscaler that was frozen has no effect. Answers how many there are to be: another number, and nothing
+        is done, where somebody else has changed that of the fleet meanwhile.
+        """
+
+    async def write(self, conn: AsyncConn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> None:
+        """What a target keeps in the database of what :meth:`resize` answered: ``conn`` is in the transaction in which the fleet's
+        own number is changed. Those that are ``leaving`` are to end: by SIGTERM, and when they have had time for their own drain by
+        SIGKILL.
         """
 
     async def close(self) -> None:
@@ -83,10 +90,12 @@ class HostTarget:
 
     async def unmark(self, fleet: FleetRow, names: Collection[str]) -> None: ...
 
-    async def resize(self, conn: AsyncConn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> int:
+    async def resize(self, fleet: FleetRow, replicas: int, still_acts: Callable[[], Awaitable[None]]) -> int:
+        return replicas
+
+    async def write(self, conn: AsyncConn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> None:
         if leaving:
             await scaling.end_native(conn, fleet.name, list(leaving))
         await scaling.add_native(conn, fleet.name, replicas)
-        return replicas
 
     async def close(self) -> None: ...

@@ -130,14 +130,15 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
             from evenflow.worker.values import LargeValues
 
             is_for_one = settings.only_try > 0
+            handed = is_for_one or bool(settings.handed_at)
             storage = NoStorage() if is_for_one and not settings.xcom_url else ObjectStorage(settings.xcom_storage)
             return WorkerService(
                 member,
                 slots=1 if is_for_one else settings.slots,
-                resume_slots=0 if is_for_one else settings.resume_slots,
+                resume_slots=0 if handed else settings.resume_slots,  # who hands tries over says how many
                 template_memory=settings.template_memory,
                 queues=list(settings.queues),
-                handed=is_for_one or bool(settings.handed_at),
+                handed=handed,
                 handed_at=settings.handed_at,
                 reuse=partial(Reuse, jobs=settings.reuse_tries, age_s=settings.reuse_age, memory=settings.reuse_memory * 2**20),
                 resources=settings.resources,

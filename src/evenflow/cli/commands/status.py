@@ -152,7 +152,7 @@ def _doing(service: rest.system.ServiceStatus) -> str:
     if not service.healthy:
         return ""  # whatever it did is sent elsewhere
     if service.kind == "worker" and "slots" in detail:
-        resumes = f" + {detail['resume_slots']} for resumes" if "resume_slots" in detail else ""
+        resumes = f" + {detail['resume_slots']} for resumes" if detail.get("resume_slots") else ""
         return f"{detail.get('running', 0)} of {counted(detail['slots'], 'slot')}{resumes}"
     if service.kind == "triggerer" and "capacity" in detail:
         return f"{detail.get('running', 0)} of {counted(detail['capacity'], 'trigger')}"

@@ -319,6 +319,12 @@ async def begin_step(conn: AsyncConn, fleet: str, plan: int, step: str, detail: 
     return StepRow(row[0], plan, step, dict(detail), row[1], False)
 
 
+async def detail_step(conn: AsyncConn, step: StepRow, detail: Mapping[str, Any]) -> None:
+    """What a step is about to do."""
+    await conn.execute(sql("scaling/detail_step"), {"step_id": step.step_id, "detail": json.dumps(dict(detail))})
+    step.detail |= detail
+
+
 async def finish_step(conn: AsyncConn, step: StepRow, detail: Mapping[str, Any]) -> None:
     await conn.execute(sql("scaling/finish_step"), {"step_id": step.step_id, "detail": json.dumps(dict(detail))})
     step.detail |= detail
