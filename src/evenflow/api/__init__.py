@@ -1,1 +1,1 @@
-"""The API server: what people ask by REST, what workers ask, and the pages of the web UI."""
+"""The API server: REST for people and tools, the execution API for workers, and the pages of the web UI."""

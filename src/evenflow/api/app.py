@@ -1,5 +1,6 @@
-"""One ASGI application of three: the execution API, which is on the way of every task, REST for everyone else, and the pages of the
-web UI."""
+"""One ASGI application of three: the execution API, which every task uses, REST for people and tools, and the pages of the
+web UI.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ _PARTS = ((f"{SCHEMA}/claim", "claim"), (f"{SCHEMA}/triggers/claim", "claim"), (
 
 
 class MeasuredRequests:
-    """``claim``, ``logs`` and ``live`` wait on purpose; ``other`` are health, metrics and what there is not."""
+    """Requests of kind ``claim``, ``logs`` and ``live`` wait on purpose; ``other`` are health, metrics and paths that do
+    not exist.
+    """
 
     def __init__(self, app: ASGIApp, meter: Meter) -> None:
         self._app, self._meter = app, meter
@@ -89,7 +92,7 @@ def application(
     identities: Identities | None,
     metrics_token: str,
 ) -> ASGIApp:
-    """``reports`` and ``beats`` are the pools for these."""
+    """``reports`` and ``beats`` are the connection pools for reports and for beats."""
     execution = execution_routes(
         pool,
         reports=reports,

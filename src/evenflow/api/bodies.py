@@ -1,4 +1,4 @@
-"""Reading bodies, of requests and of answers of others, never more of them than allowed."""
+"""Reads the bodies of requests, and of answers from other servers, up to a limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """The whole body. Raises :class:`Refused` as soon as it is known to be above ``limit``, or when the caller hangs up."""
+    """Returns the whole body. Raises :class:`Refused` once it is known to exceed ``limit``, or when the caller hangs up."""
     declared = header(scope, b"content-length")
     if declared is not None and int(declared) > limit:
         raise too_large("The body of the request", limit)
@@ -36,9 +36,9 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
 
 
 async def read_answer(answer: aiohttp.ClientResponse, limit: int) -> bytes | None:
-    """The whole body of what somebody else answers; None as soon as it is above ``limit``."""
+    """Returns the whole body of another server's answer, or None once it exceeds ``limit``."""
     body = bytearray()
-    async for part in answer.content.iter_chunked(2**16):  # a single read answers with what has come so far
+    async for part in answer.content.iter_chunked(2**16):  # a single read returns only what has arrived so far
         body += part
         if len(body) > limit:
             return None
@@ -53,7 +53,7 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 
 def bearer(scope: Scope) -> str | None:
-    """The token of the Authorization header."""
+    """Returns the token of the Authorization header."""
     value = header(scope, b"authorization")
     if value is None or value[:7].lower() != b"bearer ":
         return None

@@ -1,13 +1,13 @@
-"""Tries for workers that wait: behind ``POST /claim``.
+"""Gives tries to workers that wait: behind ``POST /claim``.
 
-A wake-up makes one look at which queues have work and which tries are to be killed; the line is served until its queues come back
-empty. A worker whose ordinary slots are all busy waits for resumes only (R-DQ3). Nothing but a resume, or the sweep, makes anybody
-look for it, so that such workers cost nothing where nothing is deferred.
+A wake-up looks once at which queues have work and which tries are to be killed. The line is then served until its queues come back
+empty. A worker whose ordinary slots are all busy waits for resumes only (R-DQ3). Only a resume or the sweep makes the API look for
+such workers, so they cost nothing where nothing is deferred.
 
-A worker whose claim waits is known to schedulers, and what their turns start may be given to it at once (ADR 0067): the
-notification says what. If that is not heard, a sweep finds it, or the last look of a claim that has waited for nothing.
+Schedulers know each worker whose claim waits, and may give it what their turns start (ADR 0067): the notification lists the tries.
+If the notification is lost, a sweep finds them, or the last look of a claim whose wait has ended.
 
-Every answer carries the worker's kills, but only one that came up during the wait ends it: those before are for its beats.
+Every answer carries the worker's kills, but only a kill that came up during the wait ends the wait. Beats carry the earlier ones.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ from evenflow.wire.messages import Assignment, Claim, ClaimAnswer
 
 
 class _Given(msgspec.Struct):
-    """What notify/deliver says. ``tries``: (epoch, run_key, task_index, try_number) of each; ``None``: to be asked for."""
+    """The payload of notify/deliver. ``tries``: (epoch, run_key, task_index, try_number) of each; ``None``: the API reads them."""
 
     worker: int
     key: str  # of its claim
     tries: list[tuple[int, int, int, int]] | None = None
 
 
-EMPTY_CLAIMS = 2  # by different workers prove a place empty: one alone may be empty because what waits is to avoid that worker
+EMPTY_CLAIMS = 2  # empty claims of two workers prove a place empty; with one, its only tries may be to avoid that worker
 
 
 class PushedQueues:
-    """Queues whose tries are sent to their executor: who asks for tries gets none of them. Known a sweep late, which does no harm:
-    whoever claims a try runs it.
+    """Queues whose tries a launcher sends to their executor: claims get none of them. The set is one sweep old at most. That does
+    no harm, because a worker that claims such a try just runs it.
     """
 
     def __init__(self) -> None:
@@ -72,16 +72,16 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
 
     def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter) -> None:
         super().__init__(pool, ClaimAnswer)
-        self.server: int | None = None  # the id of this service, once it is registered: then turns may give tries to who waits here
-        self._waiting_as: dict[tuple[int, str], dict[WaitingClaim[Claim, ClaimAnswer], None]] = {}  # by worker and key, as line
+        self.server: int | None = None  # id of this service, once registered: then turns may give tries to claims that wait here
+        self._waiting_as: dict[tuple[int, str], dict[WaitingClaim[Claim, ClaimAnswer], None]] = {}  # by worker and key, in order
         self._deliveries: set[asyncio.Task[None]] = set()
         self._versions, self._tokens, self._vault, self._meter = versions, tokens, vault, meter
         self._known = dispatch.KnownRuns()
         self._pushed = PushedQueues()
-        self._limited: set[int] = set()  # workers that are given less than they ask for: their empty claims prove nothing
+        self._limited: set[int] = set()  # workers that get less than they ask for: their empty claims prove nothing
 
     def hear(self, word: str) -> None:
-        """What a turn has given a worker whose claim waits, here or elsewhere."""
+        """Answers a waiting claim with the tries that a turn has given to its worker."""
         given = msgspec.json.decode(word, type=_Given)
         waiting = next(iter(self._waiting_as.get((given.worker, given.key), ())), None)
         if waiting is None:
@@ -97,7 +97,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
 
     def _leave(self, waiting: WaitingClaim[Claim, ClaimAnswer]) -> None:
         super()._leave(waiting)
-        same = self._waiting_as[_name(waiting.claim)]  # a worker that is not answered asks the same again
+        same = self._waiting_as[_name(waiting.claim)]  # a worker without an answer sends the same claim again
         del same[waiting]
         if not same:
             del self._waiting_as[_name(waiting.claim)]
@@ -130,13 +130,13 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                         waiting.give(answer)
 
     async def _last_look(self, claim: Claim, answer: ClaimAnswer) -> ClaimAnswer:
-        """It waits no more, before its worker may ask anew. Raises what keeps the database from saying so."""
+        """The claim stops waiting, before its worker may claim again. Raises the database's error if it cannot be withdrawn."""
         if self.server is None or not claim.slots:
             return answer
         async with self._pool.connection() as conn:
             if await dispatch.withdraw(conn, service_id=claim.service_id, claim_key=claim.request_key, api=self.server):
                 return answer
-            asked_again = msgspec.structs.replace(claim, slots=0, resume_slots=0)  # it takes nothing more
+            asked_again = msgspec.structs.replace(claim, slots=0, resume_slots=0)  # the worker takes nothing more
             return await self._attempt(conn, asked_again)
 
     def _concerns(self, news: set[str], claim: Claim) -> bool:
@@ -150,7 +150,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
         workers = {waiting.claim.service_id for waiting in line}
         kills_of: dict[int, list[int]] = {}
         async with self._pool.connection() as conn:
-            if len(line) > EMPTY_CLAIMS:  # else the claims themselves are all that the look could save
+            if len(line) > EMPTY_CLAIMS:  # for fewer claims, a look would cost what it saves
                 queues = {place.queue for place in places}
                 places, kills = await dispatch.find_waiting(conn, queues=queues, workers=workers)
                 for worker, epoch in kills:
@@ -212,7 +212,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
         return made
 
     async def assignments(self, conn: AsyncConn, tries: Collection[dispatch.ClaimedTry]) -> list[Assignment]:
-        """All that workers need to run these tries."""
+        """Returns all that workers need to run these tries."""
         versions = await self._versions.of(conn, {row.version_key for row in tries})
         own = [row.run_key for row in tries if row.dag_id == CALLBACK_DAG]
         calls = await callbacks.read_claimed(conn, own) if own else {}
@@ -251,7 +251,7 @@ def _name(claim: Claim) -> tuple[int, str]:
 
 
 def _of_run(row: dispatch.ClaimedTry | callbacks.ClaimedCall, version: ServedVersion) -> dict[str, Any]:
-    """Fields of an assignment that say which instance of which run it is, and where its code is."""
+    """Returns the fields of an assignment that name the run, the instance and the code."""
     return {
         "dag_id": row.dag_id,
         "run_id": row.run_id,
@@ -273,7 +273,9 @@ def _of_run(row: dispatch.ClaimedTry | callbacks.ClaimedCall, version: ServedVer
 
 
 def _calling(own: Assignment, call: callbacks.ClaimedCall, version: ServedVersion) -> Assignment:
-    """The assignment of a callback's try: its own token and timeout, all else as for the task or run that calls."""
+    """Returns the assignment of a callback's try: its own token and timeout, and otherwise the fields of the task or run that
+    calls.
+    """
     task = None if call.task_index is None else version.tasks[call.task_index]
     return msgspec.structs.replace(
         own,
@@ -292,13 +294,13 @@ def _calling(own: Assignment, call: callbacks.ClaimedCall, version: ServedVersio
 
 
 def _places(claim: Claim) -> set[Place]:
-    """Where it looks for work."""
+    """Returns the queues and classes in which a claim looks for work."""
     classes = [RESUME] * bool(_resumes(claim)) + [FIRST_START] * bool(claim.slots)
     return {Place(queue, wanted) for queue in claim.queues for wanted in classes}
 
 
 def _resumes(claim: Claim) -> int:
-    """How many resumes may take part in it; none to a worker of a release that would begin them anew."""
+    """Returns how many resumes the claim takes. None for a worker of an older release, which would begin them anew."""
     return 0 if claim.resume_slots is None else claim.slots + claim.resume_slots
 
 

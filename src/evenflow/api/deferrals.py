@@ -1,6 +1,6 @@
-"""What a try says when it is deferred, and what its trigger says, sealed on the way to the database and opened on the way back.
+"""Seals what a deferred try and its trigger say before the database stores it, and opens it when it is read.
 
-Arguments of triggers are often addresses and tokens, so the database and those who read it see ciphertext only.
+Arguments of triggers are often addresses and tokens, so the database and its readers see only ciphertext.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from evenflow.store.serving.sealed import WAITING
 
 
 class Times(TypedDict):
-    """Of a resume, in seconds."""
+    """Durations of a resume, in seconds."""
 
     deferred_s: float
     began_s: float
@@ -32,8 +32,8 @@ class Times(TypedDict):
 
 
 def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> Defer:
-    """With what the scheduler decides from, and the rest sealed. Raises :class:`XComError` and :class:`Refused` for what makes no
-    sense or is too large, :class:`SecretsError` for lack of a key.
+    """Returns ``defer`` with the fields that the scheduler decides by in the clear, and the rest sealed. Raises :class:`XComError`
+    and :class:`Refused` for a deferral that makes no sense or is too large, :class:`SecretsError` without a key.
     """
     queue = DEFAULT_QUEUE if defer.queue is None else defer.queue
     named = (
@@ -55,7 +55,7 @@ def sealed_deferral(vault: Vault, run_key: int, defer: Defer) -> Defer:
 
 
 def question_of(defer: Defer) -> ApprovalQuestion:
-    """What a task asks that waits in the queue of people. Raises :class:`XComError` for what is no question."""
+    """Returns the question of a task that waits in the queue of people. Raises :class:`XComError` for anything else."""
     try:
         question = msgspec.json.decode(defer.trigger_kwargs["question"], type=ApprovalQuestion)
     except (msgspec.MsgspecError, KeyError, TypeError) as error:
@@ -66,23 +66,25 @@ def question_of(defer: Defer) -> ApprovalQuestion:
 
 
 def check_kept(what: str, value: Any) -> None:
-    """Workers are answered with it, when they claim and when they beat. Raises :class:`XComError`."""
+    """Checks a value that answers to claims and beats carry to workers. Raises :class:`XComError`."""
     if (flaw := flaw_of(value, MAX_KEPT_DEPTH)) is not None:
         raise XComError(f"{what} {flaw}.")
 
 
 def sealed_text(vault: Vault, run_key: int, value: Any) -> str:
-    """``value`` as JSON, sealed for this run, as a report carries it."""
+    """Returns ``value`` as JSON, sealed for this run, in the form that a report carries."""
     return base64.b64encode(vault.seal(WAITING, str(run_key), msgspec.json.encode(value).decode())).decode()
 
 
 def opened_deferral(vault: Vault, run_key: int, what: str, sealed: bytes) -> Defer:
-    """Raises :class:`SecretsError`, which names ``what``."""
+    """Opens a deferral. Raises :class:`SecretsError`, which names ``what``."""
     return msgspec.json.decode(vault.open(WAITING, str(run_key), sealed, what=what), type=Defer)
 
 
 def resumed(vault: Vault, run_key: int, row: ClaimedResume, what: str, *, counts_waiting: bool) -> Resumed:
-    """How a try goes on; ``what`` names it. One whose seal no key opens goes on as if its trigger had failed because of that."""
+    """Returns how the try named ``what`` goes on. If no key opens its seal, it goes on as if its trigger had failed with that
+    error.
+    """
     times = Times(deferred_s=row.deferred_s, began_s=row.began_s, spent_s=row.began_s if counts_waiting else row.ran_s)
     try:
         defer = opened_deferral(vault, run_key, what, row.sealed)

@@ -1,7 +1,7 @@
-"""Which instance of a mapped task has the n-th of the values that it pushed: each instance of a task that maps over them asks.
+"""Finds the instance of a mapped task that pushed the n-th value: each instance of a task that maps over the values asks.
 
-Counting would cost each the length of the list. So the list is read once and kept, for as long as it is true: when all instances
-have ended it changes only with an operation on the run, and those are counted.
+Counting would cost each question the length of the list. So the list is read once and kept while it is true: when all instances
+have ended, only an operation on the run changes it, and those are counted.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _ListKey = tuple[int, int, str, int]  # run_key, task_index, key, how often peop
 
 
 class ElementCache:
-    """The lists that were asked for last."""
+    """Keeps the lists that were asked for last."""
 
     def __init__(self) -> None:
         self._lists: OrderedDict[_ListKey, Sequence[int]] = OrderedDict()
         self._size = 0
 
     async def of(self, conn: AsyncConn, *, epoch: int, run_key: int, task_index: int, key: str) -> Sequence[int] | None:
-        """The map indexes of those that pushed a value, in order. None when the try ``epoch``, which asks, is over."""
+        """Returns the map indexes of the instances that pushed a value, in order, or None when the asking try ``epoch`` is over."""
         changes = await xcom.find_state(conn, epoch=epoch)
         if changes is None:
             return None
@@ -46,5 +46,5 @@ class ElementCache:
 
 
 def _size(indexes: Sequence[int]) -> int:
-    """What it costs to keep, in numbers; one without gaps is kept as its ends."""
+    """Returns the cost of keeping a list, in numbers. A list without gaps is kept as its two ends."""
     return len(indexes) if isinstance(indexes, array) else 1

@@ -1,5 +1,5 @@
-"""What lies beside the database, deleted: logs of runs and DAGs that are gone, and objects of values that are gone, of deleted runs
-and of tries whose values a later try replaced.
+"""Deletes what lies beside the database: logs of deleted runs and DAGs, and objects of values that no longer exist, because their
+run was deleted or a later try replaced them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from evenflow.wire.objects import ObjectStorage
 
 
 async def delete_garbage(pool: AsyncPool, storage: ObjectStorage, logs: LogStore) -> None:
-    """For ever. Several API processes may do it at once, each with names of its own."""
+    """Runs until it is cancelled. Several API processes may do this at once: each takes other names."""
     while True:
         more = False
         try:
             more = await delete_some_logs(pool, logs)
-        except Exception as error:  # the database or the storage is away: what is left is found again
+        except Exception as error:  # the database or the storage is away; the next round finds the rest
             observe(seen.logs_not_deleted(str(error)))
         try:
             more |= await delete_some(pool, storage)
@@ -33,7 +33,7 @@ async def delete_garbage(pool: AsyncPool, storage: ObjectStorage, logs: LogStore
 
 
 async def delete_some(pool: AsyncPool, storage: ObjectStorage) -> bool:
-    """Whether there may be more."""
+    """Returns whether there may be more."""
     async with pool.connection() as conn:
         names = await xcom.take_garbage(conn, limit=limits.GARBAGE)
     if tries := {name.removesuffix("*") for name in names if name.endswith("-*")}:
@@ -49,7 +49,7 @@ async def delete_some(pool: AsyncPool, storage: ObjectStorage) -> bool:
 
 
 async def _delete_left(pool: AsyncPool, storage: ObjectStorage, tries: set[str]) -> None:
-    """What lost tries have stored and no value refers to. ``tries``: how the names of their objects begin."""
+    """Deletes objects that lost tries have stored and no value refers to. ``tries``: the prefixes of the objects' names."""
     stored = await asyncio.to_thread(storage.list_all)
     left = [name for name in stored if name[: name.find("-") + 1] in tries]
     async with pool.connection() as conn:
@@ -58,7 +58,7 @@ async def _delete_left(pool: AsyncPool, storage: ObjectStorage, tries: set[str])
 
 
 async def delete_some_logs(pool: AsyncPool, logs: LogStore) -> bool:
-    """Whether there may be more. Logs of a name that is in use again stay, to go with whoever has it now."""
+    """Returns whether there may be more. Logs stay if their name is in use again; they are deleted with its new owner."""
     async with pool.connection() as conn:
         found = await dag_deletion.take_log_garbage(conn, limit=limits.GARBAGE)
     for garbage in found:
@@ -75,12 +75,12 @@ async def delete_some_logs(pool: AsyncPool, logs: LogStore) -> bool:
 
 
 def _delete_objects(storage: ObjectStorage, names: list[str]) -> list[str]:
-    """Some at a time, as each may be a request to far away; answers those that are deleted."""
+    """Deletes several at a time, because each may be a request to a distant storage. Returns the names that are deleted."""
 
     def delete(name: str) -> bool:
         try:
             storage.delete(name)
-        except Exception as error:  # whatever a file system raises
+        except Exception as error:  # a file system may raise anything
             observe(seen.object_not_deleted(storage.url, name, str(error)))
             return False
         return True

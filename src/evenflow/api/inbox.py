@@ -1,8 +1,8 @@
-"""The way of reports into the inbox: what comes while a commit is under way is stored by the next one, whoever sent it.
+"""Stores reports in the inbox: reports that arrive during a commit are stored together by the next one.
 
-So as many commits are made as the disk can take, and no report waits for company. Nobody is answered before its own reports are
-committed; schedulers are woken behind the commit, and should that fail, their sweep finds them. What cannot be stored is found by
-halves, and is a matter of its sender alone.
+So the disk sets the number of commits, and no report waits for others to come. A sender is answered after its reports are
+committed. Schedulers are woken after the commit; if that fails, their sweep finds the reports. A report that cannot be stored is
+found by halving the batch, and fails only its sender.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Failures = dict[int, Exception]  # by position: why a report cannot be stored
 
 
 class _Delivery:
-    """Reports of one request. Its answer is what could not be stored, once everything else is."""
+    """Reports of one request. Its answer lists what could not be stored, and comes once the rest is stored."""
 
     def __init__(self, reports: Sequence[bytes]) -> None:
         self.reports = reports
@@ -29,7 +29,7 @@ class _Delivery:
 
 
 class Inbox:
-    """``pool`` is that of reports, with a connection for each writer."""
+    """``pool`` is the pool for reports, with one connection for each writer."""
 
     def __init__(self, pool: AsyncPool) -> None:
         self._pool = pool
@@ -39,7 +39,7 @@ class Inbox:
     async def put(self, reports: Sequence[bytes]) -> Failures:
         """Stores reports, each as JSON for :func:`evenflow.store.serving.dispatch.insert_reports`. Returns when they are committed.
 
-        Raises what keeps the database from storing anything. Some may be stored then; that they come again is no harm.
+        Raises the database's error if it stores nothing now. Some reports may be stored then; sending them again does no harm.
         """
         delivery = _Delivery(reports)
         self._waiting.append(delivery)
@@ -59,11 +59,11 @@ class Inbox:
                 _answer(batch, failures)
             except Exception as error:
                 for delivery in batch:
-                    if not delivery.answer.done():  # by its reports, or because its request was given up
+                    if not delivery.answer.done():  # already answered by its reports, or its request was given up
                         delivery.answer.set_exception(error)
 
     def _take(self) -> list[_Delivery]:
-        """At least one, and no more than one transaction is to hold."""
+        """Takes at least one delivery, and no more than one transaction may hold."""
         batch = [self._waiting.popleft()]
         reports, size = len(batch[0].reports), batch[0].size
         while self._waiting:
@@ -85,7 +85,7 @@ def _answer(batch: Sequence[_Delivery], failures: Failures) -> None:
 
 
 async def _insert(conn: AsyncConn, reports: Sequence[bytes]) -> Failures:
-    """Stores all that can be stored. Raises what is the fault of none of them."""
+    """Stores all that can be stored. Raises errors that no single report has caused."""
     try:
         await dispatch.insert_reports(conn, f"[{b','.join(reports).decode()}]")
     except Exception as error:

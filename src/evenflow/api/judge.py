@@ -1,7 +1,7 @@
-"""What authors' data means is found out in a process of its own, with limits of time and memory.
+"""Checks authors' data in separate processes, with limits of time and memory.
 
-A spec or a value that takes for ever is then an error of its DAG. On the event loop it would be the silence of this API server, and
-of the next one that is asked.
+A spec or a value that takes too long is then an error of its DAG. On the event loop it would silence this API server, and then the
+next one that gets the request.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ MODULE = "evenflow.api.judge_process"
 
 
 class NotJudged(EvenflowError):
-    """A process that was to judge something came to no end: the message says why, as the rest of a sentence."""
+    """A process that checks authors' data has not finished. The message says why, as the rest of a sentence."""
 
 
 class Judge:
-    """Its processes begin with the first question."""
+    """The first question starts its processes."""
 
     def __init__(self) -> None:
         self._template: OwnedTemplate | None = None
@@ -48,7 +48,7 @@ class Judge:
             await self._template.close()
 
     async def specs(self, texts: Sequence[str]) -> list[JudgedSpec]:
-        """Of each spec its canonical form, or what is wrong with it. Those that cannot be told within the limits are all wrong."""
+        """Returns for each spec its canonical form, or what is wrong with it. If the limits are exceeded, all are wrong."""
         if not texts:
             return []
         try:
@@ -58,7 +58,7 @@ class Judge:
         return msgspec.msgpack.decode(body, type=list[JudgedSpec])
 
     async def params(self, params: Mapping[str, RunParamSpec], given: Mapping[str, Any]) -> dict[str, Any]:
-        """The value of every parameter. Raises :class:`ParamError` for the first that does not fit, or that cannot be kept."""
+        """Returns the value of every parameter. Raises :class:`ParamError` for the first that does not fit or cannot be stored."""
         await asyncio.to_thread(_check_kept, given)
         if not any(param.schema for param in params.values()):
             return resolve_params(params, given)

@@ -1,6 +1,6 @@
 """What runs inside the API's template and its children: ``python -m evenflow.api.judge_process FD``.
 
-Each child answers one question about what authors have written, and knows nothing but that: no database, no secret, no network.
+Each child answers one question about authors' data, and has nothing else: no database, no secret, no network.
 Question and answer are the bodies of frames; both are MessagePack.
 """
 
@@ -31,7 +31,7 @@ class ParamsQuestion(msgspec.Struct):
 
 
 class JudgedParams(msgspec.Struct):
-    """``values`` are those of all parameters; without them, ``error`` says what is wrong."""
+    """``values`` has the value of every parameter; without it, ``error`` says what is wrong."""
 
     values: dict[str, Any] | None = None
     error: str | None = None

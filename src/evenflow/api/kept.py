@@ -1,4 +1,4 @@
-"""An answer that everybody may ask for, read once in a while however many do."""
+"""An answer that many callers share: it is read at most once in a while, however many callers ask."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class SharedReading(Generic[T]):
-    """What ``read`` returns, or raises, for ``kept_s`` since it began. Who comes while it is being read gets what comes of that."""
+    """Keeps what ``read`` returns or raises for ``kept_s`` since it began. Callers that arrive during a read share its outcome."""
 
     def __init__(self, read: Callable[[], Awaitable[T]], *, kept_s: float, at_most_s: float) -> None:
         self._read, self._kept_s, self._at_most_s = read, kept_s, at_most_s
@@ -32,6 +32,6 @@ class SharedReading(Generic[T]):
 
 
 def _taken(reading: asyncio.Task[T]) -> None:
-    """An error that nobody waits for any more is no news: the next one to ask reads again."""
+    """Marks an error that no caller waits for as seen: the next caller reads again."""
     if not reading.cancelled():
         reading.exception()

@@ -1,4 +1,4 @@
-"""Whether this API has the keys that the others have: each opens what the first has sealed, before it serves anybody."""
+"""Checks that this API server has the keys of the others: before it serves, it opens what the first one has sealed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenflow.store.serving.sealed import CANARY, Canary
 async def check_keys(conn: AsyncConn, vault: Vault, *, host: str) -> None:
     """Raises :class:`SecretsError`, which says what to copy, when the keys are not those in use.
 
-    Keys that nothing depends on, because nothing is sealed and no other API runs, are replaced by those of this API.
+    Keys that nothing depends on, because nothing is sealed and no other API server runs, are replaced by those of this one.
     """
     canary, fit = await sealed.read_canary(conn), await tokens.keys_fit(conn, vault)
     if not fit or (canary is not None and key_problem(canary, vault) is not None):
@@ -20,7 +20,7 @@ async def check_keys(conn: AsyncConn, vault: Vault, *, host: str) -> None:
         canary = await sealed.read_canary(conn)
     if canary is None:
         await sealed.make_canary(conn, vault.seal("canary", CANARY, CANARY), host=host)
-        canary = await sealed.read_canary(conn)  # perhaps that of another API, which was first
+        canary = await sealed.read_canary(conn)  # another API server may have been first
     assert canary is not None
     problem = key_problem(canary, vault)
     if problem is None and not await tokens.keys_fit(conn, vault):
@@ -30,7 +30,7 @@ async def check_keys(conn: AsyncConn, vault: Vault, *, host: str) -> None:
 
 
 def key_problem(canary: Canary, vault: Vault) -> str | None:
-    """Why the keys of ``vault`` are not those in use, and what to do; None when they are."""
+    """Returns why the keys of ``vault`` are not those in use, and what to do; None when they are."""
     try:
         vault.open("canary", CANARY, canary.sealed)
     except SecretsError:

@@ -10,12 +10,12 @@ REST_BODY = 1 * 2**20  # run parameters written by people
 EXECUTION_BODY = 16 * 2**20  # a batch of reports with results, or of log chunks; workers split above it
 PARSED_BODY = 64 * 2**20  # the specs of one DAG file: 100,000 tasks at some 300 bytes, with room
 CODE_BODY = MAX_ARCHIVE_BYTES  # one archive of the code of a DAG file
-CODE_VERSIONS = 100  # of one archive that are looked at for who may read it: all DAGs of a file, several times over
+CODE_VERSIONS = 100  # versions of one archive, to decide if a caller may read it: all DAGs of a file, several times over
 
 # -- tries -------------------------------------------------------------------------------------------------------------
 
 CLAIM_WAIT = 30.0  # proxies on the way commonly cut a silent request after 60
-RESEND_AFTER = 2.0  # a claim's answer has arrived by then, or never will
+RESEND_AFTER = 2.0  # a claim's answer has arrived by then, or is lost
 START_MARKED = 60.0  # from its claim until a try that runs is marked as started: most are over by then
 HOST_NAME = 253  # characters, as DNS has it
 VERSION_NAME = 100  # characters
@@ -27,78 +27,78 @@ REPORT_AGE = 30 * 86_400.0  # a worker that comes back after a longer outage say
 
 XCOM_LIST = 16 * 2**20  # JSON of all results of a mapped task, as one pull returns them
 INLET_EVENTS = 1_000  # one answer: the newest
-TRIGGER_NAME = 150  # characters of the DAG in the name of a run that it triggered; NAME holds the whole
+TRIGGER_NAME = 150  # characters of the DAG in the name of a run that it triggered; NAME bounds the whole
 STATES_RUNS = 1_000  # runs whose states one question asks for
 GARBAGE = 1_000  # objects deleted in one go, some seconds of requests to a remote storage
 GARBAGE_AT_ONCE = 16  # of them at the same time: 300 a second where each takes 50 ms
-GARBAGE_PAUSE = 30.0  # nobody waits for it, and an empty look is one short statement
+GARBAGE_PAUSE = 30.0  # no request waits for it, and an empty look is one short statement
 PROGRESS = 8 * 2**10  # JSON
-ONCE_VALUES = 100  # of one task instance: ids of what it made outside
-TRY_RECORD = 256 * 2**10  # JSON of one thing that a try says of its work; the lineage of a hundred wide tables is the largest
+ONCE_VALUES = 100  # of one task instance: ids of what it made in other systems
+TRY_RECORD = 256 * 2**10  # JSON of one record of a try about its work; the lineage of a hundred wide tables is the largest
 RENDERED = 256 * 2**10  # JSON of the template fields of a try; the SDK cuts them well below
 
 LINEAGE_PAUSE = 10.0  # between two looks for events to send: people look at lineage minutes later
 LINEAGE_EVENTS = 50  # taken at once; each is a request
-LINEAGE_TIMEOUT = 10.0  # for one request: who collects stores some KiB
-LINEAGE_AGAIN = 900.0  # after a failure or the death of who had taken them: above what all of these requests may take
+LINEAGE_TIMEOUT = 10.0  # for one request: the collector stores some KiB
+LINEAGE_AGAIN = 900.0  # after a failure or the death of the sender: above what all of these requests may take
 
 SPARK_UI_PAGE = 16 * 2**20  # bytes of one answer of a Spark UI: a page of stages with thousands of tasks has some MiB
-SPARK_UI_ANSWERS = 20.0  # of a Spark UI, which draws its page in a driver that is busy
-SPARK_APPLICATIONS = 2**20  # bytes of what it says of itself; one application has some hundred
+SPARK_UI_ANSWERS = 20.0  # for an answer of a Spark UI: a busy driver draws its page
+SPARK_APPLICATIONS = 2**20  # bytes of a Spark UI's list of applications; one application has some hundred
 
 # -- triggers ----------------------------------------------------------------------------------------------------------
 
-TRIGGER_FAILURES = 5  # in a row: what fails for two minutes is not cured by looking again, and its task has retries of its own
+TRIGGER_FAILURES = 5  # in a row: two more minutes do not cure such a trigger, and its task has retries of its own
 TRIGGER_PAUSE = 2.0  # after the first failure; twice as long after each further one
-TRIGGER_LONGEST_PAUSE = 60.0  # what works again is noticed within a minute
-TRIGGER_WORKED = 600.0  # a trigger that ran for so long had worked: its failure is the first of a new row
-UNEVEN = 10  # triggers that one has beyond an even share, and beyond a tenth of it, are not worth beginning anew elsewhere
-SHARED_OUT = 6.0  # two beats, for which who gives triggers back takes none: the others have asked for them by then
-TRIGGER_LOST = 10.0  # a claim's answer has arrived by then, or never will; a triggerer lists what it has every few seconds
+TRIGGER_LONGEST_PAUSE = 60.0  # a trigger that works again is noticed within a minute
+TRIGGER_WORKED = 600.0  # a trigger that ran for this long had worked: its failure starts a new row
+UNEVEN = 10  # a smaller surplus above an even share, or one below a tenth of it, is not worth beginning triggers anew
+SHARED_OUT = 6.0  # two beats in which a triggerer that gives triggers back takes none: the others have asked by then
+TRIGGER_LOST = 10.0  # a claim's answer has arrived by then, or is lost; a triggerer lists its triggers every few seconds
 
 # -- connections and variables -----------------------------------------------------------------------------------------
 
 SECRET_STORE = 4.0  # for one request to a store of secrets; it takes some hundredths
-SECRET_WAIT = 10.0  # for its answer, and a turn before: a new login is a request more. Who asks gives up after 30
+SECRET_WAIT = 10.0  # for its answer, and for a turn before: a new login adds a request. The caller gives up after 30
 SECRET_CALLS = 8  # requests to one store at once: a burst of tries that want different secrets waits for turns
-SECRET_KEPT = 60.0  # an answer of it: who changes a secret waits for a minute, and a store is asked once in it
-SECRET_MISSED = 10.0  # that it has none: who has just stored one waits less
-SECRET_FAILED = 2.0  # that it cannot be asked: those who come in the same moment need not wait, too
+SECRET_KEPT = 60.0  # of an answer: a changed secret takes effect within a minute, and a store is asked once a minute
+SECRET_MISSED = 10.0  # of "it has none": a secret that was just stored is found sooner
+SECRET_FAILED = 2.0  # of "it cannot be asked": calls of the same moment need not wait, too
 SECRETS_KNOWN = 10_000  # answers: more than an installation has names; 64 KiB each at most, and mostly some hundred bytes
-PATTERNS = 100  # of DAG ids that may use one: each is compared whenever one is asked for
+PATTERNS = 100  # of DAG ids that may use a secret: each is compared whenever the secret is asked for
 
 # -- logs --------------------------------------------------------------------------------------------------------------
 
 LOG_TRY = 64 * 2**20  # more is a program that prints in a loop, and would fill the disk for all others
-LOG_PARTS = 1_000  # gaps in one log, each a file: more are of API servers that share no folder and are asked in turn
+LOG_PARTS = 1_000  # gaps in one log, each a file: more come from API servers that share no folder and are asked in turn
 LOG_GAP_LINE = 4 * 2**10  # bytes of the line about a gap: it quotes 300 characters of a reason
-LOG_AGE = 366 * 86_400  # of bytes that were lost, in seconds: above that a writer errs
+LOG_AGE = 366 * 86_400  # of bytes that were lost, in seconds: a larger age is a writer's mistake
 LOG_READ = 1 * 2**20  # one answer
 LOG_WAIT = 30.0  # as CLAIM_WAIT
 LOG_CHECK = 0.25  # how often a waiting reader looks for what another API process wrote
 LOG_STATE_CHECK = 1.0  # how often a waiting reader looks whether the try is over
 LOG_OPEN_FILES = 256  # a fourth of the usual limit of a process
-LOG_STORAGE = 10.0  # for what a request asks of object storage: its caller gives up after 30, and asks for several things
+LOG_STORAGE = 10.0  # for a request's calls to object storage: its caller gives up after 30, and makes several
 LOG_STORAGE_CALLS = 32  # at once to write, and as many to read: 600 a second where each takes 50 ms
-LOG_OBJECT = 4 * 2**20  # of a log: an object of more is not merged; LOG_TRY are sixteen
-LOG_LOOSE = 16  # small objects at the end of a log, then they become one: reading them takes as many requests
-LOG_OBJECTS = 256  # of one log; then merging is waited for. Above what LOG_LOOSE of each of its sizes make
+LOG_OBJECT = 4 * 2**20  # of a log: a larger object is not merged; LOG_TRY are sixteen
+LOG_LOOSE = 16  # small objects at the end of a log before they become one: reading them takes as many requests
+LOG_OBJECTS = 256  # of one log; above it, writing waits for a merge. More than LOG_LOOSE of each of its sizes make
 LOG_KNOWN = 2_000  # logs in object storage whose objects are known; a kB each
-LOG_QUIET = 30.0  # without news, then what is stored of a log is merged: its try has ended, or rarely says something
-LOG_TIDY = 1.0  # between two looks for what is to be merged
-LOG_TIDY_TIME = 120.0  # to merge one log, or to delete 1,000 objects: nobody waits for it
-LOG_TIDY_CALLS = 8  # at once, beside those that somebody waits for
-LOG_OBJECT_CHECK = 1.0  # instead of LOG_CHECK where each look is a request that is paid for
+LOG_QUIET = 30.0  # without news, before a log's objects are merged: its try has ended, or rarely logs
+LOG_TIDY = 1.0  # between two looks for objects to merge
+LOG_TIDY_TIME = 120.0  # to merge one log, or to delete 1,000 objects: no request waits for it
+LOG_TIDY_CALLS = 8  # at once, beside the calls that a request waits for
+LOG_OBJECT_CHECK = 1.0  # instead of LOG_CHECK where each look is a paid request
 LOG_ERROR = 300  # characters of what object storage says
 
 # -- DAG files ---------------------------------------------------------------------------------------------------------
 
 FILES = 100_000  # of one bundle
 FILES_LEASED = 1_000  # in one answer: their rows are one transaction's locks
-LEASE = 1_200.0  # of a file: twice the longest parse_timeout, and its delivery
+LEASE = 1_200.0  # of a file: twice the longest parse_timeout, and the delivery of the result
 SPECS = 1_000  # DAGs of one file
-JUDGED_AT_ONCE = 4  # processes that look at what authors have written: one that takes its whole time must not hold up the others
-JUDGE_SPECS = 20.0  # for all DAGs of one file: 10,000 tasks take a second, and whoever delivers them gives up after 30
+JUDGED_AT_ONCE = 4  # processes that check authors' data: one that uses all its time must not delay the others
+JUDGE_SPECS = 20.0  # for all DAGs of one file: 10,000 tasks take a second, and the processor gives up after 30
 JUDGE_PARAMS = 5.0  # for the parameters of one run: they take milliseconds
 JUDGE_LOAD = 60.0  # until the first of these processes is ready; it takes some tenths of a second
 JUDGE_MEMORY = 2 * 2**30  # of address space: a body of 64 MiB becomes objects that take ten times as much
@@ -110,20 +110,20 @@ WARNINGS = 16 * 2**10  # characters, of one file
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 OPERATED_COUNTED = (
-    100_000  # task instances that are counted before somebody says yes: some tenths of a second; of more it is told that they are
+    100_000  # task instances that are counted before a person confirms: some tenths of a second; beyond it the answer says "more"
 )
 OPERATED_RUNS = (
     10_000  # runs that one request clears, marks or cancels: a year of hours; their reports are written in one statement
 )
 STATUS_SERVICES = 500  # more than anyone reads
 STATUS_STANDINGS = 100  # objects that are not in full service: more than anyone reads; all of them: GET /service-states
-HELD_TASKS = 100  # of one object, what they have in flight: the most first
+HELD_TASKS = 100  # in flight that one object holds: those that hold most come first
 CALLBACKS_SHOWN = 100  # of one run; all of them: those of the DAG evenflow_callbacks
 PROBE = 2.0  # seconds that the database has to answer a probe; probes are given up after a few
 CALENDAR_RUNS = 20_000  # of one DAG, counted by day in some hundredths of a second: a year of each half hour
 METRICS_TIMEOUT = 5.0  # seconds that the database has for them; Prometheus gives a scrape up after 10
-PROBES_KEPT = 1.0  # seconds that what probes are told is kept: a probe needs no token
-METRICS_KEPT = 1.0  # seconds that the metrics of the system are kept: whoever scrapes needs no token, so asking must be cheap
+PROBES_KEPT = 1.0  # seconds that an answer to probes is kept: a probe needs no token
+METRICS_KEPT = 1.0  # seconds that the system's metrics are kept: a scrape needs no token, so it must be cheap
 PROGRESS_SHOWN = 100  # running tries of one run
 USERS_SHOWN = 3  # of a pool that cannot be deleted: enough to begin with
 CACHED_TASKS = 100_000  # of the versions that are kept parsed; about 60 MB when full
@@ -133,57 +133,57 @@ CACHED_ELEMENTS = 1_000_000  # map indexes of lists with gaps over which tasks a
 # -- tokens ------------------------------------------------------------------------------------------------------------
 
 TRAIL = 5.0  # how often events that are counted are stored; the counts of an API process that is killed are lost for so long
-REFUSALS_TOLD = 100  # different refusals a minute that events tell each of; more are somebody who tries many addresses or tokens
-REQUEST_ID = 64  # characters of a X-Request-ID that is taken over
-TOKEN_USED = 3600.0  # how often it is told that a token is in use
-KEYS_CHECK = 3.0  # how long a revoked token is good after all when the notification of it was lost
+REFUSALS_TOLD = 100  # different refusals a minute with an event each; more come from a caller that tries many addresses or tokens
+REQUEST_ID = 64  # characters of an X-Request-ID that is taken over
+TOKEN_USED = 3600.0  # how often an event says that a token is in use
+KEYS_CHECK = 3.0  # how long a revoked token still works if its notification was lost
 
 # -- the web UI --------------------------------------------------------------------------------------------------------
 
-LOGIN_CODE = 600.0  # a code of `evenflow up` or `evenflow ui` is for whoever is at the terminal; the next one is a command away
-LOGIN_FAILURES = 10  # of one address within LOGIN_WINDOW: more is no slip of the hand
-LOGIN_FAILURES_ALL = 100  # of all addresses: whoever has many of them gains nothing by it
-LOGIN_FAILURES_NAME = 10  # for one name, from wherever: at 14,400 guesses a day nobody finds a password of twelve characters
+LOGIN_CODE = 600.0  # a code of `evenflow up` or `evenflow ui` is for the person at the terminal; a command makes the next one
+LOGIN_FAILURES = 10  # of one address within LOGIN_WINDOW: more are not typing errors
+LOGIN_FAILURES_ALL = 100  # of all addresses: an attacker with many addresses gains nothing
+LOGIN_FAILURES_NAME = 10  # for one name, from all addresses: 14,400 guesses a day do not find a password of twelve characters
 LOGIN_WINDOW = 60.0  # seconds
-IDENTITY_LOGIN = 600.0  # seconds from leaving for a provider of identities until one is back: a second factor takes a while
-REFUSED_SHOWN = 60.0  # seconds in which the page where one logs in says why a provider of identities has let nobody in
-IDENTITY_KEPT = 3600.0  # seconds that what it says of itself is kept; keys that are new are asked for at once
-IDENTITY_ANSWERS = 10.0  # seconds for one answer of it: somebody waits before a browser
+IDENTITY_LOGIN = 600.0  # seconds from leaving for a provider of identities until the return: a second factor takes a while
+REFUSED_SHOWN = 60.0  # seconds in which the login page says why a provider of identities refused a login
+IDENTITY_KEPT = 3600.0  # seconds that the provider's description of itself is kept; new keys are fetched at once
+IDENTITY_ANSWERS = 10.0  # seconds for one answer of it: a person waits
 IDENTITY_BODY = 2**20  # bytes of one answer; keys and claims are some KiB
 IDENTITY_CLOCK = 60  # seconds that its clock may be ahead or behind
-PASSWORD_MEMORY_KIB = 65_536  # of Argon2id for one password: the second choice of RFC 9106, for hosts that have much else to do
+PASSWORD_MEMORY_KIB = 65_536  # of Argon2id for one password: the second choice of RFC 9106, for hosts with other work to do
 PASSWORD_PASSES = 3  # over that memory; with it about 0.1 s
 PASSWORD_LANES = 4  # as that choice has it
 PASSWORDS_AT_ONCE = 2  # checked by an API process: 128 MiB, and two processors
-PASSWORDS_WAITING = 16  # for that; about a second's worth
-SESSIONS_EACH = 50  # of one person or token at once, the oldest end: all API servers read the list of all sessions
-BROWSER_CHARS = 200  # of what a browser says that it is, in the list of sessions
+PASSWORDS_WAITING = 16  # for a check; about a second's worth
+SESSIONS_EACH = 50  # of one person or token at once; the oldest ends: all API servers read the list of all sessions
+BROWSER_CHARS = 200  # of a browser's description of itself, in the list of sessions
 
-# -- what pages hear while they are looked at ---------------------------------------------------------------------------
+# -- what pages hear while they are open ---------------------------------------------------------------------------------
 
-LIVE_STREAMS = 400  # of one API process, each a page that somebody looks at; a stream is a connection and some kB
-LIVE_PAUSE = 0.1  # between two looks: what is seen within half a second need not be asked for more often
+LIVE_STREAMS = 400  # of one API process, each an open page; a stream is a connection and some kB
+LIVE_PAUSE = 0.1  # between two looks: moves show within half a second, so more looks are not needed
 LIVE_REST = 9  # times as long as the last look took: looks take a tenth of the time of one connection at most
 LIVE_FOLLOW = 2.0  # after a notification, in which looks go on: reports are announced before a scheduler decides on them
-LIVE_SWEEP = 0.5  # what nobody announced, such as a run that its schedule has begun, is seen within so long
-LIVE_MOVES = 5_000  # that one look reads; who moves more has pages read again what they show
+LIVE_SWEEP = 0.5  # moves without a notification, such as a run that its schedule has begun, show within this time
+LIVE_MOVES = 5_000  # that one look reads; beyond it pages read again what they show
 LIVE_RUNS = 100  # of one message
 LIVE_TASKS = 200  # of one run in one message: above it pages read again what they show
 LIVE_AGE = 1_000_000  # transactions: a page that was away for more of them reads everything again
-LIVE_KEPT = 16  # messages that wait for a slow reader; then it is told to read everything again
-LIVE_BEAT = 15.0  # a silent stream says that it lives: proxies cut what is silent for a minute
+LIVE_KEPT = 16  # messages that wait for a slow reader; beyond them it has to read everything again
+LIVE_BEAT = 15.0  # a silent stream shows that it lives: proxies cut a connection that is silent for a minute
 
 # -- this service ------------------------------------------------------------------------------------------------------
 
-POOL = 6  # connections; requests above it wait, and the database does the same work with less contention
-CLAIM_POOL = 4  # beside these, for claims alone, whose statements are planned once and for indexes, as those of the next two
-REPORT_POOL = 2  # each stores a batch of reports, and what comes meanwhile is the next one; should one wait for a lock, one is left
-BEAT_POOL = 2  # for beats: nobody is given up because claims, reports or all else wait
-PROBE_POOL = 2  # beside these: one connection for probes and one for scrapes, who need no token and must not keep out who has one
+POOL = 6  # connections; further requests wait, and the database does the same work with less contention
+CLAIM_POOL = 4  # beside these, for claims alone; their statements are planned once and for indexes, as in the next two pools
+REPORT_POOL = 2  # each stores a batch of reports, and later reports are the next batch; if one waits for a lock, one is left
+BEAT_POOL = 2  # for beats: no service is given up because claims, reports or other requests wait
+PROBE_POOL = 2  # beside these: one for probes, one for scrapes; they need no token and must not delay requests that have one
 BACKLOG = 2_048  # connections that wait to be accepted, e.g. when all workers of a fleet come back at once
 HEAD = 32 * 2**10  # bytes of a request before its body: a token and a URL have a tenth of it
 HEAD_TIME = 10.0  # seconds until it is complete: callers send it in one piece
-OTHER_DESCRIPTORS = 400  # open logs, connections to the database, and some room; what the process may have beyond is for callers
+OTHER_DESCRIPTORS = 400  # open logs, connections to the database, and some room; callers get the other descriptors of the process
 LEAST_CONNECTIONS = 100  # callers that are served at once, however few descriptors there are
 KEEP_ALIVE = 75  # longer than a worker's pause between requests, so connections are made once
 SHUTDOWN = 5  # for requests in hand after a drain

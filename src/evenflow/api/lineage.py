@@ -1,7 +1,7 @@
-"""What tries have read and written, as events of OpenLineage, and their way to who collects them.
+"""Makes events of OpenLineage from what tries have read and written, and sends them to a collector.
 
-A try tells its datasets while it runs. How it ended is known later, so the event is made of both when it is asked for, or sent.
-Only where a setting names an endpoint is anything sent.
+A try reports its datasets while it runs. How it ended is known later, so the event is made from both when it is read or sent.
+Events are sent only where a setting names an endpoint.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENDED = {"running": "RUNNING", "success": "COMPLETE", "failed": "FAIL"}
 
 
 def event_of(told: Row, installation: str) -> dict[str, Any]:
-    """An event, of a row as ``try_records`` has it. Whoever asks again gets the same run id."""
+    """Returns the event of a row as ``try_records`` has it. Repeated calls give the same run id."""
     job = f"{told['dag_id']}.{told['task_id']}"
     return {
         "eventType": _ENDED[told["state"]],
@@ -57,27 +57,27 @@ def event_of(told: Row, installation: str) -> dict[str, Any]:
 
 
 class LineageSender:
-    """Sends what has not been sent. Several API processes may do it at once, each with events of its own."""
+    """Sends events that are not yet sent. Several API processes may do this at once: each takes other events."""
 
     def __init__(self, pool: AsyncPool, url: str, key: str, installation: str) -> None:
         self._pool, self._url, self._installation = pool, url, installation
         self.headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     async def run(self) -> None:
-        """For ever."""
+        """Runs until it is cancelled."""
         timeout = aiohttp.ClientTimeout(total=limits.LINEAGE_TIMEOUT)
         async with aiohttp.ClientSession(timeout=timeout, headers=self.headers) as session:
             while True:
                 more = False
                 try:
                     more = await self.send_some(session)
-                except Exception as error:  # the database is away, or who collects: what is left is taken again
+                except Exception as error:  # the database or the collector is away; the rest is taken again
                     observe(seen.lineage_not_sent(self._url, f"{type(error).__name__}: {error}"[:300]))
                 if not more:
                     await asyncio.sleep(limits.LINEAGE_PAUSE)
 
     async def send_some(self, session: aiohttp.ClientSession) -> bool:
-        """Whether there may be more. Raises what aiohttp does, and leaves the rest for later."""
+        """Returns whether there may be more. Raises what aiohttp does, and leaves the rest for later."""
         async with self._pool.connection() as conn:
             rows = await try_records.take_unsent(conn, limit=limits.LINEAGE_EVENTS, again_s=limits.LINEAGE_AGAIN)
         for row in rows:
@@ -85,7 +85,7 @@ class LineageSender:
             async with session.post(self._url, json=event, allow_redirects=False) as answer:
                 if answer.status in (408, 425, 429) or answer.status >= 500:
                     raise OSError(f"it answered {answer.status}")
-                if answer.status >= 300:  # it will not take this one, however often it is asked
+                if answer.status >= 300:  # the collector will not take this event, however often it is sent
                     observe(seen.lineage_refused(self._url, event["job"]["name"], answer.status))
             async with self._pool.connection() as conn:
                 await try_records.tell_sent(conn, run_key=row["run_key"], epoch=row["epoch"])

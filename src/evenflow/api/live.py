@@ -1,5 +1,5 @@
-"""Tells pages that somebody looks at what moves. One look at the database serves all streams of this process: notifications make it
-happen, and a sweep each half second finds what nobody announced. Schedulers do nothing for those who look on.
+"""Tells open pages what moves. One look at the database serves all streams of this process. Notifications cause looks, and a sweep
+each half second finds moves without a notification. Schedulers do no work for open pages.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _BEHIND = b"event: behind\ndata: {}\n\n"
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What a stream is about: all runs, those of a DAG, or one of them; of these, those in the scope of who listens. Tasks are told
-    of a DAG.
+    """What a stream is about: all runs, those of a DAG, or one run; always within the listener's scope. Moves of tasks are told
+    only for one DAG.
     """
 
     dag_id: str | None = None
     run_id: str | None = None
-    scope: str | None = None  # as statements take it
+    scope: str | None = None  # in the form that statements take
 
     def has(self, run: dict[str, Any]) -> bool:
         is_meant = self.dag_id in (None, run["dag_id"]) and self.run_id in (None, run["run_id"])
@@ -43,7 +43,7 @@ class Topic:
 
 @dataclass(eq=False, slots=True)
 class PageStream:
-    """Of one page. What it has not read yet is bounded: who is too slow is told to read everything again."""
+    """The stream of one page. Its unread messages are bounded: a page that is too slow has to read everything again."""
 
     topic: Topic
     _waiting: list[bytes] = field(default_factory=list)
@@ -61,7 +61,7 @@ class PageStream:
         self._signal.set()
 
     async def heard(self) -> bytes:
-        """What was told since, as soon as there is something; a comment when nothing was for ``limits.LIVE_BEAT`` seconds."""
+        """Returns the messages since the last call, once there is one; a comment after ``limits.LIVE_BEAT`` seconds without any."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(limits.LIVE_BEAT):
                 await self._signal.wait()
@@ -78,26 +78,26 @@ class Live:
         self._streams: set[PageStream] = set()
         self._signal, self._wanted = asyncio.Event(), asyncio.Event()
         self._follow_until, self._closed = 0.0, False
-        self._cursor: str | None = None  # up to where the streams have heard
+        self._cursor: str | None = None  # the position up to which the streams have heard
 
     @property
     def watched(self) -> int:
         return len(self._streams)
 
     def wake(self) -> None:
-        """Something may move now."""
+        """Says that something may move now."""
         if self._streams:
             self._follow_until = asyncio.get_running_loop().time() + limits.LIVE_FOLLOW
             self._signal.set()
 
     def close(self) -> None:
-        """Ends all streams: their pages turn to another API process, or come back."""
+        """Ends all streams: their pages connect to another API process, or come back."""
         self._closed = True
         for stream in self._streams:
             stream.close()
 
     def check_room(self) -> None:
-        """Raises :class:`Refused` when there are as many as this process serves."""
+        """Raises :class:`Refused` when this process has all the streams that it serves."""
         if self._closed or len(self._streams) >= limits.LIVE_STREAMS:
             raise Refused(
                 503,
@@ -116,7 +116,7 @@ class Live:
             self._streams.discard(stream)
 
     def check_cursor(self, cursor: str) -> None:
-        """Raises :class:`Refused` for what no event of a stream has had as its id."""
+        """Raises :class:`Refused` for a cursor that cannot be the id of an event of a stream."""
         found = _CURSOR.fullmatch(cursor)
         if found:
             oldest, past, others = int(found[1]), int(found[2]), [int(one) for one in found[3].split(",") if one]
@@ -125,7 +125,7 @@ class Live:
         raise Refused(422, "bad_value", "Last-Event-ID is the id of an event of this stream, and nothing else.")
 
     async def since(self, topic: Topic, cursor: str) -> bytes:
-        """What a page has missed since it heard ``cursor``."""
+        """Returns what a page has missed since it heard ``cursor``."""
         return _message(topic, await self._look(cursor, [topic]))
 
     async def serve(self) -> None:
@@ -170,7 +170,7 @@ class Live:
 
 
 def _message(topic: Topic, moves: LiveMoves) -> bytes:
-    """What a page about this topic is told; nothing of what does not concern it."""
+    """Returns the message for a page about this topic, without moves that do not concern it."""
     of_topic = [run for run in moves.runs if topic.has(run)]
     told = [
         {

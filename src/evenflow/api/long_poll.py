@@ -1,8 +1,8 @@
 """The long poll behind claims: of tries by workers, of triggers by triggerers.
 
-A claim is tried at once. When there is nothing, the service joins a line. A notification that there may be work, or a sweep, has
-the line served from its front, one claim at a time; what is looked at before, and when it is of no use to go on, is up to the kind
-of claim. So however many wait, a wake-up costs one look, and a claim for each that gets work.
+A claim is tried at once. When there is nothing, it joins a line. A notification that there may be work, or a sweep, has the line
+served from its front, one claim at a time. Each kind of claim decides what it looks at first, and when it stops. So a wake-up costs
+one look, and one claim for each service that gets work, however many wait.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class AnyClaim(Protocol):
 
 
 class AnyAnswer(Protocol):
-    """``state``: what the control plane makes of the service that claims."""
+    """``state``: how the control plane regards the service that claims."""
 
     @property
     def assignments(self) -> Sequence[object]: ...
@@ -40,12 +40,12 @@ A = TypeVar("A", bound=AnyAnswer)
 
 
 class WaitingClaim(Generic[C, A]):
-    """A claim in line. ``first`` is what it was answered when it came."""
+    """A claim in line. ``first`` is the answer of its first attempt."""
 
     def __init__(self, claim: C, first: A, nothing: A) -> None:
         self.claim, self.first, self._nothing = claim, first, nothing
         self.answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
-        self.served = False  # a claim is being made for it, whose work must not be lost
+        self.served = False  # an attempt runs for it, and its work must not be lost
         self.expired = False
 
     def give(self, answer: A) -> None:
@@ -59,7 +59,7 @@ class WaitingClaim(Generic[C, A]):
 
 
 class LongPoll(ABC, Generic[C, A]):
-    """``wake`` says that there may be work, and on which of ``channels``; ``serve`` runs as long as the API does."""
+    """``wake`` says that there may be work, and on which of ``channels``; ``serve`` runs until the API stops."""
 
     channels: tuple[str, ...]
 
@@ -68,28 +68,28 @@ class LongPoll(ABC, Generic[C, A]):
         self._line: dict[WaitingClaim[C, A], None] = {}  # in order of arrival
         self._signal = asyncio.Event()
         self._wakes: Counter[str] = Counter()
-        self._news: set[str] = set()  # channels on which something was announced since the line was served
+        self._news: set[str] = set()  # channels with an announcement since the line was served
         self._closed = False
         self._held_until = 0.0  # by the loop's clock
 
     @abstractmethod
     async def _attempt(self, conn: AsyncConn, claim: C) -> A:
-        """Make the claim."""
+        """Makes the claim."""
 
     @abstractmethod
     async def _serve_line(self, line: Sequence[WaitingClaim[C, A]]) -> None:
-        """Give those who wait what there is for them; nobody may."""
+        """Gives waiting claims the work that there is, perhaps none."""
 
     def _concerns(self, news: set[str], claim: C) -> bool:
-        """Whether there may be something for this claim."""
+        """Returns whether ``news`` may mean work for this claim."""
         return True
 
     async def _sweep(self, line: Sequence[WaitingClaim[C, A]]) -> None:
-        """Give those who wait what they should have heard of."""
+        """Gives waiting claims what they would have got from lost notifications."""
         return
 
     async def _last_look(self, claim: C, answer: A) -> A:
-        """The answer to a claim that has waited for nothing, so far ``answer``."""
+        """Returns the last answer to a claim that has waited in vain; ``answer`` is its answer so far."""
         return answer
 
     @property
@@ -102,17 +102,17 @@ class LongPoll(ABC, Generic[C, A]):
         self._signal.set()
 
     def hold(self, seconds: float) -> None:
-        """Give out nothing for so long."""
+        """Gives out nothing for this many seconds."""
         self._held_until = asyncio.get_running_loop().time() + seconds
 
     def close(self) -> None:
-        """Sends all who wait away, and lets nobody wait any more."""
+        """Answers all waiting claims with nothing, and lets no claim wait any more."""
         self._closed = True
         for waiting in self._line:
             waiting.expire()
 
     async def claim(self, claim: C, *, hung_up: Callable[[], Coroutine[Any, Any, None]]) -> A:
-        """Work: at once, or as soon as there is some; none after ``wait_s``, or when the service has ``hung_up``."""
+        """Returns work at once or when there is some, and nothing after ``wait_s``, or when the service has ``hung_up``."""
         before = self._wakes.copy()
         async with self._pool.connection() as conn:
             answer = await self._made(conn, claim)
@@ -122,7 +122,7 @@ class LongPoll(ABC, Generic[C, A]):
             return await self._last_look(claim, answer)
         waiting = WaitingClaim(claim, answer, self._nothing())
         self._join(waiting)
-        if missed := self._wakes - before:  # it may have come too late for the attempt, and those in line have been served
+        if missed := self._wakes - before:  # these may have come too late for the attempt, when the line was already served
             self._news.update(missed)
             self._signal.set()
         expiry = asyncio.get_running_loop().call_later(min(claim.wait_s, CLAIM_WAIT), waiting.expire)
@@ -150,9 +150,9 @@ class LongPoll(ABC, Generic[C, A]):
                 async with asyncio.timeout_at(sweep_at):
                     await self._signal.wait()
             self._signal.clear()
-            if sweeps := clock() >= sweep_at:  # however often something else was announced since the last
+            if sweeps := clock() >= sweep_at:  # due at its time, however many announcements came since
                 sweep_at = clock() + SWEEP_S
-                self._news.update(self.channels)  # nobody said so, but it may be
+                self._news.update(self.channels)  # each may have work without an announcement
             news, self._news = self._news, set()
             line = [waiting for waiting in self._line if self._concerns(news, waiting.claim)]
             try:

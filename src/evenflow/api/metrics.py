@@ -1,4 +1,4 @@
-"""The metrics of the system: how full and how busy it is, as the database says. Every API server reads the same."""
+"""The metrics of the system: how full and how busy it is, read from the database. Every API server reads the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evenflow.store.serving import quarantine, views
 
 
 def system_metrics(pool: AsyncPool) -> SharedReading[list[Reading]]:
-    """However many ask: nobody needs a token for that."""
+    """Returns a reading that all callers share, because a caller needs no token for it."""
 
     async def read() -> list[Reading]:
         async with pool.connection() as conn:
@@ -73,7 +73,7 @@ def _of_queues(queues: list[Row], executors: list[Row]) -> Iterator[Reading]:
 
 
 def _is_served(queue: Row, sent: set[str]) -> bool:
-    """What goes to an executor is served when a launcher sends it."""
+    """A queue of an executor is served when a launcher sends its tries."""
     return queue["executor"] in sent if queue["executor"] else bool(queue["workers"] or queue["fleet"])
 
 

@@ -1,8 +1,8 @@
-"""The result of a DAG file becomes versions, DAGs and limits.
+"""Stores the result of a DAG file as versions, DAGs and limits.
 
-All is one transaction, unless limits that are there change. That takes the executor's lock, and no scheduler is to wait for it
-while a thousand DAGs are stored. So they change in a second one, and only there the file counts as parsed. If the process dies in
-between, the file is delivered again.
+All is one transaction, unless existing limits change. That takes the executor's lock, and schedulers must not wait for the lock
+while a thousand DAGs are stored. So limits change in a second transaction, and only that one marks the file as parsed. If the
+process dies between the two, the file is delivered again.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from evenflow.wire.messages import ParsedAnswer, ParsedFile
 
 
 async def store_parsed(pool: AsyncPool, judge: Judge, parsed: ParsedFile) -> ParsedAnswer:
-    """Stores what a file defines. Its errors are kept for people to see; the DAGs of a file with an error stay as they were.
+    """Stores what a file defines. Its errors are kept for people to read; the DAGs of a file with an error do not change.
 
-    A result for a fingerprint that the file has no more is dropped: the file was leased again, and a newer result is on its way. So
-    is one of before the default time zone changed.
+    A result is dropped if the file has another fingerprint now: the file was leased again, and a newer result will come. A result
+    from before the default time zone changed is dropped, too.
     """
     judged = await judge.specs(parsed.specs)
     if parsed.code is not None and parsed.code_hash is not None:
@@ -68,11 +68,11 @@ class _StoredFile(NamedTuple):
     errors: list[str]
     specs: dict[str, DagSpec]  # by DAG
     limits_change: bool = False
-    wants: Sequence[str] = ()  # DAGs that it defines, and that are another file's
+    wants: Sequence[str] = ()  # DAGs that this file defines, and that belong to another file
 
 
 async def _outdated(conn: AsyncConn, parsed: ParsedFile, judged: Sequence[JudgedSpec]) -> ParsedAnswer | None:
-    """What to answer when this result counts no more. Until the transaction ends nobody else stores one of the file."""
+    """Returns the answer to an outdated result. Until the transaction ends, no other result of the file is stored."""
     if await dags.lock_file(conn, parsed.bundle, parsed.file) != parsed.fingerprint:
         return ParsedAnswer()
     stale = _with_another_timezone(parsed, judged, await settings.read_default_timezone(conn))
@@ -93,7 +93,7 @@ async def _record(conn: AsyncConn, parsed: ParsedFile, stored: _StoredFile) -> N
 
 
 def _with_another_timezone(parsed: ParsedFile, judged: Sequence[JudgedSpec], zone: str) -> str | None:
-    """What is to be said of a file that was loaded with another default time zone than the one that holds now."""
+    """Returns the message for a file that was loaded with another default time zone than the current one."""
     for found in judged:
         used = zone if found.spec is None else msgspec.json.decode(found.spec, type=_LoadedWith).default_timezone
         if used != zone:
@@ -142,7 +142,9 @@ async def _store_specs(conn: AsyncConn, parsed: ParsedFile, judged: Sequence[Jud
 
 
 async def _lock_own(conn: AsyncConn, parsed: ParsedFile, specs: dict[str, DagSpec]) -> list[dags.Owner]:
-    """No other file stores these DAGs until the transaction ends. Takes those away that are others' already, and answers whose."""
+    """Locks these DAGs for this file until the transaction ends. Removes those of other files from ``specs``, and returns their
+    owners.
+    """
     await dags.lock_ids(conn, specs)
     owners = await dags.find_owners(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs)
     for owner in owners:
@@ -197,8 +199,8 @@ async def _store_dag(conn: AsyncConn, spec: DagSpec, version_key: int, parsed: P
 
 
 async def upcoming_run(spec: DagSpec, past: Past, now: datetime) -> dags.NextRun:
-    """The next scheduled run of a DAG with this past. ``now`` is by the database's clock, as it is for those who make the run: by
-    another clock that is ahead, a date would be passed over. To search for a tick that comes seldom takes some milliseconds.
+    """Returns the next scheduled run of a DAG with this past. ``now`` is the database's time, as in the scheduler that makes the
+    run: a clock that is ahead would pass over a date. The search for a rare tick takes some milliseconds.
     """
     run = await asyncio.to_thread(next_run_of, spec, past, now)
     return dags.NextRun(None, None) if run is None else dags.NextRun(run.run_after, run.logical_date)

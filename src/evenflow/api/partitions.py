@@ -1,4 +1,4 @@
-"""Which partitions an asset should have, and which there are: asked by who lists them, and by backfills over them."""
+"""Which partitions an asset should have, and which exist: for lists of them, and for backfills over them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evenflow.store.serving import assets
 class Partitioned(NamedTuple):
     asset: str
     partitions: Partitions
-    first: str | None  # by time, of those that there are
+    first: str | None  # by time, of those that exist
 
 
 def no_asset(asset: str) -> Refused:
@@ -26,7 +26,7 @@ def no_asset(asset: str) -> Refused:
 
 
 async def partitioned(conn: AsyncConn, asset: str, *, scope: str | None = None) -> Partitioned:
-    """Raises :class:`Refused` for an asset that is not there in the scope, or has no partitions."""
+    """Raises :class:`Refused` for an asset that does not exist in the scope, or has no partitions."""
     found = await assets.read_partitions(conn, asset, scope=scope)
     if found is None:
         raise no_asset(asset)
@@ -42,9 +42,9 @@ async def partitioned(conn: AsyncConn, asset: str, *, scope: str | None = None) 
 async def list_partitions(
     conn: AsyncConn, of: Partitioned, first: datetime | None, last: datetime | None, *, scope: str | None = None
 ) -> list[AssetPartition]:
-    """All that there should be, in order: the keys, or those of the times from ``first`` to ``last``.
+    """Returns all expected partitions in order: the keys, or those of the times from ``first`` to ``last``.
 
-    By default from the first that there is up to the newest whose time is over.
+    The default range goes from the first existing partition to the newest whose time is over.
     """
     names = list(islice(_expected(of, first, last), MAX_PARTITIONS_SHOWN + 1))
     if len(names) > MAX_PARTITIONS_SHOWN:
@@ -61,7 +61,7 @@ def _expected(of: Partitioned, first: datetime | None, last: datetime | None) ->
         if first is not None or last is not None:
             raise Refused(422, "bad_value", f"The partitions of {of.asset!r} are keys, not times. Leave the dates out.")
         return iter(of.partitions.keys)
-    if first is None and (of.first is None or of.partitions.flaw_of(of.first)):  # somebody has named what is no date
+    if first is None and (of.first is None or of.partitions.flaw_of(of.first)):  # a person has named a partition not by a date
         return iter(())
     begin = first or of.partitions.start_of(str(of.first))
     return of.partitions.between(begin, last or of.partitions.last_over(datetime.now(UTC)))

@@ -1,4 +1,4 @@
-"""What probes are told of the system. Many ask, and often, so asking costs the database next to nothing."""
+"""Answers probes about the system. Probes are frequent, so an answer costs the database next to nothing."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from evenflow.store.serving import metrics, views
 
 @dataclass(frozen=True, slots=True)
 class SystemState:
-    services: list[Row]  # as :func:`evenflow.store.serving.views.list_services`
-    triggers: int  # that wait for a triggerer, or that one has
+    services: list[Row]  # rows of :func:`evenflow.store.serving.views.list_services`
+    triggers: int  # triggers that wait for a triggerer, or have one
 
     @property
     def youngest(self) -> list[Row]:
-        """Of each kind and name the last to register."""
+        """The last service to register, for each kind and name."""
         return list({(row["kind"], row["name"]): row for row in self.services}.values())
 
     @property
     def missing(self) -> list[str]:
-        """Kinds of service that are needed, and of which none is healthy."""
+        """Kinds of service that are needed and have no healthy instance."""
         return missing_kinds((row["kind"] for row in self.youngest if row["healthy"]), triggers=self.triggers)
 
 
 class Probes:
-    """``pool`` is for nothing that anyone waits for who has a token."""
+    """``pool`` has connections for health checks and scrapes only: requests without a token never delay requests with one."""
 
     def __init__(self, pool: AsyncPool) -> None:
         self._pool = pool
         self._kept = SharedReading(self._read, kept_s=limits.PROBES_KEPT, at_most_s=limits.PROBE)
 
     async def look(self) -> SystemState:
-        """Not older than ``limits.PROBES_KEPT``. Raises the database's errors."""
+        """Returns a state that is at most ``limits.PROBES_KEPT`` old. Raises the database's errors."""
         try:
             return await self._kept.get()
         except TimeoutError:

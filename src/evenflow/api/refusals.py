@@ -1,4 +1,4 @@
-"""What an error becomes on the wire: a status, a code for programs, and the error's own words for people."""
+"""Translates an error for the wire: a status, a code for programs, and the error's own words for people."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from evenflow.store.db.failures import is_bad_value, is_outage
 from evenflow.store.serving.events import ORIGIN
 from evenflow.telemetry.observing import observe
 
-REASON = 300  # characters of a refusal that events tell
+REASON = 300  # characters of a refusal in an event
 
 
 UNREAD = frozenset(
     {401, 403, 411, 413}
-)  # statuses of requests whose body was not read: the connection ends, or it would have to be
+)  # statuses of requests whose body was not read: the connection ends, because reading the body is the alternative
 
 
 class HttpRefusal(NamedTuple):
@@ -40,7 +40,7 @@ class HttpRefusal(NamedTuple):
 
 
 class Refused(EvenflowError):
-    """A request that cannot be served, with the status and the code that say why."""
+    """A request that cannot be served, with a status and a code that say why."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class Refused(EvenflowError):
 
 
 class CannotStore(Refused):
-    """Logs could not all be written. ``offsets``: up to where each of them is stored."""
+    """Not all logs could be written. ``offsets``: how far each of them is stored."""
 
     def __init__(self, reason: str, offsets: list[int]) -> None:
         super().__init__(507, "cannot_store", f"Logs of tasks cannot be stored: {reason}")
@@ -60,7 +60,7 @@ class Unauthorized(NotAllowed):
 
 
 class Forbidden(NotAllowed):
-    """A token is good, but not for this."""
+    """A token is good, but does not allow this."""
 
 
 def too_large(what: str, limit: int) -> Refused:
@@ -83,8 +83,8 @@ _KNOWN: tuple[tuple[type[EvenflowError], int, str], ...] = (
     (XComTooLarge, 413, "too_large"),
     (XComError, 422, "bad_value"),
     (SecretsError, 409, "wrong_key"),
-    (SecretStoreError, 424, "secret_store"),  # an answer: who asks is told at once what is wrong, and by whom
-    (LogStorageError, 507, "log_storage"),  # another server may have it: no answer that is asked for again here
+    (SecretStoreError, 424, "secret_store"),  # final: the caller learns at once what is wrong, and in which store
+    (LogStorageError, 507, "log_storage"),  # another server may have it, so the caller does not ask here again
     (CodeArchiveError, 422, "bad_archive"),
     (DagNotFound, 404, "not_found"),
     (BadValue, 422, "bad_value"),
@@ -94,7 +94,9 @@ _KNOWN: tuple[tuple[type[EvenflowError], int, str], ...] = (
 
 
 def refusal(error: Exception) -> HttpRefusal:
-    """How to answer a request that raised ``error``. What is no fault of the caller's is logged with its traceback."""
+    """Returns the answer to a request that raised ``error``. Errors that the caller has not caused are logged with their
+    traceback.
+    """
     answer, origin = _answer(error), ORIGIN.get()
     if origin is not None:
         origin.refused, origin.status = answer.message[:REASON], answer.status

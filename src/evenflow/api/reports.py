@@ -1,4 +1,4 @@
-"""What workers report, checked one by one and stored together with what others report."""
+"""Checks the reports of workers one by one, and stores them together with those of other workers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _ReportRow(msgspec.Struct, omit_defaults=True):
     epoch: int
     kind: str
     age_s: float
-    payload: dict[str, Any] | None = None  # of an end: what says more than the defaults of an Ending
+    payload: dict[str, Any] | None = None  # of an end: what differs from the defaults of an Ending
     result: str | None = None
     secret: bool = False
     object: str | None = None
@@ -53,7 +53,7 @@ class _ReportRow(msgspec.Struct, omit_defaults=True):
 
 
 async def store(inbox: Inbox, tokens: Tokens, vault: Vault, reports: Sequence[Report]) -> ReportsAnswer:
-    """Stores all reports that can be stored, and says of each other one why it cannot."""
+    """Stores all reports that can be stored, and says why the others cannot."""
     rows: list[bytes] = []
     positions: list[int] = []
     refused: dict[int, str] = {}
@@ -61,14 +61,14 @@ async def store(inbox: Inbox, tokens: Tokens, vault: Vault, reports: Sequence[Re
         try:
             rows.append(_encode(_checked(tokens, vault, report)))
             positions.append(position)
-        except KeyNotKnownYet:  # of all of them: who reports comes again in a moment, and nothing is refused for good
+        except KeyNotKnownYet:  # for the whole request: the worker sends it again in a moment, and no report is refused for good
             raise
         except EvenflowError as error:
             refused[position] = str(error)
     if rows:
         reached(KillPoint.REPORTS_RECEIVED)
         for row, failure in (await inbox.put(rows)).items():
-            if not isinstance(failure, XComError):  # no result that the database cannot hold
+            if not isinstance(failure, XComError):  # for anything but a result that the database cannot hold
                 raise failure
             refused[positions[row]] = str(failure)
     reached(KillPoint.REPORTS_STORED)
@@ -98,7 +98,7 @@ def _checked(tokens: Tokens, vault: Vault, report: Report) -> _ReportRow:
 
 
 def _bounded(vault: Vault, run_key: int, ending: Ending) -> Ending:
-    """As the scheduler reads it, and the database can hold it. Raises an :class:`EvenflowError`."""
+    """Returns an ending that the scheduler can read and the database can hold. Raises an :class:`EvenflowError`."""
     if (ending.outcome == "deferred") != (ending.defer is not None):
         raise XComError("A try that ends as 'deferred', and no other, needs to say what it waits for.")
     if len(ending.produced) > MAX_ASSET_EVENTS:
@@ -128,7 +128,7 @@ def _add_result(row: _ReportRow, report: Report, result: bytes) -> None:
 
 
 def _check_event(change: AssetChange) -> None:
-    """Many of them are read at once, by who waits for the asset and by who looks at it. Raises an :class:`EvenflowError`."""
+    """Limits an event's size, because consumers and pages read many events at once. Raises an :class:`EvenflowError`."""
     if len(change.asset.encode()) > MAX_ASSET_NAME:
         raise too_large(f"The name of the asset {change.asset!r:.80}", MAX_ASSET_NAME)
     if len(change.uri) > MAX_URI_CHARS:
@@ -143,7 +143,8 @@ def _check_event(change: AssetChange) -> None:
 
 
 def checked_object(stored: StoredObject | None, epoch: int, what: str) -> tuple[str, int, int | None] | None:
-    """(name, bytes, elements). A try refers to its own objects only, whatever its worker says: their names begin with its epoch.
+    """Returns (name, bytes, elements). A try refers only to its own objects, whatever its worker says: their names begin with its
+    epoch.
 
     Raises :class:`XComError` or :class:`XComTooLarge`.
     """
@@ -157,7 +158,7 @@ def checked_object(stored: StoredObject | None, epoch: int, what: str) -> tuple[
 
 
 def json_text(value: bytes, what: str) -> str:
-    """``value`` as text. Whether it is JSON is for the database to say."""
+    """Returns ``value`` as text. The database checks whether it is JSON."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -165,4 +166,4 @@ def json_text(value: bytes, what: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return text.replace("\0", "")  # which the database's text cannot hold
+    return text.replace("\0", "")  # the database's text cannot hold it

@@ -1,4 +1,4 @@
-"""What a run may be named and dated by those who trigger one: people, and tasks."""
+"""The names and dates that people and tasks may give to the runs that they trigger."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ RESERVED = (
     "backfill__",
     "asset_triggered__",
     "triggered__",
-)  # a run of such a name would keep the one from being made that Evenflow gives it to
+)  # a run with such a name would block the run to which Evenflow gives it
 
 
 def check_run_id(run_id: str) -> None:
-    """Raises :class:`Refused`. Names stand in paths of logs."""
+    """Raises :class:`Refused`. Run names are part of the paths of logs."""
     if run_id.startswith(RESERVED):
         raise Refused(
             422,
@@ -35,14 +35,14 @@ def check_run_id(run_id: str) -> None:
 
 
 def check_dag(dag_id: str) -> None:
-    """Raises :class:`Refused` for the DAG whose runs schedulers alone make."""
+    """Raises :class:`Refused` for the DAG whose runs only schedulers make."""
     if dag_id == CALLBACK_DAG:
         raise Refused(422, "bad_value", f"The runs of {CALLBACK_DAG!r} are calls of callbacks. They are made when these are due.")
 
 
 def stretch_of(text: str) -> tuple[datetime, datetime] | None:
-    """The day, or the second, that a text means which stands for the name of a run: its begin, and what is past it. In UTC, as in
-    the names of scheduled runs, unless the text says otherwise.
+    """Returns the begin and the end (exclusive) of the day or second that ``text`` means in place of a run's name. The text is in
+    UTC unless it says otherwise, like the names of scheduled runs.
     """
     try:
         begin = datetime.fromisoformat(text)

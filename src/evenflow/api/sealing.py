@@ -1,4 +1,4 @@
-"""The rules of connections and variables: names, sizes, who may use them."""
+"""The rules of connections and variables: their names, their sizes, and the DAGs that may use them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _CONNECTION = re.compile(r"[\w.:#!()-]+")  # as in Airflow, without slashes
 
 
 def may_use(patterns: Sequence[str], dag_id: str, bundle: str) -> bool:
-    """Whether one of ``patterns`` fits a DAG of this bundle; without patterns every DAG may."""
+    """Returns whether one of ``patterns`` fits a DAG of this bundle; without patterns every DAG may."""
     return not patterns or any(fits(pattern, dag_id, bundle) for pattern in patterns)
 
 
 def fits(pattern: str, dag_id: str, bundle: str) -> bool:
-    """``pattern`` is of DAG ids, or ``bundle:pattern``, where the bundle may be a pattern, too."""
+    """``pattern`` is a pattern of DAG ids, or ``bundle:pattern``, where the bundle may be a pattern, too."""
     of_bundle, colon, of_dag = pattern.rpartition(":")
     return fnmatchcase(dag_id, of_dag) and (not colon or fnmatchcase(bundle, of_bundle))
 
 
 def check_value(kind: SealedKind, name: str, text: str) -> None:
-    """Raises :class:`Refused` for a name or a text that cannot be stored. The text is not shown."""
+    """Raises :class:`Refused` for a name or a text that cannot be stored. The error does not quote the text."""
     if kind == "connection":
         fits, allowed = _CONNECTION.fullmatch(name) is not None, "characters: letters, digits and any of _ - . : # ! ( )"
     else:

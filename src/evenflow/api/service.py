@@ -52,9 +52,8 @@ if TYPE_CHECKING:
 
 
 class ApiService(Service):
-    """``port`` 0 takes a free one, which ``port`` then tells. ``operator_token`` is let in beside the tokens that the key signs,
-    ``metrics_token`` is what scrapers show. ``logs`` is
-    the URL of where logs of tasks are stored.
+    """``port`` 0 takes a free port, which ``port`` then holds. ``operator_token`` is valid beside the tokens that the key signs.
+    Scrapers show ``metrics_token``. ``logs`` is the URL of the storage for logs of tasks.
     """
 
     kind = "api"
@@ -100,7 +99,7 @@ class ApiService(Service):
         await asyncio.to_thread(self._check_schema)
         await self._logs.prepare()
         self._pool = pool = await self._open_pool("", min_size=2, max_size=POOL)
-        # The database has been there a moment ago. Each of the others connects when somebody wants it for the first time.
+        # The database was reachable a moment ago. Each other pool connects when it is used for the first time.
         claiming = await self._open_pool(" claims", min_size=0, max_size=CLAIM_POOL, generic_plans=True)
         reports = await self._open_pool(" reports", min_size=0, max_size=REPORT_POOL, generic_plans=True)
         beats = await self._open_pool(" beats", min_size=0, max_size=BEAT_POOL, generic_plans=True)
@@ -166,7 +165,7 @@ class ApiService(Service):
     def _identities(self) -> Identities | None:
         if self._provider is None:
             return None
-        from evenflow.api.identities import Identities  # with Authlib, which nobody else needs
+        from evenflow.api.identities import Identities  # imports Authlib, which is not needed otherwise
 
         return Identities(self._provider, self._vault)
 
@@ -175,7 +174,9 @@ class ApiService(Service):
         return {"lineage": LineageSender(self._pool, url, key, tokens.installation).run()} if url else {}
 
     async def _finish(self) -> None:
-        """Long polls are answered, requests in hand finished; new ones are refused, for callers to go to another API process."""
+        """Answers long polls and finishes requests in hand. New requests are refused, so their callers go to another API
+        process.
+        """
         self._claims.close()
         self._triggers.close()
         self._live.close()
@@ -184,16 +185,16 @@ class ApiService(Service):
     async def _leave(self) -> None:
         if self._server.is_set_back:
             for pool in self._pools:
-                await pool.close()  # nobody gets a connection any more, so nobody waits for one
+                await pool.close()  # it gives out no connection any more, so no request waits for one
         await self.drain()
         await self._end_loops()
-        with contextlib.suppress(Exception):  # the database may be what is gone; the lease then says it
+        with contextlib.suppress(Exception):  # the database may be gone; the lease then tells that this service ended
             await self._trail.flush()
             async with self._pool.connection(timeout=1.0) as conn:
                 await services.beat(conn, service_id=self._service_id, kind=self.kind, state="stopped")
 
     async def _listen(self, watch: TokenWatch) -> None:
-        """Has everybody woken who waits for what is announced."""
+        """Wakes whatever waits for an announcement."""
         wakes: dict[str, list[Callable[[], None]]] = defaultdict(list, {TOKENS: [watch.wake]})
         for poll in (self._claims, self._triggers):
             for channel in poll.channels:
@@ -259,10 +260,10 @@ class ApiService(Service):
                 async with self._pool.connection() as conn:
                     await migrate.check_async(conn)
                     known = await services.beat(conn, service_id=self._service_id, kind=self.kind, state=self._state)
-                if known is None:  # declared lost while the database or this process was held up; it holds nothing, so it goes on
+                if known is None:  # declared lost while the database or this process was held up; it holds nothing
                     self._service_id = await self._register()
                 self._lease.beat()
-            except (DatabaseTooNew, DatabaseNotMigrated):  # it was migrated past this program
+            except (DatabaseTooNew, DatabaseNotMigrated):  # a newer release has migrated it meanwhile
                 raise
             except Exception as error:
                 observe(seen.not_beaten(str(error)))

@@ -1,6 +1,6 @@
-"""Specs that arrive from a process which runs user code: nothing of them is believed.
+"""Checks specs from processes that run user code: nothing in them is trusted.
 
-They are checked in a process of their own (:mod:`evenflow.api.judge`): whatever a spec is, no API server waits for it.
+The checks run in a separate process (:mod:`evenflow.api.judge`): no spec can hold up the API server.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from evenflow.sdk.param_schema import check_schema
 
 
 def checked_spec(text: str) -> DagSpec:
-    """The spec that ``text`` is. Raises :class:`DagError` when it is none, or one that the scheduler could not follow.
+    """Returns the spec in ``text``. Raises :class:`DagError` if it is invalid, or the scheduler could not follow it.
 
-    What it costs grows with the length of the text alone: sizes first, then the shape, and only then what walks the graph.
+    The cost grows only with the length of the text: sizes are checked first, then the shape, and only then the graph is walked.
     """
     spec = _decoded(text)
     check_size(spec)
@@ -37,8 +37,8 @@ def checked_spec(text: str) -> DagSpec:
 
 
 def check_resources(spec: DagSpec, pools: Collection[str], executors: Mapping[str, Collection[str]]) -> None:
-    """Raises :class:`DagError` when a task names a pool or an executor that there is not, or not that of its queue. ``executors``
-    have queues.
+    """Raises :class:`DagError` when a task names a pool or an executor that does not exist, or an executor other than that of its
+    queue. ``executors`` maps names to queues.
     """
     executor_of = {queue: name for name, queues in executors.items() for queue in queues}
     for task in spec.tasks:
@@ -52,7 +52,7 @@ def check_resources(spec: DagSpec, pools: Collection[str], executors: Mapping[st
 
 
 def _other_executor(wanted: str, executor: str, queue: str, executors: Mapping[str, Collection[str]]) -> str:
-    """Why a task of this queue cannot have the executor that it names, and what to write."""
+    """Returns why a task of this queue cannot have the executor that it names, and what to write instead."""
     if wanted not in executors:
         near = did_you_mean(wanted, executors)
         return f"there is no executor {wanted!r}.{near} Make it with: evenflow executors set {wanted} --kind KIND --queue QUEUE"
@@ -64,7 +64,7 @@ def _other_executor(wanted: str, executor: str, queue: str, executors: Mapping[s
 
 
 def next_run_of(spec: DagSpec, past: Past, now: datetime) -> TimetableRun | None:
-    """The next scheduled run of a DAG with this past. Raises :class:`BadSchedule` when that is beyond all time."""
+    """Returns the next scheduled run of a DAG with this past. Raises :class:`BadSchedule` when its date is out of range."""
     try:
         return next_of(spec, past, now)
     except (OverflowError, ValueError) as error:
@@ -75,7 +75,7 @@ def _decoded(text: str) -> DagSpec:
     if "\\u0000" in text:
         raise DagError("A DAG spec holds a NUL character, which the database cannot store.")
     try:
-        DagSpec.from_json(text)  # says so when the format is newer than this Evenflow
+        DagSpec.from_json(text)  # raises when the format is newer than this Evenflow
         return msgspec.json.decode(text, type=DagSpec)  # checks every type
     except DagError:
         raise

@@ -1,5 +1,5 @@
-"""Keeps what an API process knows of keys and revoked tokens as the database has it: at once when one is changed, and every few
-seconds what was missed. The server behind each new connection is looked at before anything else is asked of it (R-HA18).
+"""Keeps an API process's keys and revoked tokens equal to those in the database: at once after a change, and within seconds after a
+missed notification. The server behind each new connection is checked before its first other use (R-HA18).
 """
 
 from __future__ import annotations
@@ -24,27 +24,29 @@ from evenflow.telemetry.observing import observe
 
 
 async def read_keys(conn: AsyncConn, vault: Vault) -> KeyState:
-    """Workers from before a restore have stopped all that they ran when their last lease is over; no try is given out earlier
+    """Reads the keys. Workers from before a restore stop all tries by the end of their last lease; no try is given out earlier
     (R-CS7).
     """
     return await stored.read_keys(conn, vault, quiet_s=LEASE_S)
 
 
 class TokenWatch:
-    """``state`` is what ``tokens`` was made with; it looks for tokens that these do not know."""
+    """``state`` is the state with which ``tokens`` was made. ``tokens`` has this object look for tokens that it does not know."""
 
     def __init__(self, pool: AsyncPool, vault: Vault, tokens: Tokens, state: KeyState) -> None:
         self._pool, self._vault, self._tokens, self._used, self._incarnation = pool, vault, tokens, state, state.incarnation
         self._signal = asyncio.Event()
-        self._looking, self._looks = asyncio.Lock(), 0  # that have begun
+        self._looking, self._looks = asyncio.Lock(), 0  # the number of looks that have begun
         tokens.look = self.look
 
     def wake(self) -> None:
-        """Something was changed."""
+        """Says that keys or tokens changed."""
         self._signal.set()
 
     async def look(self) -> None:
-        """When it returns, what the database had when it was called counts. One looks at a time, for all who came meanwhile."""
+        """Returns when what the database had at the time of the call is in use. One look at a time serves all callers that arrived
+        meanwhile.
+        """
         begun = self._looks
         async with self._looking:
             if self._looks == begun:
@@ -63,8 +65,8 @@ class TokenWatch:
             self._used = state
 
     async def run(self) -> None:
-        """Raises :class:`DatabaseSetBack` when the database is another one than this process has begun with: what it remembers of
-        versions and runs may be wrong.
+        """Raises :class:`DatabaseSetBack` when the database is not the one that this process began with: what the process remembers
+        of versions and runs may be wrong.
         """
         while True:
             with contextlib.suppress(TimeoutError):
@@ -74,7 +76,7 @@ class TokenWatch:
             async with self._looking:
                 try:
                     state = await self._read()
-                except Exception as error:  # the next look may be luckier; nothing else can be asked of the database either
+                except Exception as error:  # a later look may succeed; other reads fail now, too
                     observe(seen.keys_not_read(str(error)))
                     continue
                 if state.incarnation != self._incarnation:
@@ -88,13 +90,13 @@ SET_BACK = (
 
 
 class ServerWatch:
-    """What an API process remembers of versions, runs and tokens is of one incarnation of the database. When it meets another it
-    uses no connection any more, and begins anew.
+    """An API process remembers versions, runs and tokens of one incarnation of the database. When it meets another incarnation, it
+    uses no connection any more, and starts anew.
     """
 
     def __init__(self, url: str, name: str) -> None:
         self._url, self._name = url, name
-        self._incarnation: int | None = None  # that this process began with
+        self._incarnation: int | None = None  # with which this process began
         self._set_back = asyncio.Event()
 
     @property
@@ -114,7 +116,7 @@ class ServerWatch:
             raise DatabaseSetBack(SET_BACK)
 
     async def run(self) -> None:
-        """Raises :class:`DatabaseSetBack` as soon as a connection has met it."""
+        """Raises :class:`DatabaseSetBack` once a connection has met another incarnation."""
         await self._set_back.wait()
         raise DatabaseSetBack(SET_BACK)
 

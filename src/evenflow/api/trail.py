@@ -1,5 +1,5 @@
-"""Where requests come from, for the events that they cause; and events that come often, counted together: requests that were
-refused, and tasks' questions for secrets. What changes or shows anything is told with it or before it, never after.
+"""Records where requests come from, for the events that they cause. Counts frequent events together: refused requests, and tasks'
+questions for secrets. An event about a change or about shown data is stored before or with it, never after.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _REFUSED = (401, 403)
 
 
 class Trail:
-    """What was counted goes to the database every few seconds, and when the API ends."""
+    """The counts go to the database every few seconds, and when the API ends."""
 
     def __init__(self, pool: AsyncPool) -> None:
         self._pool = pool
         self._counted: dict[str, RepeatedEvent] = {}
         self._minute, self._refusals = "", set[str]()
-        self._used: dict[int, float] = {}  # tokens, and when it was told
+        self._used: dict[int, float] = {}  # tokens, and the time of their last event
         self._to_tell: set[int] = set()
 
     def used(self, token_id: int) -> None:
-        """A token, by itself or by what came from it; told once an hour."""
+        """Notes that a token, or a token made from it, is in use; an event says so once an hour."""
         now = monotonic()
         if now - self._used.get(token_id, -limits.TOKEN_USED) >= limits.TOKEN_USED:
             self._used[token_id] = now
@@ -46,7 +46,7 @@ class Trail:
             self._counted[event.counted_as] = event
 
     def refused(self, origin: Origin, status: int, reason: str) -> None:
-        """One row a minute for each address and reason, and few when somebody invents them."""
+        """Counts a refusal: one row a minute for each address and reason, and a bounded number of rows if a caller invents them."""
         reason = "".join(char if char.isprintable() else "?" for char in reason)
         minute, address = f"{datetime.now(UTC):%Y-%m-%dT%H:%M}", origin.address or "unknown"
         if minute != self._minute:
@@ -64,11 +64,11 @@ class Trail:
             await asyncio.sleep(limits.TRAIL)
             try:
                 await self.flush()
-            except Exception as error:  # kept, to be told the next time
+            except Exception as error:  # the counts are kept for the next time
                 observe(seen.events_not_stored(str(error)))
 
     async def flush(self) -> None:
-        """What cannot be stored is kept."""
+        """Stores the counts. Those that cannot be stored are kept."""
         await self._flush_used()
         counted, self._counted = self._counted, {}
         if not counted:
@@ -91,7 +91,7 @@ class Trail:
 
 
 class KnownRequests:
-    """Says of each request where it comes from, and has the trail tell of it."""
+    """Gives each request its origin, and has the trail count refusals."""
 
     def __init__(self, app: ASGIApp, trail: Trail) -> None:
         self._app, self._trail = app, trail
@@ -106,7 +106,7 @@ class KnownRequests:
 
         async def watched(message: Message) -> None:
             if message["type"] == "http.response.start":
-                status = origin.status or message["status"]  # a browser may be led to a page that says it
+                status = origin.status or message["status"]  # a browser may be led to a page that shows the refusal
                 if status in _REFUSED:
                     self._trail.refused(origin, status, origin.refused)
             await send(message)
@@ -126,15 +126,15 @@ def _plain(value: bytes) -> str | None:
 
 
 class AskedSecrets:
-    """What tasks ask: one row a day for each DAG and secret. The first is told before it is answered, in the hands of the caller;
-    of those that follow only the count may be late.
+    """Records the secrets that tasks ask for: one row a day for each DAG and secret. The first question is stored before the
+    answer, in the caller's transaction. Of later questions only the count may be late.
     """
 
     def __init__(self) -> None:
         self._day, self._told = "", set[str]()
 
     async def tell(self, conn: AsyncConn, kind: str, name: str, dag_id: str, of_try: str) -> None:
-        """Raises the database's errors, and then nothing may be answered."""
+        """Raises the database's errors; the caller must not answer then."""
         origin = ORIGIN.get() or Origin()
         if (day := f"{datetime.now(UTC):%Y-%m-%d}") != self._day:
             self._day, self._told = day, set()

@@ -1,6 +1,6 @@
-"""Triggers for triggerers that wait, behind ``POST /triggers/claim``, and what becomes of the triggers.
+"""Gives triggers to triggerers that wait, behind ``POST /triggers/claim``, and stores what the triggers report.
 
-A wake-up makes one look at which queues have triggers; then those in line that serve one of these are served.
+A wake-up looks once at which queues have triggers; then waiting claims for one of these queues are served.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from evenflow.wire.triggers import (
 
 
 class EventPayload(msgspec.Struct, omit_defaults=True):
-    """``report.payload`` of an event: which deferral it is of, and what its task resumes for."""
+    """``report.payload`` of an event: its deferral, and the purpose for which its task resumes."""
 
     task_index: int
     map_index: int
@@ -43,7 +43,7 @@ class EventPayload(msgspec.Struct, omit_defaults=True):
     purpose: str  # event, failed
     event: str | None = None  # sealed, in base64
     error: str | None = None
-    actor: str | None = None  # of an answer: the person, and what that chose
+    actor: str | None = None  # of an answer: the person, and what the person chose
     choice: str | None = None
 
 
@@ -94,7 +94,7 @@ class TriggerClaims(LongPoll[ClaimTriggers, TriggersAnswer]):
                 return TriggersAnswer(state="lost")
 
     async def _assignments(self, conn: AsyncConn, claimed: Sequence[ClaimedTrigger]) -> list[TriggerAssignment]:
-        """All that a triggerer needs to run these. The task of one that no key opens resumes, to fail and say so."""
+        """Returns all that a triggerer needs to run these. If no key opens one, its task resumes, fails and says so."""
         versions = await self._versions.of(conn, {row.version_key for row in claimed})
         out, lost = [], []
         for row in claimed:
@@ -135,9 +135,9 @@ class TriggerClaims(LongPoll[ClaimTriggers, TriggersAnswer]):
 
 
 async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence[TriggerReport]) -> TriggerReportsAnswer:
-    """Stores all reports that can be stored, in one transaction, and says of each other one why it cannot.
+    """Stores all reports that can be stored, in one transaction, and says why the others cannot.
 
-    A trigger that has failed is given back, to be claimed after a pause; when it has failed too often, that is an event of its own.
+    A trigger that has failed is given back, to be claimed after a pause. Its last allowed failure is an event of its own.
     """
     events: list[_EventRow] = []
     failed: dict[TriggerKey, TriggerReport] = {}
@@ -155,7 +155,7 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
                 given_back.append(key)
             else:
                 failed[key] = report
-        except KeyNotKnownYet:  # as of the reports of tries
+        except KeyNotKnownYet:  # as in the reports of tries
             raise
         except EvenflowError as error:
             refused[position] = str(error)
@@ -184,8 +184,8 @@ async def store(pool: AsyncPool, tokens: Tokens, vault: Vault, reports: Sequence
 
 
 async def answer(conn: AsyncConn, vault: Vault, waiting: Row, said: ApprovalAnswer) -> None:
-    """An event that a person made, in a transaction of the caller, who wakes schedulers after it. The task is handed its JSON as
-    text: so nothing in it means a type of a value.
+    """Stores a person's answer as an event, in the caller's transaction; the caller then wakes schedulers. The task gets its JSON
+    as text, so nothing in it can select a type.
     """
     event = _sealed(vault, waiting["run_key"], msgspec.json.encode(said.as_event()), "The answer")
     payload = EventPayload(
@@ -206,7 +206,7 @@ def _event(key: TriggerKey, report: TriggerReport, payload: EventPayload) -> _Ev
 
 
 def _sealed(vault: Vault, run_key: int, event: bytes, what: str = "The event of a trigger") -> str:
-    """An event for the database, which cannot read it. Raises :class:`XComError` for what is no JSON."""
+    """Returns an event that is sealed for the database. Raises :class:`XComError` for what is not JSON."""
     if len(event) > MAX_DEFERRED_BYTES:
         raise too_large(what, MAX_DEFERRED_BYTES)
     try:

@@ -1,7 +1,7 @@
-"""The web UI: files that `scripts/web` has built, and the one page that they make for every address that is a page's.
+"""Serves the web UI: files that `scripts/web` has built, and one page for every address of a page.
 
-The page comes with rules for the browser: it runs scripts and styles of this origin alone, none that stand in a page, and speaks to
-nobody else. Names of built files have a digest of what is in them, so a browser keeps these for good, and asks for the page anew.
+The page comes with rules for the browser: it runs only scripts and styles of this origin, none inline, and connects to no other
+host. Names of built files contain a digest, so a browser keeps these for good, and asks for the page anew.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from starlette.types import Receive, Scope, Send
 from evenflow.api.bodies import header
 from evenflow.wire.messages import SCHEMA
 
-BUILT = Path(__file__).parent / "built"  # by scripts/web; no part of the sources
-_OTHERS = ("/api/", "/health", "/metrics", f"{SCHEMA}/")  # whose answers are no pages
+BUILT = Path(__file__).parent / "built"  # by scripts/web; not part of the sources
+_OTHERS = ("/api/", "/health", "/metrics", f"{SCHEMA}/")  # their answers are not pages
 _COMPRESSED = ("text/", "application/javascript", "application/json", "image/svg+xml")
 _RULES = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -45,7 +45,7 @@ _UNBUILT = """\
 class UiFile:
     data: bytes
     media_type: str
-    kept: bool  # for good: its name changes with what is in it
+    kept: bool  # for good: its name changes with its content
 
     @cached_property
     def etag(self) -> str:
@@ -53,12 +53,12 @@ class UiFile:
 
     @cached_property
     def compressed(self) -> bytes | None:
-        """None where it would be no shorter."""
+        """The compressed data, or None for a type that compression would not shorten."""
         return gzip.compress(self.data, 9, mtime=0) if self.media_type.startswith(_COMPRESSED) else None
 
 
 class WebUi:
-    """What is below ``built``, read once; a server that runs keeps serving what it began with."""
+    """The files below ``built``, read once: a running server keeps serving the same ones."""
 
     def __init__(self, built: Path) -> None:
         self._files = {
@@ -69,7 +69,7 @@ class WebUi:
         self._page = self._files.get("/index.html")
 
     def has(self, scope: Scope) -> bool:
-        """Whether the request is for a file, or for a page: what a browser opens."""
+        """Returns whether the request is for a file or a page, as a browser opens it."""
         path = scope["path"]
         if scope["method"] not in ("GET", "HEAD") or path.startswith(_OTHERS):
             return False
@@ -90,7 +90,7 @@ class WebUi:
             data, headers["Content-Encoding"] = found.compressed, "gzip"
         answer = Response(data, 200, headers, found.media_type)
         if scope["method"] == "HEAD":
-            answer.body = b""  # with the length that GET would have
+            answer.body = b""  # the headers keep the length that GET would have
         return answer
 
 

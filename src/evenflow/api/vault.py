@@ -1,9 +1,9 @@
 """The keys that seal connections, variables and the keys of tokens (AES-256-GCM), and sealing and opening with them.
 
-A value is sealed for its place, a kind and a name: moved to another one by who can write the database, it does not open.
+A value is sealed for its place, a kind and a name: if a writer to the database moves it to another place, it does not open.
 
-The keys are those of a setting, or of a file that is made once and readable by its owner alone. The first seals, all open. Several
-API processes may share a file: it is read again whenever it has changed.
+The keys come from a setting, or from a file that is made once and only its owner can read. The first key seals, and all keys open.
+Several API processes may share the file: it is read again whenever it has changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEY_BYTES, NONCE_BYTES = 32, 12
 
 @dataclass
 class Vault:
-    """``keys`` are comma-separated; without them ``file`` has them, one a line."""
+    """``keys`` are comma-separated; without them they are in ``file``, one a line."""
 
     file: Path
     keys: str = field(default="", repr=False)
@@ -40,12 +40,12 @@ class Vault:
         return FORM + nonce + self._current(make=True)[0].encrypt(nonce, text.encode(), _place(kind, name))
 
     def open(self, kind: str, name: str, sealed: bytes, *, what: str = "") -> str:
-        """Raises :class:`SecretsError`, which names ``what`` or the place, when none of the keys fits, and for what was sealed for
-        another place.
+        """Raises :class:`SecretsError`, which names ``what`` or the place, when no key fits or the value was sealed for another
+        place.
         """
         nonce, closed = sealed[len(FORM) : len(FORM) + NONCE_BYTES], sealed[len(FORM) + NONCE_BYTES :]
         for key in self._current(make=False) if sealed.startswith(FORM) else ():
-            with suppress(InvalidTag, ValueError):  # also what was cut short
+            with suppress(InvalidTag, ValueError):  # also for a seal that was cut short
                 return key.decrypt(nonce, closed, _place(kind, name)).decode()
         raise SecretsError(
             f"{what or f'The {kind} {name!r}'} was sealed with a key that this API does not have ({self.source}), or under another "
@@ -53,18 +53,18 @@ class Vault:
         )
 
     def reseal(self, kind: str, name: str, sealed: bytes, *, what: str = "") -> bytes:
-        """The same, sealed with the first key. Raises :class:`SecretsError`."""
+        """Returns the same value, sealed with the first key. Raises :class:`SecretsError`."""
         return self.seal(kind, name, self.open(kind, name, sealed, what=what))
 
     def add_key(self) -> None:
-        """A new key goes in front of the file; nothing happens when the keys are those of a setting, which its owner changes."""
+        """Puts a new key in front of the file. Does nothing if the keys come from a setting, which its owner changes."""
         if not self.keys:
             known = self.file.read_text().split() if self.file.exists() else []
             _write(self.file, SEPARATOR.join([new_key(), *known]))
 
     def forget_old_keys(self) -> None:
-        """When everything is sealed with the first key. The one before it stays until the next time: another API process may have
-        sealed with it in this moment.
+        """Drops old keys once everything is sealed with the first one. The one before it stays until the next time: another API
+        process may have sealed with it in this moment.
         """
         if not self.keys:
             _write(self.file, SEPARATOR.join(self.file.read_text().split()[:2]))
@@ -116,12 +116,12 @@ def new_key() -> str:
 
 
 def _place(kind: str, name: str) -> bytes:
-    """No kind has a bar, so no two places are the same."""
+    """Names a place unambiguously, because no kind contains a bar."""
     return f"{kind}|{name}".encode()
 
 
 def _make(file: Path) -> None:
-    """Two processes may do it at once: the first wins, and none is ever seen half written."""
+    """Makes the key file. Two processes may do this at once: the first wins, and a file is never seen half written."""
     unfinished = file.with_name(f"{file.name}.{os.getpid()}.new")
     _write(unfinished, new_key())
     try:
@@ -133,7 +133,7 @@ def _make(file: Path) -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Readable by the owner alone from the first moment, and all at once."""
+    """Writes the file in one step; only the owner can ever read it."""
     unfinished = file.with_name(f"{file.name}.{os.getpid()}.part")
     unfinished.unlink(missing_ok=True)
     with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:

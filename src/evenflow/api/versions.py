@@ -1,4 +1,4 @@
-"""What never changes once it is written, kept in memory: DAG versions and the names of runs."""
+"""Keeps in memory what never changes once it is written: DAG versions and the names of runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ServedVersion:
     number: int
     code_hash: str
     file: str
-    bundle: str  # the one that it was found in
+    bundle: str  # in which it was found
     default_timezone: str
     environment: str
     tasks: tuple[TaskSpec, ...]
@@ -29,7 +29,7 @@ class ServedVersion:
 
 
 class Versions:
-    """The versions and runs that were asked for first. Those asked for together are fetched together."""
+    """A cache of versions and runs, bounded in size. One statement fetches all versions that a call lacks."""
 
     def __init__(self) -> None:
         self._versions: OrderedDict[int, ServedVersion] = OrderedDict()
@@ -64,7 +64,7 @@ class Versions:
         return found
 
     async def of_subject(self, conn: AsyncConn, run_key: int) -> tuple[int, RunNames, ServedVersion]:
-        """The run that a try speaks about, with its key: of a callback the one that called. Raises :class:`DagNotFound`."""
+        """Returns the run that a try is about, with its key: for a callback the run that called. Raises :class:`DagNotFound`."""
         names, version = await self.of_run(conn, run_key)
         return (run_key, names, version) if names.subject == run_key else (names.subject, *await self.of_run(conn, names.subject))
 

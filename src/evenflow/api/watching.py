@@ -1,4 +1,4 @@
-"""Who may watch the system, and where Prometheus is sent to watch its services."""
+"""Decides who may watch the system, and where Prometheus scrapes its services."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from evenflow.api.tokens import Tokens
 from evenflow.telemetry.listener import advertised
 from evenflow.wire.tls import is_loopback
 
-WATCHED = frozenset({"/metrics", "/metrics/targets", "/health"})  # names of services, pools, queues, hosts: not for everybody
+WATCHED = frozenset({"/metrics", "/metrics/targets", "/health"})  # they name services, pools, queues, hosts: not public
 
 
 class Watchers:
-    """``secret`` is what a scraper shows (EVENFLOW_METRICS_TOKEN). Without one this host needs none, and others an operator's."""
+    """``secret`` is the token of scrapers (EVENFLOW_METRICS_TOKEN). Without it, callers on this host need none, and others an
+    operator's.
+    """
 
     def __init__(self, tokens: Tokens, secret: str) -> None:
         self._tokens, self._secret = tokens, secret
@@ -45,18 +47,18 @@ class Watchers:
                 )
 
 
-_FORWARDED = frozenset({b"forwarded", b"via", b"x-forwarded-for", b"x-real-ip"})  # by a proxy of this host, for somebody else
+_FORWARDED = frozenset({b"forwarded", b"via", b"x-forwarded-for", b"x-real-ip"})  # a proxy on this host sets them
 
 
 def _is_for_here(scope: Scope) -> bool:
-    """Whether a request that comes from this host is also meant for it. A proxy brings those of others; and a page may have a name
-    that was made to mean this host (DNS rebinding), so a browser here asks for it, and names that.
+    """Returns whether a request from this host is also meant for it. A proxy forwards the requests of other hosts. A page may have
+    a name that was made to mean this host (DNS rebinding), so a browser here sends the request, and names that page.
     """
     if any(name in _FORWARDED for name, _ in scope["headers"]):
         return False
     named = header(scope, b"host")
     if named is None:
-        return True  # no browser
+        return True  # not a browser
     try:
         host = urlsplit(f"//{named.decode('latin-1')}").hostname or ""
     except ValueError:
@@ -73,12 +75,12 @@ def _is_address(host: str) -> bool:
 
 
 def is_local(address: str) -> bool:
-    """Whether who calls from there is on this host."""
+    """Returns whether a caller with this address is on this host."""
     return is_loopback(_unmapped(address))
 
 
 def _unmapped(address: str) -> str:
-    """An IPv4 address as such, also where a socket for both kinds tells it."""
+    """Returns an IPv4 address in its own form, also if a socket for both kinds reports it."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -87,9 +89,9 @@ def _unmapped(address: str) -> str:
 
 
 def checked_detail(detail: Mapping[str, Any], caller: str | None) -> dict[str, Any]:
-    """What a service tells of itself, and of where it has its metrics only what it cannot invent: with a free word whoever has a
-    fleet's token would have Prometheus ask any address. The host is the one that calls. With TLS it is the service's word, for who
-    answers shows a certificate.
+    """Returns what a service says of itself, and of the address of its metrics only what it cannot invent: otherwise a holder of a
+    fleet's token could have Prometheus ask any address. The host is always the caller's. With TLS it is the one that the service
+    names, because its server shows a certificate.
     """
     checked = {name: value for name, value in detail.items() if name not in ("metrics", "scheme")}
     told, secure = detail.get("metrics"), detail.get("scheme") == "https"
@@ -108,7 +110,7 @@ _ADDRESS = 270  # characters: a host name, and a port
 
 
 def _scraped(host: str, port: int, caller: str) -> str | None:
-    """None: it listens where nobody else can ask it."""
+    """Returns the address to scrape, or None if only that host can reach it."""
     if is_loopback(caller):
         return advertised(host if is_loopback(host) else socket.gethostname(), port)
     return None if is_loopback(host) else advertised(caller, port)

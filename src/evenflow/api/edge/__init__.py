@@ -1,1 +1,1 @@
-"""Between sockets and routes: the server, heads of requests within their limits, and how many requests there are."""
+"""Between sockets and routes: the server, its limits on the heads of requests, and on the number of connections."""

@@ -1,4 +1,4 @@
-"""uvicorn as a part of a process: no signal handlers, no lifespan, a port that is known before the first request."""
+"""uvicorn as a part of a process: no signal handlers, no lifespan, and a port that is known before the first request."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class BoundedHeads(HttpToolsProtocol):
 
 
 def _connections() -> int:
-    """How many callers are served at once: as many as leave descriptors for logs and the database."""
+    """Returns how many connections are served at once: as many as leave descriptors for logs and the database."""
     return max(limits.LEAST_CONNECTIONS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - limits.OTHER_DESCRIPTORS)
 
 
@@ -83,7 +83,9 @@ class _ApiServer(uvicorn.Server):
         self._ending.set()
 
     async def main_loop(self) -> None:
-        """What uvicorn looks at ten times a second, the date of its answers and how many they were, matters to nobody here."""
+        """Waits for the end only. Evenflow does not need uvicorn's ten ticks a second, which keep the date header and a request
+        limit.
+        """
         await self.on_tick(0)
         await self._ending.wait()
 
@@ -97,15 +99,15 @@ class _ApiServer(uvicorn.Server):
 
 
 class WebServer:
-    """Serves ``app``. Raises :class:`SettingsError` when it may not be served there, and from ``start`` when the address cannot be
-    had.
+    """Serves ``app``. Raises :class:`SettingsError` when it may not be served at this address, and from ``start`` when the address
+    is not available.
     """
 
     def __init__(self, app: ASGIApp, *, host: str, port: int, tls: Tls) -> None:
         self._host, self._wanted_port = host, port
         if tls.check_bind("The API", host):
             observe(seen.api_plain(host))
-        tls.for_server()  # says what is wrong with the files
+        tls.for_server()  # raises when something is wrong with the files
         self._server = _ApiServer(
             uvicorn.Config(
                 app,
@@ -117,7 +119,7 @@ class WebServer:
                 access_log=False,
                 log_config=None,
                 server_header=False,
-                headers=[("X-Content-Type-Options", "nosniff")],  # what authors write is in answers: no browser guesses at it
+                headers=[("X-Content-Type-Options", "nosniff")],  # answers contain authors' texts: browsers must not guess types
                 date_header=False,
                 proxy_headers=False,
                 backlog=limits.BACKLOG,

@@ -1,1 +1,1 @@
-"""What services ask that run user code: claims, reports, beats, logs and questions of tries."""
+"""The API for services that run user code: claims, reports, beats, logs and questions of tries."""

@@ -1,4 +1,4 @@
-"""The execution API: what processes that run user code may ask for. One table has every route, who may call it, what it reads."""
+"""The execution API for processes that run user code. One table lists every route, its callers and its message."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def execution_routes(
     judge: Judge,
     storage: ObjectStorage,
 ) -> Router:
-    """``reports`` and ``beats`` are the pools for these."""
+    """``reports`` and ``beats`` are the connection pools for reports and for beats."""
     services = ServiceRoutes(pool, beats, claims, tokens)
     tries = TryRoutes(pool, Inbox(reports), tokens, versions, claims, logs, vault)
     files = FileRoutes(pool, versions, judge)
@@ -53,7 +53,7 @@ def execution_routes(
     body = limits.EXECUTION_BODY
 
     table: list[tuple[str, str, Handler, tuple[str, ...], type[Message] | None, int]] = [
-        # method, path, handler, kinds of token, what it reads (none: raw bytes), limit of the body
+        # method, path, handler, kinds of token, type of the message (None: raw bytes), limit of the body
         ("POST", "/claim", tries.claim, ("worker",), messages.Claim, MAX_MESSAGE_BYTES),
         ("POST", "/reports", tries.report, ("worker",), messages.Reports, body),
         ("POST", "/logs", tries.log, ("worker", "triggerer"), messages.Logs, body),
@@ -92,13 +92,13 @@ def _answers(
     judge: Judge,
     storage: ObjectStorage,
 ) -> dict[str, Handler]:
-    """To each question of :data:`evenflow.wire.questions.QUESTIONS`."""
+    """Returns the handler of each question of :data:`evenflow.wire.questions.QUESTIONS`."""
     values = ValueRoutes(pool, versions, vault, stores)
     waiting = WaitingRoutes(pool, versions, judge)
     once = OnceRoutes(pool, vault)
 
     def held(handler: Handler) -> Handler:
-        """Answers a try that is in hand only: its token is signed for longer. Other handlers look for themselves."""
+        """Wraps a handler to answer only tries in hand: a token is valid for longer. Other handlers check this themselves."""
 
         async def checked(call: Call) -> Message | bytes | None:
             async with pool.connection() as conn:
@@ -130,5 +130,5 @@ def _answers(
 
 
 def _askers(question: str) -> tuple[str, ...]:
-    """The kinds of token of those who may ask it."""
+    """Returns the kinds of token that may ask this question."""
     return ("try", "trigger") if question in TRIGGER_QUESTIONS else ("try",)

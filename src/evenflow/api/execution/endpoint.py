@@ -1,6 +1,6 @@
-"""One route of the execution API, as plain ASGI: who may call it, what it reads, what it answers.
+"""One route of the execution API, as plain ASGI: its callers, its message and its answer.
 
-This is the way of every claim and report, so nothing is computed per request that could be computed per route.
+Every claim and report takes this way, so what can be computed per route is not computed per request.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ _CLOSE = (b"connection", b"close")
 
 @dataclass(slots=True)
 class Call:
-    """A request that may be served."""
+    """A request that its caller may make."""
 
     token: Token
-    bearer: str  # its text
+    bearer: str  # the text of the token
     message: Any  # of the type that the route reads; bytes for a raw route
     path: dict[str, Any]
     receive: Receive
 
     @property
     def of_try(self) -> TryToken:
-        """The try that calls, or whose trigger does. For routes that only these may call."""
+        """The try that calls, or the try of the trigger that calls. For routes that only tries and triggers may call."""
         if isinstance(self.token, TriggerToken):
             return self.token.of_try
         assert isinstance(self.token, TryToken)
@@ -60,7 +60,7 @@ class Call:
 
     @property
     def of_fleet(self) -> FleetToken:
-        """For routes that only services call that are not registered yet."""
+        """For routes that only services call before they register."""
         assert isinstance(self.token, FleetToken)
         return self.token
 
@@ -71,13 +71,13 @@ class Call:
         return self.token
 
     def speaks_for(self, service_id: int) -> ServiceToken:
-        """Raises :class:`Forbidden` when the service that calls is another one."""
+        """Raises :class:`Forbidden` when the caller is another service."""
         if self.of_service.service_id != service_id:
             raise Forbidden(f"This token is of service {self.of_service.service_id}; it cannot speak for service {service_id}.")
         return self.of_service
 
     def within_scope(self, names: Iterable[str]) -> None:
-        """Raises :class:`Forbidden` when the fleet may not serve all of these queues or, of a processor, bundles."""
+        """Raises :class:`Forbidden` when the fleet may not serve all of these queues, or a processor all of these bundles."""
         assert isinstance(self.token, FleetToken | ServiceToken)
         service = self.token
         foreign = sorted(set(names) - set(service.scope))
@@ -89,14 +89,14 @@ class Call:
             )
 
     def within_try(self, epochs: Sequence[int]) -> None:
-        """Raises :class:`Forbidden` when the service that claims is there for another try."""
+        """Raises :class:`Forbidden` when the claiming service exists for another try."""
         own = self.of_service.epoch
         if own and list(epochs) != [own]:
             wanted = f"try {next(epoch for epoch in epochs if epoch != own)}" if epochs else "any try"
             raise Forbidden(f"This worker's token is for try {own} and cannot claim {wanted}.")
 
     async def hung_up(self) -> None:
-        """Returns when the caller is gone."""
+        """Returns when the caller has hung up."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
 
@@ -121,7 +121,7 @@ def kind_of(token: Token) -> str:
 
 
 class Endpoint:
-    """Checks the token, reads and decodes the body, calls ``handler``, and sends its answer or why there is none."""
+    """Checks the token, reads and decodes the body, calls ``handler``, and sends its answer or an error."""
 
     def __init__(
         self, tokens: Tokens, handler: Handler, *, kinds: tuple[str, ...], reads: type[Message] | None, body_limit: int

@@ -1,4 +1,4 @@
-"""Routes for the processor: which files there are, which to parse, what came of it, and the code that workers will need."""
+"""Routes for the processor: the files that exist, those to parse, their results, and the code that workers will need."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ class FileRoutes:
         return archive
 
     async def _may_read(self, conn: AsyncConn, service: ServiceToken, code_hash: str) -> bool:
-        """With a scope: what the service has in hand, and what is of its queues or bundles; with one try what it has in hand."""
+        """Returns whether the service may read this code. With a scope, a service may read code of its tries, or of its queues or
+        bundles; a service for one try may read the code of that try only.
+        """
         if not service.scope and not service.epoch:
             return True
         use = await dags.find_code_use(conn, code_hash, service_id=service.service_id, most=limits.CODE_VERSIONS)

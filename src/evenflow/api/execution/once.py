@@ -1,4 +1,4 @@
-"""What a running try stores once for all tries of its task instance, so that the next one goes on with what this one has begun."""
+"""Values that a running try stores once for all tries of its task instance, so that a later try continues what it began."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evenflow.wire.questions import AskOnce, Done, ForgetOnce, KeptValue, Once, 
 
 
 class OnceRoutes:
-    """A try that is over stores nothing, so a worker that is thought lost cannot write over what its successor has made."""
+    """An ended try stores nothing, so a worker that is thought lost cannot overwrite what the next try has made."""
 
     def __init__(self, pool: AsyncPool, vault: Vault) -> None:
         self._pool, self._vault = pool, vault

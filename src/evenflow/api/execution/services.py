@@ -107,8 +107,8 @@ class ServiceRoutes:
 
 
 async def _leave(conn: AsyncConn, service_id: int, farewell: Beat) -> BeatAnswer:
-    """Of a worker, in one transaction: no scheduler takes for lost meanwhile what it gives back. One of the release before does not
-    say what it had begun.
+    """Ends a worker in one transaction: no scheduler can treat the tries that it gives back as lost meanwhile. A worker of the
+    previous release does not say which tries it had begun.
     """
     given_back = 0
     async with conn.transaction():
@@ -128,7 +128,7 @@ def _caller() -> str | None:
 
 
 def _check_names(who: Register) -> None:
-    """People are shown them. Raises :class:`Refused`."""
+    """Checks names, because pages show them. Raises :class:`Refused`."""
     longest = {"name": MAX_NAME_CHARS, "host": limits.HOST_NAME, "version": limits.VERSION_NAME}
     for what, most in longest.items():
         text = getattr(who, what)
@@ -139,14 +139,16 @@ def _check_names(who: Register) -> None:
 
 
 def _served(who: Register) -> list[str]:
-    """The queues, or bundles, that it says it will ask for; what it asks for then is checked again."""
+    """Returns the queues, or bundles, that the service says it will serve. Each claim is checked again."""
     told = who.detail.get("bundles" if who.kind == "processor" else "queues", [])
     names = [each.get("name") if isinstance(each, dict) else each for each in told] if isinstance(told, list) else []
     return [name for name in names if isinstance(name, str)]
 
 
 def _check_taking(who: Register, pushed: Mapping[str, str]) -> None:
-    """Raises :class:`Refused` when a worker asks for tries that are sent, or is to be handed such as nobody sends."""
+    """Raises :class:`Refused` when a worker claims queues whose tries are sent, or when it takes sent tries of queues that no
+    launcher serves.
+    """
     queues = _served(who)
     handed = bool(who.detail.get("handed"))
     wrong = [queue for queue in queues if (queue in pushed) != handed]
@@ -163,7 +165,9 @@ def _check_taking(who: Register, pushed: Mapping[str, str]) -> None:
 
 
 def _agreed(who: Register) -> int:
-    """The version of the messages that a service and this API speak. Raises :class:`Refused` naming the side that is too old."""
+    """Returns the version of the messages that the service and this API share. Raises :class:`Refused` naming the side that is too
+    old.
+    """
     theirs = Spoken(who.oldest_wire, who.wire)
     wire = OURS.agreed(theirs)
     if wire is None:

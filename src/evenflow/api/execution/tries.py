@@ -1,4 +1,4 @@
-"""Routes about tries: workers claim, report and send logs; a running try pushes, pulls and says how far it is."""
+"""Routes about tries: workers claim, report and send logs; a running try pushes, pulls and reports its progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes by which triggerers claim triggers and say what became of them."""
+"""Routes by which triggerers claim triggers and report their results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TriggerRoutes:
         if not message.request_key or message.capacity < 1:
             raise Refused(422, "bad_value", "A claim of triggers needs a request_key and a capacity of at least one.")
         call.within_scope(message.queues)
-        if not message.queues:  # all that its fleet may serve
+        if not message.queues:  # all queues that its fleet may serve
             message.queues = list(call.of_service.scope)
         return await self._claims.claim(message, hung_up=call.hung_up)
 

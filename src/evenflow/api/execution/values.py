@@ -1,5 +1,5 @@
-"""What a running try asks about connections, variables and earlier runs, answered as far as its DAG may know, and what it leaves
-beside its results.
+"""Answers a running try's questions about connections, variables and earlier runs, within what its DAG may know, and stores what
+the try leaves beside its results.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from evenflow.wire.questions import AskNamed, Done, Folder, Found, KeepRecord, P
 
 
 class ValueRoutes:
-    """A try that is over is answered nothing: its token is good for as long as its dispatch is there."""
+    """A try that has ended gets no answer: its token is valid while its dispatch exists."""
 
     def __init__(self, pool: AsyncPool, versions: Versions, vault: Vault, stores: SecretStores) -> None:
         self._pool, self._versions, self._vault, self._stores = pool, versions, vault, stores
@@ -98,7 +98,7 @@ class ValueRoutes:
         return Done()
 
     async def _find(self, call: Call, kind: SealedKind) -> Found:
-        """No connection to the database waits for a store. What the database says of who may use a name holds for all stores."""
+        """Holds no connection to the database while it asks a store. The DAG patterns in the database hold for all stores."""
         message: AskNamed = call.message
         async with self._pool.connection() as conn:
             dag_id, bundle, task_id = await self._asker(conn, call.asker)
@@ -123,7 +123,9 @@ class ValueRoutes:
         return Found(text=self._vault.open(kind, message.name, value["sealed"]))
 
     async def _similar(self, conn: AsyncConn, kind: SealedKind, name: str, dag_id: str, bundle: str) -> list[str]:
-        """No more than the DAG may use. Which of them was meant is found where it costs nobody else: by who asks."""
+        """Returns only names that the DAG may use. The caller picks the nearest, so only its own process pays for the
+        comparison.
+        """
         found = await sealed.list_similar(conn, kind, name)
         return [name for name, patterns in found if may_use(patterns, dag_id, bundle)]
 
@@ -138,7 +140,7 @@ class ValueRoutes:
         return value
 
     async def _asker(self, conn: AsyncConn, token: TryToken | TriggerToken) -> tuple[str, str, str]:
-        """The DAG, its bundle and the task of a try that is in hand, or whose trigger is. Raises :class:`StaleEpoch`."""
+        """Returns the DAG, its bundle and the task of a try in hand, or of a trigger's try. Raises :class:`StaleEpoch`."""
         await check_held(conn, token)
         _, version = await self._versions.of_run(conn, token.run_key)
         _, run, of_subject = await self._versions.of_subject(conn, token.run_key)
@@ -146,7 +148,7 @@ class ValueRoutes:
 
 
 async def check_held(conn: AsyncConn, token: TryToken | TriggerToken) -> None:
-    """Raises :class:`StaleEpoch` for a try that is over, and for a trigger that fired, is others' or was cancelled."""
+    """Raises :class:`StaleEpoch` for an ended try, and for a trigger that fired, was cancelled or runs in another triggerer."""
     if isinstance(token, TriggerToken):
         if not await triggers.is_claimed(conn, token):
             raise StaleEpoch("This trigger is over: its task has resumed or ended, or another triggerer runs it.")
@@ -161,8 +163,8 @@ def _over() -> StaleEpoch:
 
 
 class FolderRoutes:
-    """Where tries put results that are files: in object storage, each in a folder of its own. That a try may leave one is noted
-    before it has it.
+    """The folders in object storage where tries put results that are files, one for each try. The database notes that a try may
+    leave a folder before the try gets it.
     """
 
     def __init__(self, pool: AsyncPool, storage: ObjectStorage) -> None:

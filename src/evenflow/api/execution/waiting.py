@@ -1,8 +1,8 @@
-"""What a running try asks when it waits: how long it has, which asset events there are, how runs of other DAGs stand; and the runs
-that it triggers.
+"""Answers a running try that waits: the time that it has, asset events, the states of other DAGs' runs. Also makes the runs that it
+triggers.
 
-Every try may see the states of all runs, and trigger every DAG: names and states are no secrets among the DAGs of one Evenflow,
-and what a run was triggered with and by whom stands in its history. Results of other DAGs it can not see.
+Every try may see the states of all runs, and trigger every DAG: the DAGs of one Evenflow have no secrets in names and states, and
+the history of a run says who triggered it and with what. A try cannot see results of other DAGs.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class WaitingRoutes:
                 raise _over()
             current = await _triggerable(conn, message)
         spec = DagSpec.from_json(current.spec)
-        params = await self._judge.params(spec.params, message.conf)  # which may take seconds, so no connection waits for it
+        params = await self._judge.params(spec.params, message.conf)  # this may take seconds, so no connection is held meanwhile
         async with self._pool.connection() as conn:
             asker = await other_runs.find_asker(conn, call.of_try.epoch)
             if asker is None:
@@ -151,7 +151,7 @@ def _check_reset(spec: DagSpec, asker: other_runs.Asker, run: other_runs.FoundRu
 
 
 async def _triggerable(conn: AsyncConn, message: AskTrigger) -> views.CurrentVersion:
-    """Raises :class:`Refused`."""
+    """Returns the current version of the DAG. Raises :class:`Refused` if it cannot be triggered."""
     current = await views.read_spec(conn, message.dag_id)
     if current is None or not current.is_active:
         raise Refused(404, "not_found", f"There is no DAG {message.dag_id!r} to trigger. To see all, type: evenflow dags list")
@@ -161,19 +161,19 @@ async def _triggerable(conn: AsyncConn, message: AskTrigger) -> views.CurrentVer
 
 
 def _own_run_id(asker: other_runs.Asker) -> str:
-    """The same for every try of a task instance until somebody clears it, so that none triggers twice."""
+    """Returns the same name for every try of a task instance until a person clears it, so that no try triggers a second run."""
     digest = hashlib.sha256(asker.actor.encode()).hexdigest()[:16]
     return f"triggered__{asker.dag_id[: limits.TRIGGER_NAME]}__{digest}"
 
 
 def _wanted(spec: DagSpec, message: AskStates) -> tuple[list[str], list[str]]:
-    """The task ids that are meant, and the names that the DAG has not."""
+    """Returns the task ids that the message means, and those that the DAG does not have."""
     known = {task.task_id for task in spec.tasks}
     missing = [task_id for task_id in message.task_ids if task_id not in known]
     if message.group_id is None:
         return message.task_ids, missing
     inside = {index for index, group in enumerate(spec.groups) if group.group_id == message.group_id}
-    for index, group in enumerate(spec.groups):  # a group comes after the one that it is in
+    for index, group in enumerate(spec.groups):  # a group comes after its parent
         if group.parent in inside:
             inside.add(index)
     if not inside:

@@ -1,1 +1,1 @@
-"""Logs of tasks: where they are stored and how they are read while they are written."""
+"""Logs of tasks: how they are stored, and how they are read while they are written."""

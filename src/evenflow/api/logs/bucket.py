@@ -1,4 +1,4 @@
-"""Object storage as logs use it. The calls block, and raise whatever a file system raises."""
+"""Object storage for logs. The calls block, and raise whatever a file system raises."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from evenflow.api.logs.layout import LogObject, Piece, parse
 from evenflow.wire.objects import open_storage
 
-_CONNECT_S, _READ_S = 5, 10  # a call that nobody waits for any longer ends soon after, to be made again
+_CONNECT_S, _READ_S = 5, 10  # a call that no caller waits for ends soon after
 _OPTIONS: dict[str, dict[str, Any]] = {
     "s3": {"config_kwargs": {"connect_timeout": _CONNECT_S, "read_timeout": _READ_S, "retries": {"total_max_attempts": 1}}}
 }
@@ -31,7 +31,7 @@ class Bucket:
         return self._opened
 
     def check(self) -> None:
-        """Writes, reads, lists and deletes an object of its own."""
+        """Checks the bucket: writes, reads, lists and deletes an object of its own."""
         folder, name, said = PurePosixPath(".check"), f"{secrets.token_hex(8)}.txt", b"Evenflow can write here.\n"
         self.write(folder, name, said)
         system, root = self.open()
@@ -47,7 +47,7 @@ class Bucket:
         try:
             found = system.ls(f"{root}/{folder}", detail=True)
         except FileNotFoundError as error:
-            if error.__cause__ is not None:  # the provider's own: it is not the folder that is missing, but the bucket
+            if error.__cause__ is not None:  # the provider's error: the bucket is missing, not the folder
                 raise OSError(str(error)) from error
             return []
         parsed = (parse(str(item["name"]).rpartition("/")[2], int(item["size"] or 0)) for item in found if item["type"] == "file")
@@ -60,7 +60,7 @@ class Bucket:
         system.pipe_file(f"{root}/{folder}/{name}", data)
 
     def read(self, folder: PurePosixPath, pieces: Sequence[Piece]) -> bytes:
-        """Raises :class:`FileNotFoundError` where one is not there any more."""
+        """Raises :class:`FileNotFoundError` when an object is gone."""
         system, root = self.open()
         wanted = [piece for piece in pieces if piece.object is not None and piece.size]
         paths = [f"{root}/{folder}/{piece.object.name}" for piece in wanted if piece.object is not None]
@@ -77,7 +77,7 @@ class Bucket:
                 continue
 
     def delete_all(self, folder: PurePosixPath) -> None:
-        """Until nothing is left: what was being written meanwhile goes, too."""
+        """Deletes until the folder is empty, so that objects written meanwhile go, too."""
         system, root = self.open()
         for _ in range(3):
             try:

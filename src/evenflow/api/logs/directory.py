@@ -1,5 +1,5 @@
-"""Task logs in a directory: ``<dag_id>/<run_id>/<task_id>/<map_index>/<try>.<epoch>.log``, and ``<try>.<epoch>-<claim>.log`` of
-each claim of a trigger that the try waits for. :mod:`evenflow.api.logs.files` says how a log shows what is missing.
+"""Task logs in a directory: ``<dag_id>/<run_id>/<task_id>/<map_index>/<try>.<epoch>.log``, and ``<try>.<epoch>-<claim>.log`` for
+each claim of the try's trigger. :mod:`evenflow.api.logs.files` defines how a log shows what is missing.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class LogDirectory(LogStore):
     ) -> None:
         super().__init__(lost, refused)
         self._root = root
-        self._open: OrderedDict[FileLog, Part] = OrderedDict()  # the part that grows, the last used last
+        self._open: OrderedDict[FileLog, Part] = OrderedDict()  # the growing parts; the last used comes last
         self._writing = asyncio.Lock()
 
     async def prepare(self) -> None:
         await asyncio.to_thread(self._root.mkdir, parents=True, exist_ok=True)
 
     async def tidy(self) -> None:
-        await asyncio.Event().wait()  # files are as they are to be
+        await asyncio.Event().wait()  # files need no tidying
 
     async def _store(self, chunks: Sequence[Chunk]) -> tuple[list[int], list[str]]:
         async with self._writing:
@@ -73,7 +73,7 @@ class LogDirectory(LogStore):
         log_of = (self._root / chunk.name.folder(), chunk.name.try_number, chunk.writer)
         end = chunk.offset + len(chunk.data)
         part = self._known(log_of)
-        if part is None or chunk.offset > part.end:  # another server may have begun a part that is not known here
+        if part is None or chunk.offset > part.end:  # another server may have begun a later part
             part = self._keep(log_of, open_last(*log_of))
         if part is not None and part.is_cut:
             return end
@@ -90,7 +90,7 @@ class LogDirectory(LogStore):
         return max(end, stored)
 
     def _end(self, chunk: Chunk) -> int:
-        """After a failure to write."""
+        """Returns where a log ends after a failed write."""
         try:
             part = self._known((self._root / chunk.name.folder(), chunk.name.try_number, chunk.writer))
             return part.end if part is not None else 0
@@ -107,7 +107,7 @@ class LogDirectory(LogStore):
         return part
 
     def _keep(self, log_of: FileLog, part: P) -> P:
-        """``part`` is the one of ``log_of`` now."""
+        """Keeps ``part`` as the open part of ``log_of``."""
         if (earlier := self._open.pop(log_of, None)) is not None and earlier is not part:
             earlier.close()
         if part is not None:

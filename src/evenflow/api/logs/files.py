@@ -1,9 +1,9 @@
 """The files of one writer's log.
 
-``<try>.<writer>.log`` begins with the first byte that was written. After a gap another part begins, with a line that says what is
-missing: ``<try>.<writer>+<position>.log``, where the position counts what was written, not what is stored. So where a log ends
-follows from names and sizes alone: API servers that share a folder agree on it, and one that has a folder of its own knows what
-it does not have. Bytes are written at their place, so that nothing is there twice when two servers write the same.
+``<try>.<writer>.log`` begins with the first written byte. After a gap another part begins, with a line that describes the gap:
+``<try>.<writer>+<position>.log``, where the position counts written bytes, not stored ones. So names and sizes alone say where a
+log ends: API servers that share a folder agree on it, and one with its own folder knows what it lacks. Bytes are written at their
+position, so two servers that write the same bytes store them once.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _PART = re.compile(r"[0-9]+\.(?P<writer>[0-9]+(?:-[0-9]+)?)(?:\+(?P<position>[0-
 
 @dataclass(slots=True)
 class Part:
-    """An open file."""
+    """An open file of a log."""
 
     descriptor: int
     position: int  # of its first byte
-    header: int  # bytes of the line about what is missing before it
-    number: int  # of parts that there are
+    header: int  # bytes of the line that describes the gap before it
+    number: int  # how many parts the log has
     before: int  # bytes of the parts before
 
     @property
     def end(self) -> int:
-        """The position of what comes next."""
+        """The position of the next byte."""
         return self.position + os.fstat(self.descriptor).st_size - self.header
 
     @property
@@ -42,11 +42,11 @@ class Part:
 
     @property
     def is_cut(self) -> bool:
-        """Nothing more is stored."""
+        """Whether the log has reached its limit, so that nothing more is stored."""
         return self.number > limits.LOG_PARTS or self.before + os.fstat(self.descriptor).st_size > limits.LOG_TRY
 
     def write(self, data: bytes) -> None:
-        """After its end, up to the limit of a log."""
+        """Writes at the end of the part, up to the limit of a log."""
         size = os.fstat(self.descriptor).st_size
         room = max(0, limits.LOG_TRY - self.before - size)
         _write_all(self.descriptor, data if len(data) <= room else data[:room] + CUT, size)
@@ -56,7 +56,7 @@ class Part:
 
 
 def parts_of(folder: Path, try_number: int) -> dict[str, list[tuple[int, Path]]]:
-    """What is stored of a try, by writer: position and path of each part, in order."""
+    """Returns the stored parts of a try by writer: position and path of each part, in order."""
     found: dict[str, list[tuple[int, Path]]] = {}
     for path in folder.glob(f"{try_number}.*.log"):
         if match := _PART.fullmatch(path.name):
@@ -65,14 +65,14 @@ def parts_of(folder: Path, try_number: int) -> dict[str, list[tuple[int, Path]]]
 
 
 def files_of(folder: Path, try_number: int) -> list[Path]:
-    """All that is stored of a try, in order: of its writers only the last one's log grows."""
+    """Returns all stored files of a try, in order: only the log of its last writer grows."""
     found = parts_of(folder, try_number)
     newest = {writer: max(path.stat().st_mtime_ns for _, path in parts) for writer, parts in found.items()}
     return [path for writer in sorted(found, key=lambda writer: (newest[writer], writer)) for _, path in found[writer]]
 
 
 def open_last(folder: Path, try_number: int, writer: str) -> Part | None:
-    """The part that may grow. One whose first line was not finished holds nothing, and goes."""
+    """Returns the part that may grow. A part whose first line is unfinished holds nothing, and is deleted."""
     parts = parts_of(folder, try_number).get(writer, [])
     while parts:
         position, path = parts.pop()
@@ -96,7 +96,7 @@ def begin(folder: Path, try_number: int, writer: str) -> Part:
 
 
 def begin_after_gap(folder: Path, try_number: int, writer: str, last: Part | None, position: int, lost: LostLog | None) -> Part:
-    """A part that begins at ``position``, which lies behind the end of ``last``."""
+    """Begins a part at ``position``, which lies behind the end of ``last``."""
     header = gap_line(position - (last.end if last else 0), lost)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{try_number}.{writer}+{position}.log"
@@ -116,7 +116,7 @@ def begin_after_gap(folder: Path, try_number: int, writer: str, last: Part | Non
 
 
 def _header(descriptor: int) -> int | None:
-    """Bytes of the line about a gap with the empty one before it; None: it is not finished."""
+    """Returns the bytes of the line about a gap and the empty line before it; None if it is unfinished."""
     end = os.pread(descriptor, limits.LOG_GAP_LINE, 0).find(b"\n", 1)
     return None if end < 0 else end + 1
 

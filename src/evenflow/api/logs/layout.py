@@ -1,12 +1,12 @@
-"""How the objects of one writer's log become a text: pure, by their names and sizes alone.
+"""Turns the objects of one writer's log into a text, from their names and sizes alone.
 
-An object is never changed. Its name says which positions of what was written it has, so that two API servers that store the same
-agree, one that was held up writes over nothing, and objects that were merged may be there beside the one that replaces them.
+An object never changes. Its name says which positions of the written bytes it has. So two API servers that store the same bytes
+agree, a delayed server overwrites nothing, and merged objects may exist beside the one that replaces them.
 
 * ``<n>.<writer>.<start>-<end>.log`` has the bytes from ``start`` to ``end``;
 * ``<n>.<writer>.<start>-<end>.cut.log`` has some of them, and says that the log ends here;
-* ``<n>.<writer>.<since>+<start>.log`` says what is missing from ``since`` to ``start``: what of that comes later is not shown, as
-  offsets of the text keep their meaning.
+* ``<n>.<writer>.<since>+<start>.log`` says what is missing from ``since`` to ``start``: bytes in between that come later are not
+shown, so that offsets of the text keep their meaning.
 
 ``n`` counts the writers of a try in the order in which they began.
 """
@@ -27,12 +27,12 @@ _NAME = re.compile(
 
 
 class LogObject(NamedTuple):
-    order: int  # of its writer
+    order: int  # the place of its writer in the try
     writer: str
     start: int
     end: int
     size: int
-    since: int | None = None  # of one that says what is missing
+    since: int | None = None  # of an object that describes a gap
     is_cut: bool = False
 
     @property
@@ -46,7 +46,7 @@ class LogObject(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """``size`` bytes of an object from its byte ``skip`` on; with no object they are ``said``."""
+    """``size`` bytes of an object from its byte ``skip`` on, or the bytes in ``said`` if there is no object."""
 
     object: LogObject | None
     skip: int
@@ -57,7 +57,7 @@ class Piece(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Layout:
     pieces: Sequence[Piece]
-    end: int  # the position of what comes next
+    end: int  # the position of the next byte
     is_cut: bool  # nothing more is stored
 
     @property
@@ -70,7 +70,7 @@ class Layout:
 
 
 def parse(name: str, size: int) -> LogObject | None:
-    """What an object of this name is; None: it is none of a log, or was not written to its end."""
+    """Returns the object with this name; None if it does not belong to a log, or was not written to its end."""
     match = _NAME.fullmatch(name)
     if match is None or (match["since"] is None) == (match["end"] is None):
         return None
@@ -81,7 +81,7 @@ def parse(name: str, size: int) -> LogObject | None:
 
 
 def by_writer(objects: Iterable[LogObject]) -> Mapping[str, list[LogObject]]:
-    """In the order in which writers began."""
+    """Groups objects by writer, in the order in which the writers began."""
     found: dict[str, list[LogObject]] = {}
     for item in objects:
         found.setdefault(item.writer, []).append(item)
@@ -90,12 +90,12 @@ def by_writer(objects: Iterable[LogObject]) -> Mapping[str, list[LogObject]]:
 
 
 def lay_out(objects: Iterable[LogObject]) -> Layout:
-    """Of one writer. Where several objects have a byte, it is the same in all of them."""
+    """Lays out one writer's objects. Where several objects have a byte, it is the same in all of them."""
     listed = sorted(objects, key=lambda item: (item.start, -item.end))
     gaps = [item for item in listed if item.since is not None]
     told = [item for item in listed if item.since is None]
     pieces: list[Piece] = []
-    at = 0  # of `told`: those before it begin at `position` or earlier
+    at = 0  # index into `told`: earlier objects begin at `position` or before it
     position, best = 0, None
     for gap in [*gaps, None]:
         until = None if gap is None else gap.since
@@ -110,7 +110,7 @@ def lay_out(objects: Iterable[LogObject]) -> Layout:
                     return Layout(pieces, best.end, True)
                 pieces.append(Piece(best, position - best.start, stop - position))
                 position = stop
-            elif at < len(told) and (until is None or told[at].start < until):  # somebody has deleted what was stored
+            elif at < len(told) and (until is None or told[at].start < until):  # a stored object was deleted
                 said = gap_line(told[at].start - position, None)
                 pieces.append(Piece(None, 0, len(said), said))
                 position = told[at].start
@@ -123,7 +123,7 @@ def lay_out(objects: Iterable[LogObject]) -> Layout:
 
 
 def runs(layout: Layout) -> list[list[Piece]]:
-    """Its pieces that follow each other without a gap."""
+    """Returns sequences of pieces that follow each other without a gap."""
     found: list[list[Piece]] = [[]]
     for piece in layout.pieces:
         if piece.object is not None and piece.object.is_plain:
@@ -134,8 +134,8 @@ def runs(layout: Layout) -> list[list[Piece]]:
 
 
 def due(layout: Layout) -> list[list[Piece]]:
-    """What is to be merged while the log grows: the last pieces of it that are small beside what comes after them, once they are
-    many. So each byte is merged a number of times that grows with the logarithm of the log, as in a log-structured merge tree.
+    """Returns what to merge while the log grows: its last pieces that are small compared to what follows them, once there are many.
+    So each byte is merged a number of times that grows with the logarithm of the log, as in a log-structured merge tree.
     """
     if not layout.pieces or layout.is_cut or layout.pieces[-1].object is None or not layout.pieces[-1].object.is_plain:
         return []
@@ -148,10 +148,10 @@ def due(layout: Layout) -> list[list[Piece]]:
 
 
 def whole(layout: Layout) -> list[list[Piece]]:
-    """What is to be merged once the log does not grow: all of it, into as few objects as may be."""
+    """Returns what to merge once the log no longer grows: all of it, into as few objects as possible."""
     found: list[list[Piece]] = []
     for run in runs(layout):
-        size = limits.LOG_OBJECT  # the first piece begins a group
+        size = limits.LOG_OBJECT  # so that the first piece begins a group
         for piece in run:
             if size + piece.size > limits.LOG_OBJECT:
                 found.append([])
@@ -162,7 +162,7 @@ def whole(layout: Layout) -> list[list[Piece]]:
 
 
 def merged(group: Sequence[Piece]) -> LogObject:
-    """The object that has all of what the objects of these pieces have."""
+    """Returns the object that holds all bytes of these pieces' objects."""
     first, last = group[0].object, group[-1].object
     assert first is not None
     assert last is not None
@@ -170,8 +170,8 @@ def merged(group: Sequence[Piece]) -> LogObject:
 
 
 def superfluous(objects: Iterable[LogObject]) -> list[LogObject]:
-    """Those of which another one has every byte. So whatever two API servers know of a log, they never delete what the other one
-    relies on: what holds the bytes is always the larger one.
+    """Returns objects whose every byte is in a larger one. Two API servers that know different objects never delete what the other
+    relies on, because the larger object always stays.
     """
     found, largest = [], None
     for item in sorted((item for item in objects if item.is_plain), key=lambda item: (item.start, -item.end)):

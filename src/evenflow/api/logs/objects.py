@@ -1,8 +1,8 @@
 """Task logs in object storage: ``<dag_id>/<run_id>/<task_id>/<map_index>/<try>/`` has the objects of all its writers, as
 :mod:`evenflow.api.logs.layout` names them. Any API server serves any log.
 
-What is appended is an object of its own before it counts as stored. Small ones are merged as their log grows, and all of them once
-it does not.
+Each append becomes an object before it counts as stored. Small objects are merged while their log grows, and all of them when it
+stops growing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Groups = Callable[[Layout], list[list[Piece]]]
 
 @dataclass(slots=True)
 class Known:
-    """One writer's log, as far as this server knows. ``order`` of its writer; ``objects`` None: to be looked at."""
+    """What this server knows of one writer's log. ``order`` is the writer's; ``objects`` is None until they are listed."""
 
     order: int = 0
     objects: set[LogObject] | None = None
@@ -56,12 +56,12 @@ class ObjectLogs(LogStore):
     ) -> None:
         super().__init__(lost, refused)
         self._bucket = Bucket(url)
-        self._known: OrderedDict[ObjectLog, Known] = OrderedDict()  # the last used last
+        self._known: OrderedDict[ObjectLog, Known] = OrderedDict()  # the last used comes last
         self._writing, self._reading = (StorageThreads(limits.LOG_STORAGE_CALLS) for _ in range(2))
         self._tidying = StorageThreads(limits.LOG_TIDY_CALLS)
 
     async def prepare(self) -> None:
-        """What cannot be right is an error; storage that does not answer now may do so later, and is told."""
+        """Checks the storage. A setting that cannot be right is an error; storage that does not answer now is only reported."""
         self._bucket.open()
         try:
             await self._writing.run(limits.LOG_STORAGE, self._bucket.check)
@@ -82,7 +82,7 @@ class ObjectLogs(LogStore):
     # -- appending
 
     async def _store(self, chunks: Sequence[Chunk]) -> tuple[list[int], list[str]]:
-        """Logs beside each other, chunks of one log in their order."""
+        """Stores several logs at once, and the chunks of one log in their order."""
         offsets, failures = [0] * len(chunks), []
 
         async def store(places: Sequence[int]) -> None:
@@ -91,9 +91,9 @@ class ObjectLogs(LogStore):
                 try:
                     async with asyncio.timeout(limits.LOG_STORAGE):
                         offsets[place] = await self._append(chunks[place], *log)
-                except Exception as error:  # whatever a file system raises
+                except Exception as error:  # a file system may raise anything
                     offsets[place] = log[1].layout.end
-                    log[1].objects = None  # what was written of it may come yet
+                    log[1].objects = None  # an object that was being written may still appear
                     failures.append(f"{self._bucket.url}: {_told(error)}")
 
         logs: dict[tuple[LogName, str], list[int]] = {}
@@ -169,12 +169,12 @@ class ObjectLogs(LogStore):
                     await self._look(*key, log)
             await self._merge(key[0], log, groups, self._tidying)
             log.is_tidy = log.is_tidy or (groups is layout.whole and log.news_at == news_at)
-        except Exception as error:  # whatever a file system raises: it is whole as it is, and is looked at again after a while
+        except Exception as error:  # a file system may raise anything; the log is still whole, and a later round looks again
             log.objects, log.news_at = None, asyncio.get_running_loop().time()
             observe(seen.log_not_merged(str(key[0]), _told(error)))
 
     async def _merge(self, folder: PurePosixPath, log: Known, groups: Groups, threads: StorageThreads) -> None:
-        """What is merged is there twice for a moment, never less than once."""
+        """Merges groups of objects. Merged bytes are stored twice for a moment, never less than once."""
         for group in groups(log.layout):
             new = layout.merged(group)
             await threads.run(limits.LOG_TIDY_TIME, self._rewrite, folder, group, new)
@@ -199,7 +199,7 @@ class ObjectLogs(LogStore):
                 except FileNotFoundError:  # it was merged in this moment
                     continue
             return await self._reading.run(limits.LOG_STORAGE, self._read, _folder(name), offset)
-        except Exception as error:  # whatever a file system raises
+        except Exception as error:  # a file system may raise anything
             raise LogStorageError(
                 f"The log cannot be read from {self._bucket.url}: {_told(error)}. Look at this storage, and at EVENFLOW_LOG_URL of "
                 "the API servers; evenflow doctor on one of them tries it."
@@ -231,7 +231,7 @@ class ObjectLogs(LogStore):
 
 
 def open_logs(url: str, lost: Callable[[int], None], refused: Callable[[int], None]) -> LogStore:
-    """A folder of this host or of a shared file system (``file:///...``), or object storage."""
+    """Opens a folder of this host or of a shared file system (``file:///...``), or object storage."""
     parts = urlsplit(url)
     if parts.scheme == "file":
         return LogDirectory(Path(unquote(parts.path)), lost, refused)
@@ -243,7 +243,7 @@ def _folder(name: LogName) -> PurePosixPath:
 
 
 def _ends(group: Sequence[Piece]) -> list[tuple[LogObject, int]]:
-    """Each object, and up to where those before it have come."""
+    """Returns each object, and the position that the objects before it reach."""
     objects = [piece.object for piece in group if piece.object is not None]
     return [(item, 0 if place == 0 else objects[place - 1].end) for place, item in enumerate(objects)]
 

@@ -1,4 +1,4 @@
-"""What the API itself says in a log: that it is cut, and what of it is missing."""
+"""What the API itself writes into a log: that it is cut, and what is missing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ TORN = b"\n-- The log is cut here: %d parts of it are missing already. --\n" % l
 
 
 def gap_line(size: int, lost: LostLog | None) -> bytes:
-    """What stands where ``size`` bytes are missing, with an empty line before it.
+    """Returns the line in place of ``size`` missing bytes, with an empty line before it.
 
-    ``lost`` is what the log's writer knows of it.
+    ``lost`` is what the log's writer knows of the gap.
     """
     why = "they were lost, or another API server has them in a folder of its own"
     if lost is not None:

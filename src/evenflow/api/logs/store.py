@@ -1,9 +1,9 @@
-"""What every place for logs of tasks can do: take chunks at their offsets, and be read by range while more is written.
+"""The interface of all places for task logs: they take chunks at their offsets, and are read by range while more is written.
 
-A try that is sent again under a fresh epoch has a log for each, and so has each claim of a trigger that it waits for. Only the
-newest grows, so read one after the other they are a text in which an offset keeps its meaning.
+A try that is sent again under a fresh epoch has a log for each epoch. Each claim of a trigger that the try waits for has a log,
+too. Only the newest log grows, so all of them in order form a text in which an offset keeps its meaning.
 
-What cannot be stored is not: its writer is told where its log really ends, and waits or drops.
+A chunk that cannot be stored is refused: its writer learns where the log really ends, and waits or drops the chunk.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from evenflow.wire.messages import LostLog
 
 @dataclass(frozen=True, slots=True)
 class LogName(TryName):
-    """Whose log."""
+    """The try that a log is of."""
 
     def folder(self) -> PurePosixPath:
         return run_folder(self.dag_id, self.run_id) / _safe(self.task_id) / str(self.map_index)
@@ -39,7 +39,7 @@ class Chunk(NamedTuple):
     writer: str  # see `writer_of`
     offset: int
     data: bytes
-    lost: LostLog | None = None  # directly before it
+    lost: LostLog | None = None  # what was lost directly before it
 
     @property
     def end(self) -> int:
@@ -48,7 +48,7 @@ class Chunk(NamedTuple):
 
 class StoredLogs(NamedTuple):
     offsets: list[int]
-    failure: str  # why not all is; empty: it is
+    failure: str  # why some are not stored; empty when all are
 
 
 class LogPart(NamedTuple):
@@ -58,44 +58,44 @@ class LogPart(NamedTuple):
 
 
 class LogStore(ABC):
-    """``lost`` is told of bytes that are missing, ``refused`` of chunks that could not be written, by any thread."""
+    """``lost`` is called with missing bytes, ``refused`` with chunks that could not be written, from any thread."""
 
     look_s: float  # how often a waiting reader looks for what another API process wrote
 
     def __init__(self, lost: Callable[[int], None] = lambda _: None, refused: Callable[[int], None] = lambda _: None) -> None:
         self._lost, self._refused = lost, refused
         self._failing = False
-        self._news: WeakValueDictionary[LogName, asyncio.Event] = WeakValueDictionary()  # kept alive by those who wait
+        self._news: WeakValueDictionary[LogName, asyncio.Event] = WeakValueDictionary()  # waiting readers keep these alive
 
     @abstractmethod
     async def prepare(self) -> None:
-        """Before the first use. Raises :class:`SettingsError` for a place that cannot be right."""
+        """Prepares the place before its first use. Raises :class:`SettingsError` for a place that cannot be right."""
 
     @abstractmethod
     async def tidy(self) -> None:
-        """For ever, beside all else."""
+        """Merges and tidies until it is cancelled, beside all other calls."""
 
     @abstractmethod
     async def _store(self, chunks: Sequence[Chunk]) -> tuple[list[int], list[str]]:
-        """Up to where each is stored, and why others are not."""
+        """Returns up to where each log is stored, and the failures."""
 
     @abstractmethod
     async def read(self, name: LogName, offset: int) -> LogPart:
-        """At most :data:`~evenflow.api.limits.LOG_READ` bytes."""
+        """Returns at most :data:`~evenflow.api.limits.LOG_READ` bytes."""
 
     @abstractmethod
     async def _delete(self, folder: PurePosixPath) -> None: ...
 
     @abstractmethod
     def free(self) -> float:
-        """Bytes of room. Raises :class:`OSError` where nobody knows."""
+        """Returns the free bytes. Raises :class:`OSError` where they are not known."""
 
     @abstractmethod
     def close(self) -> None: ...
 
     async def append(self, chunks: Sequence[Chunk]) -> StoredLogs:
-        """For each chunk, up to where its log is stored now. What is stored already is dropped; what lies above the limit counts as
-        stored.
+        """Returns for each chunk up to where its log is stored now. Bytes that are stored already are dropped; bytes above the
+        limit count as stored.
         """
         offsets, failures = await self._store(chunks)
         if failures:
@@ -112,7 +112,7 @@ class LogStore(ABC):
         return StoredLogs(offsets, failures[0] if failures else "")
 
     async def wait(self, name: LogName, offset: int, seconds: float, known: int = 0) -> LogPart:
-        """As :meth:`read`, but waits for up to ``seconds`` until there are more than ``known`` bytes after ``offset``."""
+        """Works like :meth:`read`, but waits for up to ``seconds`` until there are more than ``known`` bytes after ``offset``."""
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
             news = self._news.setdefault(name, asyncio.Event())
@@ -134,12 +134,12 @@ class LogStore(ABC):
 
 
 def writer_of(epoch: int, claim: int = 0) -> str:
-    """The part of a log's name that says who writes it: a try, or a claim of the trigger that it waits for."""
+    """Returns the part of a log's name that identifies its writer: a try, or a claim of the try's trigger."""
     return f"{epoch}-{claim}" if claim else f"{epoch}"
 
 
 def countable(offset: int, missing: int) -> int:
-    """Of bytes that are missing before ``offset``: no more of one log than may be stored of it, whatever its writer says."""
+    """Returns how many of the ``missing`` bytes before ``offset`` count: at most what a log may hold, whatever its writer says."""
     return max(0, min(offset, limits.LOG_TRY) - (offset - missing))
 
 
@@ -148,7 +148,7 @@ def run_folder(dag_id: str, run_id: str) -> PurePosixPath:
 
 
 def _safe(name: str) -> str:
-    """A directory name for any id: no separator, no dot in front, nothing that a shell trips over, and short enough."""
+    """Returns a directory name for any id: no separator, no leading dot, no character that is special to a shell, and short."""
     quoted = quote(name, safe=":+@,=")
     if quoted.startswith("."):
         quoted = f"%2E{quoted[1:]}"

@@ -1,1 +1,1 @@
-"""Where connections and variables are kept by others: the control plane asks there, so no worker holds what opens these stores."""
+"""Connections and variables in external stores: only the control plane asks these, so no worker holds their credentials."""

@@ -1,4 +1,4 @@
-"""The stores of secrets of AWS and of Google: the text of a secret's newest version."""
+"""The secret stores of AWS and Google: they return the text of a secret's newest version."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from evenflow.errors import SecretStoreError, SettingsError
 
 
 class AwsSecrets:
-    """AWS Secrets Manager: ``<prefix>/connections/<id>`` and ``<prefix>/variables/<key>``. Credentials come from where AWS's own
-    programs have them.
+    """AWS Secrets Manager: ``<prefix>/connections/<id>`` and ``<prefix>/variables/<key>``. Credentials are found as in AWS's own
+    programs.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -76,7 +76,7 @@ class GoogleSecrets:
     def read(self, kind: SealedKind, name: str) -> StoredSecret | None:
         secret = "-".join(part for part in (self._prefix, FOLDERS[kind], name) if part)
         if not re.fullmatch(r"[A-Za-z0-9_-]{1,255}", secret):
-            return None  # Google has none of such a name
+            return None  # Google cannot have a secret with this name
         place = f"projects/{self._project}/secrets/{secret}/versions/latest"
         try:
             found = self._client.access_secret_version(name=place, timeout=limits.SECRET_STORE, retry=None)

@@ -14,8 +14,8 @@ from evenflow.errors import SecretStoreError, SettingsError
 
 
 class VaultSecrets:
-    """Where Vault is and who asks is said as to Vault's own programs: ``VAULT_ADDR``, ``VAULT_NAMESPACE``, ``VAULT_CACERT``, and
-    ``VAULT_TOKEN`` or ``VAULT_ROLE_ID`` with ``VAULT_SECRET_ID``.
+    """The address and the login come from the environment, as in Vault's own programs: ``VAULT_ADDR``, ``VAULT_NAMESPACE``,
+    ``VAULT_CACERT``, and ``VAULT_TOKEN`` or ``VAULT_ROLE_ID`` with ``VAULT_SECRET_ID``.
     """
 
     def __init__(self, mount: str, path: str, environ: Mapping[str, str] = os.environ) -> None:
@@ -70,12 +70,12 @@ class VaultSecrets:
         used = self._client.token
         try:
             return self._read(place)
-        except self._hvac.exceptions.Forbidden:  # its token may be over
+        except self._hvac.exceptions.Forbidden:  # the token may have expired
             self._log_in(used)
             return self._read(place)
 
     def _log_in(self, used: str | None) -> None:
-        """Unless another thread has done so meanwhile."""
+        """Logs in, unless another thread has done so meanwhile."""
         with self._login:
             if self._client.token == used:
                 role, secret = self._role

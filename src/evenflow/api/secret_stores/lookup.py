@@ -1,7 +1,7 @@
-"""Which stores of secrets there are, in which order they are asked, and what is remembered of their answers.
+"""Which secret stores there are, in which order they are asked, and how long their answers are remembered.
 
-A store that is away costs who asks it some seconds, and nobody else anything: it is asked by few threads of its own, once for all
-who want the same, and its failure is remembered for a moment.
+A store that is away delays its callers by some seconds, and no other request. Each store has a few threads of its own, equal
+questions share one request, and a failure is remembered for a moment.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class FoundSecret(NamedTuple):
 
 @dataclass(slots=True)
 class _AskedStore:
-    """A store, and those who ask it."""
+    """A store, and the threads that call it."""
 
     store: SecretStore
     threads: StorageThreads = field(default_factory=lambda: StorageThreads(limits.SECRET_CALLS))
 
 
 class SecretStores:
-    """``before`` the database and ``after`` it; none of either: the database alone."""
+    """Stores that are asked ``before`` the database and ``after`` it; without any, only the database is asked."""
 
     def __init__(
         self, before: Sequence[SecretStore] = (), after: Sequence[SecretStore] = (), clock: Callable[[], float] = time.monotonic
@@ -49,16 +49,16 @@ class SecretStores:
         self._before = [_AskedStore(store) for store in before]
         self._after = [_AskedStore(store) for store in after]
         self._clock = clock
-        self._known: OrderedDict[tuple[str, SealedKind, str], tuple[float, LookedUp]] = OrderedDict()  # until when
+        self._known: OrderedDict[tuple[str, SealedKind, str], tuple[float, LookedUp]] = OrderedDict()  # and its end
         self._asking: dict[tuple[str, SealedKind, str], asyncio.Task[LookedUp]] = {}
 
     @property
     def names(self) -> list[str]:
-        """Of all of them, as messages call them."""
+        """The names of all stores, as messages show them."""
         return [asked.store.name for asked in (*self._before, *self._after)]
 
     async def before_database(self, kind: SealedKind, name: str) -> FoundSecret | None:
-        """Raises :class:`SecretStoreError`: a store that is away may be the one that has it."""
+        """Raises :class:`SecretStoreError`: a store that is away may be the one that has the secret."""
         return await self._first(self._before, kind, name)
 
     async def after_database(self, kind: SealedKind, name: str) -> FoundSecret | None:
@@ -84,7 +84,7 @@ class SecretStores:
         if asking is None:
             asking = self._asking[key] = asyncio.create_task(self._ask(asked, key))
             asking.add_done_callback(lambda _: self._asking.pop(key, None))
-        return await asyncio.shield(asking)  # one who goes away takes the answer from nobody else
+        return await asyncio.shield(asking)  # a caller that goes away does not cancel it for the others
 
     async def _ask(self, asked: _AskedStore, key: tuple[str, SealedKind, str]) -> LookedUp:
         answer: LookedUp
@@ -92,7 +92,7 @@ class SecretStores:
             answer = await asked.threads.run(limits.SECRET_WAIT, asked.store.read, key[1], key[2])
         except SecretStoreError as error:
             answer = error
-        except Exception as error:  # whatever its library raises; its text may be anything
+        except Exception as error:  # its library may raise anything, with any text
             told = str(error) if isinstance(error, TimeoutError) else type(error).__name__
             answer = SecretStoreError(
                 f"{asked.store.name} cannot be asked for the {key[1]} {key[2]!r}: {told}. See that it runs, and that the API "
@@ -106,12 +106,14 @@ class SecretStores:
 
 
 def is_askable(name: str) -> bool:
-    """Whether a store may be asked for it. A name comes from a task, and is a part of a path: it must not lead elsewhere."""
+    """Returns whether a store may be asked for this name. A task chooses the name, which is part of a path: it must not lead
+    elsewhere.
+    """
     return 1 <= len(name) <= MAX_NAME_CHARS and name.isprintable() and not set(name) & set("/\\") and bool(name.strip("."))
 
 
 def _kept(answer: LookedUp) -> float:
-    """Seconds."""
+    """Returns how many seconds an answer is kept."""
     match answer:
         case StoredSecret():
             return limits.SECRET_KEPT
@@ -122,7 +124,7 @@ def _kept(answer: LookedUp) -> float:
 
 
 def open_stores(spec: str) -> SecretStores:
-    """Of the setting ``EVENFLOW_SECRET_STORES``. Raises :class:`SettingsError`."""
+    """Opens the stores of the setting ``EVENFLOW_SECRET_STORES``. Raises :class:`SettingsError`."""
     urls = [url.strip() for url in spec.split(",") if url.strip()]
     if DATABASE not in urls:
         urls.append(DATABASE)

@@ -1,4 +1,4 @@
-"""What a store of secrets can do, and what is read from one."""
+"""The interface of a secret store, and the secret that is read from one."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ class StoredSecret(NamedTuple):
 
 
 class SecretStore(Protocol):
-    """``name`` is as messages call it. Calls block; they are made by threads, several at a time."""
+    """``name`` is the store's name in messages. Calls block; several threads make them at once."""
 
     name: str
 
     def read(self, kind: SealedKind, name: str) -> StoredSecret | None:
-        """None: it has none of this name. Raises :class:`SecretStoreError`, or whatever its library raises."""
+        """Returns None if the store has no such secret. Raises :class:`SecretStoreError`, or whatever its library raises."""
 
 
 def parse_secret(store: str, name: str, text: str) -> StoredSecret:
-    """A text; or, of a JSON object with ``value``, that, for the DAGs of its ``dags``. Raises :class:`SecretStoreError`."""
+    """Returns the text as a secret; of a JSON object with ``value``, that value, for the DAGs of its ``dags``. Raises
+    :class:`SecretStoreError`.
+    """
     try:
         fields = json.loads(text) if text.lstrip().startswith("{") else None
     except ValueError:
@@ -39,7 +41,7 @@ def parse_secret(store: str, name: str, text: str) -> StoredSecret:
 
 
 def secret_of(store: str, name: str, value: object, dags: object) -> StoredSecret:
-    """Raises :class:`SecretStoreError` for what cannot be a secret, without its value."""
+    """Raises :class:`SecretStoreError` for what cannot be a secret; the error does not quote the value."""
     text = value if isinstance(value, str) else json.dumps(value)
     if len(text.encode()) > MAX_SECRET_BYTES:
         raise SecretStoreError(f"What {store} has as {name!r} is above the limit of {MAX_SECRET_BYTES:,} bytes.")
