@@ -11,7 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 from evenflow.api import tokens as t
 from evenflow.api.vault import Vault
 from evenflow.core.people.roles import Role
-from evenflow.core.people.scopes import PersonScope, scope_text
+from evenflow.core.people.scopes import PersonScope, Rights, scope_text
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import KeyState
@@ -20,6 +20,7 @@ from evenflow.wire.messages import UserCodeService
 HOUR_S = 3600.0
 JTI = "the name of all that tests without a database list"
 LISTED = dict.fromkeys(range(10), stored.digest_of(JTI))
+VIEWERS = dict.fromkeys(range(10), Rights(Role.VIEWER))  # what these may
 _VAULTS: dict[str, Vault] = {}  # by database
 
 

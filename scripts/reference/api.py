@@ -15,8 +15,8 @@ JSON in and out, times in ISO 8601 and UTC. A running API describes itself, with
 
 A request shows a token as `Authorization: Bearer ...`: the one in `operator.token` of Evenflow's home, or one that
 `evenflow tokens create operator` makes. The role that it needs ([roles](roles.md)) is `x-role` in the description. A
-browser shows the cookie of its session instead ([web UI](../how-to/web-ui.md)). Only the health routes and
-`POST /api/v1/session` are open."""
+browser shows the cookie of its session instead ([web UI](../how-to/web-ui.md)). Open are the health
+routes, `POST /api/v1/session`, and what leads there by a provider of identities or from a command line (`x-role` is absent)."""
 
 
 def description() -> str:
@@ -30,8 +30,9 @@ def page() -> str:
         (method, path, operation) for path, methods in described["paths"].items() for method, operation in methods.items()
     ]
     rows = [(f"`{method.upper()} {path}`", _does(operation), _parameters(operation)) for method, path, operation in operations]
+    shared = described["components"]["responses"]
     refusals = {
-        status: answer["description"]
+        status: shared.get(answer.get("$ref", "").rpartition("/")[2], answer)["description"]
         for _, _, operation in operations
         for status, answer in operation["responses"].items()
         if status >= "400"

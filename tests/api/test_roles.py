@@ -19,6 +19,8 @@ from tests.tokens import operator_token
 NEEDED: dict[Role | None, str] = {
     None: """
         POST /api/v1/session
+        POST /api/v1/device-logins
+        POST /api/v1/device-logins/token
         GET /api/v1/identity
         GET /api/v1/identity/callback
         GET /api/v1/identity/login
@@ -67,6 +69,8 @@ NEEDED: dict[Role | None, str] = {
         GET /api/v1/fleets/{name}/steps
         GET /api/v1/insights
         GET /api/v1/live
+        POST /api/v1/device-logins/answer
+        POST /api/v1/device-logins/find
         POST /api/v1/login-codes
         GET /api/v1/parse-errors
         GET /api/v1/parse-warnings
@@ -179,6 +183,8 @@ SCOPED: dict[str | None, str] = {
         GET /api/v1/queues/{queue}/demand
     """,
     "own": """
+        POST /api/v1/device-logins/answer
+        POST /api/v1/device-logins/find
         POST /api/v1/login-codes
         DELETE /api/v1/session
         GET /api/v1/session

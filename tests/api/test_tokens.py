@@ -41,10 +41,10 @@ from evenflow.wire import messages as m
 from evenflow.wire.triggers import TriggerReport
 from tests.api.world import World
 from tests.apis import running_api
-from tests.tokens import HOUR_S, JTI, LISTED, fleet_token, key_state, service_token
+from tests.tokens import HOUR_S, JTI, LISTED, VIEWERS, fleet_token, key_state, service_token
 
 KEY = b"k" * 32
-KEYS = KeyState("here", {1: KEY}, frozenset(), LISTED, incarnation=7, quiet_s=0.0)
+KEYS = KeyState("here", {1: KEY}, frozenset(), LISTED, incarnation=7, quiet_s=0.0, rights=VIEWERS)
 TRY = TryToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_number=2)
 TRIGGER = TriggerToken(epoch=5, run_key=2**60, task_index=3, map_index=-1, try_number=2, claim=4)
 
@@ -226,6 +226,7 @@ def test_the_memory_for_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 FOR_EVERYONE = {
     "/api/v1/session": {"post"},  # where people show a token, or a code
+    **{f"/api/v1/device-logins{path}": {"post"} for path in ("", "/token")},  # where command lines ask for one
     **{f"/api/v1/identity{path}": {"get"} for path in ("", "/login", "/callback", "/logout")},  # the way to a provider and back
 }
 

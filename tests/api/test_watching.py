@@ -16,9 +16,9 @@ from evenflow.errors import NotAllowed
 from evenflow.store.serving.tokens import KeyState
 from evenflow.wire import messages as m
 from tests.api.world import World
-from tests.tokens import JTI, LISTED
+from tests.tokens import JTI, LISTED, VIEWERS
 
-KEYS = KeyState("here", {1: b"k" * 32}, frozenset(), LISTED, 0, 0.0)
+KEYS = KeyState("here", {1: b"k" * 32}, frozenset(), LISTED, 0, 0.0, rights=VIEWERS)
 SECRET = "shown-by-scrapers"
 
 

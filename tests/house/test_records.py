@@ -19,8 +19,6 @@ APART = {  # pairs that are alike, and why they stay two
     ("TaskOptions", "TaskSettings"),
     # what a run without a server tells its terminal, in code of authors, and what a page is told
     ("Moment", "MovedTask"),
-    # who shows a token, and who is to be a user
-    ("OperatorToken", "UserRequest"),
     # as columns of a statement, and as what is decided about
     ("TryContext", "ClaimedTry"),
     ("TryKey", "Instance"),

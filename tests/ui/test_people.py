@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import stat
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.identity_providers import LIBRARY, running_provider
 from tests.ports import lasting_port
-from tests.running import RunningEvenflow, running_evenflow
+from tests.running import RunningEvenflow, environment, running_evenflow
+from tests.running import evenflow as run_evenflow
 from tests.ui.browsing import WITHIN_MS, chromium, logged_in, opened, settled, violations, watched
 from tests.ui.seed import ask
 
@@ -94,5 +99,51 @@ def test_an_admin_says_where_a_role_counts(browser: Browser, evenflow: RunningEv
     expect(page.get_by_role("row", name=re.compile("^eve "))).to_contain_text("etl")
     (found,) = [user for user in ask(evenflow, "GET", "users")["items"] if user["name"] == "eve"]
     assert (found["scope"]["tags"], found["scope"]["pools"]) == (["etl", "reports"], ["etl"])
+    assert page.flaws == []  # type: ignore[attr-defined]
+    page.context.close()
+
+
+def test_a_command_line_is_logged_in_by_who_signs_on_elsewhere(browser: Browser, evenflow: RunningEvenflow, tmp_path: Path) -> None:
+    """R-SE3: by single sign-on, without a token in anybody's hands; the page says who asks."""
+    login = subprocess.Popen(
+        [sys.executable, "-m", "evenflow", "login", "--server", evenflow.api_url, "--name", "the laptop", "--days", "7"],
+        env=environment(tmp_path),
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert login.stderr is not None
+        line = login.stderr.readline()
+        found = re.search(r"Open (\S+)/device in a browser where you are logged in, and type: (\S+)", line)
+        assert found, line
+        page = opened(browser, evenflow).new_page()
+        watched(page)
+        page.goto("/device")
+        log_in_at_the_provider(page, "ada")
+        expect(page).to_have_url(re.compile("/device$"))
+        page.get_by_label("The code that").fill(found[2])
+        assert violations(page) == []
+        page.get_by_role("button", name="Look who asks").click()
+        expect(page.get_by_text("the laptop asks from 127.0.0.1 to act as you")).to_be_visible()
+        assert violations(page) == []
+        page.get_by_label("What it may").select_option("viewer")
+        page.get_by_role("button", name="Let it act as me").click()
+        expect(page.get_by_role("status")).to_contain_text("the laptop is logged in as you")
+        assert login.wait(60) == 0
+    finally:
+        login.kill()
+        login.wait()
+    assert stat.S_IMODE((tmp_path / "login.json").stat().st_mode) == 0o600
+    page.goto("/sessions")
+    expect(page.get_by_role("row", name=re.compile("the command line of the laptop"))).to_be_visible()
+    (known,) = [
+        one for one in json.loads(run_evenflow(tmp_path, "sessions", "list", "--json").stdout)["sessions"] if one["is_this"]
+    ]
+    assert known["agent"] == "the laptop"
+    refused = run_evenflow(tmp_path, "pools", "set", "p", "3")
+    assert "for the role operator" in refused.stderr
+    assert run_evenflow(tmp_path, "logout").returncode == 0
+    assert not (tmp_path / "login.json").exists()
     assert page.flaws == []  # type: ignore[attr-defined]
     page.context.close()

@@ -129,9 +129,10 @@ const connections = createRoute({ getParentRoute: () => root, path: "/connection
 const settings = createRoute({ getParentRoute: () => root, path: "/settings", component: lazyRouteComponent(() => import("./settings/Settings"), "Settings") });
 const users = createRoute({ getParentRoute: () => root, path: "/users", component: lazyRouteComponent(() => import("./users/Users"), "Users") });
 const sessions = createRoute({ getParentRoute: () => root, path: "/sessions", component: lazyRouteComponent(() => import("./users/Sessions"), "Sessions") });
+const device = createRoute({ getParentRoute: () => root, path: "/device", component: lazyRouteComponent(() => import("./users/Device"), "Device") });
 
 const router = createRouter({
-  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, calendar, code, versions, ofDag, about]), runs, run, task, capacity, assets, backfills, fleet, insights, events, connections, settings, users, sessions]),
+  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, calendar, code, versions, ofDag, about]), runs, run, task, capacity, assets, backfills, fleet, insights, events, connections, settings, users, sessions, device]),
   defaultPreload: "intent",
   scrollRestoration: true,
 });

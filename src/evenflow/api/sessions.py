@@ -164,6 +164,10 @@ class WrongPassword(Refused):
     """Of somebody who is logged in."""
 
 
+class WrongUserCode(Refused):
+    """Somebody who is logged in has typed a code that no command line shows."""
+
+
 class LoginLimit:
     """How often it may be tried in vain to log in, from one address, for one name and from all, at this API server. Of codes and
     tokens it holds up guesses, which are known as such, and nobody else: many people have one address. A password cannot be known
@@ -176,8 +180,8 @@ class LoginLimit:
 
     @contextmanager
     def attempt(self, address: str, name: str) -> Iterator[None]:
-        """A look at a password. It counts as failed until it is known better: many may be made at one moment. What ends otherwise,
-        such as without a database, was no guess. Raises :class:`Refused`.
+        """A look at a password, or at a code that is as short. It counts as failed until it is known better: many may be made at
+        one moment. What ends otherwise, such as without a database, was no guess. Raises :class:`Refused`.
         """
         self.check(address, name)
         failure = (self._clock(), address, name)
@@ -185,7 +189,7 @@ class LoginLimit:
         guessed = False
         try:
             yield
-        except (Unauthorized, WrongPassword, CancelledError):
+        except (Unauthorized, WrongPassword, WrongUserCode, CancelledError):
             guessed = True
             raise
         finally:

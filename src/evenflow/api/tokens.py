@@ -16,6 +16,8 @@ The text of a token is stored nowhere. One is void when it expires, when its key
 from) is revoked, when who made it on a lease does not renew that, and a try token also when its try is over. Tokens of services and
 tries are void, too, when the database was set back to an earlier state: they belong to one incarnation of it.
 
+The operator token of `evenflow login` is a user's: it is good for as long as they may log in, and for no more than they may do.
+
 A *session token* is what a browser gets in a cookie when a person logs in. It is in the list as an operator's is. One that was
 begun with a token is good for no longer than that; one that was begun with a password ends when that is changed, or the person is
 disabled. What a person's token or session may do is not signed into it: its role and scope are in the list, and count as they are
@@ -63,6 +65,7 @@ RENEW_S = 600.0  # how often it is: six times, so that a database that is away f
 CACHED_TOKENS = 16_384  # tries in flight on the workers of one API process, with room; about 10 MB when full
 
 Audience = Literal["rest", "execution"]
+CodeKind = Literal["login code", "device code"]  # what a browser logs in with, and what a command line asks with
 
 _ALGORITHM = "HS256"
 # The audience follows from the kind, which is known later. The clock of the host that made a token may be ahead.
@@ -110,6 +113,7 @@ class OperatorToken:
     token_id: int = 0
     role: Role = field(default=Role.VIEWER, compare=False)  # as the list has it
     scope: PersonScope | None = field(default=None, compare=False)  # so, too; None: everywhere
+    is_personal: bool = field(default=False, compare=False)  # a user's, who is called so
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,15 +261,26 @@ class Tokens:
         """``jti`` is the name under which it is listed."""
         return mint(self._state, of, ttl=ttl, jti=jti)
 
-    def login_code(self) -> str:
+    def for_user(self, of: OperatorToken, jti: str, *, ttl: float) -> str:
+        """``jti`` is the name under which it is listed."""
+        return mint(self._state, of, ttl=ttl, jti=jti)
+
+    def code(self, kind: CodeKind) -> str:
         """A new one. It is signed, so that guesses are known as such without a look into the database."""
         jti = new_jti()
-        return jti + _code_sign(self._state.keys[self._newest], jti)
+        return jti + _code_sign(self._state.keys[self._newest], kind, jti)
 
-    def has_made(self, code: str) -> bool:
+    def has_made(self, code: str, kind: CodeKind) -> bool:
         """Whether one of the keys has signed ``code``, be it good or not any more."""
         jti, sign = code[:_CODE_CHARS], code[_CODE_CHARS:].encode()
-        return any(hmac.compare_digest(_code_sign(key, jti).encode(), sign) for key in self._state.keys.values())
+        return any(hmac.compare_digest(_code_sign(key, kind, jti).encode(), sign) for key in self._state.keys.values())
+
+    def digests_of(self, short_code: str) -> list[bytes]:
+        """What is stored of a code that people type, that of the newest key first. Who reads the database cannot try all codes, as
+        the keys are not there.
+        """
+        keys = [self._state.keys[number] for number in sorted(self._state.keys, reverse=True)]
+        return [hmac.digest(key, b"user code " + short_code.encode(), "sha256") for key in keys]
 
     def renewed(self, text: str) -> str | None:
         """A fresh one in place of a service's token that is half over or was signed with the key before; else none."""
@@ -312,8 +327,8 @@ _LAPSED = (
     f"The `evenflow up` or `evenflow run` that made the token has gone, or could not reach its database for an hour. {_NEW_ONE}"
 )
 _LOGGED_OUT = (
-    "The user or token that this session was begun with is not good any more. Log in again: `evenflow ui` prints an address for "
-    "that."
+    "The user or token that this session or token was begun with is not good any more. Log in again: `evenflow ui` prints an "
+    "address for a browser, `evenflow login` logs in the command line."
 )
 _NOT_LISTED = (
     "The token is not in this Evenflow's list (evenflow tokens list): that was set back to before it was made, or somebody who has "
@@ -327,8 +342,8 @@ def _base64(data: bytes) -> bytes:
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
-def _code_sign(key: bytes, jti: str) -> str:
-    return _base64(hmac.digest(key, b"login code " + jti.encode(), "sha256")[:_JTI_BYTES]).decode()
+def _code_sign(key: bytes, kind: CodeKind, jti: str) -> str:
+    return _base64(hmac.digest(key, f"{kind} {jti}".encode(), "sha256")[:_JTI_BYTES]).decode()
 
 
 def _sign(state: KeyState, claims: dict[str, Any]) -> str:
@@ -379,12 +394,13 @@ def _verified(state: KeyState, text: str) -> _Verified:
             raise NotListed(_NOT_LISTED)
     if isinstance(token, Caller):
         rights = state.rights.get(claims["j"])
-        if rights is None and isinstance(token, SessionToken):
+        if rights is None:
             raise NotAllowed(_LOGGED_OUT)
-        if rights is not None:
-            token = replace(token, role=rights.role, scope=rights.scope)
-            if isinstance(token, SessionToken):
-                token = replace(token, is_vouched=rights.is_vouched)
+        token = replace(token, role=rights.role, scope=rights.scope)
+        if isinstance(token, SessionToken):
+            token = replace(token, is_vouched=rights.is_vouched)
+        else:
+            token = replace(token, is_personal=rights.is_personal)
     return _Verified(token, key_id, float(claims["exp"]))
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE
 from evenflow.errors import SettingsError
+from evenflow.runtime.login_file import read_login
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.runtime.up import presence
 from evenflow.wire.tls import is_loopback
@@ -22,7 +23,9 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def remote(settings: Settings | None = None) -> AsyncIterator[RestClient]:
-    """The API of EVENFLOW_API_URL if that is set, else of the `evenflow up` on this home, else at the default port."""
+    """The API of EVENFLOW_API_URL if that is set, else of the `evenflow up` on this home, else where `evenflow login` has logged
+    in, else at the default port.
+    """
     from evenflow.client.rest import RestClient
 
     settings = settings or load_settings()
@@ -35,6 +38,9 @@ def find_api(settings: Settings) -> str:
         running = presence.find(settings.home)
         if running is not None:
             return running.api_url
+        kept = read_login() if settings.token is None else None  # a token that is given is for another one
+        if kept is not None:
+            return kept.api_url
     return settings.api_url
 
 
@@ -44,10 +50,15 @@ def find_token(settings: Settings) -> str:
     if settings.token is not None:
         return settings.token.get_secret_value()
     url, running = find_api(settings), presence.find(settings.home)
+    kept = read_login()
+    if kept is not None and kept.api_url == url.rstrip("/") and not (running is not None and url == running.api_url):
+        if kept.is_over:
+            raise SettingsError(f"The login of {kept.name} at {url} is over. Type: evenflow login --server {url}")
+        return kept.token
     if not (running is not None and url == running.api_url) and not is_loopback(urlsplit(url).hostname or ""):
         raise SettingsError(
-            f"{settings.operator_token_file} is for the `evenflow up` of this home, not for {url}. Set EVENFLOW_TOKEN to one of "
-            "that API (there: evenflow tokens create operator)."
+            f"{settings.operator_token_file} is for the `evenflow up` of this home, not for {url}. Log in there "
+            f"(evenflow login --server {url}), or set EVENFLOW_TOKEN to one of that API (there: evenflow tokens create operator)."
         )
     try:
         return settings.operator_token_file.read_text().strip()

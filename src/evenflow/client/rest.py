@@ -265,6 +265,19 @@ class RestClient:
     set_user_password = route_1(
         "PUT", "/users/{name}/password", lambda: rest.users.PasswordRequest, lambda: rest.users.GivenPassword
     )
+    log_out = route("DELETE", "/session", nothing, lambda: rest.sessions.Session)
+    begin_device_login = route(
+        "POST", "/device-logins", lambda: rest.device_logins.DeviceLoginRequest, lambda: rest.device_logins.DeviceLogin
+    )
+    take_device_token = route(
+        "POST", "/device-logins/token", lambda: rest.device_logins.DeviceTokenRequest, lambda: rest.device_logins.DeviceToken
+    )
+    find_device_login = route(
+        "POST", "/device-logins/find", lambda: rest.device_logins.UserCodeRequest, lambda: rest.device_logins.AskingDevice
+    )
+    answer_device_login = route(
+        "POST", "/device-logins/answer", lambda: rest.device_logins.DeviceAnswer, lambda: rest.device_logins.AskingDevice
+    )
     make_login_code = route("POST", "/login-codes", nothing, lambda: rest.sessions.LoginCode)
 
     # the system

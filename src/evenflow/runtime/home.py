@@ -15,7 +15,8 @@ from evenflow.telemetry.observing import observe
 
 PRIVATE = ("logs", "code", "trigger-code", "bundles", "xcom", "run")  # of what tasks do and are; the database's say their own
 SPARK_CONNECT_TOKEN = "spark-connect.token"
-SECRET = (SECRETS_FILE, "operator.token", "postgres.password", SPARK_CONNECT_TOKEN)  # files
+LOGIN = "login.json"  # of `evenflow login`
+SECRET = (SECRETS_FILE, "operator.token", "postgres.password", SPARK_CONNECT_TOKEN, LOGIN)  # files
 
 
 def prepare_home(home: Path) -> None:

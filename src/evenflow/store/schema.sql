@@ -69,10 +69,10 @@ create table token (
     scope       text[] not null default '{}',                -- queues, of a processor bundles, that services may serve; none: all
     role        text check (role in ('viewer', 'author', 'operator', 'admin')),  -- core/people/roles; null: of a fleet, or a session, which has its person's or its token's
     limited_to  jsonb,                                       -- where the role of a person's counts, as in user_account
-    user_name   text collate "C",                            -- of a session that was begun with a password; a restore may know no such user
+    user_name   text collate "C",                            -- of a session that was begun with a password, or a token of `evenflow login`; a restore may know no such user
     login_id    bigint not null default 0,                   -- the token that a session was begun with; 0: none, or one in no list
-    address     text,                                        -- whence a session was begun
-    agent       text,                                        -- the browser that it was begun in, as that says
+    address     text,                                        -- whence it was begun
+    agent       text,                                        -- the browser or machine that it was begun in, as that says
     created_at  timestamptz not null default now(),
     created_by  text not null,
     expires_at  timestamptz not null,                        -- as is signed into it
@@ -91,6 +91,27 @@ create table login_code (
     token_id    bigint not null,                             -- that the code was asked for with, and the session ends with; 0: one in no list
     expires_at  timestamptz not null
 );
+
+-- Command lines that ask to be logged in, until a person has answered in a browser; without the text of either code.
+create table device_login (
+    digest       bytea primary key,                          -- of the code that the command line asks with
+    user_digest  bytea not null unique,                      -- of the one that a person types: keyed, as it is short
+    machine      text not null,                              -- as it calls itself
+    address      text not null,                              -- whence it asks
+    role         text check (role in ('viewer', 'author', 'operator', 'admin')),  -- that it asks for; null: the person's
+    days         int not null,                               -- for which the token would be good
+    began_at     timestamptz not null default now(),
+    expires_at   timestamptz not null,
+    polled_at    timestamptz,                                -- the last time
+    answered_by  text collate "C",                           -- a user
+    is_approved  boolean                                     -- null: nobody has answered
+);
+-- Of what a person may and what they have given away of it the lesser; null: what is not said.
+create function lesser_role(one text, other text) returns text language sql immutable as
+$$
+    select (array['viewer', 'author', 'operator', 'admin'])[least(array_position(array['viewer', 'author', 'operator', 'admin'], one),
+                                                                  array_position(array['viewer', 'author', 'operator', 'admin'], other))]
+$$;
 
 -- A database that was set back to an earlier state, or may have been, begins a new incarnation: services and tries of those before are
 -- refused.

@@ -1,5 +1,6 @@
-// Where one is logged in, and for admins where everybody is; and one's own password.
+// Where one is logged in, in browsers and by `evenflow login`, and for admins where everybody is; and one's own password.
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { refresh, sessionQuery, sessionsQuery } from "../api/queries";
@@ -30,6 +31,9 @@ export function Sessions() {
         </p>
       )}
       <Section title="Logged in">
+        <p className="quiet">
+          To log a command line in, type <code>evenflow login</code> there, and <Link to="/device">its code here</Link>.
+        </p>
         <Found of={sessions}>
           {(page) =>
             page.items.length ? (
@@ -40,7 +44,7 @@ export function Sessions() {
                   keyOf={(one) => String(one.session_id)}
                   columns={[
                     { name: "Who", cell: (one) => <strong>{one.name}</strong> },
-                    { name: "Browser", as: "wide", cell: (one) => <Browser of={one} /> },
+                    { name: "Browser or machine", as: "wide", cell: (one) => <Browser of={one} /> },
                     { name: "From", cell: (one) => one.address ?? <span className="quiet">–</span> },
                     { name: "Began", cell: (one) => <Time at={one.began_at} /> },
                     { name: "Until", cell: (one) => <Time at={one.expires_at} as="moment" /> },
@@ -77,7 +81,7 @@ export function Sessions() {
           act={() => ask("delete", "/api/v1/sessions/{session_id}", { names: { session_id: String(ended.session_id) } })}
           close={() => setEnded(null)}
         >
-          <p>In {browserName(ended.agent)}, from {ended.address ?? "somewhere"}. What was begun there goes on.</p>
+          <p>In {ended.by_command ? `the command line of ${ended.agent}` : browserName(ended.agent)}, from {ended.address ?? "somewhere"}. What was begun there goes on.</p>
         </Sure>
       )}
     </div>
@@ -86,7 +90,7 @@ export function Sessions() {
 
 const Browser = ({ of }: { of: Summary }) => (
   <span title={of.agent ?? ""}>
-    {browserName(of.agent)} {!of.by_password && <span className="quiet">by a token</span>}
+    {of.by_command ? `the command line of ${of.agent}` : browserName(of.agent)} {!of.by_password && <span className="quiet">by a token</span>}
   </span>
 );
 

@@ -26,6 +26,7 @@ from evenflow.api.rest import (
     assets,
     backfills,
     dags,
+    device_logins,
     executors,
     explanations,
     fleets,
@@ -67,7 +68,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = f"{PREFIX}/openapi.json"  # of REST itself, for everyone
 DOOR = f"{PREFIX}/session"  # where a browser logs in
-_OPEN = frozenset({DESCRIPTION, *(f"{PREFIX}{path}" for path in identity.doors.paths)})  # for everyone
+_OPEN = frozenset(
+    {DESCRIPTION, *(f"{PREFIX}{path}" for doors in (identity.doors, device_logins.doors) for path in doors.paths)}
+)  # for everyone
 
 _RULES = (  # for browsers: answers are for who asked, and are no pages
     (b"cache-control", b"no-store"),
@@ -128,7 +131,7 @@ def rest_application(
 @cache
 def described_rest() -> FastAPI:
     """What REST is, for every server of this process: to work out what routes take and answer costs some 0.3 s."""
-    app = FastAPI(
+    app = _Rest(
         title="Evenflow",
         version=version("evenflow"),
         openapi_url=DESCRIPTION,
@@ -158,6 +161,7 @@ def described_rest() -> FastAPI:
         service_states,
         fleets,
         sessions,
+        device_logins,
         users,
         system,
     ):
@@ -165,6 +169,7 @@ def described_rest() -> FastAPI:
     too_often = {"description": "Too many logins have failed.", "content": _ERROR}
     sessions.doors.add_to(app, PREFIX, responses={**_REFUSED, 429: too_often})
     identity.doors.add_to(app, PREFIX, responses={**_REFUSED, 429: too_often})
+    device_logins.doors.add_to(app, PREFIX, responses={**_REFUSED, 429: too_often})
     health.routes.add_to(app)
     metrics.routes.add_to(app)
     app.add_exception_handler(HTTPException, _http_error)
@@ -172,6 +177,21 @@ def described_rest() -> FastAPI:
     app.add_middleware(Tagged)
     app.add_middleware(_Refusals)
     return app
+
+
+class _Rest(FastAPI):
+    """Its description has each refusal that many routes share once."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            described = super().openapi()
+            shared = described["components"].setdefault("responses", {})
+            for operation in (each for path in described["paths"].values() for each in path.values()):
+                for status, told in operation["responses"].items():
+                    if told["description"] == _ERRORS.get(int(status)):
+                        shared.setdefault(f"Refused{status}", told)
+                        operation["responses"][status] = {"$ref": f"#/components/responses/Refused{status}"}
+        return super().openapi()
 
 
 class _Refusals:

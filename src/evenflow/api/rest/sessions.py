@@ -69,7 +69,7 @@ async def _by_token(within: ApiContext, request: SessionRequest, address: str) -
         token = await checked_token(within.tokens, request.token)
         name, login_id = token.name, token.token_id
     else:
-        if not within.tokens.has_made(request.code):
+        if not within.tokens.has_made(request.code, "login code"):
             within.logins.check(address)
         async with within.pool.connection() as conn:
             taken = await tokens.take_login_code(conn, request.code)
@@ -99,9 +99,9 @@ def _told(caller: Caller) -> Session:
 
 @routes.delete("/session", Role.VIEWER, ScopedBy.OWN)
 async def log_out(conn: Connection, within: InContext, http: Request, response: Response) -> Session:
-    """Logs out: the session is good for nothing any more, on any API server."""
+    """Logs out: the session, or the token of `evenflow login`, is good for nothing any more, on any API server."""
     token = caller_of(http)
-    if isinstance(token, SessionToken):
+    if isinstance(token, SessionToken) or token.is_personal:
         await tokens.revoke(conn, token.token_id, by=token.name)
     response.headers["Set-Cookie"] = set_cookie(http.scope, within.tokens.installation, "")
     return _told(token)
@@ -109,13 +109,13 @@ async def log_out(conn: Connection, within: InContext, http: Request, response: 
 
 @routes.get("/sessions", Role.VIEWER, ScopedBy.OWN)
 async def list_sessions(conn: Connection, http: Request, part: InSlice) -> Page[SessionSummary]:
-    """Where you are logged in, the newest first; for an admin, where everybody is."""
+    """Where you are logged in, in browsers and by `evenflow login`, the newest first; for an admin, where everybody is."""
     return part.page(Page[SessionSummary], await _visible(conn, caller_of(http), limit=part.read_limit, offset=part.offset))
 
 
 @routes.delete("/sessions/{session_id}", Role.VIEWER, ScopedBy.OWN)
 async def end_session(conn: Connection, http: Request, session_id: int) -> SessionSummary:
-    """Logs out a browser: one of yours, or as an admin anybody's."""
+    """Logs out a browser or a command line: one of yours, or as an admin anybody's."""
     caller = caller_of(http)
     for found in await _visible(conn, caller, session_id=session_id, limit=1):
         await tokens.revoke(conn, session_id, by=caller.name)
@@ -130,15 +130,14 @@ async def _visible(
     user: str | None = None
     login_id: int | None = None
     if not caller.role.allows(Role.ADMIN):
-        if isinstance(caller, OperatorToken):
-            login_id = caller.token_id
-        elif caller.by_password:
+        if caller.is_personal if isinstance(caller, OperatorToken) else caller.by_password:
             user = caller.name
+        elif isinstance(caller, OperatorToken):
+            login_id = caller.token_id
         else:
             login_id = caller.login_id
     rows = await users.list_sessions(conn, user=user, login_id=login_id, session_id=session_id, limit=limit, offset=offset)
-    this = caller.token_id if isinstance(caller, SessionToken) else 0
-    return [SessionSummary(**row, is_this=row["session_id"] == this) for row in rows]
+    return [SessionSummary(**row, is_this=row["session_id"] == caller.token_id) for row in rows]
 
 
 @routes.post("/login-codes", Role.VIEWER, ScopedBy.OWN, status_code=201)
@@ -149,6 +148,6 @@ async def make_login_code(conn: Connection, within: InContext, http: Request) ->
     token = caller_of(http)
     if isinstance(token, SessionToken):
         raise Forbidden("A session makes no other one. `evenflow ui` prints an address for each browser.")
-    code = within.tokens.login_code()
+    code = within.tokens.code("login code")
     expires_at = await tokens.insert_login_code(conn, code, name=token.name, token_id=token.token_id, ttl=limits.LOGIN_CODE)
     return LoginCode(code=code, expires_at=expires_at)

@@ -37,6 +37,8 @@ COMMANDS = (
     ("assets", "assets:app", "List assets and their events, say that one has changed.", _LOOK),
     ("quarantine", "quarantine:app", "List what is set aside because handling it failed, have it tried again.", _LOOK),
     ("settings", "settings:app", "List and change the settings that all schedulers share.", _LOOK),
+    ("login", "login:login", "Log the command line in as you, by an answer in your browser.", _LOOK),
+    ("logout", "login:logout", "End that, here and at the server.", _LOOK),
     ("ui", "ui:ui", "Print the address of the web UI, which logs you in.", _LOOK),
     ("status", "status:status", "What runs, what waits, and whether all services are well.", _LOOK),
     ("events", "events:app", "Who changed what; keep it outside the database, and compare.", _LOOK),

@@ -42,13 +42,14 @@ class IdentityProviderName(Record):
 
 
 class SessionSummary(Record):
-    """A browser in which somebody is logged in."""
+    """A browser in which somebody is logged in, or a machine whose command line is."""
 
     session_id: int = Field(title="session")
     name: str = Field(title="of")
-    by_password: bool = Field(description="Else it was begun with a token, and ends with that.")
+    by_command: bool = Field(title="command line", description="A token of `evenflow login`; else a browser.")
+    by_password: bool = Field(description="It is a user's. Else it was begun with a token, and ends with that.")
     address: str | None = Field(title="from", description="Whence it was begun.")
-    agent: str | None = Field(title="browser", description="As the browser says it.")
+    agent: str | None = Field(title="browser or machine", description="As that says it.")
     began_at: datetime = Field(title="began")
     used_at: datetime | None = Field(title="used", description="The last time, to the hour.")
     expires_at: datetime = Field(title="until")

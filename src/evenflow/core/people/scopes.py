@@ -68,6 +68,7 @@ class Rights(NamedTuple):
     role: Role
     scope: PersonScope | None = None  # None: everywhere
     is_vouched: bool = False  # a provider of identities says who that is
+    is_personal: bool = False  # of a user, who may no less
 
 
 class ScopedBy(StrEnum):

@@ -86,7 +86,10 @@ def key_state(row: Sequence[Any], seals: Seals) -> KeyState:
     sealed, revoked, lapsed, listed, rights, incarnation, left_s, installation = row
     keys = {int(number): _opened(seals, int(number), bytes.fromhex(value)) for number, value in sealed.items()}
     digests = {int(number): bytes.fromhex(value) for number, value in listed.items()}
-    may = {int(number): Rights(Role(of["role"]), PersonScope.read(of["scope"]), of["is_vouched"]) for number, of in rights.items()}
+    may = {
+        int(number): Rights(Role(of["role"]), PersonScope.read(of["scope"]), of["is_vouched"], of["is_personal"])
+        for number, of in rights.items()
+    }
     return KeyState(installation, keys, frozenset(revoked), digests, incarnation, left_s, frozenset(lapsed), may)
 
 
@@ -152,14 +155,21 @@ async def insert_token(
     lease: float | None = None,
     key_id: int,
     digest: bytes,
+    user: str | None = None,
+    address: str | None = None,
+    agent: str | None = None,
 ) -> tuple[int, datetime]:
     """The number of a token that is good for ``ttl`` seconds, and until when that is; with a ``lease`` it is good for so many, and
-    again when it is renewed. ``role`` is that of a person's, and counts in ``limited_to`` alone.
+    again when it is renewed. ``role`` is that of a person's, and counts in ``limited_to`` alone. That of a ``user`` may no more
+    than they may at each moment, and was asked for from this ``address`` by this machine (``agent``).
     """
     given = {"kind": kind, "name": name, "scope": list(scope), "role": role}
     names = {
         **given,
         "limited_to": scope_text(limited_to),
+        "user": user,
+        "address": address,
+        "agent": agent,
         "by": by,
         "ttl": ttl,
         "lease": lease,
