@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import uvloop
 
 from evenflow.core.model import UNMAPPED
+from evenflow.core.selection.order import DispatchClass
 from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.db.notify import DISPATCH, AsyncListener
 from evenflow.store.serving import dispatch, services
@@ -128,7 +129,7 @@ class SimulatedWorker:
             return
         if "tries" in said and said["tries"] is not None and all(self._known.get(run_key) for _, run_key, _, _ in said["tries"]):
             given = [
-                (epoch, run_key, task, UNMAPPED, number, None, dispatch.FIRST_START)
+                (epoch, run_key, task, UNMAPPED, number, None, DispatchClass.FIRST_START)
                 for epoch, run_key, task, number in said["tries"]
             ]
             self._begin([dispatch.ClaimedTry(*about, *(self._known.get(about[1]) or ())) for about in given])

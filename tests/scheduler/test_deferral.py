@@ -10,11 +10,11 @@ import pytest
 
 from evenflow.core.limits import TIMERS_PER_TURN
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.selection.order import DispatchClass
 from evenflow.core.why import AwaitsEvent, FullLimit, WhyNot
 from evenflow.explaining import why
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.connect import open_pool
-from evenflow.store.serving.dispatch import FIRST_START, RESUME
 from tests.scheduler.world import Try, World
 
 EVENT = "ZXZlbnQ="  # base64
@@ -80,7 +80,7 @@ def test_it_resumes_in_the_same_try_under_a_fresh_epoch(world: World) -> None:
     assert (found["purpose"], bytes(found["event"]), found["triggerer_id"]) == ("event", b"event", None)
     (again,) = world.claim()
     assert (again.try_number, again.epoch > t.epoch) == (1, True)
-    assert classes(world) == {again.epoch: RESUME}
+    assert classes(world) == {again.epoch: DispatchClass.RESUME}
     world.audit()
     world.report([again])
     world.advance()
@@ -144,7 +144,7 @@ def test_a_failure_after_the_resume_is_retried_as_any_other(world: World) -> Non
     world.advance()
     (t,) = world.claim()
     assert t.try_number == 2
-    assert classes(world) == {t.epoch: FIRST_START}
+    assert classes(world) == {t.epoch: DispatchClass.FIRST_START}
     world.report([t])
     world.advance()
     assert world.run_state(run) == "success"
@@ -181,7 +181,7 @@ def test_a_resume_that_is_lost_stays_a_resume(world: World) -> None:
     world.advance()
     (again,) = world.claim()
     assert again.try_number == 1
-    assert classes(world) == {again.epoch: RESUME}
+    assert classes(world) == {again.epoch: DispatchClass.RESUME}
     assert bytes(deferral(world, run)["event"]) == b"event"
     world.audit()
     world.report([again])
@@ -475,7 +475,7 @@ def test_a_clear_begins_anew(world: World) -> None:
     world.fire(run, epoch=epoch)
     assert world.advance().stale == 1, "what it waited for before means nothing to it now"
     (t,) = world.claim()
-    assert classes(world) == {t.epoch: FIRST_START}
+    assert classes(world) == {t.epoch: DispatchClass.FIRST_START}
     world.report([t])
     world.advance()
     assert world.run_state(run) == "success"
@@ -490,11 +490,11 @@ def test_a_clear_after_the_clean_up(world: World) -> None:
     world.report([t], "lost", reason="its host burnt")
     world.advance()
     (t,) = world.claim()
-    assert classes(world) == {t.epoch: RESUME}, "it is cleaned up all the same"
+    assert classes(world) == {t.epoch: DispatchClass.RESUME}, "it is cleaned up all the same"
     world.report([t], "failed")
     world.advance()
     (t,) = world.claim()
-    assert classes(world) == {t.epoch: FIRST_START}
+    assert classes(world) == {t.epoch: DispatchClass.FIRST_START}
     world.report([t])
     world.advance()
     assert world.run_state(run) == "success"

@@ -12,12 +12,12 @@ import pytest
 
 from evenflow.core.metrics import ORDINARY_RESUMES, RESUME_SECONDS
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.selection.order import DispatchClass
 from evenflow.scheduler import deferrals
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.tally import Tally
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import inbox
-from evenflow.store.serving.dispatch import FIRST_START, RESUME
 from tests.scheduler.world import Try, World
 
 
@@ -235,7 +235,7 @@ def test_direct_resume_off(world: World) -> None:
     world.advance()
     (again,) = world.claim()
     assert (again.run_key, again.task_id, again.try_number) == (run, "t", 1), "before all first starts of its DAG"
-    assert world.conn.execute("select class from dispatch where epoch = %s", [again.epoch]).fetchone() == (RESUME,)
+    assert world.conn.execute("select class from dispatch where epoch = %s", [again.epoch]).fetchone() == (DispatchClass.RESUME,)
     assert progress.ordinary_resumes == 1
     world.audit()
     world.report([again])
@@ -292,7 +292,7 @@ def test_those_that_were_ready_first_resume_first(world: World, database_url: st
         world.advance()
     assert world.conn.execute("select count(*), sum(ready)::int from lane").fetchone() == (5, 5)
     world.audit()
-    assert one_by_one(world) == [(run, f"t{i}", RESUME) for i in (3, 1, 4, 2, 0)]
+    assert one_by_one(world) == [(run, f"t{i}", DispatchClass.RESUME) for i in (3, 1, 4, 2, 0)]
     assert world.run_state(run) == "success"
     world.audit()
 
@@ -312,9 +312,9 @@ def test_resumes_come_before_first_starts_of_older_runs(world: World) -> None:
     world.advance()
     world.audit()
     assert one_by_one(world) == [
-        (new, "t0", RESUME),
-        *((run, f"t{i}", FIRST_START) for run in (old[1], old[0]) for i in range(2)),
-        (new, "t1", FIRST_START),
+        (new, "t0", DispatchClass.RESUME),
+        *((run, f"t{i}", DispatchClass.FIRST_START) for run in (old[1], old[0]) for i in range(2)),
+        (new, "t1", DispatchClass.FIRST_START),
     ]
     world.audit()
 

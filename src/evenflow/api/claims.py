@@ -31,11 +31,12 @@ from evenflow.core.limits import CLAIM_SLOTS, LEASE_S, SWEEP_S
 from evenflow.core.meter import Meter
 from evenflow.core.metrics import CLAIM_WAIT
 from evenflow.core.model import TaskSpec
+from evenflow.core.selection.order import DispatchClass
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.db.notify import DISPATCH, RESUMES
 from evenflow.store.serving import callbacks, dispatch, executors
-from evenflow.store.serving.dispatch import FIRST_START, RESUME, Place
+from evenflow.store.serving.dispatch import Place
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Assignment, Claim, ClaimAnswer
 
@@ -295,7 +296,7 @@ def _calling(own: Assignment, call: callbacks.ClaimedCall, version: ServedVersio
 
 def _places(claim: Claim) -> set[Place]:
     """Returns the queues and classes in which a claim looks for work."""
-    classes = [RESUME] * bool(_resumes(claim)) + [FIRST_START] * bool(claim.slots)
+    classes = [DispatchClass.RESUME] * bool(_resumes(claim)) + [DispatchClass.FIRST_START] * bool(claim.slots)
     return {Place(queue, wanted) for queue in claim.queues for wanted in classes}
 
 

@@ -10,6 +10,7 @@ from evenflow.core import why
 from evenflow.core.graph import Graph
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import UNMAPPED, DagSpec
+from evenflow.core.selection.order import DispatchClass
 from evenflow.core.states import FINISHED, HOLDING, RUN_FINISHED, RunState, TaskState
 from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, WhyNot
 from evenflow.errors import DagNotFound, ParamError
@@ -18,7 +19,6 @@ from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.instant import one_instant, read
 from evenflow.store.scheduling.operations import TargetKey, key_columns
-from evenflow.store.serving.dispatch import RESUME
 from evenflow.store.serving.views import similar_task
 
 RUNS_NAMED = 20  # of one name: more DAGs than anyone wants to read
@@ -124,7 +124,7 @@ async def _dispatched(conn: AsyncConn, graph: Graph, row: Row) -> list[WhyNot]:
         names = ("worker", "host", "kill_at", "outrun")
         return [why.Running(since=row["claimed_at"], **{name: row[name] for name in names})]
     params = {name: row[name] for name in ("queue", "class", "priority", "epoch")}
-    resumes = row["class"] == RESUME
+    resumes = row["class"] == DispatchClass.RESUME
     (queue,) = await read(conn, "why/read_queue", {**params, "resumes": resumes, "counted": LINE_COUNTED, "lease_s": LEASE_S})
     task = graph.spec.tasks[row["task_index"]]
     frozen = await holding_tries(conn, row["dag_id"], task.pool, row["queue"])

@@ -22,6 +22,7 @@ from evenflow.core.flow.readiness import propagate
 from evenflow.core.flow.state import Flow
 from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN, TIMERS_PER_TURN
 from evenflow.core.operations import INTERRUPTED
+from evenflow.core.selection.order import DispatchClass
 from evenflow.core.service_states import ALL_OPEN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.killpoints import KillPoint, reached
@@ -49,7 +50,6 @@ from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES, TRIGGERS, deliver
 from evenflow.store.db.rows import Conn, Rows, commit, in_one_go
 from evenflow.store.scheduling import inbox, runs, selection, tasks
 from evenflow.store.scheduling.tasks import Item
-from evenflow.store.serving.dispatch import RESUME
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def _wake_others(conn: Conn, ledgers: Ledgers, *, rest_is_left: bool, lead: bool
     left = rest_is_left and (ledgers.holds.released or ledgers.offers.ready or ledgers.mapped.changed)
     channels = {
         DISPATCH: (dispatches.sent and not dispatches.takers) or dispatches.kills,
-        RESUMES: any(row.dispatch_class == RESUME for row in dispatches.sent),
+        RESUMES: any(row.dispatch_class == DispatchClass.RESUME for row in dispatches.sent),
         TRIGGERS: ledgers.deferrals.has_news,
         INBOX: left or (messages.calls and not lead) or messages.others_have_word,
     }

@@ -27,6 +27,7 @@ import psycopg
 
 from evenflow.core.deferral import Purpose, Split, amounts, split
 from evenflow.core.flow.state import InstanceKey
+from evenflow.core.selection.order import DispatchClass
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler import observations as seen
 from evenflow.scheduler.facts import Facts
@@ -39,7 +40,6 @@ from evenflow.store.scheduling import deferrals as stored
 from evenflow.store.scheduling.deferrals import Deferral, Resume, Waiting
 from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
 from evenflow.store.scheduling.tasks import Item
-from evenflow.store.serving.dispatch import RESUME
 from evenflow.telemetry.observing import observe
 
 TRIGGER_TIMEOUT = "trigger_timeout"  # kinds of timers
@@ -188,7 +188,7 @@ def _dispatch(
 ) -> None:
     run = facts.runs[item.run_key]
     place = facts.catalog.place(facts.conn, run.version, item.task_index)
-    dispatches.send(item, event, place, holds, run_priority=run.priority, dispatch_class=RESUME, detail=dict(detail))
+    dispatches.send(item, event, place, holds, run_priority=run.priority, dispatch_class=DispatchClass.RESUME, detail=dict(detail))
 
 
 def _take_again(holds: Holds, waiting: Waiting) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from evenflow.core.deferral import Purpose
 from evenflow.core.flow.branches import apply_skips
 from evenflow.core.flow.state import Flow
+from evenflow.core.selection.order import DispatchClass
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.answers import decide
 from evenflow.scheduler.assets import produce
@@ -22,7 +23,6 @@ from evenflow.scheduler.timeouts import QUEUED_TIMEOUT, end_queueing
 from evenflow.store.scheduling import tasks
 from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
 from evenflow.store.scheduling.tasks import Item
-from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
 EVENT = "event"  # kind of a report: what became of a trigger
 _UNSTARTED = ("failed", "cannot_start", "lost")  # outcomes that a try can have without a process
@@ -225,7 +225,7 @@ def _lose(
             report.holds,
             run_priority=run.priority,
             avoid=avoid,
-            dispatch_class=RESUME if report.resumes else FIRST_START,
+            dispatch_class=DispatchClass.RESUME if report.resumes else DispatchClass.FIRST_START,
             detail={"reason": reason},
         )
         if report.resumes:

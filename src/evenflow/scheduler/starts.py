@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from evenflow.core.selection.lanes import OPEN, PAUSED, Lane, Snapshot
+from evenflow.core.selection.order import DispatchClass
 from evenflow.core.selection.rules import select
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler import candidates as lanes_in_memory
@@ -25,7 +26,6 @@ from evenflow.scheduler.ledgers.moves import Moves, Offers, RunMoves
 from evenflow.scheduler.timeouts import failing
 from evenflow.store.scheduling import runs, selection
 from evenflow.store.scheduling.tasks import Item
-from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
 
 class Starts:
@@ -53,7 +53,7 @@ class Starts:
         used[limit_class.pool_limit] += count * limit_class.weight
         for limit in holds[1:]:
             used[limit] += count
-        dispatch_class = RESUME if resumes else FIRST_START
+        dispatch_class = DispatchClass.RESUME if resumes else DispatchClass.FIRST_START
         for item in items:
             item.try_number += not resumes
             self.dispatches.send(item, TaskEvent.GRANT, place, holds, run_priority=run_priority, dispatch_class=dispatch_class)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from evenflow.core.callbacks import Callback
 from evenflow.core.model import Unclaimed
+from evenflow.core.selection.order import DispatchClass
 from evenflow.core.states import RunState, TaskEvent, TaskState
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
@@ -23,7 +24,6 @@ from evenflow.store.scheduling import runs, tasks
 from evenflow.store.scheduling.inbox import TakenTimer
 from evenflow.store.scheduling.tasks import Item, UnclaimedTry
 from evenflow.store.serving import callbacks
-from evenflow.store.serving.dispatch import RESUME
 
 RUN_TIMEOUT = "run_timeout"  # kinds of timers
 DEADLINE = "deadline"
@@ -131,7 +131,7 @@ def _send_elsewhere(
             place,
             unclaimed.holds,
             run_priority=run.priority,
-            dispatch_class=RESUME,
+            dispatch_class=DispatchClass.RESUME,
             detail=detail,
         )
         return

@@ -20,6 +20,17 @@ class ClaimApi(Protocol):
     async def claim(self, message: Claim) -> ClaimAnswer: ...
 
 
+class TryClaims(Protocol):
+    """How a worker comes to its tries: it asks for them, or is handed them."""
+
+    polls: Polls[Claim, ClaimAnswer]
+
+    async def run(self, service_id: int, *, resumes: bool) -> None:
+        """Claim under this registration, until drained. ``resumes``: the API knows what they are. Raises :class:`ApiRefused` when
+        this worker may not claim. Cancel it when the registration ends.
+        """
+
+
 class TryPolls:
     """``answered`` hears every answer; the assignments in it are this worker's from then on."""
 
@@ -29,9 +40,6 @@ class TryPolls:
         self._heard = asyncio.Event()
 
     async def run(self, service_id: int, *, resumes: bool) -> None:
-        """Claim until drained; ``resumes``: the API knows what they are. Raises :class:`ApiRefused` when this worker may not claim.
-        Cancel it when the registration ends.
-        """
         loops = [asyncio.ensure_future(self._ask_for_work(service_id, resumes=resumes))]
         if resumes:
             loops.append(asyncio.ensure_future(self._ask_for_resumes(service_id)))

@@ -61,14 +61,11 @@ class HandedTries:
     def __init__(self, api: ClaimApi, queues: Sequence[str], tries: Tries, answered: Callable[[ClaimAnswer], None]) -> None:
         self._queues, self._tries, self._answered = list(queues), tries, answered
         self.polls = Polls(api.claim)
-        self.intake = Intake()
         self._unclaimed: dict[int, asyncio.Future[Handed | _Claimed]] = {}  # by epoch
         self._more = asyncio.Event()  # some came since the last claim
 
-    async def run(self, service_id: int) -> None:
-        """Claims under this registration, until drained. Cancel it when the registration ends: what it has not claimed is claimed
-        under the next.
-        """
+    async def run(self, service_id: int, *, resumes: bool) -> None:
+        """What is not claimed when this is cancelled is claimed under the next registration. Resumes are handed as others are."""
         drained = asyncio.ensure_future(self.polls.draining.wait())
         try:
             while not self.polls.draining.is_set():

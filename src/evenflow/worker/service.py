@@ -25,8 +25,8 @@ from evenflow.wire.versions import RESUMES_WIRE
 from evenflow.worker import limits
 from evenflow.worker import observations as seen
 from evenflow.worker.attempt import Tools
-from evenflow.worker.claims import TryPolls
-from evenflow.worker.handed import Handed, HandedTries
+from evenflow.worker.claims import TryClaims, TryPolls
+from evenflow.worker.handed import Handed, HandedTries, Intake
 from evenflow.worker.handing import Handing
 from evenflow.worker.memory import MemoryWatch, kernel_counters
 from evenflow.worker.reporter import Reporter
@@ -73,10 +73,10 @@ class WorkerService(ClaimingService):
             )
         super().__init__(member, template_memory=template_memory)
         self._slots, self._resume_slots, self._queues, self._values, self._reuse = slots, resume_slots, queues, values, reuse
-        self._handed, self._handed_at = handed, handed_at
+        self._handed, self._handed_at, self._intake = handed, handed_at, Intake()
         self._resources: Enforcement = resources
 
-    def _equip(self) -> tuple[Reporter, TryPolls | HandedTries]:
+    def _equip(self) -> tuple[Reporter, TryClaims]:
         self._memory, self._limits = MemoryWatch(kernel_counters()), Limits(self._resources)
         self._reporter = Reporter(self._client, lambda epoch: self._tries.stored(epoch))
         tools = Tools(
@@ -93,8 +93,8 @@ class WorkerService(ClaimingService):
             self._reuse,
         )
         self._tries = Tries(self._slots, self._resume_slots, tools)
-        ask = HandedTries if self._handed else TryPolls
-        self._claims = ask(self._client, self._queues, self._tries, self._claim_answered)
+        claims = HandedTries if self._handed else TryPolls
+        self._claims: TryClaims = claims(self._client, self._queues, self._tries, self._claim_answered)
         self._cut: list[int] = []  # epochs of tries that it had begun when it was to end
         self._measure()
         return self._reporter, self._claims
@@ -102,8 +102,7 @@ class WorkerService(ClaimingService):
     def _work(self) -> Loops:
         handing = {}
         if self._handed_at:
-            assert isinstance(self._claims, HandedTries)
-            handing["handing"] = Handing(self._handed_at, self.run_try, self._claims.intake).run()
+            handing["handing"] = Handing(self._handed_at, self.run_try, self._intake).run()
         return {**super()._work(), **handing}
 
     async def _hand_over(self) -> None:
@@ -168,8 +167,7 @@ class WorkerService(ClaimingService):
             reported = set(self._reporter.unacknowledged)
             self._resume([assignment for assignment in answer.resend if assignment.epoch not in reported])
         self._tries.end(set(answer.kill) - set(answer.revoked), _KILLED)
-        if isinstance(self._claims, HandedTries):
-            self._claims.intake.set(is_open=answer.state == "active" and not answer.closed)
+        self._intake.set(is_open=answer.state == "active" and not answer.closed)
 
     def _resume(self, resent: list[Assignment]) -> None:
         """R-HA18: what was in hand and is over has been reported, and the control plane does not know it: the report was refused,
@@ -198,14 +196,11 @@ class WorkerService(ClaimingService):
     # -- claims
 
     async def _claim(self, service_id: int) -> None:
-        if isinstance(self._claims, HandedTries):
-            await self._claims.run(service_id)
-        else:
-            await self._claims.run(service_id, resumes=self._presence.wire >= RESUMES_WIRE)
+        await self._claims.run(service_id, resumes=self._presence.wire >= RESUMES_WIRE)
 
     async def run_try(self, epoch: int) -> Handed:
         """Claims the try that this worker is handed, and returns when it has ended; of one that it cannot have at once."""
-        assert isinstance(self._claims, HandedTries)
+        assert isinstance(self._claims, HandedTries), "who asks for tries is handed none"
         return await self._claims.take(epoch)
 
     @property

@@ -7,8 +7,17 @@ PostgreSQL keeps lanes by them, and a statement says no more than ``order by ord
 from __future__ import annotations
 
 import struct
+from enum import IntEnum
 
 Order = bytes
+
+
+class DispatchClass(IntEnum):
+    """Of selected tries: the lower class is given to workers first (the clause tries_in_order)."""
+
+    RESUME = 0  # it goes on, in a slot for resumes
+    FIRST_START = 1
+
 
 # In the place of the lane's id, while a lane is in memory: after every lane that is stored, and after every stored lane of resumes.
 NEVER, NEWEST_RESUME = 1 << 62, -(1 << 40)
@@ -34,7 +43,7 @@ def try_priority(run_priority: int, priority: int) -> int:
     return (run_priority << 32) + priority
 
 
-def given_before(dispatch_class: int, priority: int, epoch: int) -> tuple[int, int, int]:
+def given_before(dispatch_class: DispatchClass, priority: int, epoch: int) -> tuple[DispatchClass, int, int]:
     """A key of selected tries: which of those of one turn is given out first, as the clause tries_in_order has it of all."""
     return dispatch_class, -priority, epoch
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenflow.core.flow.state import InstanceKey
-from evenflow.core.selection.order import given_before, try_priority
+from evenflow.core.selection.order import DispatchClass, given_before, try_priority
 from evenflow.core.states import TaskEvent
 from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
@@ -22,7 +22,6 @@ from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import tasks
 from evenflow.store.scheduling.tasks import Item
-from evenflow.store.serving.dispatch import FIRST_START, RESUME
 
 
 @dataclass(slots=True)
@@ -48,12 +47,12 @@ class Dispatches:
         *,
         run_priority: int,
         avoid: int = 0,
-        dispatch_class: int = FIRST_START,
+        dispatch_class: DispatchClass = DispatchClass.FIRST_START,
         detail: dict[str, Any] | None = None,
     ) -> None:
         """Move a task instance to the workers under a fresh epoch. Its history is written with its dispatch."""
         was, item.epoch = item.epoch, self.facts.catalog.epochs.take(self.facts.conn)
-        if dispatch_class == RESUME:
+        if dispatch_class == DispatchClass.RESUME:
             self._carried[item.key] = (self._carried.get(item.key, (was,))[0], item.epoch)
         self.moves.apply(item, event, detail)
         last, item.last = item.last, None
@@ -111,8 +110,8 @@ class _Taker:
         self.resumes: int = claim["resumes"]
         self.taken = 0
 
-    def has_room(self, dispatch_class: int) -> bool:
-        return self.taken < (self.resumes if dispatch_class == RESUME else self.slots)
+    def has_room(self, dispatch_class: DispatchClass) -> bool:
+        return self.taken < (self.resumes if dispatch_class == DispatchClass.RESUME else self.slots)
 
 
 def give(dispatches: Dispatches, waiting_claims: Iterable[tuple[int, dict[str, Any]]]) -> None:

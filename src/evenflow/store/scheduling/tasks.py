@@ -16,6 +16,7 @@ from evenflow.core.flow.cancel import VIRTUAL_WITHDRAWALS, Unfinished
 from evenflow.core.flow.questions import Touched
 from evenflow.core.flow.state import InstanceKey, MappedTask
 from evenflow.core.limits import LEASE_S
+from evenflow.core.selection.order import DispatchClass
 from evenflow.core.states import TaskState
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.db.columns import arrays, floats, instants, numbers, texts, words
@@ -76,7 +77,7 @@ class Dispatch(Struct, gc=False):
     task_index: int
     map_index: int
     try_number: int
-    dispatch_class: int
+    dispatch_class: DispatchClass
     priority: int  # as core.selection.order.try_priority makes it
     queue: str
     holds: Sequence[int]  # limits, the pool first

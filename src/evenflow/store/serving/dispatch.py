@@ -14,6 +14,7 @@ from psycopg.rows import args_row
 
 from evenflow.core.limits import LOOK_BACK_S, RUN_PARAMS_KNOWN, RUNS_KNOWN
 from evenflow.core.model import UNMAPPED
+from evenflow.core.selection.order import DispatchClass
 from evenflow.store.db.columns import numbers, texts
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.failures import BAD_VALUE, not_storable
@@ -44,14 +45,12 @@ class _Looks:
 
 _looks = _Looks()
 
-RESUME, FIRST_START = 0, 1  # classes of dispatches
-
 
 class Place(NamedTuple):
     """Where tries of one class wait for workers."""
 
     queue: str
-    dispatch_class: int
+    dispatch_class: DispatchClass
 
 
 class ClaimedResume(NamedTuple):
@@ -76,7 +75,7 @@ class ClaimedTry(NamedTuple):
     map_index: int
     try_number: int
     map_length: int | None
-    dispatch_class: int
+    dispatch_class: DispatchClass
     version_key: int
     dag_id: str
     run_id: str
@@ -86,7 +85,7 @@ class ClaimedTry(NamedTuple):
     logical_date: datetime | None
     data_interval_start: datetime | None
     data_interval_end: datetime | None
-    resume: ClaimedResume | None = None  # of class RESUME
+    resume: ClaimedResume | None = None  # of class DispatchClass.RESUME
 
 
 _OF_TRY = ClaimedTry._fields.index("version_key")  # how many fields are of the try itself; those behind them are of its run
@@ -192,7 +191,9 @@ async def find_given(conn: AsyncConn, claims: Collection[tuple[int, str]]) -> li
 
 async def read_given(conn: AsyncConn, given: Sequence[tuple[int, int, int, int]], known: KnownRuns) -> list[ClaimedTry]:
     """Tries (epoch, run_key, task_index, try_number) that a turn has given a worker, with what is to be known of their runs."""
-    rows = [(epoch, run_key, task, UNMAPPED, number, None, FIRST_START, None) for epoch, run_key, task, number in given]
+    rows = [
+        (epoch, run_key, task, UNMAPPED, number, None, DispatchClass.FIRST_START, None) for epoch, run_key, task, number in given
+    ]
     return await _with_runs(conn, rows, known)
 
 
@@ -256,13 +257,13 @@ async def read_tries(conn: AsyncConn, *, service_id: int, epochs: Collection[int
 
 async def _with_resumes(conn: AsyncConn, tries: list[ClaimedTry]) -> list[ClaimedTry]:
     """Those of ``tries`` that are not over by now, with what those that resume said when they were deferred."""
-    back = [row.epoch for row in tries if row.dispatch_class == RESUME]
+    back = [row.epoch for row in tries if row.dispatch_class == DispatchClass.RESUME]
     if not back:
         return tries
     cursor = await conn.execute(sql("dispatch/read_resumes"), {"epochs": numbers(back)}, prepare=True)
     found = {epoch: ClaimedResume(*row) for epoch, *row in await cursor.fetchall()}
     told = [row._replace(resume=found.get(row.epoch)) for row in tries]
-    return [row for row in told if row.resume is not None or row.dispatch_class != RESUME]
+    return [row for row in told if row.resume is not None or row.dispatch_class != DispatchClass.RESUME]
 
 
 async def compare_listed(

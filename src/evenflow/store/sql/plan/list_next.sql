@@ -9,9 +9,7 @@ with recursive queue as (
         select parked_on, base_id from lane where (parked_on, base_id) > (q.parked_on, q.base_id) order by parked_on, base_id limit 1
     ) as n
 )
-select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, l.order_key, l.locals,
-       l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
-       l.exempt
+select {{stored_lane}}
 from (select * from queue limit %(groups)s) as q
 cross join lateral (
     select * from lane

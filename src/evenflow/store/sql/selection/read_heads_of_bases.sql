@@ -23,9 +23,7 @@ with recursive occupied as (
       and n.pool_limit <> all(%(closed)s::bigint[]) and n.executor_limit <> all(%(closed)s::bigint[])
       and n.queue <> all(%(closed_queues)s::text[])
 )
-select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, l.order_key, l.locals,
-       l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
-       l.exempt
+select {{stored_lane}}
 from eligible e
 cross join lateral (
     select * from lane

@@ -8,9 +8,7 @@ with recursive queue as (
     from queue q
     cross join lateral (select base_id from lane where parked_on = q.limit_id and base_id > q.base_id order by base_id limit 1) as n
 )
-select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, l.order_key, l.locals,
-       l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
-       l.exempt
+select {{stored_lane}}
 from queue q
 cross join lateral (
     select * from lane

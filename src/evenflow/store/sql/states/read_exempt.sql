@@ -1,8 +1,6 @@
 -- The exempt lanes of closed pools, executors and queues, the best first: those that are open, woken, or parked on a limit that has room
 -- or that this transaction has released. There are few: teardowns, callbacks and resumes, as far as a limit held them back.
-select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, l.order_key, l.locals,
-       l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
-       l.exempt
+select {{stored_lane}}
 from lane l
 join limit_class n using (class_id)
 left join concurrency_limit c on c.limit_id = l.parked_on

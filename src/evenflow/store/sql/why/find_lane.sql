@@ -1,7 +1,5 @@
 -- The lane in which a ready task instance waits, with its limit class, and how many of the lane start before it: counted up to a limit.
-select l.lane_id, l.class_id, l.run_key, l.run_priority, l.priority, l.order_key, l.locals,
-       l.ready, l.task_index, l.next_map_index, l.end_map_index, l.parked_on, extract(epoch from l.since)::float8 as since_s, l.tries_before,
-       l.exempt,
+select {{stored_lane}},
        case when l.task_index is not null then %(map_index)s::int - l.next_map_index else (
            select count(*)::int
            from (
