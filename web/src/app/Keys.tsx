@@ -1,7 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { Dialog } from "../parts/parts";
-import { PLACES, usePlaces } from "./Shell";
+import { PLACES, usePlaces } from "./places";
 
 const SECOND_KEY_MS = 1200; // for the second of two keys, as in g d
 

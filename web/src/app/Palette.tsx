@@ -6,7 +6,7 @@ import type { Schemas } from "../api/client";
 import { dagsQuery } from "../api/queries";
 import { choose } from "../parts/choices";
 import { Icon, type IconName } from "../parts/icons";
-import { usePlaces } from "./Shell";
+import { usePlaces } from "./places";
 
 const SHOWN = 12; // DAGs: who has more that fit types on
 

@@ -5,35 +5,12 @@ import { ask, forget, Refusal } from "../api/client";
 import { useLostSince } from "../api/connection";
 import { useLive } from "../api/live";
 import { sessionQuery } from "../api/queries";
-import { allows, type Role } from "../parts/Allowed";
 import { choose, useChoices } from "../parts/choices";
-import { Icon, type IconName } from "../parts/icons";
+import { Icon } from "../parts/icons";
 import { Time } from "../parts/time";
 import { Palette } from "./Palette";
 import { Keys } from "./Keys";
-
-type Place = "/" | "/dags" | "/runs" | "/capacity" | "/assets" | "/backfills" | "/fleet" | "/insights" | "/events" | "/connections" | "/settings" | "/users" | "/sessions";
-export const PLACES: { to: Place; name: string; icon: IconName; key: string; needs?: Role; whole?: true }[] = [
-  { to: "/", name: "Home", icon: "home", key: "h" },
-  { to: "/dags", name: "DAGs", icon: "dags", key: "d" },
-  { to: "/runs", name: "Runs", icon: "runs", key: "r" },
-  { to: "/capacity", name: "Capacity", icon: "capacity", key: "c" },
-  { to: "/assets", name: "Assets", icon: "asset", key: "a" },
-  { to: "/backfills", name: "Backfills", icon: "backfills", key: "b" },
-  { to: "/fleet", name: "Fleet", icon: "fleet", key: "f", whole: true },
-  { to: "/insights", name: "Insights", icon: "insights", key: "i", whole: true },
-  { to: "/events", name: "Events", icon: "events", key: "e", needs: "operator" },
-  { to: "/connections", name: "Connections", icon: "key", key: "v", needs: "author", whole: true },
-  { to: "/settings", name: "Settings", icon: "settings", key: "s" },
-  { to: "/users", name: "Users", icon: "users", key: "u", needs: "admin" },
-  { to: "/sessions", name: "Sessions", icon: "session", key: "n" },
-];
-
-/** Those that one's role is for. What shows everybody's work is for those whose role counts everywhere. */
-export function usePlaces() {
-  const session = useQuery(sessionQuery).data;
-  return PLACES.filter((place) => (!place.needs || (session && allows(session.role, place.needs))) && !(place.whole && session?.scope));
-}
+import { usePlaces } from "./places";
 
 export function Shell() {
   const { pathname } = useLocation();
