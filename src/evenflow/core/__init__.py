@@ -1,1 +1,1 @@
-"""Decisions without input and output: no clock, no chance and no third party."""
+"""Decisions without input and output: no clock, no randomness and no third party."""

@@ -1,7 +1,8 @@
-"""Rules that have to know more: generators that yield sets of questions, and go on when each has its answer.
+"""Rules that need more facts: generators that yield sets of questions, and continue when each question has its answer.
 
 The questions of a set do not depend on each other, so a driver can send them all before it waits for the first answer. A rule
-decides and does no I/O, a driver does I/O and decides nothing: so one rule serves schedulers, those who only look, and tests.
+decides and does no I/O, a driver does I/O and decides nothing. So one rule serves schedulers, readers that change nothing, and
+tests.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ A = TypeVar("A")
 
 
 class Question(Generic[T]):
-    """It has its answer when the rule that has asked it goes on."""
+    """A question. It has its answer when the rule that asked it continues."""
 
     answer: T
 
 
 AskedTogether = Sequence[Question[Any]]
-Asking = Generator[AskedTogether, None, A]  # a rule that asks, and what it returns at its end
+Asking = Generator[AskedTogether, None, A]  # a rule that asks, with its result
 
 
 def drive(rule: Asking[A], answer: Callable[[AskedTogether], None]) -> A:
-    """Has ``answer`` answer what the rule asks, until its end; answers what it returns."""
+    """Runs the rule to its end, with ``answer`` answering its questions. Returns the rule's result."""
     while True:
         try:
             asked = next(rule)

@@ -1,6 +1,6 @@
 """Conditions over assets: when has a DAG that waits for assets seen enough of them?
 
-A condition is plain JSON, as it stands in the spec: the name of an asset, ``{"alias": name}``, ``{"all": [condition, ...]}`` or
+A condition is plain JSON, as in the spec: the name of an asset, ``{"alias": name}``, ``{"all": [condition, ...]}`` or
 ``{"any": [condition, ...]}``.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from evenflow.errors import BadSchedule
 
-DEEPEST = 20  # levels of a condition; nobody can read more
+DEEPEST = 20  # levels of a condition; a deeper one is not readable
 
 
 class Leaf(NamedTuple):
@@ -22,7 +22,7 @@ class Leaf(NamedTuple):
 
 
 def satisfied(condition: Any, seen: Collection[Leaf]) -> bool:
-    """Whether ``condition`` holds when there is an event for each of ``seen``."""
+    """Returns whether ``condition`` holds when each of ``seen`` has an event."""
     match condition:
         case {"all": parts}:
             return all(satisfied(part, seen) for part in parts)
@@ -33,7 +33,7 @@ def satisfied(condition: Any, seen: Collection[Leaf]) -> bool:
 
 
 def leaves(condition: Any, level: int = 0) -> Iterator[Leaf]:
-    """Everything that it names, in order. Raises :class:`BadSchedule` for what is no condition."""
+    """Yields every name in the condition, in order. Raises :class:`BadSchedule` for anything that is not a condition."""
     if level > DEEPEST:
         raise BadSchedule(f"A condition over assets is nested more than {DEEPEST} levels deep.")
     match condition:

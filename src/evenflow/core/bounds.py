@@ -1,6 +1,6 @@
-"""What a value may be: bounds that stand beside the type of a field, as in ``retries: Annotated[int, Between(0, MAX_RETRIES)]``.
+"""Bounds of a value, written beside the type of a field, as in ``retries: Annotated[int, Between(0, MAX_RETRIES)]``.
 
-Whoever takes such a value asks these, so the options of an author and a spec that arrives are held to one rule. As text a bound is
+An author's options and a spec that arrives are checked by the same bounds, so one rule holds for both. The text of a bound says
 what a value must be.
 """
 
@@ -18,16 +18,16 @@ from evenflow.core.limits import FIRST_YEAR, INT32_MAX, LAST_YEAR
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """All that a bound has in common."""
+    """The interface of all bounds."""
 
     def flaw(self, value: Any) -> str | None:
-        """What is wrong with ``value``, in the words that follow its name; None: nothing."""
+        """Returns what is wrong with ``value``, in the words that follow its name, or None."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Between(Bound):
-    """A number, both ends included. No NaN is between any two."""
+    """A number, both ends included. NaN is never between them."""
 
     least: float
     most: float
@@ -40,7 +40,7 @@ class Between(Bound):
     def __str__(self) -> str:
         if self.most == INT32_MAX:
             return f"of at least {_shown(self.least)}"
-        if 0 < self.least < 1:  # as good as nothing
+        if 0 < self.least < 1:  # 0 is the bound in practice
             return f"above 0 and at most {_shown(self.most)}"
         return f"from {_shown(self.least)} to {_shown(self.most)}"
 
@@ -60,7 +60,7 @@ class OneOf(Bound):
 
 @dataclass(frozen=True, slots=True)
 class Size(Bound):
-    """At most so many of something."""
+    """A size of at most ``most`` units."""
 
     unit: ClassVar[str]
     most: int
@@ -78,14 +78,14 @@ class Size(Bound):
 
 @dataclass(frozen=True, slots=True)
 class Items(Size):
-    """Of a list or a dict."""
+    """The length of a list or a dict."""
 
     unit: ClassVar[str] = "items"
 
 
 @dataclass(frozen=True, slots=True)
 class Bytes(Size):
-    """Of a text, as UTF-8."""
+    """The size of a text in UTF-8."""
 
     unit: ClassVar[str] = "bytes"
 
@@ -95,7 +95,7 @@ class Bytes(Size):
 
 @dataclass(frozen=True, slots=True)
 class JsonBytes(Size):
-    """Of a value as JSON, which can be kept and read again by everybody."""
+    """The size of a value as JSON that every reader can read again."""
 
     unit: ClassVar[str] = "bytes of JSON"
 
@@ -108,13 +108,13 @@ class JsonBytes(Size):
 
 @dataclass(frozen=True, slots=True)
 class Chars(Size):
-    """Of a text. One of at least a character is not blank, either."""
+    """The length of a text. A text that must have a character may not be blank, either."""
 
     unit: ClassVar[str] = "characters"
     least: int = 0
     printable: bool = False
-    without: str = ""  # a character that it may not have
-    begins: tuple[str, ...] = ()  # with one of these
+    without: str = ""  # a character that it must not contain
+    begins: tuple[str, ...] = ()  # the allowed beginnings
 
     def flaw(self, value: Any) -> str | None:
         too_long = Size.flaw(self, value)
@@ -132,7 +132,7 @@ class Chars(Size):
 
 @dataclass(frozen=True, slots=True)
 class Iso8601(Bound):
-    """ISO 8601 with a UTC offset, far enough from both ends of time that intervals beside it can be computed."""
+    """ISO 8601 with a UTC offset, far enough from the first and the last date that intervals around it can be computed."""
 
     def flaw(self, value: Any) -> str | None:
         try:

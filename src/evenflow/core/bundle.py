@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-REFRESH_S = 60.0  # a git remote that is asked more often may limit us; a push shows after this at the latest
+REFRESH_S = 60.0  # git servers may limit more frequent requests; a push shows after this time at the latest
 
 OWN_BUNDLE = "evenflow"  # of DAGs that come with the schema; lists leave it out
-HISTORY_BUNDLE = "evenflow-history"  # of the history pipeline, where the settings bring it along
+HISTORY_BUNDLE = "evenflow-history"  # of the history pipeline, where the settings enable it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleSource:
-    """A local ``folder``, or a ``git`` repository of which ``ref`` is followed; one of the two is given."""
+    """A local ``folder``, or a ``git`` repository whose ``ref`` is followed. Exactly one of the two is given."""
 
     name: str
     folder: str | None = None
@@ -21,7 +21,7 @@ class BundleSource:
     ref: str = "HEAD"  # branch, tag or full commit; HEAD is the remote's default branch
     subdir: str = ""  # of the repository; its files import each other from here
     refresh: float = REFRESH_S
-    connection: str | None = None  # whose login and password the remote wants
+    connection: str | None = None  # its login and password are for the git remote
     environment: str = ""  # the name of the Python that loads and runs its files; empty: Evenflow's own
 
 

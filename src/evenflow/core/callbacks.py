@@ -1,8 +1,8 @@
-"""Which moves call an author's functions back, and as what that is run.
+"""Which moves call an author's functions, and in which work these run.
 
-A call is work for a worker like any other: a run of the DAG ``CALLBACK_DAG``, which the migration makes and which has one task. So
-it has a pool, tries, logs and a history without a rule of its own anywhere, and nothing that it does can reach the run that it is
-about. ``docs/adr/0010-callbacks-are-work.md`` has the alternatives.
+A call is ordinary work for a worker: a run of the DAG ``CALLBACK_DAG``, which the migration makes and which has one task. So it has
+a pool, tries, logs and a history without special rules, and nothing in it can reach the run that it is about.
+``docs/adr/0010-callbacks-are-work.md`` has the alternatives.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import NamedTuple
 
 from evenflow.core.states import HOLDING, RunState, TaskEvent, TaskState
 
-OWN_DAGS = "evenflow_"  # ids that begin so are Evenflow's own: no file may define them
+OWN_DAGS = "evenflow_"  # prefix of the ids of Evenflow's own DAGs: no file may define them
 CALLBACK_DAG = f"{OWN_DAGS}callbacks"
 CALLBACK_POOL = "callback_pool"
 
 
 class Callback(StrEnum):
-    """Events that call back, under the names that authors give their functions by."""
+    """Events that call functions, under the names of the authors' options."""
 
-    EXECUTE = "on_execute_callback"  # in the process of the try, before it
+    EXECUTE = "on_execute_callback"  # in the process of the try, before the task
     SUCCESS = "on_success_callback"
     FAILURE = "on_failure_callback"
     RETRY = "on_retry_callback"
@@ -36,18 +36,18 @@ OF_DAGS = (Callback.SUCCESS, Callback.FAILURE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallbackOf:
-    """What a try calls instead of its task: the function at ``position`` among those of ``event``, and what is said of that."""
+    """The call that a try makes instead of its task: the function at ``position`` among those of ``event``, and what it is told."""
 
     event: str
     position: int
-    state: str  # that it is about
+    state: str  # of what the call is about
     reason: str | None = None
-    started_at: str | None = None  # of the try that it is about, as far as is known; ISO 8601 with offset
+    started_at: str | None = None  # of the try that the call is about, as far as known; ISO 8601 with offset
     ended_at: str | None = None
 
 
 class CallbackCall(NamedTuple):
-    """One function to be called; ``task_index`` is None for those of a DAG."""
+    """A function to be called. ``task_index`` is None for a function of the DAG."""
 
     run_key: int
     task_index: int | None
@@ -57,8 +57,8 @@ class CallbackCall(NamedTuple):
 
 
 def of_move(was: TaskState, event: TaskEvent, state: TaskState) -> Callback | None:
-    """What a move of a task instance calls. A task that never ran because of others (skipped, upstream_failed) calls nothing, and
-    neither does what somebody says of it.
+    """Returns the event that a move of a task instance calls. A task that never ran because of others (skipped, upstream_failed)
+    calls nothing, and neither does a mark that a person sets on such a task.
     """
     match event, state:
         case TaskEvent.RETRY, _:
@@ -74,12 +74,12 @@ def of_move(was: TaskState, event: TaskEvent, state: TaskState) -> Callback | No
 
 
 def of_run(state: RunState) -> Callback:
-    """What the end of a run calls."""
+    """Returns the event that the end of a run calls."""
     return Callback.SUCCESS if state is RunState.SUCCESS else Callback.FAILURE
 
 
 def counted(callbacks: Sequence[str]) -> dict[Callback, int]:
-    """How many functions each event calls, from what a spec says."""
+    """Returns how many functions each event calls, from the list in a spec."""
     found: dict[Callback, int] = {}
     for name in callbacks:
         found[Callback(name)] = found.get(Callback(name), 0) + 1

@@ -1,7 +1,7 @@
-"""What became of a try: one record, from the process of the try by its worker and the API to the scheduler.
+"""How a try ended: one record that passes from its process through the worker and the API to the scheduler.
 
-The process says what it came to, the worker adds how the process ended, the API seals what must not be read, and the scheduler
-decides from it.
+The process states the result, the worker adds how the process ended, the API seals what must stay secret, and the scheduler decides
+by the record.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
-# cannot_start, lost: through no fault of the task, before and after its start
+# cannot_start, lost: the task has not caused this; before or after its start
 OutcomeName = Literal["success", "failed", "failed_for_good", "skipped", "rescheduled", "deferred", "cannot_start", "lost"]
 
 
-# How a worker for one try ends its process: with what became of the try, or that another such worker may have it.
+# Exit codes of a worker for one try: the result of the try, or that another such worker may take the try.
 TRY_ENDED, TRY_FAILED, TRY_LATER = 0, 1, 75
 
 
@@ -25,12 +25,12 @@ class AssetChange:
     uri: str
     extra: dict[str, Any] = field(default_factory=dict)
     alias: str | None = None
-    partition: str | None = None  # that the task named; null: the one of its run, if the asset has partitions
+    partition: str | None = None  # named by the task; null: the partition of its run, if the asset has partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defer:
-    """What a try waits for, and how it goes on then. Values are in JSON's own types, as ``sdk.xcom.encode`` makes them."""
+    """What a try waits for, and how it then continues. Values are in JSON's own types, as ``sdk.xcom.encode`` makes them."""
 
     trigger: str  # the path of its class
     trigger_kwargs: dict[str, Any] = field(default_factory=dict)
@@ -38,8 +38,8 @@ class Defer:
     kwargs: dict[str, Any] = field(default_factory=dict)
     timeout_s: float | None = None
     queue: str | None = None  # of triggerers; null: the default one
-    secrets: list[str] = field(default_factory=list)  # texts in it that are masked in logs: the worker's to say
-    sealed: str | None = None  # in base64: all of it, for the database, which reads the trigger, the timeout and the queue alone
+    secrets: list[str] = field(default_factory=list)  # texts in it that the worker masks in logs
+    sealed: str | None = None  # base64: all of it, for the database, which reads only the trigger, the timeout and the queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +48,17 @@ class Ending:
     reason: str | None = None  # for people; required when the outcome is not success
     error_types: list[str] = field(default_factory=list)  # qualified class names of the exception, most derived first
     result: bytes | None = None  # of a success: JSON of the return value, none of None; stored as XCom return_value
-    delay_s: float | None = None  # of a rescheduled try: until it is started again; of a failed one that says it: until the next
+    delay_s: float | None = None  # until the next start of a rescheduled try; of a failed one that names a delay: until the next
     produced: list[AssetChange] = field(default_factory=list)  # of a success
-    skip: list[int] = field(default_factory=list)  # of a success: task indexes that it decided against
+    skip: list[int] = field(default_factory=list)  # of a success: indexes of the tasks that it skips
     defer: Defer | None = None  # of a deferred try
     exit_code: int | None = None  # of its process; negative: the signal that ended it
     ran_s: float | None = None  # from start to exit
-    given_back: bool = False  # of one that cannot start: its worker was about to end, so nothing was lost
+    given_back: bool = False  # of cannot_start: its worker was about to end, so nothing was lost
 
 
 def told(record: Any) -> dict[str, Any]:
-    """The fields of one of these that say more than their defaults do, as JSON has them."""
+    """Returns the fields of a record that differ from their defaults, as JSON has them."""
     out = {}
     for each in fields(record):
         value = getattr(record, each.name)

@@ -1,8 +1,8 @@
-"""What runs tries. A queue belongs to one executor, and so does each try on it.
+"""Executors run tries. A queue belongs to one executor, and so does each try in it.
 
-*Native* workers ask for tries. To a *push* executor a launcher sends each of them: to Celery a message, to Kubernetes a pod. What
-is sent is a hint: it says which try there is, and whoever gets it claims that try. So what is lost is sent again, and what comes
-late or twice finds the try claimed, or gone.
+*Native* workers ask for tries. To a *push* executor a launcher sends each of them: to Celery a message, to Kubernetes a pod. The
+message is a hint that names a try; its receiver claims that try. So a lost message is sent again, and the receiver of a late or
+repeated one finds the try claimed, or gone.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from evenflow.errors import BadValue
 
 NATIVE, CELERY, KUBERNETES = "native", "celery", "kubernetes"
 KINDS = (NATIVE, CELERY, KUBERNETES)
-CELERY_TASK = "evenflow.run"  # its only argument is the epoch of a try
-SEND_AGAIN = "send_again"  # option: after how long what nobody has claimed is looked after; doubled each time that it is sent
+CELERY_TASK = "evenflow.run"  # its only argument is a try's epoch
+SEND_AGAIN = "send_again"  # option: after this time, an unclaimed try is checked; the time doubles with each message
 SEND_AGAIN_S = 60
-LONGEST_SEND_AGAIN_S = 3_600  # between two looks at one try, however often it was sent
-UNLIMITED = 1_000_000  # slots of an executor of which nobody has said how many it has: pools are what limits then
+LONGEST_SEND_AGAIN_S = 3_600  # between two checks of one try, however often it was sent
+UNLIMITED = 1_000_000  # slots of an executor without a number of slots: then only pools limit
 
 
 def _checked_time(name: str, value: Any) -> None:
@@ -28,7 +28,7 @@ def _checked_time(name: str, value: Any) -> None:
         raise BadValue(f"{name} is a time such as 90 or 2m, not {value!r}.")
 
 
-# of each kind: its options, and what checks the value of each
+# for each kind its options, each with the check of its value
 OPTIONS: Mapping[str, Mapping[str, Callable[[str, Any], None]]] = {
     NATIVE: {},
     CELERY: {SEND_AGAIN: _checked_time},
@@ -37,13 +37,13 @@ OPTIONS: Mapping[str, Mapping[str, Callable[[str, Any], None]]] = {
 
 
 def check_kind(kind: str) -> None:
-    """Raises :class:`BadValue`."""
+    """Raises :class:`BadValue` for a kind that does not exist."""
     if kind not in KINDS:
         raise BadValue(f"The kind of an executor is one of {', '.join(KINDS)}, not {kind!r}.")
 
 
 def check_options(kind: str, options: Mapping[str, Any]) -> None:
-    """Raises :class:`BadValue`, saying which options there are."""
+    """Raises :class:`BadValue`, which lists the options."""
     for name, value in options.items():
         if name not in OPTIONS[kind]:
             known = ", ".join(OPTIONS[kind]) or "none"
@@ -52,5 +52,5 @@ def check_options(kind: str, options: Mapping[str, Any]) -> None:
 
 
 def send_again_s(options: Mapping[str, Any]) -> int:
-    """After how many seconds what was sent and is not claimed is looked after."""
+    """Returns after how many seconds a try that was sent and is not claimed is checked."""
     return parse_time(str(options.get(SEND_AGAIN, SEND_AGAIN_S))) or SEND_AGAIN_S

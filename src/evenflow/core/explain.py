@@ -1,5 +1,5 @@
-"""Reasons in words: what it is, who is in the way, what to do. The API answers with these words, and the command line writes them
-with the times of its zone.
+"""Puts reasons into words: what the reason is, what causes it, and what to do. The API answers with these words. The command line
+shows them with the times of its own zone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from evenflow.core.why import Fact, Told
 
 @dataclass(frozen=True, slots=True)
 class Explainer:
-    """Puts reasons of one task instance into words, at the instant ``now``; ``written`` writes an instant."""
+    """Puts reasons of one task instance into words, at the instant ``now``; ``written`` formats an instant."""
 
     dag_id: str
     run_id: str
@@ -221,7 +221,9 @@ class Explainer:
         return Told(sentence=sentence, facts=facts, cure=self._approve(), aim="to answer")
 
     def _holders(self, reason: x.FullLimit | x.KeptPool) -> Iterator[Fact]:
-        """How many, and the first of them, a line or two each: no column of a table is narrow then."""
+        """Yields the number of holders and the first of them, one or two lines each, so that no table has a narrow column
+        for them.
+        """
         if not reason.holders:
             return
         head = counted(reason.held_by, "run" if reason.holders[0].task_id is None else "task")
@@ -233,7 +235,7 @@ class Explainer:
             yield _fact("first", "room for these on workers: evenflow status")
 
     def _holder(self, holder: x.Holder) -> list[str]:
-        """Of this run only its task is named."""
+        """Returns the lines about one holder. For a holder in the same run, they name only its task."""
         slots = "" if holder.slots == 1 else f", {holder.slots} slots"
         since = f"for {duration((self.now - holder.since).total_seconds())}{slots}"
         if holder.task_id is None:

@@ -1,4 +1,4 @@
-"""A DAG version as the scheduler sees it: columns by task index, computed once per version and never changed."""
+"""A DAG version for the scheduler: columns by task index, computed once per version and never changed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ NO_REGION = -1
 class MappedRegion:
     """Tasks that are expanded together and depend on each other index by index, in the order of the DAG.
 
-    Those of a mapped group wait for the ``gate``: all that the group maps over. It is counted like a task, under an index behind
-    those of the tasks; None when the group maps over literals. Those of a mapped task, its ``head``, and of the tasks that map over
-    it one to one, are expanded when the head is ready.
+    The tasks of a mapped group wait for its ``gate``: everything that the group maps over. A gate is counted like a task, under an
+    index behind those of the tasks; it is None when the group maps over literals. A mapped task, the ``head``, and the tasks that
+    map over it one to one, are expanded when the head is ready.
     """
 
     tasks: tuple[int, ...]
@@ -37,10 +37,10 @@ class MappedRegion:
 class Graph:
     """Columns of ``n`` tasks.
 
-    ``counted[i]`` says that task i has an upstream counter. A task with exactly one unmapped upstream has none: the state of that
-    upstream is the counter, which saves chains and trees one row and one update per task.
-    ``region_of[i]`` is the region that task i is in, ``inner[i]`` says how many of its upstreams are in the same one, ``outer[i]``
-    how many are not; only these count in its counter.
+    ``counted[i]`` says that task i has an upstream counter. A task with exactly one unmapped upstream has none, because the state
+    of that upstream is the count. This saves chains and trees one row and one update per task. ``region_of[i]`` is the region of
+    task i, ``inner[i]`` the number of its upstreams in the same region, ``outer[i]`` the number of the others; only these are in
+    its counter.
     """
 
     spec: DagSpec
@@ -48,10 +48,10 @@ class Graph:
     rules: tuple[TriggerRule, ...]
     upstream: tuple[tuple[int, ...], ...]
     downstream: tuple[tuple[int, ...], ...]
-    counted: tuple[bool, ...]  # behind the tasks: of each gate
-    counters: tuple[tuple[int, int], ...]  # those that a new run has: task or gate, and its upstreams
-    roots: tuple[int, ...]  # ready from the start; of those outside mapped groups
-    leaf: tuple[bool, ...]  # those whose end decides how the run ends
+    counted: tuple[bool, ...]  # for tasks, then for gates
+    counters: tuple[tuple[int, int], ...]  # the counters of a new run: task or gate, and the number of its upstreams
+    roots: tuple[int, ...]  # ready from the start; only those outside mapped groups
+    leaf: tuple[bool, ...]  # whether its end decides how the run ends
     setup: tuple[bool, ...]
     teardown: tuple[bool, ...]
     mapped: tuple[bool, ...]
@@ -59,11 +59,11 @@ class Graph:
     region_of: tuple[int, ...]
     inner: tuple[int, ...]
     outer: tuple[int, ...]
-    gates_of: dict[int, tuple[int, ...]]  # by task that a mapped group maps over
+    gates_of: dict[int, tuple[int, ...]]  # by task over which a mapped group maps
     region_of_gate: dict[int, int]
-    calls: dict[int, dict[Callback, int]]  # how many functions the events of a task call; none: not in it
+    calls: dict[int, dict[Callback, int]]  # how many functions the events of a task call; a task without any is not in it
     past: tuple[int, ...]  # tasks that depend on the previous run
-    top_priority: int  # the highest of any task
+    top_priority: int  # the highest of all tasks
     has_teardowns: bool
 
     @classmethod
@@ -121,31 +121,31 @@ class Graph:
         return self.spec.tasks[index]
 
     def same_region(self, one: int, other: int) -> bool:
-        """Whether two tasks depend on each other index by index."""
+        """Returns whether two tasks depend on each other index by index."""
         return self.region_of[one] != NO_REGION and self.region_of[one] == self.region_of[other]
 
     def outside(self, index: int) -> list[int]:
-        """The upstreams of a task that are counted once for all its instances; of a gate, what its group maps over."""
+        """Returns the upstreams that are counted once for all instances of a task; for a gate, what its group maps over."""
         if index >= self.n:
             return list(self.regions[self.region_of_gate[index]].gated_by)
         return [upstream for upstream in self.upstream[index] if not self.same_region(upstream, index)]
 
     def tears_down(self, region: MappedRegion) -> bool:
-        """Whether some of its tasks are teardowns."""
+        """Returns whether the region has teardowns."""
         return any(self.teardown[index] for index in region.tasks)
 
     def in_scopes(self, live: set[int]) -> set[int]:
-        """What stands between these tasks and teardowns: tasks that follow one of these, and that a teardown waits for."""
+        """Returns the tasks between these tasks and teardowns: they follow one of these, and a teardown waits for them."""
         teardowns = {i for i, teardown in enumerate(self.teardown) if teardown}
         return _reached(live, self.downstream) & _reached(teardowns, self.upstream) - teardowns if teardowns else set()
 
     def grouped(self, index: int) -> bool:
-        """Whether a task is in a mapped group, or stands for the gate of one."""
+        """Returns whether a task is in a mapped group, or an index is the gate of one."""
         return index >= self.n or _grouped(self.regions, self.region_of[index])
 
 
 def _decisive(spec: DagSpec, downstream: list[list[int]]) -> tuple[bool, ...]:
-    """The leaves, once teardowns are taken away whose failure fails no run; in a DAG of such teardowns alone, the leaves."""
+    """Marks the leaves of the DAG without teardowns whose failure fails no run; of a DAG with only such teardowns, all leaves."""
     ignored = [t.teardown and not t.on_failure_fail_dagrun for t in spec.tasks]
     decisive = tuple(not ignored[i] and all(ignored[d] for d in downstream[i]) for i in range(len(spec.tasks)))
     return decisive if any(decisive) else tuple(not d for d in downstream)
@@ -162,7 +162,7 @@ def _reached(starts: set[int], edges: tuple[tuple[int, ...], ...]) -> set[int]:
 
 
 def _waits_for_nothing(task: TaskSpec) -> bool:
-    """What a task maps over has to be there even when its rule is ``always``."""
+    """Returns whether a task is ready at once. Even with the rule ``always``, what it maps over must exist first."""
     if not task.upstream:
         return True
     return task.trigger_rule is TriggerRule.ALWAYS and (task.mapping is None or not any(sources(task.mapping.inputs)))
@@ -211,8 +211,8 @@ def _regions(spec: DagSpec) -> tuple[MappedRegion, ...]:
 
 
 def creation_line(spec: DagSpec) -> int:
-    """In which line the runs of a DAG wait to be created: a number below :data:`CREATION_LINES`, the same of all DAGs whose first
-    tasks go to the same pools and queues. Lines take turns, so a backlog for one pool delays no run for another.
+    """Returns the line in which a DAG's runs wait to be created: a number below :data:`CREATION_LINES`, equal for all DAGs whose
+    first tasks go to the same pools and queues. Lines take turns, so a backlog for one pool delays no run for another.
     """
     places = sorted({(task.pool, task.queue) for task in spec.tasks if not task.upstream})
     return zlib.crc32(repr(places).encode()) % CREATION_LINES

@@ -1,8 +1,8 @@
-"""Which values can be kept as JSON, and be read again by everybody.
+"""Which values can be stored as JSON and read by every reader.
 
-What reads JSON goes down level by level, and each reader's stack ends somewhere else: a value that one has stored could keep a list
-from being shown, or a worker from being answered. So how deep a value may be is said here, far above what people write and far
-below any stack.
+Readers of JSON descend level by level, and their stacks have different limits. A value that one reader has stored could keep
+another from showing a list, or from answering a worker. So this module limits the depth of values, far above what people write and
+far below any reader's stack.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from evenflow.core.limits import MAX_JSON_DEPTH
 
 
 def flaw_of(value: Any, levels: int = MAX_JSON_DEPTH) -> str | None:
-    """Why it cannot be kept, as the end of a sentence about it. None: it can. Breadth first, so that no depth is too deep here."""
+    """Returns why a value cannot be stored, as the end of a sentence about it, or None. It searches breadth first, so no depth is
+    too much here.
+    """
     level: list[Any] = [value]
     for _ in range(levels):
         if (flaw := next(filter(None, map(_flaw_of_one, level)), None)) is not None:

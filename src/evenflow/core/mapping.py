@@ -1,4 +1,4 @@
-"""Into how many instances a mapping expands: a small expression over the lengths of results. Values never come here."""
+"""Into how many instances a mapping expands: a small expression over the lengths of results. It never sees values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMBINATIONS = ("zip", "zip_longest", "concat")
 
 
 def sources(inputs: Iterable[MapInput]) -> Iterator[UpstreamKey]:
-    """The results that these inputs map over."""
+    """Yields the results that these inputs map over."""
     for item in inputs:
         if item.task is not None:
             yield item.task, item.key
@@ -20,7 +20,7 @@ def sources(inputs: Iterable[MapInput]) -> Iterator[UpstreamKey]:
 
 
 def input_length(item: MapInput, results: Mapping[UpstreamKey, int | None]) -> int | None:
-    """The length of one input, ``results`` giving that of each result; None when one of them cannot be mapped over."""
+    """Returns the length of one input from the lengths of ``results``, or None when one of them cannot be mapped over."""
     if item.task is not None:
         return results.get((item.task, item.key))
     if not item.combine:
@@ -31,7 +31,7 @@ def input_length(item: MapInput, results: Mapping[UpstreamKey, int | None]) -> i
 
 
 def combined_length(combine: str, lengths: list[int]) -> int:
-    """The length of what ``zip``, ``zip_longest`` or ``concat`` make of parts with these lengths."""
+    """Returns the length of what ``zip``, ``zip_longest`` or ``concat`` make of parts with these lengths."""
     match combine:
         case "zip":
             return min(lengths)
@@ -44,14 +44,14 @@ def combined_length(combine: str, lengths: list[int]) -> int:
 
 
 def product_length(inputs: Iterable[MapInput], results: Mapping[UpstreamKey, int | None]) -> int | None:
-    """How many combinations the inputs have. None when a result that they map over cannot be."""
+    """Returns how many combinations the inputs have, or None when a result cannot be mapped over."""
     lengths = [input_length(item, results) for item in inputs]
     known = [length for length in lengths if length is not None]
     return math.prod(known) if len(known) == len(lengths) else None
 
 
 def mapped_group(spec: DagSpec, task: TaskSpec) -> int | None:
-    """The mapped group that the task is in, by its position in ``spec.groups``."""
+    """Returns the mapped group around the task, by its position in ``spec.groups``."""
     group = task.group
     while group is not None and spec.groups[group].mapping is None:
         group = spec.groups[group].parent
@@ -59,6 +59,6 @@ def mapped_group(spec: DagSpec, task: TaskSpec) -> int | None:
 
 
 def mapped_tasks(spec: DagSpec) -> tuple[bool, ...]:
-    """Of each task whether it has instances."""
+    """Returns for each task whether it has instances."""
     grouped = any(group.mapping is not None for group in spec.groups)
     return tuple(task.mapping is not None or (grouped and mapped_group(spec, task) is not None) for task in spec.tasks)

@@ -1,7 +1,7 @@
-"""What can be observed: a metric is declared once (:mod:`evenflow.core.metrics`), counted in a meter, and read by every sink.
+"""Metrics: each is declared once (:mod:`evenflow.core.metrics`), counted in a meter, and read by every sink.
 
-Prometheus and StatsD only interpret readings. A meter is written by the threads of its process and read by another one, so that a
-reading may be a moment behind.
+Prometheus and StatsD only interpret readings. The threads of a process write its meter and another thread reads it, so a reading
+may be a moment behind.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class MetricKind(StrEnum):
 
 
 class Teller(StrEnum):
-    """Who tells a metric. What the system tells is read from the database by an API server, and every one reads the same."""
+    """The services that report a metric. An API server reads the system's metrics from the database, and every one reads
+    the same.
+    """
 
     SYSTEM = "system"
     SCHEDULER = "scheduler"
@@ -49,13 +51,13 @@ class Metric:
 
     @property
     def own_labels(self) -> tuple[str, ...]:
-        """Before the declared ones: which service tells it."""
+        """The labels before the declared ones: the service that reports."""
         return () if Teller.SYSTEM in self.tellers else ("kind", "name")
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """``counts`` by upper bound of :data:`BOUNDS_S`, not cumulated; the last is what is above all bounds."""
+    """``counts`` has one count for each upper bound of :data:`BOUNDS_S`, not cumulated; the last counts values above all bounds."""
 
     counts: tuple[int, ...]
     sum: float
@@ -67,7 +69,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """``labels`` are the values of the own labels of the metric and of those that it declares."""
+    """``labels`` are the values of the metric's own labels and of the labels that it declares."""
 
     metric: Metric
     labels: Labels
@@ -83,7 +85,7 @@ class _Histogram:
 
 
 class Meter:
-    """The numbers of one service. Counters and histograms without labels are there, at 0, from the start."""
+    """The numbers of one service. Counters and histograms without labels exist from the start, at 0."""
 
     def __init__(self, teller: Teller, name: str, metrics: Iterable[Metric]) -> None:
         self._teller, self._own = teller, (str(teller), name)
@@ -103,7 +105,7 @@ class Meter:
         self._counts[key] = self._counts.get(key, 0) + by
 
     def observe(self, metric: Metric, value: float, *labels: str, count: int = 1) -> None:
-        """``value`` was seen ``count`` times."""
+        """Notes that ``value`` was seen ``count`` times."""
         key = (metric, labels)
         if (histogram := self._histograms.get(key)) is None:
             histogram = self._histograms[key] = _Histogram()
@@ -111,18 +113,18 @@ class Meter:
         histogram.sum += value * count
 
     def gauge(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
-        """``read`` is called for each reading, from another thread; raising :class:`OSError` it is left out of that one. Also for a
-        counter that somebody else keeps.
+        """Calls ``read`` for each reading, from another thread; if it raises :class:`OSError`, that reading leaves the metric out.
+        This also serves for counters that other code keeps.
         """
         self._counts.pop((metric, labels), None)
         self._gauges[metric, labels] = read
 
     def family(self, metric: Metric, read: Callable[[], Iterable[tuple[Labels, float]]]) -> None:
-        """As :meth:`gauge`, for labels that come and go."""
+        """Works like :meth:`gauge`, for labels that come and go."""
         self._families[metric] = read
 
     def value(self, metric: Metric, *labels: str) -> float:
-        """Of a counter, now."""
+        """Returns the current value of a counter."""
         return self._counts.get((metric, labels), 0)
 
     def read(self) -> list[Reading]:
@@ -143,5 +145,5 @@ class Meter:
 
 
 def system_readings(metric: Metric, values: Iterable[tuple[Sequence[str], float]]) -> list[Reading]:
-    """Readings of a metric that the system tells."""
+    """Returns the readings of a metric of the system."""
     return [Reading(metric, tuple(labels), value) for labels, value in values]

@@ -1,4 +1,6 @@
-"""Every metric of Evenflow, declared once. What is not here is told by nobody; docs, dashboard and alerts are tested against it."""
+"""Every metric of Evenflow, declared once. Services report no other metric; docs, dashboard and alerts are tested against this
+list.
+"""
 
 from __future__ import annotations
 
@@ -229,7 +231,7 @@ FILE_TIME = gauge(
     "evenflow_processor_file_parsed_time_seconds", PROCESSOR, "When that was, in seconds since 1970.", "bundle", "file"
 )
 
-# -- autoscalers: of several the one that acts tells of fleets ---------------------------------------------------------
+# -- autoscalers: only the acting one of several reports fleets ------------------------------------------------------------
 
 FLEET_REPLICAS = gauge("evenflow_fleet_replicas", AUTOSCALER, "Workers that a fleet is to have.", "fleet")
 FLEET_READY = gauge("evenflow_fleet_slots_ready", AUTOSCALER, "Slots of its workers that take tries.", "fleet")

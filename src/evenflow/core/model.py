@@ -1,12 +1,12 @@
-"""What a DAG is to everything but its author: ``DagSpec``, the versioned, serialisable description that the scheduler decides from.
+"""``DagSpec``: the versioned, serialisable description of a DAG by which the scheduler decides.
 
 The spec says when and under which limits tasks run, never what they do: the code stays in the DAG file, and a worker finds it by
-``task_id``. Durations are seconds. A task refers to others by *task index*, its position in ``DagSpec.tasks``, which is also
-its key in the database. Fields left at their default are left out of the JSON, so a field can be added without changing the
-hash of DAGs that do not use it; one whose meaning changes raises ``FORMAT``.
+``task_id``. Durations are seconds. A task refers to others by *task index*, its position in ``DagSpec.tasks``, which is also its
+key in the database. JSON leaves out fields at their default, so a new field does not change the hash of DAGs that do not use it. A
+field whose meaning changes raises ``FORMAT``.
 
-The bounds of a field stand beside its type. :mod:`evenflow.core.spec.size` asks them of a whole spec; :mod:`evenflow.sdk.options`
-reads by them what an author says.
+The bounds of a field stand beside its type. :mod:`evenflow.core.spec.size` checks a whole spec by them; :mod:`evenflow.sdk.options`
+checks an author's options by them.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ UNMAPPED = -1  # map_index of a task that is not mapped
 DEFAULT_POOL = "default_pool"
 DEFAULT_QUEUE = "default"
 DEFAULT_EXECUTOR = "worker"
-Enforcement = Literal["enforce", "warn", "off"]  # of what a task may take, where a worker cannot: see the setting `resources`
+Enforcement = Literal["enforce", "warn", "off"]  # of a task's resources, where a worker cannot: see `resources`
 WAITING_HOLDS = ("pool", "task_limits", "run", "executor")  # what a task may hold or release while it is deferred
-LINKS = ("https://", "http://", "mailto:")  # what an owner's link may begin with: it is shown to be clicked
+LINKS = ("https://", "http://", "mailto:")  # allowed beginnings of an owner's link, because pages link to it
 
 Id = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1, printable=True, without="/")]
 Name = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1)]
@@ -66,21 +66,21 @@ Timeout = Annotated[float, Between(limits.MIN_TIMEOUT_S, limits.MAX_RUN_SECONDS)
 
 
 class Unclaimed(StrEnum):
-    """What becomes of a try that no worker has claimed in time."""
+    """What happens to a try that no worker has claimed in time."""
 
-    TELL = "tell"  # it waits on
+    TELL = "tell"  # it keeps waiting
     FAIL = "fail"
     ELSEWHERE = "elsewhere"  # it goes to another queue
 
 
 def instance_name(task_id: str, map_index: int) -> str:
-    """A task instance, for people."""
+    """Returns the name of a task instance, for people."""
     return task_id if map_index == UNMAPPED else f"{task_id}[{map_index}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """When runs are created. :mod:`evenflow.core.timetable` says what the kinds mean; the other fields belong to them."""
+    """When runs are created. :mod:`evenflow.core.timetable` defines the kinds; the other fields belong to them."""
 
     kind: str = "manual"  # manual, cron, delta, dates, once, continuous, assets
     cron: CronText | None = None
@@ -106,8 +106,9 @@ class RunParamSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapInput:
-    """What is mapped over, as an expression of which only the length matters here: a literal of this ``length``, the result that
-    ``task`` has under ``key``, or ``parts`` combined by ``zip``, ``zip_longest`` or ``concat``. ``name`` is the argument's.
+    """What a task maps over, as an expression of which only the length matters here: a literal of this ``length``, the result that
+    ``task`` has under ``key``, or ``parts`` combined by ``zip``, ``zip_longest`` or ``concat``. ``name`` is the name of the
+    argument.
     """
 
     name: str = ""
@@ -120,8 +121,9 @@ class MapInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapping:
-    """How a task or a group is expanded. ``kind`` ``product``: one instance for each combination of the inputs, the last input
-    fastest. ``each``: one for each instance of the mapped task that is its only input and its only upstream, index by index.
+    """How a task or a group is expanded. ``kind`` ``product``: one instance for each combination of the inputs, where the last
+    input varies fastest. ``each``: one instance for each instance of a mapped task, index by index; that task is the only input and
+    the only upstream.
     """
 
     inputs: tuple[MapInput, ...]
@@ -130,8 +132,8 @@ class Mapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSpec:
-    """A task group: for people and for mapping (its edges are already edges between tasks). The tasks of a mapped group, those of
-    the groups inside it included, have an instance for each index; mapped groups do not nest.
+    """A task group, for people and for mapping (its edges are edges between tasks already). The tasks of a mapped group, including
+    groups inside it, have an instance for each index; mapped groups do not nest.
     """
 
     group_id: Name
@@ -153,13 +155,13 @@ class AssetSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryRuleSpec:
-    """What a failure by one of these exceptions means. A class is named by module and name (``builtins.ValueError``), and the name
-    means its subclasses too unless the match is ``exact``. ``retries`` lowers what the task allows, it never raises it.
+    """The consequence of a failure by one of these exceptions. A class is named by module and name (``builtins.ValueError``), and
+    the name includes its subclasses unless the match is ``exact``. ``retries`` lowers what the task allows, it never raises it.
     """
 
     exceptions: Annotated[tuple[Path, ...], Items(limits.MAX_NAMES)] = ()  # none: every failure
     action: Annotated[str, OneOf(("retry", "fail", "default"))] = "retry"  # default: as if there were no rules
-    delay: RetryDelay | None = None  # in the place of the task's, without its growth
+    delay: RetryDelay | None = None  # replaces the task's delay, without its growth
     retries: Retries | None = None
     reason: Annotated[str, Chars(limits.MAX_REASON)] = ""
     exact: bool = False
@@ -167,8 +169,8 @@ class RetryRuleSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """All processes of a try together have at most so many bytes of memory and keep so many processors busy. None: as much as the
-    host has.
+    """Limits for all processes of a try together: bytes of memory, and processors that they keep busy. None: as much as the host
+    has.
     """
 
     memory: Annotated[int, Between(limits.MIN_TRY_MEMORY, limits.MAX_TRY_MEMORY)] | None = None
@@ -181,14 +183,14 @@ class Resources:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskTerms:
-    """What an author's options say of a task and a scheduler goes by; :mod:`evenflow.sdk.options` says what they mean."""
+    """The options of a task by which a scheduler decides; :mod:`evenflow.sdk.options` explains them."""
 
     trigger_rule: TriggerRule = TriggerRule.ALL_SUCCESS
     pool: Name = DEFAULT_POOL
     pool_slots: PositiveCount = 1
     priority_weight: Annotated[int, Between(limits.INT32_MIN, limits.INT32_MAX)] = 1
     queue: Name = DEFAULT_QUEUE
-    executor: Name | None = None  # that of its queue, if it is said
+    executor: Name | None = None  # the executor of its queue, if it is named
     max_active_tis_per_dag: PositiveCount | None = None
     max_active_tis_per_dagrun: PositiveCount | None = None
     retries: Retries = 0
@@ -213,36 +215,36 @@ class TaskTerms:
     doc: Doc = ""
 
     def when_unclaimed(self, *, resumes: bool) -> Unclaimed:
-        """What becomes of a try after its ``queued_timeout``. One that comes back from waiting does not fail by it: nobody would
-        clean up what it has begun.
+        """Returns what happens to a try after its ``queued_timeout``. A resume does not fail by it, because then no worker would
+        clean up what its try has begun.
         """
         return Unclaimed.TELL if resumes and self.on_queued_timeout is Unclaimed.FAIL else self.on_queued_timeout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec(TaskTerms):
-    """Its ``priority_weight`` is the effective one: the weight rule is already applied."""
+    """``priority_weight`` is the effective one: the weight rule is already applied."""
 
     task_id: Id
-    operator: Path  # what kind of task, for people: python, bash, empty, spark, ...
+    operator: Path  # the kind of task, for people: python, bash, empty, spark, ...
     upstream: tuple[int, ...] = ()  # task indexes, ascending, no duplicates
     group: int | None = None
     mapping: Mapping | None = None
     setup: bool = False
     teardown: bool = False
-    on_failure_fail_dagrun: bool = False  # of a teardown: its failure is one of the run
+    on_failure_fail_dagrun: bool = False  # of a teardown: its failure fails the run
     empty: bool = False  # no code to run: the scheduler finishes it at once
     outlets: AssetNames = ()  # assets of which its success is an event
-    outlet_aliases: AssetNames = ()  # it may add assets to these when it runs
+    outlet_aliases: AssetNames = ()  # aliases to which it may add assets when it runs
     inlets: AssetNames = ()  # assets and aliases whose events it reads
-    callbacks: Callbacks = ()  # names of core.callbacks, one for each function that is to be called
-    cleans_up: bool = False  # there is something to stop outside when it ends early: a worker is to run its on_kill
+    callbacks: Callbacks = ()  # names of core.callbacks, one for each function to call
+    cleans_up: bool = False  # a worker runs its on_kill when it ends early, because it has something to stop outside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadlineSpec:
-    """When a run is to have ended: ``interval`` after what ``reference`` names. ``callbacks`` is how many functions are called when
-    it has not.
+    """When a run should have ended: ``interval`` after the moment of ``reference``. ``callbacks`` is the number of functions that
+    are called when it has not.
     """
 
     name: Annotated[str, Chars(limits.MAX_NAME_CHARS)]
@@ -262,7 +264,7 @@ class DagSpec:
     schedule: Schedule = field(default_factory=Schedule)
     start_date: IsoInstant | None = None
     end_date: IsoInstant | None = None
-    default_timezone: Zone = "UTC"  # of what the file says without one; applied in all that is here
+    default_timezone: Zone = "UTC"  # of times in the file without a zone; it is applied to all times here
     catchup: bool = False
     max_active_runs: PositiveCount | None = 16
     max_active_tasks: PositiveCount | None = 16
@@ -293,7 +295,7 @@ class DagSpec:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> DagSpec:
-        """The inverse of :meth:`to_json`. Raises :class:`DagError` on what this Evenflow does not know."""
+        """Returns the spec of :meth:`to_json`. Raises :class:`DagError` for a format that this Evenflow does not know."""
         raw = json.loads(text)
         if raw.get("format") != FORMAT:
             raise DagError(
@@ -320,14 +322,14 @@ class DagSpec:
 
 
 def hash_of(canonical: str) -> str:
-    """What names a spec: SHA-256 of its :meth:`DagSpec.to_json`, hex."""
+    """Returns the name of a spec: the SHA-256 of its :meth:`DagSpec.to_json`, in hex."""
     import hashlib
 
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def read_schedule(raw: dict[str, Any]) -> Schedule:
-    """What :meth:`DagSpec.to_json` made of a schedule."""
+    """Returns the schedule that :meth:`DagSpec.to_json` wrote."""
     fields: dict[str, Any] = {name: tuple(value) if name in ("also", "dates") else value for name, value in raw.items()}
     return Schedule(**fields)
 
@@ -365,7 +367,7 @@ def _map_input(raw: dict[str, Any]) -> MapInput:
 
 
 def _sparse(value: Any) -> Any:
-    """Dataclasses to dicts without the fields that are at their default; everything else as JSON has it."""
+    """Turns dataclasses into dicts without the fields at their default; other values stay as JSON has them."""
     if isinstance(value, (str, int, float)) or value is None:
         return value
     if isinstance(value, (tuple, list)):
@@ -381,7 +383,7 @@ def _sparse(value: Any) -> Any:
 
 @functools.cache
 def _defaults(spec: type[Any]) -> list[tuple[str, Any]]:
-    """The fields and their defaults; one that must be given has a default that equals nothing."""
+    """Returns the fields and their defaults; a required field has a default that equals nothing."""
     return [
         (f.name, f.default_factory() if f.default_factory is not dataclasses.MISSING else f.default)
         for f in dataclasses.fields(spec)

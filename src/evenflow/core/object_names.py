@@ -1,4 +1,4 @@
-"""Limits, objects with a state of service, connections, variables and tries as people name them, and what to type about them."""
+"""Limits, objects with a state of service, connections, variables and tries in the words of people, and the commands about them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _WORDS: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class TryName:
-    """Which try, by the names that people give."""
+    """A try, by the names that people use."""
 
     dag_id: str
     run_id: str
@@ -47,12 +47,12 @@ class TryName:
 
 
 def limit_name(kind: str, name: str) -> str:
-    """``pool warehouse``, ``max_active_tasks of sales/2026-01-01``."""
+    """Returns for example ``pool warehouse``, ``max_active_tasks of sales/2026-01-01``."""
     return _LIMITS[kind].format(name)
 
 
 def way_to_raise(kind: str, name: str, capacity: int) -> str:
-    """What to type, or to write, so that the limit has this capacity."""
+    """Returns what to type, or to write, so that the limit has this capacity."""
     if kind == "pool":
         return shlex.join(["evenflow", "pools", "set", name, str(capacity)])
     if kind in _SETTINGS:
@@ -65,12 +65,12 @@ def in_words(state: str) -> str:
 
 
 def title(kind: str, name: str) -> str:
-    """At the beginning of a sentence."""
+    """Returns the object's name for the beginning of a sentence."""
     return "The whole system" if kind == ServiceKind.SYSTEM else f"The {'DAG' if kind == ServiceKind.DAG else kind} {name}"
 
 
 def way_to_activate(kind: str, name: str) -> str:
-    """What to type to have it in full service again."""
+    """Returns the command that brings the object back into full service."""
     if kind == ServiceKind.SYSTEM:
         return "evenflow activate --all"
     return shlex.join(["evenflow", "activate", *([name] if kind == ServiceKind.DAG else [f"--{kind}", name])])

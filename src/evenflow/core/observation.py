@@ -1,7 +1,7 @@
-"""What services observe. Each fact is a constructor, declared once by who observes it: its sentence, its level, and what it counts.
+"""The facts that services observe. Each package declares its facts as constructors: a sentence, a level, and what the fact counts.
 
-A constructor is a function without a body whose parameters are the fields. Log and meter only interpret what it makes, and the
-reference page is made of the same declarations. A sentence is constant, so that equal lines are found and counted; what differs is
+A constructor is a function without a body whose parameters are the fields. Log and meter only interpret its observations, and the
+reference page is made from the same declarations. A sentence is constant, so that equal lines are found and counted; what varies is
 in the fields. The field ``trace`` is an exception whose traceback is shown. No field may hold a secret.
 """
 
@@ -18,13 +18,13 @@ from evenflow.core.meter import Meter, Metric, MetricKind
 
 P = ParamSpec("P")
 Constructor = Callable[P, "Observation"]
-CountedMetric = Metric | tuple[Metric, str]  # by 1, or by what this field says; labels are the fields of their names
+CountedMetric = Metric | tuple[Metric, str]  # counts 1, or the value of this field; labels are the fields of their names
 
 TRACE = "trace"
 
 
 class LogLevel(IntEnum):
-    """As the standard library numbers them. What is silent is only counted."""
+    """The numbers are those of the standard library. A silent observation is only counted."""
 
     SILENT = 0
     DEBUG = 10
@@ -35,19 +35,19 @@ class LogLevel(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observable:
-    """A fact, as it is declared. ``observer`` is the package that declares it, whose logger tells it."""
+    """The declaration of a fact. ``observer`` is the package that declares it, whose logger logs it."""
 
     observer: str
     name: str
     level: LogLevel
     sentence: str
     fields: dict[str, str]  # their types, as written
-    counts: tuple[tuple[Metric, int | None, tuple[int, ...]], ...]  # where its amount and its labels are among the fields
+    counts: tuple[tuple[Metric, int | None, tuple[int, ...]], ...]  # positions of the amount and the labels among the fields
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observation:
-    """Made by the constructor of a fact. As text it is a line, the reason first, without the traceback."""
+    """An observation of a fact. Its text is one line, the reason first, without the traceback."""
 
     fact: Observable
     values: tuple[object, ...]
@@ -66,7 +66,7 @@ class Observation:
         return " ".join([f"{self.fact.sentence}{reason}", *(f"{name}={_quoted(value)}" for name, value in fields.items())])
 
     def count(self, meter: Meter) -> None:
-        """Counts in the metrics that the fact names."""
+        """Counts the metrics that the fact names."""
         for metric, amount, labels in self.fact.counts:
             by = 1.0 if amount is None else float(self.values[amount])  # type: ignore[arg-type]
             told = meter.observe if metric.kind is MetricKind.HISTOGRAM else meter.count

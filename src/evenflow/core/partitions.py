@@ -1,7 +1,7 @@
-"""Partitions of an asset: its parts by time (hours, days, months), or by keys that a run parameter says.
+"""Partitions of an asset: its parts by time (hours, days, months), or by keys, which a run parameter selects.
 
-A partition is a text. Of a time it is as long as what it stands for: ``2026-01-31T06``, ``2026-01-31``, ``2026-01``, all in UTC,
-and so texts sort as the times do. ``partition_of`` in ``schema.sql`` says which one a run stands for, in the same words.
+A partition is a text. A partition of time is as long as its unit needs: ``2026-01-31T06``, ``2026-01-31``, ``2026-01``, all in UTC,
+so that texts sort as the times do. ``partition_of`` in ``schema.sql`` has the same rule for a run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ PartitionKey = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1, printable=Tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitions:
-    """``every`` hour, day or month; or ``keys``, of which a run has the one that its parameter ``param`` says."""
+    """``every`` is hour, day or month; or ``keys`` lists the partitions, and a run belongs to the one that its parameter ``param``
+    names.
+    """
 
     every: Annotated[str, OneOf(("", *FORMATS))] = ""
     param: Annotated[str, Chars(limits.MAX_NAME_CHARS)] = ""
@@ -29,15 +31,15 @@ class Partitions:
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> Partitions:
-        """As JSON has them."""
+        """Reads partitions from JSON."""
         return cls(**{**raw, "keys": tuple(raw.get("keys", ()))})
 
     def of(self, at: datetime) -> str:
-        """The partition by time in which ``at`` is."""
+        """Returns the partition of time that contains ``at``."""
         return at.astimezone(UTC).strftime(FORMATS[self.every])
 
     def between(self, first: datetime, last: datetime) -> Iterator[str]:
-        """Those from the one of ``first`` to the one of ``last``, in order."""
+        """Yields the partitions from that of ``first`` to that of ``last``, in order."""
         at, end = first.astimezone(UTC), self.of(last)
         while (partition := self.of(at)) <= end:
             yield partition
@@ -52,11 +54,11 @@ class Partitions:
         return datetime.strptime(partition, FORMATS[self.every]).replace(tzinfo=UTC)
 
     def last_over(self, now: datetime) -> datetime:
-        """A moment in the newest partition whose time is over."""
+        """Returns a moment in the newest partition whose time is over."""
         return self.start_of(self.of(now)) - timedelta(microseconds=1)
 
     def flaw_of(self, partition: str) -> str | None:
-        """What is wrong with it, as the rest of a sentence that begins with the partition; None: it is one."""
+        """Returns what is wrong with a partition, as the rest of a sentence that begins with it, or None."""
         if self.keys:
             return None if partition in self.keys else f"is none of its partitions, which are: {', '.join(self.keys):.300}"
         try:

@@ -1,6 +1,6 @@
-"""Text that others chose (names, reasons, errors, logs), so that a terminal shows it and does nothing else.
+"""Makes texts of others (names, reasons, errors, logs) safe for a terminal, which then only shows them.
 
-A terminal takes some characters as orders: to set its title, to fill the clipboard, to go back and write over what stands there.
+A terminal executes some characters: they set its title, fill the clipboard, or overwrite what it shows.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 
 _PARAMETERS = 64  # characters of a sequence's parameters; no real one has more
-_STRING = 2048  # characters of what a sequence carries, a title or an address; a longer one is shown as the text that it is
+_STRING = 2048  # characters of a sequence's content, a title or an address; a longer one is shown as text
 
-# Of C0 all but tab and newline, C1, what separates lines or turns the direction of writing, halves of characters.
+# All of C0 but tab and newline, C1, line separators and marks of writing direction, halves of characters.
 _ORDERS = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 _CARRIED = rf"\x1b[\]PX^_][^\x07\x1b\x9c\n]{{0,{_STRING}}}"
 _OTHERS = re.compile(
@@ -23,22 +23,22 @@ _NO_COLOUR = "\x1b[0m"
 
 
 def plain(text: str) -> str:
-    """``text`` without any order to a terminal; one that goes back to the beginning of a line begins a new one."""
+    """Returns ``text`` without terminal sequences; a return to the beginning of the line becomes a new line."""
     return _OTHERS.sub(lambda found: "\n" if found["line"] else "", text)
 
 
 def coloured(text: str) -> str:
-    """``text`` with colours, and without any other order to a terminal."""
+    """Returns ``text`` with colours, and without other terminal sequences."""
     return _OTHERS.sub(lambda found: found["colour"] or ("\n" if found["line"] else ""), text)
 
 
 def escaped_json(text: str) -> str:
-    """JSON that says the same, and holds no order to a terminal: writers of JSON escape some of them only."""
+    """Returns equal JSON without terminal sequences: writers of JSON escape only some of them."""
     return _NOT_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class ColouredPieces:
-    """A text that comes in pieces, made :func:`coloured`: a sequence may begin in one and end in the next."""
+    """Makes a text in pieces :func:`coloured`: a sequence may begin in one piece and end in the next."""
 
     def __init__(self) -> None:
         self._begun, self._has_colour = "", False
@@ -52,5 +52,5 @@ class ColouredPieces:
         return shown
 
     def end(self) -> str:
-        """What is left; no colour goes on after it."""
+        """Returns the rest, and ends its colour."""
         return coloured(self._begun) + (_NO_COLOUR if self._has_colour else "")

@@ -1,4 +1,4 @@
-"""Numbers of things, times and amounts of memory, as people say them."""
+"""Numbers of things, times and amounts of memory in the words of people."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 task``, ``2 tasks``, ``1,000 files``; the plural is the noun with an s."""
+    """Returns for example ``1 task``, ``2 tasks``, ``1,000 files``; the plural is the noun with an s."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def duration(seconds: float | None) -> str:
-    """``0.4 s``, ``12 s``, ``3 m 04 s``, ``2 h 05 m``, ``3 d 4 h``."""
+    """Returns for example ``0.4 s``, ``12 s``, ``3 m 04 s``, ``2 h 05 m``, ``3 d 4 h``."""
     if seconds is None:
         return ""
     if seconds < 10:
@@ -34,14 +34,14 @@ def duration(seconds: float | None) -> str:
 
 
 def bytes_of(amount: str) -> int | None:
-    """Of ``1.5GiB`` or ``500MB``; Kubernetes' ``Mi`` and ``Gi`` are units, too. None: it is no such amount."""
+    """Reads ``1.5GiB`` or ``500MB``; Kubernetes' ``Mi`` and ``Gi`` are units, too. Returns None for any other text."""
     found = _AMOUNT.fullmatch(amount.strip())
     unit = UNITS.get(found[2]) if found else None
     return None if found is None or unit is None else int(float(found[1]) * unit)
 
 
 def memory(size: int, *, of: int | None = None) -> str:
-    """``1.5 GiB``, or ``0.7 of 1.5 GiB``: in the largest unit of which the whole has one."""
+    """Returns ``1.5 GiB``, or ``0.7 of 1.5 GiB``: in the largest unit that is not above the whole."""
     whole = size if of is None else of
     unit = next((unit for unit in ("TiB", "GiB", "MiB", "KiB") if whole >= UNITS[unit]), "B")
     factor = UNITS.get(unit, 1)

@@ -1,4 +1,4 @@
-"""Whether a failed try is followed by another, and how long that one waits."""
+"""Whether another try follows a failed one, and how long it waits."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from evenflow.core.model import RetryRuleSpec, TaskSpec
 
 
 def may_retry(spec: TaskSpec, try_number: int, error_types: Sequence[str] = ()) -> bool:
-    """Whether another try follows the failure of try ``try_number`` (from 1).
+    """Returns whether another try follows the failure of try ``try_number`` (from 1).
 
-    ``error_types`` names the class of what was raised and its bases, most derived first; there are none when the process was
-    killed. The first of the task's retry rules that matches may forbid a retry that ``retries`` allows.
+    ``error_types`` names the class of the exception and its bases, most derived first; it is empty when the process was killed. The
+    task's first matching retry rule may forbid a retry that ``retries`` allows.
     """
     rule = matching_rule(spec.retry_rules, error_types)
     if rule is None:
@@ -21,10 +21,10 @@ def may_retry(spec: TaskSpec, try_number: int, error_types: Sequence[str] = ()) 
 
 
 def next_delay(spec: TaskSpec, try_number: int, error_types: Sequence[str] = (), *, chance: float = 0.0) -> float:
-    """Seconds between the failure of try ``try_number`` (from 1) and the try after it.
+    """Returns the seconds between the failure of try ``try_number`` (from 1) and the next try.
 
-    That of the rule that matches; else ``retry_delay * factor ** (try_number - 1)``, where a ``retry_exponential_backoff`` of 0 is
-    a constant delay, made longer by ``chance`` (from 0 to 1) times ``retry_jitter`` of it, and never above ``max_retry_delay``.
+    The delay of the matching rule; else ``retry_delay * factor ** (try_number - 1)``, where a ``retry_exponential_backoff`` of 0 is
+    a constant delay. ``chance`` (from 0 to 1) times ``retry_jitter`` of it is added, and ``max_retry_delay`` limits the sum.
     Neither is ever above :data:`MAX_RETRY_DELAY_S`.
     """
     rule = matching_rule(spec.retry_rules, error_types)
@@ -39,7 +39,7 @@ def next_delay(spec: TaskSpec, try_number: int, error_types: Sequence[str] = (),
 
 
 def matching_rule(rules: Sequence[RetryRuleSpec], error_types: Sequence[str]) -> RetryRuleSpec | None:
-    """The first rule that is about such an error."""
+    """Returns the first rule that matches such an error."""
     for rule in rules:
         considered = error_types[:1] if rule.exact else error_types
         if not rule.exceptions or any(_names(name, raised) for name in rule.exceptions for raised in considered):
@@ -48,7 +48,7 @@ def matching_rule(rules: Sequence[RetryRuleSpec], error_types: Sequence[str]) ->
 
 
 def _names(name: str, raised: str) -> bool:
-    """Whether ``name`` is the class ``raised``: by where it is defined, or by a package around that from which it is imported, as
+    """Returns whether ``name`` names the class ``raised``: by the module that defines it, or by a package around that module, as
     ``requests.ConnectionError`` is defined in ``requests.exceptions``.
     """
     module, _, cls = name.rpartition(".")

@@ -1,15 +1,15 @@
-"""Which kinds of service there have to be."""
+"""The kinds of service that an installation needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-NEEDED = ("api", "scheduler", "processor", "worker")  # kinds of service without one of which nothing goes on
+NEEDED = ("api", "scheduler", "processor", "worker")  # kinds of service that an installation cannot work without
 
 
 def missing_kinds(healthy: Iterable[str], *, triggers: int) -> list[str]:
-    """Kinds of service that are needed and of which none is among the ``healthy`` ones. ``triggers``, of deferred tasks that a
-    triggerer is to look after, need one. An autoscaler brings workers as they are needed.
+    """Returns the needed kinds of service that are missing among the ``healthy`` ones. ``triggers`` is the number of deferred
+    tasks' triggers, which need a triggerer. An autoscaler counts as workers, because it starts them when they are needed.
     """
     there = set(healthy)
     if "autoscaler" in there:

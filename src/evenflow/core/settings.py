@@ -1,4 +1,4 @@
-"""The settings that decide: they live in the database, so that all schedulers have the same. Each by name, with its default."""
+"""The settings that decide: they live in the database, so that all schedulers share them. Each has a name and a default."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DAGS_ARE_PAUSED_AT_CREATION = "dags_are_paused_at_creation"
 
 UTC = "UTC"
 
-MOST = 1_000_000  # of any number: days of more than two thousand years, and far below what an interval of PostgreSQL can hold
+MOST = 1_000_000  # of any number: days of more than two thousand years, and far below the limit of PostgreSQL's intervals
 
 _WORDS = {
     bool: "true or false",
@@ -36,7 +36,7 @@ _YES, _NO = ("true", "yes", "y", "on", "1"), ("false", "no", "n", "off", "0")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """``default`` holds where nobody has set it, and its type is that of all values; text is a time zone."""
+    """``default`` holds while no person has set a value, and has the type of all values; text is a time zone."""
 
     name: str
     default: bool | int | str
@@ -44,18 +44,18 @@ class Setting:
 
     @property
     def kind(self) -> str:
-        """What a value is, for people."""
+        """The type of a value, for people."""
         return _WORDS[type(self.default)]
 
     def check(self, value: Any) -> None:
-        """Raises :class:`BadValue` for what is no value of it."""
+        """Raises :class:`BadValue` for a value that does not fit."""
         if type(value) is not type(self.default) or (not 0 <= value <= MOST if isinstance(value, int) else not is_timezone(value)):
             hint = did_you_mean(value, timezones()) if isinstance(self.default, str) and isinstance(value, str) else ""
             example = f"evenflow settings set {self.name} {self._meant(value)}"
             raise BadValue(f"The setting {self.name} is {self.kind}, not {value!r}.{hint} Type for example: {example}")
 
     def _meant(self, value: Any) -> str:
-        """As it is typed: what the ``value`` comes close to, else the default."""
+        """Returns what to type: the accepted value nearest to ``value``, else the default."""
         if isinstance(self.default, str):
             return self.default
         said = str(value).lower()
@@ -127,7 +127,7 @@ SETTINGS = {
 
 
 def find_setting(name: str) -> Setting:
-    """Raises :class:`BadValue` for a name that is none."""
+    """Raises :class:`BadValue` for an unknown name."""
     found = SETTINGS.get(name)
     if found is None:
         hint = did_you_mean(name, SETTINGS)
@@ -138,7 +138,7 @@ def find_setting(name: str) -> Setting:
 
 
 def is_timezone(name: str) -> bool:
-    """Whether this host knows a time zone of that name."""
+    """Returns whether this host knows a time zone of that name."""
     from zoneinfo import ZoneInfo
 
     try:
@@ -149,15 +149,15 @@ def is_timezone(name: str) -> bool:
 
 
 def timezones() -> set[str]:
-    """Those that this host knows."""
+    """Returns the time zones that this host knows."""
     from zoneinfo import available_timezones
 
     return available_timezones()
 
 
 def check_default_timezone(found: str, *, wanted: str | None) -> None:
-    """Raises :class:`WrongTimezone` when the default time zone of the database is not the one that a host's configuration wants, or
-    this host does not know it.
+    """Raises :class:`WrongTimezone` when the database's default time zone differs from this host's configuration, or is unknown to
+    this host.
     """
     if wanted is not None and wanted != found:
         raise WrongTimezone(

@@ -1,6 +1,6 @@
-"""What is decided for a pool or an executor beyond the order: whether what waits ages, and between whom it is shared.
+"""The rules of a pool or an executor beyond the order: whether waiting tasks age, and which tenants share it.
 
-How a round then chooses is in :mod:`evenflow.core.selection.shares` and :mod:`evenflow.core.selection.order`.
+:mod:`evenflow.core.selection.shares` and :mod:`evenflow.core.selection.order` define how a round then chooses.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from evenflow.errors import BadValue
 SharedKind = Literal["pool", "executor"]
 DAG, TAG, OWNER = "dag", "tag", "owner"
 NOT = "off"
-MAX_WEIGHT = 1_000  # whoever has more than a thousand times as much as another wants a pool of its own
-LEAST_AGING_S = 10  # steps: a round is decided several times a second, and nobody waits for less
+MAX_WEIGHT = 1_000  # a tenant with more than a thousand times another's weight needs its own pool
+LEAST_AGING_S = 10  # steps: a round decides several times a second, so shorter ones have no effect
 MOST_AGING_S = 30 * 86_400
 
 
 def tenant_of(spec: DagSpec, share_by: str, weighted: Collection[str]) -> str:
-    """For whom the tasks of a DAG count. By tag it is the first of its tags that has a weight; those without one are together."""
+    """Returns the tenant of a DAG's tasks. By tag, it is the DAG's first tag with a weight; DAGs without one form one tenant."""
     if share_by == DAG:
         return spec.dag_id
     if share_by == OWNER:
@@ -33,7 +33,7 @@ def tenant_of(spec: DagSpec, share_by: str, weighted: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SharingRule:
-    """``aging_s`` is None where nothing ages, ``share_by`` where nobody shares."""
+    """``aging_s`` is None without aging, ``share_by`` without sharing."""
 
     aging_s: int | None = None
     share_by: str | None = None
@@ -41,7 +41,7 @@ class SharingRule:
 
     @classmethod
     def parse(cls, aging: str, share_by: str, weights: Mapping[str, int]) -> SharingRule:
-        """``aging`` is a time such as 10m, ``share_by`` dag, tag or owner; either may be off. Raises :class:`BadValue`."""
+        """Reads ``aging``, a time such as 10m, and ``share_by``: dag, tag or owner; either may be off. Raises :class:`BadValue`."""
         aging_s = None if aging == NOT else parse_time(aging)
         if aging != NOT and (aging_s is None or not LEAST_AGING_S <= aging_s <= MOST_AGING_S):
             raise BadValue(f"{aging!r} is no time after which a task counts for more. Type 10s to 30d, for example 10m, or off")
@@ -60,5 +60,5 @@ class SharingRule:
 
     @property
     def aging(self) -> str:
-        """As :meth:`parse` takes it."""
+        """The aging as :meth:`parse` takes it."""
         return NOT if self.aging_s is None else show_time(self.aging_s)

@@ -1,23 +1,23 @@
-"""The state machine of task instances and runs: the one place that says which moves are legal.
+"""The state machine of task instances and runs: the one place that defines the legal moves.
 
 Theory of operation
 -------------------
 A task instance (TI) waits in ``none`` until its upstreams allow it. Then it is *ready*: it enters a lane as ``scheduled``, and a
-selection round *grants* it (``queued``: a dispatch with a fresh epoch exists, its holds are taken). A worker reports
-``started`` and later one *exit* whose outcome decides. When readiness and grant fall into one transaction the TI goes from
-``none`` to ``queued`` directly, and when a task has ended before its start was reported the exit implies the start: that is why
-``queued`` has every exit that ``running`` has.
+selection round *grants* it (``queued``: a dispatch with a fresh epoch exists, its holds are taken). A worker reports ``started``
+and later one *exit* whose outcome decides. When readiness and grant fall into one transaction, the TI goes from ``none`` to
+``queued`` directly. When a task has ended before its start was reported, the exit implies the start: so ``queued`` has every exit
+that ``running`` has.
 
 An event is the *cause* of a move. The control plane alone applies events, through :func:`move`, inside a transaction that
 holds the run's lock, compares (state, epoch) and appends one history row per move. Workers never name states, they report outcomes.
 
 Three groups of states matter to everything else:
 
-* ``FINISHED``: nothing will happen any more unless somebody clears or marks the TI; downstream counters have counted it.
+* ``FINISHED``: nothing more happens unless a person clears or marks the TI; downstream counters have counted it.
 * ``HOLDING``: a dispatch exists, so limits are held and an epoch is current.
 * the rest waits: for upstreams (``none``), for selection (``scheduled``), or for a timer or trigger (``up_for_*``, ``deferred``).
 
-The diagram in ``docs/reference/states.md`` is generated from the two tables below, and the database enums are tested against them.
+The diagram in ``docs/reference/states.md`` is generated from the two tables below, and tests compare the database enums with them.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class TaskEvent(StrEnum):
     SKIP = "skip"
     UPSTREAM_FAIL = "upstream_fail"  # the trigger rule can no longer be satisfied
     REQUEUE = "requeue"  # the dispatch is void (cannot start, lost before its start): sent again under a fresh epoch
-    ELSEWHERE = "elsewhere"  # no worker has claimed it in time: it waits in the task's other queue
-    OVERDUE = "overdue"  # no worker has claimed it in time: that is only told
+    ELSEWHERE = "elsewhere"  # no worker has claimed it in time: it moves to the task's other queue
+    OVERDUE = "overdue"  # no worker has claimed it in time: people are told, nothing else happens
     DEFER = "defer"
     RESUME = "resume"  # direct: back to the dispatch queue, holds kept
     ORDINARY_RESUME = "ordinary_resume"  # back to its lane
@@ -62,7 +62,7 @@ class TaskEvent(StrEnum):
     WITHDRAW = "withdraw"  # its run was cancelled before it began
     CLEAR = "clear"
     REMOVE = "remove"
-    MARK_SUCCESS = "mark_success"  # somebody says how it ended
+    MARK_SUCCESS = "mark_success"  # a person says how it ended
     MARK_FAILED = "mark_failed"
     MARK_SKIPPED = "mark_skipped"
 
@@ -80,13 +80,13 @@ class RunEvent(StrEnum):
     FAIL = "fail"
     CANCEL = "cancel"
     CLEAR = "clear"
-    MARK_SUCCESS = "mark_success"  # somebody says how it ended
+    MARK_SUCCESS = "mark_success"  # a person says how it ended
     MARK_FAILED = "mark_failed"
 
 
 _T, _E = TaskState, TaskEvent
 
-# What an exit report can make of a TI that holds a dispatch.
+# What an exit report can make of a TI with a dispatch.
 _EXITS: dict[TaskEvent, TaskState] = {
     _E.SUCCEED: _T.SUCCESS,
     _E.FAIL: _T.FAILED,
@@ -97,8 +97,8 @@ _EXITS: dict[TaskEvent, TaskState] = {
     _E.CANCEL: _T.FAILED,
     _E.REQUEUE: _T.QUEUED,
 }
-# What somebody can do with a TI; with one that holds a dispatch it happens when its process has ended. REMOVE: the instances of
-# a mapped task go when it is cleared as a whole, for it expands anew.
+# What a person can do with a TI; to a TI with a dispatch it happens when its process has ended. REMOVE: when a mapped task is
+# cleared as a whole, its instances go, because it expands anew.
 _MARKED: dict[TaskEvent, TaskState] = {_E.MARK_SUCCESS: _T.SUCCESS, _E.MARK_FAILED: _T.FAILED, _E.MARK_SKIPPED: _T.SKIPPED}
 _OPERATED: dict[TaskEvent, TaskState] = {**_MARKED, _E.CLEAR: _T.NONE, _E.REMOVE: _T.REMOVED}
 
@@ -109,7 +109,7 @@ TASK_MOVES: dict[TaskState, dict[TaskEvent, TaskState]] = {
         _E.SKIP: _T.SKIPPED,
         _E.UPSTREAM_FAIL: _T.UPSTREAM_FAILED,
         _E.SUCCEED: _T.SUCCESS,  # a task without code
-        _E.FAIL: _T.FAILED,  # it cannot even be made ready, e.g. a mapping over something that has no length
+        _E.FAIL: _T.FAILED,  # it cannot become ready, e.g. it maps over something without a length
         _E.WITHDRAW: _T.SKIPPED,
         _E.REMOVE: _T.REMOVED,
         **_MARKED,
@@ -167,12 +167,12 @@ _WORDS = {
 
 
 def in_state(state: str) -> str:
-    """As people are told that something is in a state, also in one that a newer release has."""
+    """Returns the words for being in a state, also for a state of a newer release."""
     return _WORDS.get(state, state)
 
 
 def move(state: TaskState, event: TaskEvent) -> TaskState:
-    """The state a TI in ``state`` has after ``event``; raises :class:`IllegalMove` when the table has no such move."""
+    """Returns the state after ``event`` of a TI in ``state``. Raises :class:`IllegalMove` when the table has no such move."""
     try:
         return TASK_MOVES[state][event]
     except KeyError:
@@ -180,7 +180,7 @@ def move(state: TaskState, event: TaskEvent) -> TaskState:
 
 
 def move_run(state: RunState, event: RunEvent) -> RunState:
-    """As :func:`move`, for runs."""
+    """Works like :func:`move`, for runs."""
     try:
         return RUN_MOVES[state][event]
     except KeyError:
@@ -188,5 +188,5 @@ def move_run(state: RunState, event: RunEvent) -> RunState:
 
 
 def sources(event: TaskEvent) -> frozenset[TaskState]:
-    """The states that ``event`` changes."""
+    """Returns the states that ``event`` changes."""
     return frozenset(state for state, moves in TASK_MOVES.items() if moves.get(event, state) is not state)

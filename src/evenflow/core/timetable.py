@@ -1,19 +1,19 @@
-"""Which run of a scheduled DAG comes next.
+"""Computes the next run of a scheduled DAG.
 
-Two flavours, as in Airflow. A **trigger** schedule makes a run *at* each tick: its logical date is the tick, its data interval
-empty, or the window before the tick. An **interval** schedule makes a run *for* the time between two ticks: it is named by the
-first, its logical date, and created at the second, when the data of the interval is there. The ticks come from
+Two flavours, as in Airflow. A **trigger** schedule makes a run *at* each tick: its logical date is the tick, its data interval is
+empty, or the window before the tick. An **interval** schedule makes a run *for* the time between two ticks: the first is its
+logical date, and the run is created at the second, when the data of the interval exists. The ticks come from
 
 * ``cron``: one expression or several, in a time zone (:mod:`evenflow.core.cron` has the rules for summer time),
-* ``delta``: every so many seconds of real time, counted from ``start_date``, without one from 1970,
+* ``delta``: a fixed number of seconds of real time, counted from ``start_date``, without one from 1970,
 * ``dates``: given instants.
 
 ``once`` makes one run, at ``start_date`` or as soon as the DAG is known. ``continuous`` makes the next run when the last has ended;
-its data interval begins where that of the last ended. ``manual`` and ``assets`` have no ticks.
+its data interval begins where the last one ended. ``manual`` and ``assets`` have no ticks.
 
 The first tick at or after ``start_date`` is the first one, none is later than ``end_date``. With ``catchup`` every tick gets its
-run. Without it, of the ticks that have passed only the newest gets one, both for a new DAG and for one that was paused or whose
-scheduler was down. A trigger schedule without ``start_date`` begins with the first tick after the DAG became known.
+run. Without it, only the newest of the passed ticks gets one, for a new DAG and after a pause or an outage of the scheduler. A
+trigger schedule without ``start_date`` begins with the first tick after the DAG became known.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
 KINDS = ("manual", "cron", "delta", "dates", "once", "continuous", "assets")
-TICKING = ("cron", "delta", "dates")  # the kinds of which past runs can be told
+TICKING = ("cron", "delta", "dates")  # the kinds whose past runs can be computed
 
 _INSTANT = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
@@ -53,8 +53,8 @@ class TimetableRun(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What was before the next run: the last one that was scheduled, if there was one, whatever became of it since; and when the
-    DAG was seen for the first time.
+    """What came before the next run: the last scheduled run, if there was one, whatever happened to it since; and when the DAG was
+    first seen.
     """
 
     logical_date: datetime | None = None
@@ -80,11 +80,11 @@ def next_run(
     after_end: datetime | None = None,
     known_since: datetime | None = None,
 ) -> TimetableRun | None:
-    """The next run of ``schedule``, due or not, or None when there is none.
+    """Returns the next run of ``schedule``, due or not, or None when there is none.
 
-    ``after`` is the logical date of the last scheduled run and ``after_end`` the end of its data interval, None when there was
-    none: the next one's is later. ``known_since``: when the DAG was seen for the first time. All times are aware.
-    Raises :class:`BadSchedule` for an expression or a time zone that does not exist.
+    ``after`` is the logical date of the last scheduled run and ``after_end`` the end of its data interval, both None without such a
+    run; the next run is later. ``known_since`` is when the DAG was first seen. All times are aware. Raises :class:`BadSchedule` for
+    an expression or a time zone that does not exist.
     """
     match schedule.kind:
         case "once":
@@ -92,7 +92,7 @@ def next_run(
             return None if tick is None or _is_later(tick, end_date) else _exact(tick.astimezone(UTC))
         case "continuous":
             begin = after_end or after or start_date or known_since or now
-            begin = begin if after is None else max(begin, after + _INSTANT)  # that of a tick of another schedule is empty
+            begin = begin if after is None else max(begin, after + _INSTANT)  # a run of another schedule's tick may be empty
             begin, end = begin.astimezone(UTC), max(begin + _INSTANT, now).astimezone(UTC)  # no two runs begin at one instant
             return None if _is_later(end, end_date) else TimetableRun(begin, begin, end, end)
         case "cron" | "delta" | "dates":
@@ -105,7 +105,7 @@ def next_run(
 
 
 def next_of(spec: DagSpec, past: Past, now: datetime) -> TimetableRun | None:
-    """:func:`next_run` of a DAG."""
+    """Returns :func:`next_run` of a DAG."""
     return next_run(
         spec.schedule,
         _instant(spec.start_date),
@@ -119,8 +119,8 @@ def next_of(spec: DagSpec, past: Past, now: datetime) -> TimetableRun | None:
 
 
 def due_runs(spec: DagSpec, past: Past, now: datetime, most: int) -> tuple[list[TimetableRun], TimetableRun | None]:
-    """The runs of a DAG with this past that are due, the earliest first and at most so many, and the one after them."""
-    most = min(most, 1) if spec.schedule.kind == "continuous" else most  # its next one is due when this one has ended
+    """Returns the due runs of a DAG with this past, the earliest first and at most ``most``, and the run after them."""
+    most = min(most, 1) if spec.schedule.kind == "continuous" else most  # its next run is due when this one has ended
     runs: list[TimetableRun] = []
     run = next_of(spec, past, now)
     while run is not None and run.run_after <= now and len(runs) < most:
@@ -131,9 +131,9 @@ def due_runs(spec: DagSpec, past: Past, now: datetime, most: int) -> tuple[list[
 
 
 def runs_between(schedule: Schedule, start_date: datetime | None, first: datetime, last: datetime) -> Iterator[TimetableRun]:
-    """The runs with logical dates from ``first`` to ``last``, both included, in order, whatever was run before.
+    """Yields the runs with logical dates from ``first`` to ``last``, both included, in order, whatever was run before.
 
-    ``start_date`` only says from when on ``delta`` counts.
+    ``start_date`` is only the instant from which ``delta`` counts.
     """
     ticks = ticks_of(schedule, start_date)
     window = timedelta(seconds=schedule.window_s)
@@ -148,7 +148,7 @@ def runs_between(schedule: Schedule, start_date: datetime | None, first: datetim
 
 
 def manual_interval(spec: DagSpec, logical_date: datetime) -> tuple[datetime, datetime]:
-    """The data interval of a run that somebody asked for, with this logical date: the newest that had ended by then."""
+    """Returns the data interval of a manual run with this logical date: the newest interval that had ended by then."""
     schedule = spec.schedule
     logical_date = logical_date.astimezone(UTC)
     if schedule.trigger:
@@ -163,7 +163,7 @@ def manual_interval(spec: DagSpec, logical_date: datetime) -> tuple[datetime, da
 
 
 def describe(schedule: Schedule) -> str | None:
-    """In a few words, None when nothing runs by itself."""
+    """Describes a schedule in a few words; None when no run begins by itself."""
     match schedule.kind:
         case "cron":
             return " and ".join((schedule.cron or "", *schedule.also))
@@ -180,7 +180,7 @@ def describe(schedule: Schedule) -> str | None:
 
 
 def check_schedule(schedule: Schedule) -> None:
-    """Raises :class:`BadSchedule` when no runs could be made of it."""
+    """Raises :class:`BadSchedule` when a schedule cannot make runs."""
     if schedule.kind not in KINDS:
         raise BadSchedule(f"The schedule kind {schedule.kind!r} is not known here. There are: {', '.join(KINDS)}.")
     if schedule.kind == "delta" and not (schedule.every_s and schedule.every_s >= 1):
@@ -190,7 +190,7 @@ def check_schedule(schedule: Schedule) -> None:
 
 
 def ticks_of(schedule: Schedule, start_date: datetime | None) -> Ticks:
-    """Raises :class:`BadSchedule` for what has no ticks, or does not make sense."""
+    """Returns the ticks of a schedule. Raises :class:`BadSchedule` for one without ticks, or one that makes no sense."""
     match schedule.kind:
         case "cron":
             found = [_CronTicks(*parse_schedule(text, schedule.timezone)) for text in (schedule.cron or "", *schedule.also)]
@@ -275,7 +275,7 @@ def _is_later(instant: datetime, end_date: datetime | None) -> bool:
 class _CronTicks:
     def __init__(self, cron: Cron, zone: ZoneInfo) -> None:
         self._cron, self._zone = cron, zone
-        self._after = self._next = _EPOCH  # what was found last: of several expressions most stay as they are from tick to tick
+        self._after = self._next = _EPOCH  # the last result: of several expressions, most stay the same from tick to tick
 
     def next(self, after: datetime) -> datetime:
         if not self._after <= after < self._next:
@@ -283,16 +283,16 @@ class _CronTicks:
         return self._next
 
     def newest(self, until: datetime) -> datetime:
-        """Found by searching forward from the last days that match, then by bisection: with one direction of search there is no
-        second rule for summer time that could disagree with the first.
+        """Searches forward from the last days that match, then by bisection. So there is one direction of search, and no second
+        rule for summer time that could disagree with the first.
         """
         until = until.astimezone(UTC)
         day = self._cron.day_until(until.astimezone(self._zone).date() + _DAY)
         while (low := self.next(_midnight(day) - _DAY)) > until:
             day = self._cron.day_until(day - _DAY)
-        high = min(until, _midnight(day) + 3 * _DAY)  # low is a tick, and there is none after high
+        high = min(until, _midnight(day) + 3 * _DAY)  # low is a tick, and no tick comes after high
         while high - low >= _MINUTE:
-            following = self.next(low)  # of most expressions few ticks are left here
+            following = self.next(low)  # few ticks of most expressions are left here
             if following > until:
                 return low
             low = following
@@ -306,12 +306,12 @@ class _CronTicks:
 
 
 def _midnight(day: date) -> datetime:
-    """In Greenwich, which is less than a day from midnight anywhere."""
+    """Returns midnight in Greenwich, which is less than a day from midnight anywhere."""
     return datetime.combine(day, time.min, UTC)
 
 
 class _DeltaTicks:
-    """Instants at whole multiples of ``step`` from ``anchor``, before it too."""
+    """Instants at whole multiples of ``step`` from ``anchor``, also before it."""
 
     def __init__(self, step: timedelta, anchor: datetime) -> None:
         self._step, self._anchor = step, anchor.astimezone(UTC)

@@ -1,11 +1,11 @@
 """When is a task ready? Decided in O(1) from how many of its upstream instances have finished, and how.
 
-A mapped upstream counts once for every instance, an upstream that expanded to nothing counts once as skipped. A verdict other than
-``WAIT`` is final for as long as the upstreams keep their states.
+A mapped upstream counts once for every instance; an upstream that expanded to nothing counts once as skipped. A verdict other than
+``WAIT`` is final while the upstreams keep their states.
 
 ``all_done_setup_success``, the rule of teardowns, asks two things: is everything done, and did a setup succeed? One counter holds
-both because an upstream that is no setup does not count in it when it finishes, but leaves it (:func:`contribution`): what is
-counted are setups, and ``total`` is reached when everything is done.
+both. When an upstream that is not a setup finishes, it leaves the counter instead of counting in it (:func:`contribution`). So only
+setups are counted, and ``total`` is reached when everything is done.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Verdict(Enum):
 
 
 class UpstreamCounts(NamedTuple):
-    """``total`` upstream instances, of which so many have finished in each way. ``failed`` includes ``upstream_failed``."""
+    """``total`` upstream instances, and how many of them have finished in each way. ``failed`` includes ``upstream_failed``."""
 
     total: int
     success: int = 0
@@ -56,7 +56,7 @@ class UpstreamCounts(NamedTuple):
 
 
 def counted_as(state: TaskState) -> tuple[int, int, int]:
-    """What a finished upstream adds to (success, failed, skipped)."""
+    """Returns what a finished upstream adds to (success, failed, skipped)."""
     match state:
         case TaskState.SUCCESS:
             return (1, 0, 0)
@@ -69,8 +69,8 @@ def counted_as(state: TaskState) -> tuple[int, int, int]:
 
 
 def contribution(rule: TriggerRule, counted: tuple[int, int, int], *, setup: bool) -> UpstreamCounts:
-    """What an upstream that is ``counted`` so adds to the counts of a task with this rule; ``setup`` says whether the upstream is
-    one. The opposite of it undoes it.
+    """Returns what an upstream with these ``counted`` numbers adds to the counts of a task with this rule; ``setup`` says whether
+    the upstream is a setup. The negated numbers undo it.
     """
     if rule is TriggerRule.ALL_DONE_SETUP_SUCCESS and not setup:
         return UpstreamCounts(-sum(counted))
@@ -78,7 +78,7 @@ def contribution(rule: TriggerRule, counted: tuple[int, int, int], *, setup: boo
 
 
 def evaluate(rule: TriggerRule, counts: UpstreamCounts) -> Verdict:
-    """The verdict for a task with this rule; a task without upstreams is always ready."""
+    """Returns the verdict for a task with this rule; a task without upstreams is always ready."""
     total, success, failed, skipped = counts
     all_done = counts.done >= total
     if total == 0 or rule is TriggerRule.ALWAYS:

@@ -1,9 +1,9 @@
-"""Effective priorities: what ``weight_rule`` makes of every task's ``priority_weight``.
+"""Effective priorities: what ``weight_rule`` makes of each task's ``priority_weight``.
 
-``downstream`` adds the weights of all distinct tasks that wait for a task, directly or not; ``upstream`` of all that it waits for;
-``absolute`` adds nothing. The sums are exact: sets of tasks are bit sets (one Python int each), joined along the edges in one pass,
-so a DAG of V tasks and E edges costs E * V / 64 word operations. For the sum of the weights of a set, weights are taken bit by bit:
-a mask per bit of the weight, a population count per mask.
+``downstream`` adds the weights of all distinct tasks that wait for a task, directly or not; ``upstream`` those of all tasks for
+which it waits; ``absolute`` adds nothing. The sums are exact: sets of tasks are bit sets (one Python int each), joined along the
+edges in one pass, so a DAG of V tasks and E edges costs E * V / 64 word operations. For the sum of a set's weights, weights are
+taken bit by bit: a mask per bit of the weight, a population count per mask.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _add_reachable(
     masks: list[tuple[int, int]],
     wanted: list[bool],
 ) -> None:
-    """Adds to every wanted task the weights of all that it reaches by ``edges``; ``order`` lists what is reached before what
+    """Adds to every wanted task the weights of all tasks that it reaches by ``edges``; ``order`` lists a task after those that it
     reaches.
     """
     reach = [0] * len(edges)
@@ -63,7 +63,7 @@ def _add_reachable(
 
 
 def _bit_masks(weights: Sequence[int]) -> list[tuple[int, int]]:
-    """(value of the bit, the tasks whose weight has it), for 32-bit two's complement."""
+    """Returns (value of the bit, the tasks whose weight has it), for 32-bit two's complement."""
     masks = []
     for bit in range(32):
         digits = bytearray(b"0" * len(weights))

@@ -1,7 +1,7 @@
-"""Why a task instance does not run: every reason that there is, as data. A program tells them apart by ``kind``.
+"""Why a task instance does not run: every reason that exists, as data. Programs distinguish reasons by ``kind``.
 
-The first reason of an answer is what must change first; the task starts when none of them holds any more. ``core/explain.py`` puts
-them into words.
+The first reason of an answer is what must change first; the task starts when no reason is left. ``core/explain.py`` puts reasons
+into words.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-HOLDERS_NAMED = 5  # of a limit, the oldest first: enough to see who it is; the rest is counted
+HOLDERS_NAMED = 5  # of a limit, the oldest first: enough to identify the cause; the rest is counted
 UPSTREAMS_NAMED = 20
-LINE_COUNTED = 10_000  # a place in line is exact up to here; beyond, the exact number helps nobody and costs more
+LINE_COUNTED = 10_000  # a place in line is exact up to here; beyond it, the exact number helps no reader and costs more
 OUTRUN_CURE = (
     "Kill that worker with all of its control group or container (systemctl kill --signal=SIGKILL UNIT): "
     "what it had is sent again 15 s later."
 )
-RUNS_SEARCHED = 10_000  # newest runs of a DAG among which those that run are looked for
+RUNS_SEARCHED = 10_000  # newest runs of a DAG that are searched for running ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """Something behind a reason, in lines: ``held by``, ``place in line``."""
+    """A fact behind a reason, in lines: ``held by``, ``place in line``."""
 
     name: str
     lines: list[str]
@@ -30,7 +30,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """A reason in words: one sentence, the facts behind it, and what to type or to do (``cure``), and ``aim``: what for."""
+    """A reason in words: one sentence, the facts behind it, what to type or to do (``cure``), and the purpose of that (``aim``)."""
 
     sentence: str
     facts: list[Fact] = field(default_factory=list)
@@ -40,14 +40,14 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Explained:
-    """``told``: the same in words, for people; the API adds it to what it answers."""
+    """``told``: the same in words, for people; the API adds it to its answers."""
 
     told: Told | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Underway:
-    """What has begun and is not over."""
+    """Work that has begun and is not over."""
 
     dag_id: str
     run_id: str
@@ -57,7 +57,7 @@ class Underway:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder(Underway):
-    """What has a part of a limit: a task instance, or a run where ``task_id`` is null."""
+    """The holder of a part of a limit: a task instance, or a run where ``task_id`` is null."""
 
     task_id: str | None
     slots: int
@@ -67,7 +67,7 @@ class Holder(Underway):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutrunTry(Underway):
-    """A try that its worker cannot end, claimed ``since``: what it has started forks more quickly than it is killed."""
+    """A try that its worker cannot end, claimed ``since``: its processes fork more quickly than they are killed."""
 
     task_id: str
     worker: str
@@ -76,7 +76,7 @@ class OutrunTry(Underway):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """A task upstream of which ``missing`` of ``total`` instances have not finished."""
+    """An upstream task of which ``missing`` of ``total`` instances have not finished."""
 
     task_id: str
     missing: int
@@ -93,14 +93,16 @@ class _HasEnded(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished(_HasEnded):
-    """It has run, or was skipped: it waits for nothing."""
+    """The task has run, or was skipped: it waits for nothing."""
 
     kind: Literal["finished"] = "finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedUpstream:
-    """A task upstream that has failed, in ``failed`` of its instances; ``map_index`` and ``explanation`` are those of the first."""
+    """An upstream task that has failed, in ``failed`` of its instances; ``map_index`` and ``explanation`` are those of the
+    first.
+    """
 
     task_id: str
     map_index: int
@@ -110,7 +112,7 @@ class FailedUpstream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamFailed(_Explained):
-    """It was not run, because of these upstreams, the first of ``failed``: the causes, which may be further up."""
+    """The task was not run because of these upstreams, the first of ``failed``: the causes, which may be further up."""
 
     kind: Literal["upstream_failed"] = "upstream_failed"
     at: datetime | None
@@ -121,16 +123,16 @@ class UpstreamFailed(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded(_HasEnded):
-    """Its run ended before it began."""
+    """The task's run ended before it began."""
 
     kind: Literal["run_ended"] = "run_ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running(_Explained):
-    """A worker has it. ``kill_at``: since when somebody, or a limit of its run, wants it ended. It ends when its worker says
-    that nothing is left of it. ``outrun``: the worker says that it cannot end it, since its processes fork more quickly than they
-    are killed.
+    """A worker runs the task. ``kill_at``: since when a person, or a limit of its run, wants it ended. It ends when its worker
+    reports that nothing is left of it. ``outrun``: the worker reports that it cannot end the try, because its processes fork more
+    quickly than they are killed.
     """
 
     kind: Literal["running"] = "running"
@@ -150,12 +152,12 @@ class NoScheduler(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsWorker(_Explained):
-    """It was started, and no worker has claimed it yet. ``workers`` of its queue live and take it; they have ``slots`` for it, of
-    which so many are ``busy``. ``closed`` live and are out of service; ``closed_worker`` is one of them. ``resumes``: it comes back
-    from waiting, and may have the slots for resumes, too. ``ahead`` is exact when ``counted``, else at least that. ``executor``:
-    the queue's, if tries are sent to it, of ``executor_kind``; by ``launchers`` that live and serve it, and ``refusal`` is why one
-    that lives does not. ``fleet``: whose workers an autoscaler starts for it. ``until``: when its queued_timeout is over, and
-    ``then`` is what becomes of it, in the queue ``other_queue`` if it goes elsewhere.
+    """The task was started, and no worker has claimed it yet. ``workers`` are the live ones of its queue that take it; they have
+    ``slots`` for it, ``busy`` of them in use. ``closed`` live workers are out of service; ``closed_worker`` is one of them.
+    ``resumes``: it returns from waiting, and may also use the slots for resumes. ``ahead`` is exact when ``counted``, else a lower
+    bound. ``executor``: the queue's, if tries are sent to it, of ``executor_kind``; by ``launchers`` that live and serve it, and
+    ``refusal`` is why a live one does not. ``fleet``: the fleet whose workers an autoscaler starts for it. ``until``: the end of
+    its queued_timeout, and ``then`` is what follows, in the queue ``other_queue`` if it goes elsewhere.
     """
 
     kind: Literal["awaits_worker"] = "awaits_worker"
@@ -181,7 +183,7 @@ class AwaitsWorker(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused(_Explained):
-    """Its DAG is paused."""
+    """The task's DAG is paused."""
 
     kind: Literal["paused"] = "paused"
     dag_id: str
@@ -189,8 +191,8 @@ class Paused(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfService(_Explained):
-    """Its DAG, pool or queue, or the whole system, is in a state of service in which it does not start: ``what`` is the kind of
-    object, ``state`` one of :class:`evenflow.core.service_states.ServiceState`.
+    """The task's DAG, pool or queue, or the whole system, is in a state of service in which it does not start: ``what`` is the kind
+    of object, ``state`` one of :class:`evenflow.core.service_states.ServiceState`.
     """
 
     kind: Literal["out_of_service"] = "out_of_service"
@@ -203,7 +205,7 @@ class OutOfService(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quarantined(_Explained):
-    """Its run is set aside, because handling it raised an exception: nothing is applied to it and nothing of it starts."""
+    """The task's run is set aside, because handling it raised an exception: nothing is applied to it and nothing of it starts."""
 
     kind: Literal["quarantined"] = "quarantined"
     since: datetime
@@ -212,7 +214,7 @@ class Quarantined(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAfter(_Explained):
-    """Its run may not begin before ``at``."""
+    """The task's run may not begin before ``at``."""
 
     kind: Literal["run_after"] = "run_after"
     at: datetime
@@ -220,7 +222,9 @@ class RunAfter(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsUpstreams(_Explained):
-    """Upstreams have not finished: the first of ``missing``. ``expands``: it is mapped, and its instances come into being then."""
+    """Upstreams have not finished: the first of ``missing``. ``expands``: the task is mapped, and its instances are created
+    then.
+    """
 
     kind: Literal["awaits_upstreams"] = "awaits_upstreams"
     trigger_rule: str
@@ -231,7 +235,7 @@ class AwaitsUpstreams(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastTask:
-    """A task of the run before of which not all instances have ended well; how they stand."""
+    """A task of the previous run whose instances have not all ended well, with their states."""
 
     task_id: str
     states: dict[str, int]
@@ -239,7 +243,7 @@ class PastTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsPast(_Explained):
-    """It depends on the past, and this is what the run before has not done yet."""
+    """The task depends on the past, and these tasks of the previous run are missing."""
 
     kind: Literal["awaits_past"] = "awaits_past"
     run_id: str
@@ -248,7 +252,7 @@ class AwaitsPast(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsRetry(_Explained):
-    """Its last try failed; the next one is due at ``at``."""
+    """The last try failed; the next one is due at ``at``."""
 
     kind: Literal["awaits_retry"] = "awaits_retry"
     at: datetime | None
@@ -258,7 +262,7 @@ class AwaitsRetry(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsPoke(_Explained):
-    """It looks for something outside, since ``since``, and did not find it; it looks again at ``at``, in the same try."""
+    """The task looks for something outside, since ``since``, and did not find it; it looks again at ``at``, in the same try."""
 
     kind: Literal["awaits_poke"] = "awaits_poke"
     at: datetime | None
@@ -267,15 +271,15 @@ class AwaitsPoke(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsEvent(_Explained):
-    """It is deferred, and waits for its trigger. ``triggerer`` has that, or none yet; it has failed ``failures`` times, and is
-    tried again at ``again_at``.
+    """The task is deferred, and waits for its trigger. ``triggerer`` runs the trigger, or is null. The trigger has failed
+    ``failures`` times, and is tried again at ``again_at``.
     """
 
     kind: Literal["awaits_event"] = "awaits_event"
     state: str
     trigger: str
     since: datetime
-    until: datetime | None  # then its wait is over, whatever has happened
+    until: datetime | None  # then the wait ends, whatever has happened
     triggerer: str | None
     host: str | None
     failures: int
@@ -284,7 +288,7 @@ class AwaitsEvent(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsAnswer(_Explained):
-    """It asks people, and waits for an answer."""
+    """The task asks people, and waits for an answer."""
 
     kind: Literal["awaits_answer"] = "awaits_answer"
     since: datetime
@@ -293,12 +297,12 @@ class AwaitsAnswer(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullLimit(_Explained):
-    """A limit has no room for it.
+    """A limit has no room for the task.
 
     ``limit`` is ``pool``, ``executor``, ``dag_task`` (max_active_tis_per_dag), ``dag_runs`` (max_active_runs), ``run``
-    (max_active_tasks) or ``run_task`` (max_active_tis_per_dagrun). It needs ``wanted`` of it. ``ahead``: so many tasks of a better
-    order wait for this limit and for no other; at least so many unless ``counted``. ``holders``: the first of ``held_by``, of
-    which so many are ``unclaimed``: no worker has them yet.
+    (max_active_tasks) or ``run_task`` (max_active_tis_per_dagrun). The task needs ``wanted`` of it. ``ahead`` tasks of a better
+    order wait for this limit and for no other; at least as many unless ``counted``. ``holders`` are the first of ``held_by``, of
+    which ``unclaimed`` have no worker yet.
     """
 
     kind: Literal["full_limit"] = "full_limit"
@@ -316,8 +320,8 @@ class FullLimit(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptPool(_Explained):
-    """Its pool has room for it, but keeps that for a task of a better order that wants ``wanted`` slots: the pool lets smaller ones
-    pass for ``patience_s`` and no longer.
+    """The task's pool has room for it, but keeps that for a task of a better order that wants ``wanted`` slots: the pool lets
+    smaller tasks pass for ``patience_s`` and no longer.
     """
 
     kind: Literal["kept_pool"] = "kept_pool"
@@ -339,8 +343,8 @@ class KeptPool(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSlots(_Explained):
-    """Tenants share its pool or executor, so the order decides only between tasks of its own tenant. Next is the tenant with the
-    fewest slots for its weight; that of the task has ``held``.
+    """Tenants share the task's pool or executor, so the order decides only between tasks of its own tenant. The tenant with the
+    fewest slots for its weight is next; the task's tenant holds ``held``.
     """
 
     kind: Literal["shared_slots"] = "shared_slots"
@@ -354,7 +358,7 @@ class SharedSlots(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ages(_Explained):
-    """It has waited for ``waited_s``; each ``aging_s`` of that count as one priority of its run."""
+    """The task has waited for ``waited_s``; each ``aging_s`` of that counts as one priority of its run."""
 
     kind: Literal["ages"] = "ages"
     waited_s: float
@@ -363,7 +367,7 @@ class Ages(_Explained):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextRound(_Explained):
-    """Nothing holds it back: it starts with one of the next rounds of a scheduler."""
+    """Nothing holds the task back: it starts with one of the next rounds of a scheduler."""
 
     kind: Literal["next_round"] = "next_round"
 

@@ -1,4 +1,4 @@
-"""What a branch decides: its exit names the tasks that it skips."""
+"""The decision of a branch: its exit names the tasks that it skips."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from evenflow.core.states import TaskEvent
 
 
 def apply_skips(flow: Flow[T], skips: Sequence[tuple[T, Sequence[int]]]) -> Asking[None]:
-    """Skips what waits of what these branches name, before it can become ready through the very exit that skips it. What has begun
-    or ended stays as it is, as does a task that does not exist.
+    """Skips the waiting tasks that these branches named. This happens before the branches' own success is counted, which could make
+    them ready. Tasks that have begun, have ended or do not exist are left alone.
     """
     targets: dict[InstanceKey, T] = {}
     for branch, named in skips:
@@ -39,20 +39,20 @@ def apply_skips(flow: Flow[T], skips: Sequence[tuple[T, Sequence[int]]]) -> Aski
 
 
 def skip(flow: Flow[T], item: T, branch: int) -> None:
-    """By the decision of the task with the index ``branch``."""
+    """Skips an instance by the decision of the task with the index ``branch``."""
     name = flow.runs[item.run_key].graph.task(branch).task_id
     flow.instances.apply(item, TaskEvent.SKIP, {"skipped_by": name})
     flow.instances.explain(item, f"Skipped by the decision of task {name!r}.")
 
 
 def _target(flow: Flow[T], branch: FlowInstance, task_index: int) -> InstanceKey:
-    """Index by index where the two tasks depend on each other so, else the whole task."""
+    """Returns the instance of the same index where the two tasks depend on each other index by index, else the whole task."""
     same = flow.runs[branch.run_key].graph.same_region(branch.task_index, task_index)
     return (branch.run_key, task_index, branch.map_index if same else UNMAPPED)
 
 
 def _know(flow: Flow[T], targets: dict[InstanceKey, T]) -> Asking[None]:
-    """Virtual instances among them get an item of their own, if they wait."""
+    """Gives virtual instances among the targets an item, if they wait."""
     items = flow.instances.items
     if unread := [key for key in targets if key not in items]:
         yield [FindInstances(unread)]

@@ -1,7 +1,7 @@
-"""How a run that is cancelled ends: what is to become of each instance that has not finished.
+"""How a cancelled run ends: the fate of each instance that has not finished.
 
-Teardowns are spared: each is decided when all that it waits for has ended, as ever, so what a setup has made is cleaned up. What
-stands between a try that is being killed and a teardown waits too: else the teardown would not know of the try.
+Teardowns are spared: each is decided as usual when its upstreams have ended, so what a setup has made is cleaned up. Tasks between
+a try that is being killed and a teardown wait too: otherwise the teardown could run before that try has ended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, HOLDING, TaskEvent, TaskState, move
 
 _UNTOUCHED = (TaskState.NONE, TaskState.SCHEDULED)
-# What becomes of virtual instances, by their state. Those that were removed, for their task was to expand anew, are cleared first.
+# The next state of virtual instances, by their state. Removed ones are cleared first, because their task is to expand anew.
 VIRTUAL_WITHDRAWALS = {
     **{state: move(state, TaskEvent.WITHDRAW) for state in _UNTOUCHED},
     TaskState.REMOVED: move(move(TaskState.REMOVED, TaskEvent.CLEAR), TaskEvent.WITHDRAW),
@@ -26,7 +26,7 @@ VIRTUAL_WITHDRAWALS = {
 
 
 class Unfinished(NamedTuple):
-    """A task instance that has not finished, with its dispatch where it has one."""
+    """A task instance that has not finished, with its dispatch if it has one."""
 
     task_index: int
     map_index: int
@@ -36,22 +36,22 @@ class Unfinished(NamedTuple):
     worker_id: int | None = None
     holds: list[int] | None = None
     pool_slots: int | None = None
-    has_deferred: bool = False  # in its try, so that it waits or has resumed
-    has_run: bool = False  # a process of it was started since it was cleared, except for one that nobody has told of
-    purpose: str | None = None  # what it has resumed for
+    has_deferred: bool = False  # its try was deferred: it waits or has resumed
+    has_run: bool = False  # since it was cleared, a process of it was started, and the start is known
+    purpose: str | None = None  # for which it has resumed
 
 
 class Fate(Enum):
-    SPARE = "spare"  # a teardown: it goes on
+    SPARE = "spare"  # a teardown: it continues
     CLEAN_UP = "clean_up"  # it has no process, but has left something outside that is to be stopped
-    VOID = "void"  # its dispatch, which no worker has
-    KILL = "kill"  # its process
+    VOID = "void"  # void its dispatch, which no worker has
+    KILL = "kill"  # kill its process
     END = "end"
-    LEAVE = "leave"  # it is ending already, or waits for what is being killed
+    LEAVE = "leave"  # it is ending already, or waits for a try that is being killed
 
 
 def fate_of(run: RunFacts, row: Unfinished, state: TaskState, waits: set[tuple[int, int]]) -> Fate:
-    """``state`` is what it has now, ``waits`` as :func:`waiting_for_killed` has it."""
+    """Returns the fate of an instance. ``state`` is its current state, ``waits`` the result of :func:`waiting_for_killed`."""
     is_ending = row.purpose == Purpose.CLEAN_UP or state in FINISHED
     if run.graph.teardown[row.task_index]:
         return Fate.SPARE
@@ -66,14 +66,14 @@ def fate_of(run: RunFacts, row: Unfinished, state: TaskState, waits: set[tuple[i
 
 
 def end(flow: Flow[T], item: T, *, has_run: bool) -> None:
-    """It has failed if a process of it ran, and is skipped if none was ever started."""
+    """Ends an instance: as failed if a process of it ran, as skipped if none was ever started."""
     waited = item.state not in (TaskState.NONE, TaskState.SCHEDULED, TaskState.QUEUED)
     flow.give_up(item, TaskEvent.CANCEL if has_run or waited else TaskEvent.WITHDRAW)
 
 
 def waiting_for_killed(run: RunFacts, rows: Iterable[Unfinished]) -> set[tuple[int, int]]:
-    """What ends (task index, map index) when those end that are being killed, and not at once: the teardowns behind must not run
-    before. Inside a group that is what has the same index.
+    """Returns the instances (task index, map index) that end only after the tries that are being killed, because the teardowns
+    behind them must not run before. Inside a group, an instance waits for tries of its own index.
     """
     graph = run.graph
     live: dict[int, set[int]] = {}
@@ -90,8 +90,8 @@ def waiting_for_killed(run: RunFacts, rows: Iterable[Unfinished]) -> set[tuple[i
 
 
 def end_virtual(flow: Flow[T], run: RunFacts, tasks: Iterable[int], waits: set[tuple[int, int]]) -> Asking[list[int]]:
-    """Virtual instances of these tasks are skipped one by one, because what waits for them may wait for those of its own index.
-    Answers which of the tasks had some; those that are virtual still, wait.
+    """Skips virtual instances of these tasks one by one, because teardowns that wait for them may wait for their own index only.
+    Returns the tasks that had such instances. Instances in ``waits`` stay virtual.
     """
     keys = [(run.run_key, index) for index in tasks]
     yield from know_mapped(flow, keys)
@@ -112,5 +112,5 @@ def end_virtual(flow: Flow[T], run: RunFacts, tasks: Iterable[int], waits: set[t
 
 
 def _cleans_up(run: RunFacts, row: Unfinished) -> bool:
-    """Whether it is no process that is to end, but has left something to stop."""
+    """Returns whether an instance has no process, but has left something to stop."""
     return row.has_deferred and row.worker_id is None and run.graph.task(row.task_index).cleans_up

@@ -1,4 +1,4 @@
-"""Into how many instances mapped tasks turn, decided when what they map over has ended."""
+"""Decides into how many instances a mapped task expands, once what it maps over has ended."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ NOTHING = "There was nothing to map over."
 
 
 def expand_ready(flow: Flow[T], level: Level) -> Asking[None]:
-    """Turns mapped tasks whose upstreams are done into instances, and those that map over them one to one with them, or ends them
-    when there can be none.
+    """Expands mapped tasks whose upstreams are done, and with them the tasks that map over them one to one. Ends a task that can
+    have no instances.
     """
     items, flow.unexpanded = flow.unexpanded, []
     if not items:
@@ -46,7 +46,7 @@ def expand_ready(flow: Flow[T], level: Level) -> Asking[None]:
 def measure(
     flow: Flow[T], inputs_of: Iterable[tuple[int, tuple[MapInput, ...]]]
 ) -> Asking[Mapping[int, Mapping[UpstreamKey, int | None]]]:
-    """The lengths of all results that these inputs map over, by run."""
+    """Returns the lengths of all results that these inputs map over, by run."""
     wanted = MeasureResults(
         {
             (run_key, task_index, key, flow.runs[run_key].graph.mapped[task_index])
@@ -63,7 +63,7 @@ def measure(
 
 
 def unmappable(graph: Graph, inputs: tuple[MapInput, ...], length: int | None) -> str:
-    """Why there can be no instances, for people."""
+    """Returns why a task can have no instances, for people."""
     if length is not None:
         return (
             f"It would have {length:,} instances, above the limit of {graph.spec.max_map_length:,} (max_map_length of the DAG). "

@@ -1,10 +1,10 @@
 """Readiness index by index: tasks of mapped groups, and tasks that map over a mapped task one to one.
 
 Such tasks form a region (:class:`evenflow.core.graph.MappedRegion`). Upstreams outside it are counted once for all instances, at
-map index -1; those inside are counted for the instance of the same index. A counter of one index exists only where the state of one
-upstream does not say it all, and is made when it is first touched, so an instance that nothing has happened to costs nothing.
+map index -1. Upstreams inside it are counted for the instance of the same index. A counter of one index exists only where the state
+of a single upstream is not enough, and is made when it is first needed. So an instance to which nothing has happened costs nothing.
 
-A verdict from what is outside alone holds for every instance: those of a root of a group become a lane, all at once.
+A verdict from the upstreams outside holds for every instance. Instances of a root of a group become one lane, all at once.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _EVENTS = {Verdict.READY: TaskEvent.READY, Verdict.SKIP: TaskEvent.SKIP, Verdict
 
 
 def begin_groups(flow: Flow[T], run_key: int) -> None:
-    """A new run: groups that map over literals are open from the start."""
+    """Begins a new run: groups that map over literals open at once."""
     regions = flow.runs[run_key].graph.regions
     flow.opening += [Opening(run_key, region, NOTHING_YET) for region in regions if region.head is None and not region.gated_by]
 
 
 def count_inside(level: Level, graph: Graph, item: FlowInstance, counted: tuple[int, int, int]) -> Iterator[int]:
-    """Notes what a finished instance means inside its region and for gates; answers the tasks that count it as one of all."""
+    """Counts a finished instance inside its region and for gates. Yields the tasks that count it as one of all instances."""
     run_key, task_index = item.run_key, item.task_index
     region = graph.region_of[task_index]
     for gate in graph.gates_of.get(task_index, ()):
@@ -53,14 +53,14 @@ def count_inside(level: Level, graph: Graph, item: FlowInstance, counted: tuple[
             if graph.outer[other]:
                 level.ask((run_key, other))
         elif graph.regions[region].head is not None:
-            yield other  # it never had instances, so the one that follows it has none either
+            yield other  # it never had instances, so the task that follows it has none either
 
 
 # -- groups open ---------------------------------------------------------------------------------------------------------
 
 
 def open_groups(flow: Flow[T], level: Level) -> Asking[None]:
-    """Expands groups whose gates have opened, and has their tasks decided with what is known of their upstreams outside."""
+    """Expands groups whose gates have opened, and has their tasks decided by what is known of their upstreams outside."""
     opening = list({o.first: o for o in flow.opening}.values())
     flow.opening.clear()
     if not opening:
@@ -99,8 +99,8 @@ def _unfold(flow: Flow[T], level: Level, o: Opening, task_index: int, length: in
 
 
 def _count_ended(flow: Flow[T], level: Level, mapped: MappedTask) -> None:
-    """A branch has skipped the task, or somebody marked it, before its group was expanded: so all its instances have ended. One
-    of them has been counted.
+    """Counts the instances of a task that was skipped by a branch, or marked by a person, before its group was expanded: they have
+    all ended. One of them was counted already.
     """
     run_key, task_index, state = mapped.run_key, mapped.task_index, mapped.virtual_state
     graph = flow.runs[run_key].graph
@@ -113,7 +113,7 @@ def _count_ended(flow: Flow[T], level: Level, mapped: MappedTask) -> None:
 
 
 def _close(flow: Flow[T], o: Opening, waiting: Iterable[T], length: int | None) -> None:
-    """Ends a group that can have no instances, as a whole."""
+    """Ends as a whole a group that can have no instances."""
     graph, instances = flow.runs[o.run_key].graph, flow.instances
     for item in waiting:
         if length == 0:
@@ -130,11 +130,11 @@ def _close(flow: Flow[T], o: Opening, waiting: Iterable[T], length: int | None) 
             instances.explain(item, unmappable(graph, o.region.mapping.inputs, length))
 
 
-# -- what waits is decided -----------------------------------------------------------------------------------------------
+# -- decisions about waiting instances -------------------------------------------------------------------------------------
 
 
 def decide_indexes(flow: Flow[T], level: Level, standing: Standing) -> Asking[Decided[T]]:
-    """The verdicts over all instances that this level has said something about."""
+    """Returns the verdicts over all instances that this level affects."""
     outer: Standing = {}
     for (run_key, task_index), counts in standing.items():
         graph = flow.runs[run_key].graph
@@ -150,11 +150,11 @@ def decide_indexes(flow: Flow[T], level: Level, standing: Standing) -> Asking[De
     inner = {key: delta for key, delta in level.inner.items() if key[:2] in live}
     by_index = yield from _decide_by_index(flow, inner, standing)
     by_outside = yield from _decide_by_outside(flow, {key: counts for key, counts in outer.items() if key in live})
-    return list({item.key: (item, verdict) for item, verdict in (*by_index, *by_outside)}.values())  # both may have decided one
+    return list({item.key: (item, verdict) for item, verdict in (*by_index, *by_outside)}.values())  # both may have decided it
 
 
 def know_mapped(flow: Flow[T], keys: Iterable[TaskKey]) -> Asking[None]:
-    """How these tasks are expanded, as far as they are."""
+    """Reads how these tasks are expanded, as far as they are."""
     if missing := [key for key in keys if key not in flow.mapped.known]:
         found = FindMapped(missing)
         yield [found]
@@ -162,13 +162,13 @@ def know_mapped(flow: Flow[T], keys: Iterable[TaskKey]) -> Asking[None]:
 
 
 def _goes_on(flow: Flow[T], key: TaskKey) -> bool:
-    """In a cancelled run only what leads to teardowns does."""
+    """Returns whether a task continues. In a cancelled run, only regions with teardowns do."""
     run = flow.runs[key[0]]
     return not run.cancelled or run.graph.tears_down(run.graph.regions[run.graph.region_of[key[1]]])
 
 
 def _decide_by_index(flow: Flow[T], inner: dict[InstanceKey, list[int]], standing: Standing) -> Asking[Decided[T]]:
-    """Instances of which an upstream of the same index has ended."""
+    """Decides about instances with an ended upstream of the same index."""
     counts: dict[InstanceKey, UpstreamCounts] = {}
     counted: list[tuple[InstanceKey, int, list[int]]] = []
     for key, delta in inner.items():
@@ -195,13 +195,13 @@ def _decide_by_index(flow: Flow[T], inner: dict[InstanceKey, list[int]], standin
 
 
 def _decide_by_outside(flow: Flow[T], outer: Standing) -> Asking[Decided[T]]:
-    """Whole tasks of which an upstream outside the group has ended, or whose group has just been expanded."""
+    """Decides about whole tasks that have an ended upstream outside the group, or whose group has just been expanded."""
     decided: Decided[T] = []
     within: dict[TaskKey, tuple[MappedTask, Verdict]] = {}
     for key, counts in outer.items():
         mapped = flow.mapped.known.get(key)
         run = flow.runs[key[0]]
-        one_by_one = run.clears > 0 or run.cancelled  # some have rows and wait nevertheless
+        one_by_one = run.clears > 0 or run.cancelled  # some have rows and still wait
         if mapped is None or (mapped.virtual_state is not TaskState.NONE and not one_by_one):
             continue
         graph, spec = run.graph, run.graph.task(key[1])
@@ -222,7 +222,9 @@ def _decide_by_outside(flow: Flow[T], outer: Standing) -> Asking[Decided[T]]:
 
 
 def _decide_within(flow: Flow[T], within: dict[TaskKey, tuple[MappedTask, Verdict]], outer: Standing) -> Asking[Decided[T]]:
-    """Instances of tasks whose verdict has to look at each index that was touched; the others share one, or wait."""
+    """Decides about instances of tasks whose verdict depends on the index. Touched instances are decided one by one; the others
+    share a verdict, or wait.
+    """
     found = FindTouched(within)
     yield [found]
     touched = {row.key: row.counts or UpstreamCounts(flow.runs[row.key[0]].graph.inner[row.key[1]]) for row in found.answer}
@@ -246,14 +248,14 @@ def _decide_within(flow: Flow[T], within: dict[TaskKey, tuple[MappedTask, Verdic
 
 
 def _undecided(flow: Flow[T], key: InstanceKey) -> T | None:
-    """The instance, if nothing has been decided about it yet."""
+    """Returns the instance, if nothing has been decided about it yet."""
     if key in flow.instances.items:
         return flow.waits(key)
     return flow.instances.new_item(*key) if flow.mapped.waiting(key[:2]) else None
 
 
 def skip_virtual(flow: Flow[T], tasks: Iterable[TaskKey]) -> Asking[list[T]]:
-    """The virtual instances of these tasks that still wait, for a branch outside their group, which skips them."""
+    """Skips the waiting virtual instances of these tasks for a branch outside their group. Returns the instances."""
     yield from know_mapped(flow, tasks)
     waiting = [mapped for key in tasks if (mapped := flow.mapped.waiting(key)) is not None]
     found: list[T] = []
@@ -264,7 +266,7 @@ def skip_virtual(flow: Flow[T], tasks: Iterable[TaskKey]) -> Asking[list[T]]:
 
 
 def virtual_instances(tasks: Sequence[MappedTask]) -> Asking[list[tuple[MappedTask, list[InstanceKey]]]]:
-    """Which instances of these tasks are virtual."""
+    """Returns the virtual instances of these tasks."""
     if not tasks:
         return []
     touched = FindTouched([(mapped.run_key, mapped.task_index) for mapped in tasks])

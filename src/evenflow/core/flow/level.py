@@ -1,4 +1,4 @@
-"""What one level of a propagation says, before anything is decided by it."""
+"""What one level of a propagation adds, before anything is decided by it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ NOTHING_YET = UpstreamCounts(0)
 
 @dataclass(slots=True)
 class Level:
-    """``deltas`` are for tasks and gates that have counters. Of the others one upstream says it all: it stands in ``single``.
-    ``inner`` is about instances of which an upstream of the same index has ended: [total, success, failed, skipped], to be added.
+    """``deltas`` are for tasks and gates that have counters. A task without a counter has one upstream, which stands in ``single``.
+    ``inner`` is about instances with an ended upstream of the same index: [total, success, failed, skipped], to be added.
     """
 
     runs: Mapping[int, RunFacts]
@@ -26,7 +26,7 @@ class Level:
     inner: dict[InstanceKey, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0, 0]))
 
     def add(self, key: TaskKey, given: Sequence[int]) -> None:
-        """To the counter of a task or gate."""
+        """Adds to the counter of a task or gate."""
         delta = self.deltas[key]
         total, success, failed, skipped = given
         delta[0] += total
@@ -35,17 +35,17 @@ class Level:
         delta[3] += skipped
 
     def ask(self, key: TaskKey) -> None:
-        """How its counter stands, whether or not anything is added."""
+        """Asks for a counter, even if nothing is added to it."""
         self.deltas[key]
 
     def add_inside(self, key: InstanceKey, given: Sequence[int]) -> None:
-        """To the counter of one index."""
+        """Adds to the counter of one index."""
         delta = self.inner[key]
         for i, n in enumerate(given):
             delta[i] += n
 
     def lengthen(self, run_key: int, task_index: int, length: int) -> None:
-        """A task has become ``length`` instances, for which all that waits for the whole of it has to wait from now on."""
+        """Counts that a task has become ``length`` instances, for tasks that wait for all of them."""
         graph = self.runs[run_key].graph
         for other in graph.downstream[task_index]:
             if graph.region_of[other] != graph.region_of[task_index]:
@@ -55,5 +55,5 @@ class Level:
 
 
 def summed(counts: UpstreamCounts, delta: Iterable[int]) -> UpstreamCounts:
-    """``delta`` has what is added to each number of ``counts``."""
+    """Returns ``counts`` with ``delta`` added, number by number."""
     return UpstreamCounts(*map(sum, zip(counts, delta, strict=True)))

@@ -1,7 +1,7 @@
-"""``depends_on_past``: a task that is ready waits until its instances in the previous run have ended well.
+"""``depends_on_past``: a ready task waits until its instances in the previous run have ended well.
 
-A gate says how many tasks of that run are missing: the task itself, and with ``wait_for_downstream`` those directly downstream of
-it. Trigger rules know nothing of that: they decide first, and what may start then is held.
+A gate counts how many tasks of that run are missing: the task itself, and with ``wait_for_downstream`` those directly downstream of
+it. Trigger rules do not know of gates: they decide first, and a gate then holds what they let start.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ ENDED_WELL = (TaskState.SUCCESS, TaskState.SKIPPED)
 
 
 def awaited(graph: Graph) -> Iterator[tuple[int, str]]:
-    """Which tasks (task index) wait for which of the previous run (task id), whose version may be another."""
+    """Yields each task that waits (task index), with the task of the previous run for which it waits (task id, because that run may
+    have another version).
+    """
     for index in graph.past:
         task = graph.task(index)
         yield index, task.task_id
@@ -25,5 +27,7 @@ def awaited(graph: Graph) -> Iterator[tuple[int, str]]:
 
 
 def let_through(flow: Flow[T], items: Iterable[T]) -> None:
-    """The gates of these instances have opened. Whether that is so is asked again when they begin: it may have changed since."""
+    """Admits instances whose gates have opened. The gates are checked again when the instances begin, because they may have
+    changed.
+    """
     flow.gated += [item for item in items if item.state is TaskState.NONE]

@@ -1,4 +1,4 @@
-"""What the flow asks for."""
+"""The questions that the flow asks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Deltas = dict[TaskKey, list[int]]  # total, success, failed, skipped: to be adde
 
 
 class Touched(NamedTuple):
-    """An instance of a mapped task that has a counter of its own, or is not virtual (else ``state`` is None)."""
+    """An instance of a mapped task that has its own counter, or is not virtual (else ``state`` is None)."""
 
     key: InstanceKey
     counts: UpstreamCounts | None
@@ -25,14 +25,14 @@ class Touched(NamedTuple):
 
 @dataclass
 class FindInstances(Question[Any]):
-    """Those of these instances that have a row are made known; the answer says nothing else."""
+    """Make known which of these instances have a row; the answer says nothing else."""
 
     keys: Iterable[InstanceKey]
 
 
 @dataclass
 class FindCleared(Question[Sequence[InstanceKey]]):
-    """Which instances of these mapped tasks wait, although they have a row? They are made known."""
+    """Which instances of these mapped tasks wait, although they have a row? They become known."""
 
     tasks: Iterable[TaskKey]
 
@@ -46,28 +46,28 @@ class FindMapped(Question[Iterable[MappedTask]]):
 
 @dataclass
 class FindTouched(Question[Sequence[Touched]]):
-    """Of these mapped tasks: the instances that have a row, which are made known, or a counter of their own."""
+    """Of these mapped tasks: the instances that have a row, which become known, or their own counter."""
 
     tasks: Collection[TaskKey]
 
 
 @dataclass
 class MeasureResults(Question[Iterable[tuple[int, int, str, "int | None"]]]):
-    """How long are these results (run_key, task_index, XCom key, whether the task is mapped)? None: it is no list or dict."""
+    """How long are these results (run_key, task_index, XCom key, whether the task is mapped)? None: not a list or dict."""
 
     results: Set[tuple[int, int, str, bool]]
 
 
 @dataclass
 class CountUpstreams(Question[Iterable[tuple[TaskKey, UpstreamCounts]]]):
-    """Add to the counters of these tasks and gates. How do they stand?"""
+    """Add to the counters of these tasks and gates. What are their values?"""
 
     deltas: Deltas
 
 
 @dataclass
 class CountIndexed(Question[Iterable[tuple[InstanceKey, UpstreamCounts]]]):
-    """The same for counters of one map index. The first number of each is its total when it is made."""
+    """Add to counters of one map index. The first number of each is its total when it is made. What are their values?"""
 
     deltas: Sequence[tuple[InstanceKey, int, Sequence[int]]]
 

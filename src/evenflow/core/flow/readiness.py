@@ -1,6 +1,6 @@
-"""What becomes ready when something ends: counters and trigger rules. A finished instance costs its out-degree.
+"""What becomes ready when something ends: counters and trigger rules. A finished instance costs as much as it has downstream tasks.
 
-It goes level by level: all that has ended is counted, then all is decided that counts it, and what that ends is the next level.
+It goes level by level: it counts all that has ended, then decides all tasks that count it; what ends by this is the next level.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts, Verdict, contribution, counted_as, evaluate
 
-READ_AHEAD = 32  # tasks whose rows are read before it is known who is ready: saves a round trip, costs rows that only wait
+READ_AHEAD = 32  # tasks whose rows are read before their verdict is known: this saves a round trip, and reads rows that only wait
 
 
 def propagate(flow: Flow[T]) -> Asking[None]:
-    """Counts what has finished and expands what is to be mapped, level by level, until nothing new finishes."""
+    """Counts what has finished and expands mapped tasks, level by level, until nothing new finishes."""
     while flow.goes_on:
         yield from _admit(flow)
         level = Level(flow.runs)
@@ -34,7 +34,7 @@ def propagate(flow: Flow[T]) -> Asking[None]:
 
 
 def settle(flow: Flow[T], item: T, verdict: Verdict) -> None:
-    """Act on the verdict for a task that is waiting, unless its run is being ended."""
+    """Acts on the verdict for a waiting task, unless its run is being ended."""
     run = flow.runs[item.run_key]
     if run.ends_in_parts:
         return
@@ -53,7 +53,7 @@ def settle(flow: Flow[T], item: T, verdict: Verdict) -> None:
 
 
 def _admit(flow: Flow[T]) -> Asking[None]:
-    """Of the instances that are ready except for the past, those that may start do."""
+    """Begins the instances that were ready except for the past, if the previous run lets them."""
     if not flow.gated:
         return
     gated, flow.gated = flow.gated, []
@@ -65,7 +65,7 @@ def _admit(flow: Flow[T]) -> Asking[None]:
 
 
 def _count_virtual(flow: Flow[T], level: Level) -> None:
-    """Virtual instances that ended all at once count like any other."""
+    """Counts virtual instances that ended all at once like any other."""
     ended, flow.mapped.ended = flow.mapped.ended, []
     for end in ended:
         graph = flow.runs[end.run_key].graph
@@ -97,7 +97,7 @@ def _count_wave(flow: Flow[T], level: Level) -> None:
         for task_index in count_inside(level, graph, item, counted) if graph.regions else downstream:
             rule = graph.rules[task_index]
             given = usual
-            if rule is TriggerRule.ALL_DONE_SETUP_SUCCESS:  # what contribution() says of the others needs no call for each edge
+            if rule is TriggerRule.ALL_DONE_SETUP_SUCCESS:  # the other rules need no call of contribution() for each edge
                 given = contribution(rule, counted, setup=graph.setup[item.task_index])
             total, success, fail, skip = given
             if graph.counted[task_index]:
@@ -111,7 +111,7 @@ def _count_wave(flow: Flow[T], level: Level) -> None:
 
 
 def _stop_run(flow: Flow[T], failed: FlowInstance) -> None:
-    """Ends the run of a DAG with ``fail_fast`` for this failure. Nothing more starts; whoever drives the flow cancels the run."""
+    """Ends the run of a DAG with ``fail_fast`` because of this failure. Nothing more starts; the flow's driver cancels the run."""
     run = flow.runs[failed.run_key]
     spec = run.graph.task(failed.task_index)
     decisive = not spec.teardown or spec.on_failure_fail_dagrun
@@ -121,7 +121,7 @@ def _stop_run(flow: Flow[T], failed: FlowInstance) -> None:
 
 
 def _decide(flow: Flow[T], level: Level) -> Asking[None]:
-    """Evaluates the tasks downstream that are still waiting."""
+    """Evaluates the downstream tasks that still wait."""
     keys = [key for key in (*level.deltas, *level.single) if not flow.runs[key[0]].graph.grouped(key[1])]
     cleared = [key for key in keys if flow.runs[key[0]].clears and flow.runs[key[0]].graph.mapped[key[1]]]
     unread = [key for key in _unread(flow, keys) if not flow.is_untouched(key[:2])]

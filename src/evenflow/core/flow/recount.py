@@ -1,7 +1,7 @@
-"""After an operation: all that a run counts, computed anew from the states in it (R-CS8), and what waits judged by that.
+"""After an operation: computes all counts of a run anew from its states (R-CS8), and decides about waiting instances by them.
 
-Once the counts are right, what has not been judged yet is like what waits for its upstreams: it keeps the run from ending, and
-whatever comes in between may decide about it. Instances that depend on each other index by index are judged one by one.
+Once the counts are right, an instance that is not yet judged is like one that waits for its upstreams: it keeps the run from
+ending, and later events may decide about it. Instances that depend on each other index by index are judged one by one.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, TaskEvent, TaskState
 from evenflow.core.trigger_rules import UpstreamCounts, Verdict, contribution, counted_as, evaluate
 
-Skips = Mapping[tuple[int, int], int]  # task index, map index: the index of the branch that skips it
+Skips = Mapping[tuple[int, int], int]  # task index, map index: index of the branch that skips it
 
 
 @dataclass(slots=True, frozen=True)
 class Recounted:
-    """How the instances of each task stand (``standing``), and one by one those of regions of several tasks that are expanded:
-    ``mapped`` says which these tasks are, ``states`` has the instances that are not virtual, by task and map index.
+    """The states of a run's instances. ``standing`` counts them for each task. Expanded regions of several tasks are also listed
+    one by one: ``mapped`` has their tasks, ``states`` the instances that are not virtual, by task and map index.
     """
 
     graph: Graph
@@ -33,7 +33,7 @@ class Recounted:
     states: Mapping[int, Mapping[int, TaskState]]
 
     def outside(self, task_index: int) -> UpstreamCounts:
-        """What the counter of a task or gate says, if it has one."""
+        """Returns the value of the counter of a task or gate, if it has one."""
         graph, counts = self.graph, NOTHING_YET
         for upstream in graph.outside(task_index):
             total, *ended = self.standing[upstream]
@@ -44,7 +44,7 @@ class Recounted:
         return counts
 
     def inside(self, task_index: int, map_index: int) -> UpstreamCounts:
-        """How the upstreams of the same index stand."""
+        """Returns the counts of the upstreams of the same index."""
         graph = self.graph
         counts = UpstreamCounts(graph.inner[task_index])
         for upstream in graph.upstream[task_index]:
@@ -54,7 +54,9 @@ class Recounted:
         return counts
 
     def counters(self) -> Iterator[tuple[int, int, int, int, int, int]]:
-        """Those of one index that there are to be: of tasks of which one upstream does not say it all, where one has ended."""
+        """Yields the counters of one index that should exist: for tasks where one upstream is not enough, once an upstream has
+        ended.
+        """
         graph = self.graph
         for task_index in self.mapped:
             inner = [u for u in graph.upstream[task_index] if graph.same_region(u, task_index)]
@@ -67,7 +69,7 @@ class Recounted:
         counts = self.outside(task_index)
         if map_index != UNMAPPED and task_index in self.mapped:
             counts = summed(counts, self.inside(task_index, map_index))
-        elif graph.inner[task_index]:  # it follows a mapped task, and neither has been expanded
+        elif graph.inner[task_index]:  # it follows a mapped task, and neither is expanded yet
             (followed,) = graph.upstream[task_index]
             counts = self.standing[followed]
         return evaluate(graph.rules[task_index], counts)
@@ -80,19 +82,19 @@ class Recounted:
         return ended | (set(range(self.mapped[task_index].length)) - states.keys())
 
     def _virtual(self, task_index: int) -> TaskState:
-        """Of a task that expands anew when its processes have ended, the virtual instances have not ended."""
+        """Returns the state of virtual instances. If the task expands anew once its processes end, they have not ended."""
         state = self.mapped[task_index].virtual_state
         return TaskState.NONE if state is TaskState.REMOVED else state
 
 
 def by_index(graph: Graph) -> list[int]:
-    """The tasks whose instances are judged one by one."""
+    """Returns the tasks whose instances are judged one by one."""
     return [i for region in graph.regions if region.head is None or len(region.tasks) > 1 for i in region.tasks]
 
 
 def standing_skips(graph: Graph, decisions: Iterable[tuple[int, int, Iterable[int]]]) -> Skips:
-    """What the decisions of branches (task index, map index, what they skip) still skip: a decision stands while its branch is a
-    success. A task that is cleared alone is skipped again by it.
+    """Returns what the decisions of branches (task index, map index, skipped tasks) still skip. A decision holds while its branch
+    is a success. It skips a task again that is cleared alone.
     """
     return {
         (task_index, map_index if graph.same_region(branch, task_index) else UNMAPPED): branch
@@ -102,7 +104,7 @@ def standing_skips(graph: Graph, decisions: Iterable[tuple[int, int, Iterable[in
 
 
 def judge(flow: Flow[T], run: RunFacts, recounted: Recounted, waiting: Iterable[T], skips: Skips) -> None:
-    """Decides about these instances, which wait, and about virtual ones. Groups that can open join ``flow.opening``."""
+    """Decides about these waiting instances, and about virtual ones. Groups that can open join ``flow.opening``."""
     graph = run.graph
     unopened: set[int] = set()
     for item in [*waiting, *_no_longer_virtual(flow, run, recounted, skips)]:
@@ -123,7 +125,7 @@ def judge(flow: Flow[T], run: RunFacts, recounted: Recounted, waiting: Iterable[
 
 
 def _no_longer_virtual(flow: Flow[T], run: RunFacts, recounted: Recounted, skips: Skips) -> Iterator[T]:
-    """Virtual instances that wait no more. Those of a task become a lane where they are all of it and are ready."""
+    """Yields virtual instances that stop waiting. A task whose instances are all virtual and ready becomes one lane."""
     graph = run.graph
     for task_index, stored in recounted.mapped.items():
         mapped = flow.mapped.known.get((run.run_key, task_index), stored)

@@ -19,45 +19,49 @@ InstanceKey = tuple[int, int, int]  # run_key, task_index, map_index
 
 @dataclass(slots=True, kw_only=True)
 class RunFacts:
-    """What deciding about a run's tasks needs of it."""
+    """The facts about a run by which its tasks are decided."""
 
     run_key: int
     graph: Graph
     cancelled: bool = False
     cancelled_by: str | None = None  # once that is written
     clears: int = 0  # how often people touched it
-    interrupted: bool = False  # some of it is as a cancel left it
-    disturbed: bool = False  # people or branches have moved what waits in it
+    interrupted: bool = False  # parts of it are as a cancel left them
+    disturbed: bool = False  # people or branches have moved instances that wait in it
 
     @property
     def ends_in_parts(self) -> bool:
-        """Whether a cancel ends what is left of it, so that nothing else decides about that. Where there are teardowns, they do."""
+        """Whether a cancel ends what is left of the run, and nothing else decides about it. With teardowns in the run, the rules
+        decide.
+        """
         return self.cancelled_by is not None and not self.graph.has_teardowns
 
     @property
     def why_skipped(self) -> str | None:
-        """Why trigger rules skip something of it, if a cancel has to do with that. None: they alone say so."""
+        """Why trigger rules skip a task, if a cancel is part of the reason, or None if the rules alone are."""
         if self.cancelled:
             return f"{cancel_reason(self.cancelled_by or 'fail_fast')}."
         return f"{CANCELLED}, and something that it waits for did not run." if self.interrupted else None
 
     def is_ending(self, task_index: int) -> bool:
-        """Whether its instances are to end with the run, which is being ended: all but teardowns."""
+        """Returns whether the instances of a task end with a run that is being cancelled: all but teardowns."""
         return self.cancelled and not self.graph.teardown[task_index]
 
     def judge_failure(self, task_index: int, tries: int, error_types: Sequence[str] = ()) -> TaskEvent:
-        """What it means that a try has failed, the last of so many: is there one left? What is to end with its run has none."""
+        """Returns the move after the failure of a task's try, the last of ``tries``. A task that ends with its run gets no further
+        try.
+        """
         if self.is_ending(task_index):
             return TaskEvent.CANCEL
         return TaskEvent.RETRY if may_retry(self.graph.task(task_index), tries, error_types) else TaskEvent.FAIL
 
     def ends(self, task_index: int) -> bool:
-        """Whether a cancel ends its instances, now or in a later part, so that none of them goes on."""
+        """Returns whether a cancel ends the task's instances, now or in a later part, so that none of them continues."""
         return self.cancelled_by is not None and not self.graph.teardown[task_index]
 
 
 class FlowInstance(Protocol):
-    """A task instance of its own, which is not virtual."""
+    """A task instance with an item, so it is not virtual."""
 
     @property
     def run_key(self) -> int: ...
@@ -77,16 +81,16 @@ T = TypeVar("T", bound=FlowInstance)
 
 
 class Instances(Protocol[T]):
-    """The instances that are known, and how they are moved."""
+    """The known instances, and how they move."""
 
     items: dict[InstanceKey, T]
     wave: list[T]  # finished, not yet counted downstream
-    gone: set[InstanceKey]  # those that stood for tasks which have been expanded
+    gone: set[InstanceKey]  # those that stood for tasks that are expanded now
 
     def new_item(self, run_key: int, task_index: int, map_index: int = UNMAPPED) -> T: ...
 
     def apply(self, item: T, event: TaskEvent, detail: dict[str, Any] | None = None) -> None:
-        """Moves it. When it has finished it joins the wave."""
+        """Moves an instance. An instance that has finished joins the wave."""
 
     def explain(self, item: T, reason: str) -> None: ...
 
@@ -100,7 +104,7 @@ class MappedTask:
     length: int
     virtual_state: TaskState
     tries_before: int = 0  # tries begun before it was cleared and expanded anew
-    lane: bool = False  # all its instances became ready here, to be started in order
+    lane: bool = False  # all its instances became ready here, and start in order
     changed: bool = False  # made or moved here
 
 
@@ -121,7 +125,7 @@ class MappedTasks:
     ended: list[VirtualEnd] = field(default_factory=list)  # not yet counted downstream
 
     def move(self, mapped: MappedTask, event: TaskEvent, *, lane: bool = False) -> None:
-        """All virtual instances of the task move. ``lane``: they are all that it has, and ready."""
+        """Moves all virtual instances of the task. ``lane``: they are all its instances, and ready."""
         mapped.virtual_state, mapped.lane = move(mapped.virtual_state, event), lane
         self.change(mapped)
 
@@ -132,14 +136,14 @@ class MappedTasks:
             self.changed.append(mapped)
 
     def waiting(self, key: TaskKey) -> MappedTask | None:
-        """The task, if it has virtual instances about which nothing has been decided yet."""
+        """Returns the task, if it has virtual instances about which nothing has been decided yet."""
         mapped = self.known.get(key)
         return mapped if mapped is not None and mapped.virtual_state is TaskState.NONE else None
 
 
 @dataclass(slots=True, frozen=True)
 class Opening:
-    """A mapped group all of whose sources have ended as ``counts`` says."""
+    """A mapped group whose sources have all ended, with ``counts``."""
 
     run_key: int
     region: MappedRegion
@@ -147,12 +151,12 @@ class Opening:
 
     @property
     def first(self) -> TaskKey:
-        """What is true of it is true of all its tasks."""
+        """The first task of the group, which stands for all its tasks."""
         return self.run_key, self.region.tasks[0]
 
     @property
     def stand_ins(self) -> list[InstanceKey]:
-        """The instances that stand for its tasks."""
+        """The instances that stand for the group's tasks before it is expanded."""
         return [(self.run_key, task_index, UNMAPPED) for task_index in self.region.tasks]
 
 
@@ -166,25 +170,25 @@ class Flow(Generic[T]):
     begun: set[InstanceKey] = field(default_factory=set)  # have been in ``ready`` or ``unexpanded``
     opening: list[Opening] = field(default_factory=list)
     mapped: MappedTasks = field(default_factory=MappedTasks)
-    finished: dict[int, list[int]] = field(default_factory=dict)  # by run: how many instances, and how many leaves that failed
+    finished: dict[int, list[int]] = field(default_factory=dict)  # by run: finished instances, and failed leaves
     stops: list[tuple[int, str]] = field(default_factory=list)  # runs that are to be cancelled, and why
     decisions: list[tuple[int, int, int, list[int]]] = field(default_factory=list)  # branches, and the task indexes that they skip
-    surmise: Callable[[int, int], None] | None = None  # knows an instance that waits as it was made; None: all are asked for
+    surmise: Callable[[int, int], None] | None = None  # makes an item for an instance that waits untouched; None: all are read
 
     @property
     def goes_on(self) -> bool:
-        """Whether something that was decided has consequences."""
+        """Whether a decision has consequences that are not handled yet."""
         return bool(self.instances.wave or self.unexpanded or self.opening or self.mapped.ended or self.gated)
 
     def count(self, run_key: int, finished: int, failed_leaves: int = 0) -> None:
-        """Take instances off what is unfinished of a run; a negative number adds them."""
+        """Subtracts instances from the unfinished ones of a run; a negative number adds them."""
         entry = self.finished.setdefault(run_key, [0, 0])
         entry[0] += finished
         entry[1] += failed_leaves
 
     def is_untouched(self, key: TaskKey) -> bool:
-        """Whether a task whose upstreams have all ended well waits as it was made, so that nobody needs to ask: only upstreams move
-        it in a run in which nobody else has. What is so by this rule alone is checked when it is written.
+        """Returns whether a task whose upstreams have all ended well waits untouched, so that its row need not be read. In a run
+        that no person or branch has changed, only upstreams move it. A decision by this rule alone is checked when it is written.
         """
         run_key, task_index = key
         run = self.runs[run_key]
@@ -193,20 +197,20 @@ class Flow(Generic[T]):
         return run.graph.rules[task_index] is TriggerRule.ALL_SUCCESS and not run.graph.mapped[task_index]
 
     def waits(self, key: InstanceKey) -> T | None:
-        """The instance, if it is not virtual and nothing has been decided about it yet."""
+        """Returns the instance, if it is not virtual and nothing has been decided about it yet."""
         item = self.instances.items.get(key)
         return item if item is not None and item.state is TaskState.NONE and key not in self.instances.gone else None
 
     def give_up(self, item: T, event: TaskEvent) -> None:
-        """What a trigger rule skips, or a cancel ends: by the reason it is known later."""
+        """Ends an instance that a trigger rule skips or a cancel ends, with the reason."""
         self.instances.apply(item, event)
         if why := self.runs[item.run_key].why_skipped:
             self.instances.explain(item, why)
 
     def begin(self, item: T) -> None:
-        """Its upstreams let it begin, and so does the previous run."""
+        """Begins an instance that its upstreams and the previous run let begin."""
         if item.state is not TaskState.NONE:
-            return  # while the past held it back, a branch skipped it; or it was let begin twice
+            return  # a branch skipped it while the past held it back; or it began already
         run = self.runs[item.run_key]
         spec = run.graph.task(item.task_index)
         expands = spec.mapping is not None and item.map_index == UNMAPPED
@@ -214,12 +218,12 @@ class Flow(Generic[T]):
             self.give_up(item, TaskEvent.WITHDRAW)
         elif spec.empty and not expands:
             self.instances.apply(item, TaskEvent.SUCCEED)
-        elif item.key not in self.begun:  # a rule such as one_success is met by several upstreams at once
+        elif item.key not in self.begun:  # several upstreams at once satisfy a rule such as one_success
             self.begun.add(item.key)
             (self.unexpanded if expands else self.ready).append(item)
 
     def expand(self, run_key: int, task_index: int, length: int) -> MappedTask:
-        """A task becomes ``length`` virtual instances, in the state of the one that stood for it and goes."""
+        """Expands a task into ``length`` virtual instances, in the state of the instance that stood for it and is removed."""
         key = (run_key, task_index, UNMAPPED)
         stood = self.instances.items.get(key)
         state, tries = (stood.state, stood.try_number) if stood is not None else (TaskState.NONE, 0)

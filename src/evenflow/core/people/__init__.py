@@ -1,1 +1,1 @@
-"""Who may do what, and where."""
+"""People: what they may do, and where."""

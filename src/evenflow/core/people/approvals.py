@@ -1,5 +1,5 @@
-"""What a task asks people: the question, its form, and who may answer. It waits as deferred tasks do, with this as the arguments of
-its trigger, in a queue that no triggerer is given anything of: the answer of a person is its event.
+"""What a task asks people: the question, its form, and who may answer. The task waits like a deferred one, with the question as the
+arguments of its trigger. Its queue is never given to a triggerer: a person's answer is the event.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from evenflow.errors import BadValue
 
 PEOPLE = f"{OWN_DAGS}people"  # the queue
 APPROVE, REJECT = "approve", "reject"
-ROLE = "role:"  # begins the name of a role where that of a person could stand
+ROLE = "role:"  # before the name of a role, where the name of a person may stand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalAnswer:
-    """The event that the task waits for, as JSON, and its result. ``answered_by`` is None where nobody answered in time."""
+    """The event that the task waits for, as JSON, and its result. ``answered_by`` is None if no person answered in time."""
 
     choice: str
     values: Mapping[str, Any] = field(default_factory=dict)  # of the fields of the form
@@ -40,11 +40,11 @@ class ApprovalQuestion:
     body: str = ""
     choices: list[str] = field(default_factory=lambda: [APPROVE, REJECT])
     params: dict[str, RunParamSpec] = field(default_factory=dict)  # the fields of its form
-    who: list[str] = field(default_factory=list)  # names of people, and of roles; none: everybody who may trigger runs
-    default: str | None = None  # the choice when nobody has answered in time
+    who: list[str] = field(default_factory=list)  # names of people and roles who may answer; none: everybody who may trigger runs
+    default: str | None = None  # the choice if no person answers in time
 
     def flaw(self) -> str | None:
-        """What is wrong with it, as the rest of a sentence that names the task; None: nothing."""
+        """Returns what is wrong with the question, as the rest of a sentence that names the task, or None."""
         names = [*self.choices, *self.who]
         if not self.subject.strip() or len(self.subject) > MAX_NAME_CHARS:
             return f"subject must be a question of 1 to {MAX_NAME_CHARS} characters, not {self.subject!r:.80}"
@@ -65,7 +65,7 @@ class ApprovalQuestion:
         return None
 
     def checked_choice(self, choice: str) -> str:
-        """Raises :class:`BadValue`."""
+        """Raises :class:`BadValue` for a choice that the question does not have."""
         if choice not in self.choices:
             raise BadValue(
                 f"{choice!r} is none of the answers.{did_you_mean(choice, self.choices)} Type one of: {', '.join(self.choices)}"
@@ -74,12 +74,12 @@ class ApprovalQuestion:
 
 
 def answerers(who: Collection[str]) -> list[str]:
-    """Names of people, and of roles, who may answer: where nobody is named, who may trigger runs."""
+    """Returns the names of people and roles who may answer. If the question names none, these are people who may trigger runs."""
     return list(who) or [f"{ROLE}{Role.AUTHOR}"]
 
 
 def may_answer(who: Collection[str], name: str, role: Role) -> bool:
-    """Whether this person, who has this role, may answer what these may."""
+    """Returns whether a person with this role may answer a question for ``who``."""
     those = answerers(who)
     return (name in those and not name.startswith(ROLE)) or any(
         role.allows(Role(each.removeprefix(ROLE))) for each in those if each.startswith(ROLE)

@@ -1,4 +1,4 @@
-"""Who vouches for people beside passwords: a provider of identities (OpenID Connect), and what its groups may here."""
+"""Logins without passwords: a provider of identities (OpenID Connect), and the rights of its groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCOPE = tuple(kind.name for kind in fields(PersonScope))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityProvider:
-    """``groups`` say what each group of it may; ``url`` is where browsers find this Evenflow."""
+    """``groups`` has the rights of each group; ``url`` is the address of this Evenflow for browsers."""
 
     issuer: str
     client_id: str
@@ -34,7 +34,7 @@ class IdentityProvider:
         return json.dumps(asdict(self))
 
     def rights_of(self, groups: Collection[str]) -> Rights | None:
-        """Those of the highest role that one of these groups has, in all scopes that give it; None: no group may log in."""
+        """Returns the highest role among these groups, with all scopes that give it, or None: no group may log in."""
         found = [rights_from(self.groups[group]) for group in groups if group in self.groups]
         if not found:
             return None
@@ -45,7 +45,7 @@ class IdentityProvider:
 
 
 def _together(scopes: Collection[PersonScope]) -> PersonScope:
-    """What at least one of them has."""
+    """Returns a scope that contains each of these."""
 
     def names(kind: str, *, are_limited: bool) -> tuple[str, ...]:
         return tuple(sorted({name for scope in scopes for name in getattr(scope, kind)})) if are_limited else ()
@@ -57,12 +57,12 @@ def _together(scopes: Collection[PersonScope]) -> PersonScope:
         pools=names("pools", are_limited=all(scope.pools for scope in scopes)),
         queues=names("queues", are_limited=all(scope.queues for scope in scopes)),
     )
-    # None of them counts everywhere, so neither do all: where nothing were left that limits it, what each names still does.
+    # Each scope is limited, so their union is limited, too: if it had no limit left, it keeps each name in them.
     return together if together.named else PersonScope(**{kind: names(kind, are_limited=True) for kind in _SCOPE})
 
 
 def rights_from(told: Any) -> Rights:
-    """Of ``operator``, or ``{"role": "operator", "tags": ["etl"]}``. Raises :class:`ValueError`, which says what to write."""
+    """Reads ``operator``, or ``{"role": "operator", "tags": ["etl"]}``. Raises :class:`ValueError`, which says what to write."""
     if isinstance(told, str):
         told = {"role": told}
     if not isinstance(told, Mapping) or not told.keys() <= {"role", *_SCOPE} or told.get("role") not in list(Role):

@@ -1,4 +1,4 @@
-"""Roles of people and of what acts for them: each may do all that those before it may."""
+"""Roles of people and of programs that act for them: each role may do all that the roles before it may."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Role(StrEnum):
 
     @property
     def may(self) -> str:
-        """What it adds to those before it, for people."""
+        """What the role adds to the roles before it, for people."""
         return _MAY[self]
 
     def allows(self, needed: Role) -> bool:
-        """Whether who has this role may do what ``needed`` is for."""
+        """Returns whether this role may do what needs the role ``needed``."""
         return _LADDER.index(self) >= _LADDER.index(needed)
 
 

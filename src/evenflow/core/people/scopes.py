@@ -14,7 +14,7 @@ from evenflow.core.people.roles import Role
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonScope:
-    """The DAGs are those with one of the tags, and those of one of the bundles. Where nothing is named, there is no limit."""
+    """The DAGs in scope have one of the tags, or are in one of the bundles. A kind without names is not limited."""
 
     tags: tuple[str, ...] = ()
     bundles: tuple[str, ...] = ()
@@ -28,19 +28,19 @@ class PersonScope:
 
     @property
     def named(self) -> dict[str, list[str]]:
-        """What is limited, as it is stored."""
+        """Returns the kinds that are limited, as they are stored."""
         return {kind: sorted(set(names)) for kind, names in asdict(self).items() if names}
 
     def __str__(self) -> str:
         return "; ".join(f"{kind} {', '.join(names)}" for kind, names in self.named.items())
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether it has this one of the ``pools`` or ``queues``."""
+        """Returns whether the scope includes this one of the ``pools`` or ``queues``."""
         names = getattr(self, kind)
         return not names or name in names
 
     def flaw(self) -> str | None:
-        """What is wrong with it, as a sentence; None: nothing."""
+        """Returns what is wrong with the scope, as a sentence, or None."""
         names = [name for found in asdict(self).values() for name in found]
         if len(names) > MAX_SCOPE_NAMES:
             return f"a scope has at most {MAX_SCOPE_NAMES} names, not {len(names)}"
@@ -51,12 +51,12 @@ class PersonScope:
 
 
 def scope_text(scope: PersonScope | None) -> str | None:
-    """As statements take it; None: everything."""
+    """Returns the scope as statements take it. None: everything."""
     return json.dumps(scope.named) if scope is not None and scope.named else None
 
 
 def flaw_of_rights(role: Role, scope: PersonScope | None) -> str | None:
-    """As :meth:`PersonScope.flaw`, of who would have this role in this scope."""
+    """Returns why a person with ``role`` cannot have ``scope``, or None."""
     if scope is None or not scope.named:
         return None
     if role is Role.ADMIN:
@@ -67,15 +67,17 @@ def flaw_of_rights(role: Role, scope: PersonScope | None) -> str | None:
 class Rights(NamedTuple):
     role: Role
     scope: PersonScope | None = None  # None: everywhere
-    is_vouched: bool = False  # a provider of identities says who that is
+    is_vouched: bool = False  # a provider of identities vouches for the person
     is_personal: bool = False  # of a user, who may no less
 
 
 class ScopedBy(StrEnum):
-    """How a route keeps to the scope of who asks. One that says none of these is for those whose role counts everywhere."""
+    """How a route keeps to the scope of its caller. A route without any of these is only for callers whose role counts
+    everywhere.
+    """
 
-    DAG = "dag"  # its path names a DAG, which is looked for in the scope before all else
+    DAG = "dag"  # its path names a DAG, which must be in the scope
     ANSWER = "answer"  # its statements take the scope
     POOL = "pool"  # its path names a pool
     QUEUE = "queue"  # its path names a queue
-    OWN = "own"  # it tells of who asks alone, or of what is no DAG's, pool's or queue's
+    OWN = "own"  # its answer is about the caller alone, or about nothing of a DAG, pool or queue

@@ -1,5 +1,5 @@
-"""What people may be called, whoever names them: an admin, or a provider of identities. Names stand in events, beside those of what
-acts by itself, in addresses, and in lists of who may answer a task.
+"""Which names people may have, from an admin or a provider of identities. Events show these names beside those of services and
+commands; addresses and lists of people who may answer a task contain them, too.
 """
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from __future__ import annotations
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.core.people.approvals import ROLE
 
-IDENTITY_PROVIDER = "identity provider"  # as events call it
-ASKING_DAG = "DAG "  # begins the name of one that asks for a secret, in events
+IDENTITY_PROVIDER = "identity provider"  # its name in events
+ASKING_DAG = "DAG "  # in events, before the name of a DAG that asks for a secret
 _OWN = frozenset(
     {
         "api",
@@ -26,11 +26,11 @@ _OWN = frozenset(
         "unknown",
         "worker",
     }
-)  # what acts in events and is no person
+)  # )  # actors in events that are not people
 
 
 def flaw_of_user_name(name: str) -> str | None:
-    """What is wrong with it, as the rest of a sentence; None: nothing."""
+    """Returns what is wrong with a name, as the rest of a sentence, or None."""
     if not 1 <= len(name) <= MAX_NAME_CHARS or "/" in name or not name.isprintable() or name != " ".join(name.split()):
         return f"a name has 1 to {MAX_NAME_CHARS} printable characters, no slash, and no space but single ones inside"
     if name.casefold().startswith(ROLE):

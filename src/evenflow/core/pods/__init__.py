@@ -1,1 +1,1 @@
-"""Pods of tries: what an author may say of one, and what its end means."""
+"""Pods of tries: an author's changes to them, and the meaning of their ends."""

@@ -1,9 +1,9 @@
-"""Why the pod of a try does not run, or has ended: told apart, in words for people, and what follows from each.
+"""Why the pod of a try does not run, or has ended: the causes, their words for people, and what follows from each.
 
-Pure: a pod is the JSON of the API of its cluster, and the time is given. A policy says what becomes of the try: *fail*, it has
-failed, and its task has so many retries; *elsewhere*, another pod takes its place, as after the loss of any worker
-(``infrastructure_retries``); *wait*, the same try is sent again after a pause that grows. What may pass by itself has a patience,
-after which the policy counts.
+Pure: a pod is the JSON of its cluster's API, and the time is an argument. A policy decides about the try. *fail*: it has failed,
+and its task may have retries left; *elsewhere*: another pod replaces it, as after the loss of any worker
+(``infrastructure_retries``); *wait*: the same try is sent again after a growing pause. A cause that may pass by itself has a
+patience, after which the policy applies.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Policy(StrEnum):
 @dataclass(frozen=True, slots=True)
 class CauseRule:
     policy: Policy
-    patience_s: float  # in which it may pass by itself
+    patience_s: float  # in which the cause may pass by itself
     meaning: str
 
 
@@ -67,12 +67,12 @@ RULES: Mapping[Cause, CauseRule] = MappingProxyType(
         Cause.SILENT: CauseRule(Policy.ELSEWHERE, 300.0, "It runs, and has not asked for its try: it may not reach the API."),
     }
 )
-WAITS = frozenset({Cause.QUOTA})  # causes before there is a pod, after which the same try may be sent again
+WAITS = frozenset({Cause.QUOTA})  # causes before a pod exists, after which the same try may be sent again
 
 
 @dataclass(frozen=True, slots=True)
 class PodTrouble:
-    """``since``: when it began, as far as the pod tells; ``certain``: its processes have surely ended."""
+    """``since``: when the trouble began, if the pod says so; ``certain``: the pod's processes have surely ended."""
 
     cause: Cause
     reason: str
@@ -96,12 +96,12 @@ _NOT_ADMITTED = {"OutOfcpu", "OutOfmemory", "OutOfpods", "NodeAffinity", "Unexpe
 
 
 def find_trouble(pod: Pod) -> PodTrouble | None:
-    """What is wrong with a pod that is there, or with one that is gone in its last known state; None: nothing that it tells."""
+    """Returns what is wrong with a pod, or with the last known state of a pod that is gone, or None."""
     return _of_end(pod) or _of_wait(pod)
 
 
 def find_end(pod: Pod) -> PodTrouble:
-    """Why a pod that is gone went."""
+    """Returns why a pod is gone."""
     found = _of_end(pod)
     if found is not None:
         return found
@@ -112,7 +112,7 @@ def find_end(pod: Pod) -> PodTrouble:
 
 
 def has_ended(pod: Pod) -> bool:
-    """Whether all its containers have surely ended, or never began."""
+    """Returns whether all containers of a pod have surely ended, or never began."""
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed"):
         return True
@@ -121,13 +121,13 @@ def has_ended(pod: Pod) -> bool:
 
 
 def is_news(pod: Pod) -> bool:
-    """Whether it tells more than that it waits or runs."""
+    """Returns whether a pod says more than that it waits or runs."""
     trouble = find_trouble(pod)
     return trouble is not None and trouble.cause is not Cause.UNSCHEDULABLE
 
 
 def gave_back(pod: Pod) -> bool:
-    """Whether its worker has ended without its try, which another one may have."""
+    """Returns whether the pod's worker has ended without its try, so that another worker may have the try."""
     ends = [(each.get("state") or {}).get("terminated") or {} for each in _statuses(pod) if each["name"] == TRY_CONTAINER]
     return is_finished(pod) and any(end.get("exitCode") == TRY_LATER for end in ends)
 
@@ -141,7 +141,7 @@ def is_leaving(pod: Pod) -> bool:
 
 
 def finished_s_ago(pod: Pod, now: datetime) -> float:
-    """Since the last of its containers ended; of one that tells no time, since it was made."""
+    """Returns the seconds since the last of its containers ended; without such a time, since the pod was made."""
     terminated = [(each.get("state") or {}).get("terminated") or {} for each in _statuses(pod)]
     ended = [_time(each.get("finishedAt")) for each in terminated]
     at = max(filter(None, ended), default=None) or _time(pod["metadata"].get("creationTimestamp"))
@@ -149,14 +149,14 @@ def finished_s_ago(pod: Pod, now: datetime) -> float:
 
 
 def judge(finding: PodTrouble, rules: Mapping[Cause, CauseRule], now: datetime) -> Policy | None:
-    """What follows; None: nothing yet, it may pass."""
+    """Returns the policy that applies, or None while the cause may still pass."""
     rule = rules[finding.cause]
     waited_s = (now - finding.since).total_seconds() if finding.since is not None else rule.patience_s
     return rule.policy if waited_s >= rule.patience_s else None
 
 
 def refusal_cause(status: int, reason: str, message: str) -> Cause | None:
-    """Why a cluster does not make a pod; None: it may the next time, for it is the cluster that is in trouble."""
+    """Returns why a cluster refuses a pod, or None if the cluster itself is in trouble and may make it later."""
     if status == 403 and "exceeded quota" in message:
         return Cause.QUOTA
     if status in (400, 404, 413, 422):
@@ -172,7 +172,7 @@ def refusal_reason(cause: Cause, message: str) -> str:
     return f"{begin}: {message.rstrip('.')}."
 
 
-# -- of one that has ended, or is ending -------------------------------------------------------------------------------
+# -- of a pod that has ended, or is ending -----------------------------------------------------------------------------
 
 
 def _of_end(pod: Pod) -> PodTrouble | None:
@@ -238,7 +238,7 @@ def _limit(pod: Pod, name: str) -> str:
     return ", which is that of its node"
 
 
-# -- of one that is to run ---------------------------------------------------------------------------------------------
+# -- of a pod that is to run -------------------------------------------------------------------------------------------
 
 
 def _of_wait(pod: Pod) -> PodTrouble | None:
@@ -266,7 +266,7 @@ def _of_wait(pod: Pod) -> PodTrouble | None:
 
 
 def silence_of(pod: Pod) -> PodTrouble | None:
-    """Of a pod whose try nobody has claimed, though it runs."""
+    """Returns the trouble of a running pod whose try is not claimed."""
     if (pod.get("status") or {}).get("phase") != "Running" or is_leaving(pod):
         return None
     ready = _time(pod["status"].get("startTime") or pod["metadata"].get("creationTimestamp"))

@@ -1,6 +1,7 @@
-"""What people say of an executor that makes pods: its options, each checked when it is set.
+"""The options of an executor that makes pods, each checked when it is set.
 
-``on_CAUSE`` says what follows from a cause: ``fail``, ``elsewhere`` or ``wait``, with how long it may pass by itself, as in ``fail
+``on_CAUSE`` sets the policy for a cause: ``fail``, ``elsewhere`` or ``wait``, with the time in which it may pass by itself, as in
+``fail
 after 5m``.
 """
 
@@ -16,16 +17,16 @@ from evenflow.core.pods.ends import RULES, Cause, CauseRule, Policy
 from evenflow.core.selection.pool_policy import parse_time
 from evenflow.errors import BadValue
 
-REQUESTS_PER_S = 100.0  # of one client to a cluster: a tenth of what its API server can do by default
-KEPT_S = 86_400.0  # the longest that a failed pod is kept for people: it counts in quotas of objects
-MOST_REQUESTS_PER_S = 2_000  # an API server answers no more of them, and others want some
+REQUESTS_PER_S = 100.0  # of one client to a cluster: a tenth of what its API server can serve by default
+KEPT_S = 86_400.0  # the longest time that a failed pod is kept for people: it counts in quotas of objects
+MOST_REQUESTS_PER_S = 2_000  # an API server answers no more of them, and has other clients
 _POLICY = re.compile(r"(?P<policy>fail|elsewhere|wait)(?: after (?P<time>\S+))?")
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodOptions:
-    """Empty texts: what the template says, or the launcher's cluster."""
+    """An empty text leaves the choice to the template, or to the launcher's cluster."""
 
     template: str = ""  # a file, where launchers run
     namespace: str = ""
@@ -37,7 +38,7 @@ class PodOptions:
 
 
 def read_options(options: Mapping[str, Any]) -> PodOptions:
-    """Of options that were checked."""
+    """Reads checked options."""
     rules = dict(RULES)
     for cause in Cause:
         if (text := options.get(f"on_{cause}")) is not None:

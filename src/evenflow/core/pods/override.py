@@ -1,8 +1,7 @@
-"""What an author may say of the pod of a task, and how that is laid over the template of whoever runs the cluster.
+"""The changes that an author may make to the pod of a task, and how they are laid over the template of the cluster's operator.
 
-As in a strategic merge: dicts are merged, lists of things with names by these names, all else is replaced, and None takes away.
-What decides what a pod may do on its node or in its cluster is the template's alone: an author of a DAG is nobody who may give
-rights.
+As in a strategic merge, dicts are merged, lists of named things are merged by name, everything else is replaced, and None removes.
+Only the template decides what a pod may do on its node or in its cluster, because an author of a DAG must not grant rights.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from typing import Any
 
 from evenflow.core.bounds import JsonBytes
 
-TRY_CONTAINER = "try"  # of a pod of a try: the one in which the task runs
+TRY_CONTAINER = "try"  # in a pod of a try, the container of the task
 OWN_PREFIX = "evenflow-"  # of secrets that hold tokens of tries
 OWN_LABELS = ("evenflow/", "app.kubernetes.io/managed-by")
 
-# By the name of a list the field that names its items; other lists are replaced.
+# The field that names the items of a list, by the name of the list; other lists are replaced.
 KEYS: Mapping[str, str] = {
     "containers": "name",
     "initContainers": "name",
@@ -47,7 +46,7 @@ class PodOverride(JsonBytes):
 
 
 def merged(template: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    """Neither is changed."""
+    """Returns the template with the override. Neither argument changes."""
     out = dict(template)
     for name, value in override.items():
         if value is None:
@@ -62,9 +61,9 @@ def merged(template: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str
 
 
 def trespass(template: Mapping[str, Any], override: Mapping[str, Any]) -> str | None:
-    """What an override changes that is this template's alone, as the end of a sentence about it; None: nothing.
+    """Returns what an override changes that only the template may, as the end of a sentence about it, or None.
 
-    The other containers of a template may have rights that no author has, and so may its volumes.
+    The template's other containers and its volumes may have rights that no author has.
     """
     before, after = template.get("spec") or {}, override.get("spec") or {}
     kept = {each["name"] for kind in _CONTAINERS for each in before.get(kind) or ()} - {TRY_CONTAINER}
@@ -96,7 +95,7 @@ def _merged_list(before: list[Any], more: list[Any], key: str) -> list[Any]:
     return out
 
 
-# -- what is wrong with one, as the end of a sentence about it ---------------------------------------------------------------
+# -- what is wrong with an override, as the end of a sentence about it -------------------------------------------------------
 
 
 def _flaws(value: Any) -> Iterator[str]:
@@ -193,7 +192,7 @@ def _flaws_of_volume(volume: dict[str, Any]) -> Iterator[str]:
 
 
 def _secrets_in(value: Any) -> Iterator[str]:
-    """Names of secrets, wherever they stand."""
+    """Yields names of secrets, wherever they occur."""
     if isinstance(value, dict):
         for name, part in value.items():
             if name in ("secretKeyRef", "secretRef", "secret") and isinstance(part, dict):

@@ -1,4 +1,4 @@
-"""Which workers go first: those whose end disturbs least (R-AS5)."""
+"""Chooses the workers that go first: those whose end disturbs least (R-AS5)."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from fnmatch import fnmatchcase
 from evenflow.core.limits import INT32_MAX
 from evenflow.core.scaling.policy import ScalingPolicy
 
-TAG = "tag:"  # before the label that is a tag of a DAG
+TAG = "tag:"  # before the name of a DAG's tag, as a label
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A worker of a fleet. ``cost`` is of what it runs; None: something there is protected."""
+    """A worker of a fleet. ``cost`` is that of its tries; None: one of them is protected."""
 
     name: str
     is_ready: bool
     began_at: float
     running: int = 0
     cost: float | None = 0.0
-    cordoned: bool = False  # by hand: it takes nothing, and is the first to go
+    cordoned: bool = False  # by a person: it takes nothing, and goes first
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     chosen: tuple[str, ...]
     protected: tuple[str, ...]
-    passed_over: tuple[str, ...]  # those that cost more, the cheapest first
+    passed_over: tuple[str, ...]  # those with a higher cost, the cheapest first
 
 
 def labels_of(dag_id: str, task_id: str, tags: Iterable[str]) -> tuple[str, ...]:
-    """What patterns are matched with."""
+    """Returns the labels that patterns are matched with."""
     return (dag_id, f"{dag_id}.{task_id}", *(TAG + tag for tag in tags))
 
 
@@ -41,19 +41,21 @@ def is_protected(labels: Iterable[str], policy: ScalingPolicy) -> bool:
 
 
 def weight_of(labels: Sequence[str], policy: ScalingPolicy) -> float:
-    """The largest of those whose pattern matches; 1 if none does."""
+    """Returns the largest weight whose pattern matches, or 1."""
     found = [weight for pattern, weight in policy.weights.items() if any(fnmatchcase(label, pattern) for label in labels)]
     return max(found, default=1.0)
 
 
 def cost_of(tasks: Iterable[tuple[float, float]]) -> float:
-    """Of tasks (seconds that each has run, its weight). The square makes one of an hour outweigh sixteen of five minutes."""
+    """Returns the cost of tasks, given as (seconds that each has run, its weight). The square makes a task of an hour outweigh
+    sixteen of five minutes.
+    """
     return sum(max(elapsed_s, 0.0) ** 2 * weight for elapsed_s, weight in tasks)
 
 
 def ranks(candidates: Iterable[Candidate]) -> dict[str, int]:
-    """An int32 for each: in the order of their cost, the same for the same cost; the largest of all for what is protected. Costs
-    themselves leave that range after half a day.
+    """Returns an int32 for each worker: its place by cost, equal for equal costs, and the largest int32 for a protected worker. The
+    costs themselves exceed that range after half a day.
     """
     known = list(candidates)
     places: Mapping[float, int] = {cost: place for place, cost in enumerate(sorted({c.cost for c in known if c.cost is not None}))}
@@ -61,8 +63,8 @@ def ranks(candidates: Iterable[Candidate]) -> dict[str, int]:
 
 
 def choose(candidates: Iterable[Candidate], number: int) -> Choice:
-    """``number`` of them, fewer where the others are protected. Those that are not ready count first, then those that people took
-    out of service; of the same cost the youngest.
+    """Chooses ``number`` workers, or fewer where the others are protected. Workers that are not ready go first, then those that
+    people took out of service; of the same cost the youngest.
     """
     known = list(candidates)
     order = sorted(

@@ -1,4 +1,4 @@
-"""What a target has to be told of a fleet, by kind of target."""
+"""The options of a fleet, by kind of target."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-SERVED: Mapping[str, frozenset[str]] = {"native": frozenset({NATIVE}), "celery": frozenset({CELERY})}  # by workers of a target
+SERVED: Mapping[str, frozenset[str]] = {"native": frozenset({NATIVE}), "celery": frozenset({CELERY})}  # by target
 
 
 def serves(target: str, kind: str) -> bool:
-    """R-AS2: whether workers of such a fleet get the tries of a queue whose executor is of this ``kind``. Where a pod is made for
-    each try no fleet does; a Deployment may be of native workers or of Celery's.
+    """Returns whether workers of such a fleet get the tries of a queue whose executor is of this ``kind`` (R-AS2). Where each try
+    gets a pod, no fleet serves; a Deployment may have native workers or Celery's.
     """
     return kind in SERVED.get(target, (NATIVE, CELERY))
 
 
 def check_target(target: str, options: Mapping[str, Any]) -> None:
-    """Raises :class:`BadValue` when there is no such target, or it cannot serve a fleet by these options."""
+    """Raises :class:`BadValue` when the target does not exist, or cannot serve a fleet with these options."""
     known = OPTIONS.get(target)
     if known is None:
         raise BadValue(f"The target of a fleet is one of {', '.join(OPTIONS)}, not {target!r}.{did_you_mean(target, OPTIONS)}")

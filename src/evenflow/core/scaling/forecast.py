@@ -1,16 +1,16 @@
-"""Which tries come soon: those of tasks that become ready when what runs now has ended.
+"""Which tries come soon: those of tasks that become ready when the running tries have ended.
 
 Theory of operation
 -------------------
-A try ends, so it is taken, when the median of those tries of its task is over that took longer than it has run so far
-(:func:`remaining`). One that has run for longer than any before it is due; from twice as long on nothing is known of it. When the
-last try that a task waits for ends, by the graph, by its trigger rule and by what its run has counted already, its own tries come.
-A task without code ends at once, and what follows it comes at the same moment. What a limit will hold back is no demand (R-AS1):
-of a run as many come as its ``max_active_tasks`` lets in, of a pool as many as fit, with what has ended by then.
+A try is assumed to end at the median of those earlier tries of its task that took longer than it has run so far
+(:func:`remaining`). A try that has run longer than any before is due now; from twice as long on its end is unknown. When the last
+try that a task waits for ends, by the graph, by its trigger rule and by the counts of its run, its own tries come. A task without
+code ends at once, so its downstream tasks come at the same moment. What a limit will hold back is not a need (R-AS1): a run adds as
+many tries as its ``max_active_tasks`` lets in, a pool as many as fit, given what has ended by then.
 
-An end frees a slot, and what comes needs one: so a chain of tasks needs no second slot, and only what fans out asks for more.
-:func:`most_coming` is the largest number of slots beyond those of now, over all moments of the time that is looked ahead.
-Ends that are late move that peak, and do not raise it.
+An end frees a slot, and a coming try needs one. So a chain of tasks needs no second slot, and only a fan-out needs more.
+:func:`most_coming` is the largest number of slots beyond those of now, over all moments until the forecast's end. Late ends move
+that peak, and do not raise it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from evenflow.core.model import TaskSpec
 from evenflow.core.quantities import counted
 from evenflow.core.trigger_rules import UpstreamCounts, Verdict, evaluate
 
-OVERDUE = 2.0  # times the longest that a task has ever taken: whoever runs for longer may run for ever
+OVERDUE = 2.0  # times the longest try of a task so far: a try that runs longer may run for ever
 TOLD = 3  # tasks that a reason names
 
 
 @dataclass(frozen=True, slots=True)
 class RunningTask:
-    """``tries`` of a task of a run that workers have; the youngest of them has run for ``ran_s`` seconds."""
+    """``tries`` tries of one task in a run, on workers; the youngest of them has run for ``ran_s`` seconds."""
 
     run_key: int
     version_key: int
@@ -44,7 +44,7 @@ class RunningTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskHabits:
-    """Of a task in runs before: seconds that its tries took, ascending, and how many instances it had when it was mapped last."""
+    """Earlier runs of a task: the seconds that its tries took, ascending, and its number of instances when it was last mapped."""
 
     took_s: tuple[float, ...] = ()
     length: int | None = None
@@ -52,7 +52,7 @@ class TaskHabits:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """A task of a run that has not begun. ``counts`` of its upstreams, where its run counts them. ``room``: how many tasks may
+    """A task of a run that has not begun. ``counts`` are its upstreams', where its run counts them. ``room``: how many tasks may
     begin in the run beside those that hold its ``max_active_tasks`` now; None: any number.
     """
 
@@ -64,7 +64,7 @@ class Successor:
 
 @dataclass(frozen=True, slots=True)
 class SlotChange:
-    """In so many seconds so many tries of a queue come, or end when there are fewer than none; ``after`` is the task that ends."""
+    """A change in ``in_s`` seconds: tries of a queue come, or end if their number is negative. ``after`` is the task that ends."""
 
     in_s: float
     queue: str
@@ -74,7 +74,7 @@ class SlotChange:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Slots that are needed beyond those of now, and in words of what."""
+    """The slots that are needed beyond those of now, and the reason in words."""
 
     tries: int = 0
     reason: str = ""
@@ -85,7 +85,7 @@ Habits = Mapping[tuple[int, int], TaskHabits]  # by (version_key, task_index)
 
 
 def remaining(took_s: Sequence[float], ran_s: float) -> float | None:
-    """Seconds until a try ends that has run for ``ran_s``; ``took_s`` ascending. None: nobody knows."""
+    """Returns the seconds until a try ends that has run for ``ran_s``, or None if unknown. ``took_s`` is ascending."""
     longer = took_s[bisect_right(took_s, ran_s) :]
     if longer:
         return longer[len(longer) // 2] - ran_s
@@ -93,7 +93,7 @@ def remaining(took_s: Sequence[float], ran_s: float) -> float | None:
 
 
 def ends_within(running: Iterable[RunningTask], habits: Habits, ahead_s: float) -> dict[GraphPlace, tuple[float, RunningTask]]:
-    """What will have ended, with the seconds until then."""
+    """Returns the tries that will have ended, with the seconds until then."""
     known = TaskHabits()
     found = {}
     for task in running:
@@ -104,7 +104,7 @@ def ends_within(running: Iterable[RunningTask], habits: Habits, ahead_s: float) 
 
 
 def places_behind(ends: Mapping[GraphPlace, tuple[float, RunningTask]], graphs: Mapping[int, Graph]) -> set[GraphPlace]:
-    """Tasks that may become ready by these ends: what is to be known of them first. Behind tasks without code, too."""
+    """Returns tasks that these ends may make ready, also behind tasks without code. The caller reads them first."""
     found: set[GraphPlace] = set()
     for _, task in ends.values():
         graph = graphs.get(task.version_key)
@@ -128,7 +128,9 @@ def foresee(
     successors: Iterable[Successor],
     pools: Mapping[str, int],
 ) -> list[SlotChange]:
-    """What ends and comes, in the order of time. ``pools`` says how many slots of each are free; of one that is not in it any."""
+    """Returns the ends and the coming tries in the order of time. ``pools`` has the free slots of each pool; a pool that is missing
+    has room for any number.
+    """
     foresight = _RunProgress(graphs, habits, {(each.run_key, each.task_index): each for each in successors}, dict(pools))
     coming = [(left, task.run_key, task.task_index, task.tries, task.version_key, "") for left, task in ends.values()]
     heapq.heapify(coming)
@@ -149,7 +151,7 @@ def foresee(
 
 
 class _RunProgress:
-    """How far runs have come by then. Counts and free room change with each end and each begin."""
+    """The progress of runs by then. Counts and free room change with each end and each begin."""
 
     def __init__(
         self, graphs: Mapping[int, Graph], habits: Habits, waiting: Mapping[GraphPlace, Successor], pools: dict[str, int]
@@ -160,7 +162,7 @@ class _RunProgress:
         self.changes: list[SlotChange] = []
 
     def ready_after(self, run_key: int, version_key: int, ended: int, tries: int) -> Iterator[tuple[int, int]]:
-        """The tasks that wait for nothing more once these tries have ended, and how many tries each has."""
+        """Yields the tasks that wait for nothing more once these tries have ended, with the number of their tries."""
         graph = self._graphs[version_key]
         for index in graph.downstream[ended]:
             place = (run_key, index)
@@ -174,12 +176,12 @@ class _RunProgress:
                     yield index, length or 1
 
     def lets_in(self, run_key: int, task: TaskSpec, number: int) -> int:
-        """How many of so many tries limits let begin."""
+        """Returns how many of ``number`` tries limits let begin."""
         fits = self._pools.get(task.pool, number * task.pool_slots) // task.pool_slots
         return min(number, self._runs.get(run_key, number), fits)
 
     def take(self, change: SlotChange, run_key: int, task: TaskSpec) -> None:
-        """What comes takes room in its run and its pool, what ends gives it back."""
+        """Takes room in the run and the pool for tries that come, and gives it back for tries that end."""
         self.changes.append(change)
         if run_key in self._runs:
             self._runs[run_key] -= change.tries
@@ -188,7 +190,9 @@ class _RunProgress:
 
 
 def most_coming(changes: Iterable[SlotChange], queues: Collection[str], ahead_s: float) -> Outlook:
-    """Of these queues, at the moment within ``ahead_s`` at which most is needed. ``changes`` in the order of time."""
+    """Returns the need of these queues at the moment within ``ahead_s`` when it is highest. ``changes`` are in the order of
+    time.
+    """
     mine = [change for change in changes if change.queue in queues and change.in_s <= ahead_s]
     needed, most, by_task, told = 0, 0, Counter[str](), Counter[str]()
     for _, at_once in groupby(mine, key=lambda change: change.in_s):
@@ -206,5 +210,5 @@ def most_coming(changes: Iterable[SlotChange], queues: Collection[str], ahead_s:
 
 
 def _is_foreseen(graph: Graph, index: int) -> bool:
-    """Not what clears up, and not what is in a mapped group, whose gate counts otherwise."""
+    """Excludes teardowns, and tasks in mapped groups, whose gates count otherwise."""
     return not graph.teardown[index] and not graph.grouped(index)

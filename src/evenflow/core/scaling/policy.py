@@ -1,4 +1,4 @@
-"""What people say of a fleet: its bounds, when it grows and shrinks, and what must not be disturbed."""
+"""The settings of a fleet: its bounds, when it grows and shrinks, and which tasks it must not disturb."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from evenflow.errors import BadValue
 
 MOST_REPLICAS = 10_000  # of a fleet: a decision looks at each of its workers
 MOST_SLOTS = 1_000  # of one worker, as many as a claim may ask for
-LONGEST_WINDOW_S = 3_600.0  # the looks of it are in memory, one a second
+LONGEST_WINDOW_S = 3_600.0  # its looks are in memory, one a second
 LONGEST_DRAIN_S = 30 * 86_400.0  # as of any drain
-MOST_PATTERNS = 100  # of labels: each is tried on each label of what runs
-MOST_WEIGHT = 1_000.0  # of a label: a task of a minute then counts as one of half an hour
+MOST_PATTERNS = 100  # of labels: each is compared with each label of the running tries
+MOST_WEIGHT = 1_000.0  # of a label: a task of a minute then weighs as much as one of half an hour
 
 
 class Algorithm(StrEnum):
-    """How many slots are needed for what is there."""
+    """How the needed slots are computed."""
 
     TARGET_LOAD = "target-load"  # one for each try that runs or waits
-    LATENCY = "latency"  # as many as let what waits begin within a time
+    LATENCY = "latency"  # enough for waiting tries to begin within a time
 
 
 class Foresees(StrEnum):
-    """What a forecast goes by."""
+    """What a forecast is based on."""
 
-    TIMERS = "timers"  # what is due then: retries, reschedules, ends of waiting
-    GRAPH = "graph"  # also what follows on what runs, when that will have ended
+    TIMERS = "timers"  # what is due by then: retries, reschedules, ends of waits
+    GRAPH = "graph"  # also the tasks behind running ones that will have ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPolicy:
-    """Times in seconds, loads as slots that are needed over slots that are there, rates in replicas a minute.
+    """Times are in seconds, loads are needed slots divided by existing slots, rates are in replicas a minute.
 
     ``protect`` and ``weights`` name labels by patterns: ``tag:NAME`` is a tag of a DAG, ``DAG`` its name, ``DAG.TASK`` a task's.
     """
@@ -50,15 +50,15 @@ class ScalingPolicy:
     down_after: float = 120.0  # Y
     up_rate: int = 60
     down_rate: int = 20
-    wait: float = 10.0  # latency: for how long at most a task waits for a worker
-    forecast: float = 0.0  # how far ahead it looks for tries to come; 0: not at all
-    foresees: Foresees = Foresees.GRAPH  # and of what
-    drain: float = 3_600.0  # how long one that is to go may work on what it has
+    wait: float = 10.0  # latency: the longest that a task should wait for a worker
+    forecast: float = 0.0  # how far ahead it looks for coming tries; 0: not at all
+    foresees: Foresees = Foresees.GRAPH  # the basis of the forecast
+    drain: float = 3_600.0  # how long a worker that is to go may finish its tries
     protect: tuple[str, ...] = ()
     weights: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises :class:`BadValue`."""
+        """Raises :class:`BadValue` for values that do not fit together."""
         for name, least, most in _BOUNDS:
             value = getattr(self, name)
             if not least <= value <= most:
@@ -77,7 +77,7 @@ class ScalingPolicy:
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> ScalingPolicy:
-        """As :meth:`told` says it. Raises :class:`BadValue` on a name or value that is none."""
+        """Reads what :meth:`told` returns. Raises :class:`BadValue` for an unknown name or a wrong value."""
         known = {one.name: one for one in fields(cls)}
         values: dict[str, Any] = {}
         for name, value in told.items():
@@ -90,7 +90,7 @@ class ScalingPolicy:
         return cls(**values)
 
     def told(self) -> dict[str, Any]:
-        """What is not as by default, for JSON."""
+        """Returns the values that differ from the defaults, for JSON."""
         plain = ScalingPolicy()
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         changed = {name: value for name, value in values.items() if value != getattr(plain, name)}

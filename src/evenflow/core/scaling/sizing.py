@@ -1,4 +1,4 @@
-"""How large a fleet is to be, from what was seen of it. :mod:`evenflow.core.scaling` says why it does not swing."""
+"""How large a fleet should be, from looks at it. :mod:`evenflow.core.scaling` says why it does not swing."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from dataclasses import dataclass, field, replace
 from evenflow.core.quantities import counted
 from evenflow.core.scaling.policy import Algorithm, ScalingPolicy
 
-GAP_S = 15.0  # between two looks: what was in between nobody knows. A lease, for so long nobody may have looked when one died
+GAP_S = 15.0  # between two looks: above it, the time between is unknown. A lease: after a death none may look for so long
 RATE_S = 60.0  # the minute of the rates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """At a fleet, at one moment (``at`` in seconds). What is counted is of its queues."""
+    """A look at a fleet at one moment (``at`` in seconds). The counts are those of its queues."""
 
     at: float
     running: int  # tries that workers have
-    waiting: int  # tries that wait for a worker; of very many it is enough to say that there are more than ever fit
-    expected: int = 0  # slots that a forecast says are needed beside those for what is here
-    outlook: str = ""  # and in words for what
-    oldest_wait: float = 0.0  # seconds that the first of those that wait has waited
-    duration: float | None = None  # of one try, in seconds; None: nobody knows
-    replicas: int  # that the fleet is to have
-    others: int = 0  # slots of workers of these queues that are in no fleet
+    waiting: int  # tries that wait for a worker; a large count may stop above what ever fits
+    expected: int = 0  # slots that a forecast needs beside those of current tries
+    outlook: str = ""  # and the reason in words
+    oldest_wait: float = 0.0  # seconds that the longest waiting try has waited
+    duration: float | None = None  # of one try, in seconds; None: unknown
+    replicas: int  # that the fleet should have
+    others: int = 0  # slots of workers of these queues outside any fleet
     ready: int = 0  # slots of the fleet's workers that take tries
 
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """How many replicas there are to be and why; ``asked`` is what the load alone asks for."""
+    """How many replicas the fleet should have, and why; ``asked`` is what the load alone requires."""
 
     replicas: int
     asked: int
@@ -42,7 +42,9 @@ class Sizing:
 
 
 def slots_needed(look: Look, policy: ScalingPolicy) -> float:
-    """By the policy's algorithm. Of short tasks a slot serves many within the time that one may wait, of a long one only this."""
+    """Returns the needed slots by the policy's algorithm. Within the longest wait, one slot serves many short tries, or one long
+    one.
+    """
     match policy.algorithm:
         case Algorithm.TARGET_LOAD:
             share = 1.0
@@ -52,14 +54,16 @@ def slots_needed(look: Look, policy: ScalingPolicy) -> float:
 
 
 def replicas_for(slots: float, look: Look, policy: ScalingPolicy) -> int:
-    """The fewest that serve these slots at the target load, within the bounds of the fleet."""
+    """Returns the fewest replicas that serve these slots at the target load, within the fleet's bounds."""
     own = slots / policy.target_load - look.others
     wanted = math.ceil(own / policy.slots - 1e-9) if own > 0 else 0
     return min(max(wanted, policy.min), policy.max)
 
 
 def load_of(slots: float, look: Look, policy: ScalingPolicy) -> float:
-    """Of all that is there or on its way: what was asked for a moment ago is not asked for again. Infinite without any slot."""
+    """Returns the load of all slots that exist or are on their way, so that they are not asked for again. Infinite without
+    slots.
+    """
     there = look.others + look.replicas * policy.slots
     if there:
         return slots / there
@@ -68,7 +72,7 @@ def load_of(slots: float, look: Look, policy: ScalingPolicy) -> float:
 
 @dataclass(slots=True)
 class LoadHistory:
-    """Of one fleet: what it needed, look by look, and when it was made larger or smaller; as far back as a decision may want."""
+    """The history of one fleet: what it needed, look by look, and its moves, as far back as a decision may need."""
 
     looks: deque[Look] = field(default_factory=deque)
     moves: deque[tuple[float, int]] = field(default_factory=deque)  # when, and by how many replicas
@@ -85,7 +89,7 @@ class LoadHistory:
         self.moves.append((at, by))
 
     def over(self, seconds: float) -> Iterator[Look]:
-        """The looks of the last ``seconds``, newest first; none if they do not reach back so far, or there is a gap."""
+        """Yields the looks of the last ``seconds``, newest first; none if they do not reach back far enough, or have a gap."""
         newest = self.looks[-1].at
         found: list[Look] = []
         after = newest
@@ -100,7 +104,7 @@ class LoadHistory:
 
 
 def decide(history: LoadHistory, policy: ScalingPolicy) -> Sizing:
-    """What the newest look and those before ask for, and what is foreseen. The history has one look at least."""
+    """Returns the size that the looks and the forecast require. The history has at least one look."""
     sizing = _decide(history, policy)
     outlook = history.looks[-1].outlook
     return replace(sizing, reason=f"{sizing.reason}; {outlook}") if outlook else sizing
@@ -155,7 +159,7 @@ def _loads(looks: Iterable[Look], policy: ScalingPolicy) -> list[float]:
 
 
 def _allowed(history: LoadHistory, policy: ScalingPolicy, by: int, now: float) -> int:
-    """As much of a move as the rate of its direction leaves, after those of the last minute."""
+    """Returns the part of a move that the rate of its direction allows after the moves of the last minute."""
     recent = [moved for at, moved in history.moves if at > now - RATE_S and (moved > 0) == (by > 0)]
     if by > 0:
         return max(0, min(by, policy.up_rate - sum(recent)))

@@ -1,5 +1,5 @@
-"""What a round has to know of the stored lanes: a rule asks for it (:mod:`evenflow.core.asking`), selects, and asks for more of a
-queue where the round wants it. The scheduler's round and a dry one, which is not written, are driven by this one rule.
+"""Reads what a round needs of the stored lanes. A rule asks (:mod:`evenflow.core.asking`), selects, and asks for more of a queue
+where the round needs it. This one rule drives the scheduler's round and a dry one, which is not written.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ OPEN_AHEAD, PARKED_AHEAD = Ahead(MOST_HEADS), Ahead(MOST_PARKED)
 
 
 class CountOpenClasses(Question[int]):
-    """In how many limit classes are lanes open or woken? Above ``MOST_LIMIT_CLASSES``: in more than can be looked through."""
+    """How many limit classes have open or woken lanes? Above ``MOST_LIMIT_CLASSES``: too many to look through."""
 
 
 @dataclass
 class FindHeads(Question[Sequence[Lane]]):
-    """The best open lanes of each limit class, or base, that can start one, or whose pool may be kept for one. By limit, what was
-    ``released`` and is not counted yet.
+    """The best open lanes of each limit class, or base, that can start a task, or whose pool may be kept for one. ``released``, by
+    limit, is what was given back and is not counted yet.
     """
 
     released: Mapping[int, int]
@@ -61,7 +61,7 @@ class FindParked(Question[Sequence[tuple[int, Lane]]]):
 
 @dataclass
 class FindMore(Question[Sequence[Lane]]):
-    """The next ``MOST_HEADS`` lanes of a queue of which so many have been ``seen``."""
+    """The next ``MOST_HEADS`` lanes of a queue, after those ``seen``."""
 
     queue: Queue
     by_base: bool
@@ -75,21 +75,21 @@ class FindLimitClasses(Question[Iterable[LimitClass]]):
 
 @dataclass
 class FindRoom(Question[Iterable[tuple[int, int, "float | None"]]]):
-    """How much room is on these limits? (limit, capacity minus use, patience of a pool that does not backfill)"""
+    """How much room do these limits have? (limit, capacity minus use, patience of a pool that does not backfill)"""
 
     limits: Collection[int]
 
 
 @dataclass
 class FindShares(Question[Iterable[Share]]):
-    """What do these tenants have, and what is the time of the pool or executor that each shares?"""
+    """What do these tenants hold, and what is the time of the pool or executor that each shares?"""
 
     share_ids: Collection[int]
 
 
 class Loading:
-    """What one round knows at ``now_s``, seconds since 1970. ``released`` is what was given back of limits and is not counted in
-    their room; ``looked_at`` are the limits whose parked lanes are known.
+    """The knowledge of one round at ``now_s``, seconds since 1970. ``released`` was given back to limits and is not counted in
+    their room yet; ``looked_at`` are the limits whose parked lanes are known.
     """
 
     def __init__(self, released: Mapping[int, int], closures: Closures, now_s: float) -> None:
@@ -97,11 +97,11 @@ class Loading:
         self.snapshot = Snapshot({}, {}, defaultdict(list), closures=closures)
         self.snapshot.released = {limit for limit in released if limit}
         self.looked_at: set[int] = set()
-        self._seen: dict[Queue, int] = defaultdict(int)  # lanes read of it
+        self._seen: dict[Queue, int] = defaultdict(int)  # lanes read of each queue
         self._ages = False  # whether any lanes age
-        self._aged: set[int] = set()  # keys of those that have their present order
+        self._aged: set[int] = set()  # keys of lanes that have their present order
         self._shares: set[int] = set()  # of the limit classes that are known
-        self._unmeasured: list[Lane] = []  # those of whose limits the room may not be known
+        self._unmeasured: list[Lane] = []  # lanes with limits whose room may be unknown
 
     def select(self, newcomers: Callable[[], Iterable[Lane]] = tuple, *, stored: bool = True) -> Asking[Decision]:
         """``newcomers``, called when what is stored is known, answers the lanes that are in memory alone. Unless anything is
@@ -120,7 +120,7 @@ class Loading:
         return selection.decision
 
     def _find(self) -> Asking[list[Lane]]:
-        """The stored lanes that may start."""
+        """Returns the stored lanes that may start."""
         snapshot, closures = self.snapshot, self.snapshot.closures
         classes, heads = CountOpenClasses(), FindHeads(self.released, closures)
         asked: list[Question[Any]] = [classes, heads]
@@ -145,7 +145,7 @@ class Loading:
         return found
 
     def _compete(self, lanes: Sequence[Lane]) -> Asking[None]:
-        """Adds lanes that are in memory alone; what waits behind them is known."""
+        """Adds lanes that exist only in memory; the lanes behind them are known."""
         yield from self._know(lanes)
         self._unmeasured += lanes
         for lane in lanes:
@@ -153,7 +153,7 @@ class Loading:
                 self.snapshot.open[lane.class_id].append(lane)
 
     def _learn(self, lanes: Sequence[Lane]) -> Asking[None]:
-        """Completes the snapshot for these lanes: what is parked behind woken ones, limit classes, and the room on all limits."""
+        """Completes the snapshot for these lanes: the lanes behind woken ones, limit classes, and the room of all limits."""
         snapshot = self.snapshot
         yield from self._know(lanes)
         self._unmeasured += lanes
@@ -180,7 +180,7 @@ class Loading:
             snapshot.times[share.scope_id] = share.time
 
     def _know(self, lanes: Collection[Lane]) -> Asking[None]:
-        """The limit classes of these lanes, and those that their bases are named by. Lanes that age get their present order."""
+        """Reads the limit classes of these lanes, and those that name their bases. Lanes that age get their present order."""
         known = self.snapshot.limit_classes
         missing = {lane.class_id for lane in lanes} - known.keys()
         while missing:
@@ -198,19 +198,19 @@ class Loading:
                 lane.order = present(lane.order, aging_s, self.now_s)
 
     def _unseen(self, limits: Collection[int]) -> set[int]:
-        """Those whose parked lanes have not been looked at; by now they are."""
+        """Returns the limits whose parked lanes are not read yet, and marks them as read."""
         unseen = set(limits) - self.looked_at
         self.looked_at |= unseen
         return unseen
 
     def _wakes_behind(self, lanes: Iterable[Lane]) -> set[int]:
-        """The limits behind which the woken ones of these lanes wake others: what is parked there has to be known."""
+        """Returns the limits behind which woken ones of these lanes wake others: the lanes parked there must be known."""
         woken = [lane for lane in lanes if lane.parked_on == WOKEN]
         tasks = (self.snapshot.limit_classes[lane.class_id].task_limit for lane in woken)
         return {limit for lane in woken for limit in lane.locals}.union(limit for limit in tasks if limit is not None)
 
     def _add_heads(self, lanes: Iterable[Lane]) -> None:
-        """The best open lanes of each queue, best first."""
+        """Adds the best open lanes of each queue, best first."""
         snapshot, last = self.snapshot, dict[Queue, Order]()
         for lane in lanes:
             queue = snapshot.queue_of(lane)
@@ -221,8 +221,8 @@ class Loading:
         snapshot.horizon.update((queue, order) for queue, order in last.items() if self._seen[queue] >= full)
 
     def _add_exempt(self, lanes: Iterable[Lane]) -> None:
-        """Exempt lanes of closed limit classes. Lanes that are not exempt stand before them there and pass no wake on, so these are
-        looked at in each round, wherever they are parked.
+        """Adds exempt lanes of closed limit classes. Lanes before them there are not exempt and pass no wake on, so each round
+        looks at the exempt ones, wherever they are parked.
         """
         for lane in lanes:
             if lane.parked_on > OPEN:
@@ -230,7 +230,7 @@ class Loading:
             self.snapshot.open[lane.class_id].append(lane)
 
     def _add_parked(self, lanes: Sequence[tuple[int, Lane]]) -> Asking[None]:
-        """All that was read of what is parked on some limits. Some exempt ones are open by now."""
+        """Adds the lanes that were read for some limits. Some exempt ones are open by now."""
         yield from self._know([lane for _, lane in lanes])
         self._unmeasured += (lane for _, lane in lanes)
         snapshot = self.snapshot

@@ -1,4 +1,4 @@
-"""What a pool does when a task does not fit into the slots that are left: whether smaller ones may pass it, and for how long."""
+"""What a pool does when a task does not fit into its free slots: whether smaller tasks may pass it, and for how long."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from dataclasses import dataclass
 
 from evenflow.errors import BadValue
 
-MAX_PATIENCE_S = 30 * 86_400  # a task that may be passed for longer than a month may as well be passed for ever
+MAX_PATIENCE_S = 30 * 86_400  # a task that may be passed for more than a month may as well be passed for ever
 UNITS_S = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 
 _TIME = re.compile(r"(?P<count>[0-9]{1,9})(?P<unit>[smhd]?)")
 
 
 def parse_time(text: str) -> int | None:
-    """Seconds of 600, 10m, 2h or 1d; None of anything else."""
+    """Returns the seconds of 600, 10m, 2h or 1d; None for any other text."""
     found = _TIME.fullmatch(text)
     return None if found is None else int(found["count"]) * UNITS_S[found["unit"] or "s"]
 
 
 def show_time(seconds: int) -> str:
-    """As :func:`parse_time` takes it, in the largest unit that fits."""
+    """Returns the time as :func:`parse_time` takes it, in the largest unit that fits."""
     unit, size = next((unit, size) for unit, size in UNITS_S.items() if seconds % size == 0)
     return f"{seconds // size}{unit}"
 
 
 @dataclass(frozen=True, slots=True)
 class PoolPolicy:
-    """``patience_s`` is for how many seconds smaller tasks may pass one that does not fit: None for ever, 0 not at all."""
+    """``patience_s`` is how many seconds smaller tasks may pass one that does not fit: None for ever, 0 not at all."""
 
     patience_s: float | None = None
 
     @classmethod
     def parse(cls, text: str) -> PoolPolicy:
-        """``backfill``, ``strict``, or ``reserve-after=`` with a time: 600, 10m, 2h, 1d. Raises :class:`BadValue`."""
+        """Reads ``backfill``, ``strict``, or ``reserve-after=`` with a time: 600, 10m, 2h, 1d. Raises :class:`BadValue`."""
         if text == "backfill":
             return cls(None)
         if text == "strict":
@@ -48,7 +48,7 @@ class PoolPolicy:
         return cls(float(seconds))
 
     def __str__(self) -> str:
-        """As :meth:`parse` takes it, in the largest unit that fits."""
+        """Returns the policy as :meth:`parse` takes it, in the largest unit that fits."""
         if self.patience_s is None:
             return "backfill"
         seconds = round(self.patience_s)

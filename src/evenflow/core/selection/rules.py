@@ -1,4 +1,4 @@
-"""The round itself: who starts, who parks, who opens. Pure, as :mod:`evenflow.core.selection` explains."""
+"""The round itself: which lanes start, park or open. Pure, as :mod:`evenflow.core.selection` explains."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from evenflow.core.service_states import ALL_OPEN
 
 @dataclass(slots=True)
 class Decision:
-    """``grants`` in the order in which they were made: (lane, how many of its tasks start). ``moved``: lanes by key whose
-    ``parked_on`` was changed. ``again``: the round ended on a bound, or where its prefix ends; ``rewake``: limits to report
-    as released by 0 to the next one. ``reserved``: pools that a task which does not fit keeps for itself, and its lane.
+    """``grants`` are in the order in which they were made: (lane, how many of its tasks start). ``moved`` has by key the lanes with
+    a new ``parked_on``. ``again``: the round ended on a bound, or where its prefix ends; ``rewake``: limits to report as released
+    by 0 to the next round. ``reserved`` has the pools that a task which does not fit keeps for itself, with its lane.
     """
 
     grants: list[tuple[Lane, int]] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Decision:
 
 
 def select(snapshot: Snapshot, *, budget: int = LANES_PER_ROUND, starts: int = STARTS_PER_ROUND) -> Decision:
-    """One round that ends where its prefix ends; bounds as in :class:`Selection`."""
+    """Runs one round that ends where its prefix ends; bounds as in :class:`Selection`."""
     selection = Selection(snapshot, budget=budget, starts=starts)
     if selection.run() is not None:
         selection.decision.again = True
@@ -47,11 +47,11 @@ class Selection:
         self._passed: set[int] = set()  # bases whose best lane does not fit
         self._sequence = itertools.count()
         self._queues: dict[Queue, list[tuple[Order, int, Lane]]] = {}
-        # An entry whose lane is not the best of its queue any more is void.
+        # An entry is void if its lane is no longer the best of its queue.
         self._heads: Heads = OrderedHeads()
         if snapshot.shares:
             self._heads = SharedHeads(snapshot.limit_classes, snapshot.shares, snapshot.times, self._is_over)
-        self._started: set[int] = set()  # lanes of tenants, which start a task at a time
+        self._started: set[int] = set()  # lanes of tenants, which start one task at a time
         for lanes in snapshot.open.values():
             for lane in lanes:
                 self._push(lane)
@@ -62,7 +62,7 @@ class Selection:
                 self._wake(limit, base_id)
 
     def run(self) -> Queue | None:
-        """Decide until the round is over (None), or until more must be known of a queue: :meth:`feed` that, and run again."""
+        """Decides until the round is over (None), or until it needs more lanes of a queue: :meth:`feed` those, and run again."""
         decision, heads, patience = self.decision, self._heads, self.snapshot.patience
         while (head := heads.pop()) is not None:
             order, kind, queue = head
@@ -96,16 +96,16 @@ class Selection:
                 self._wake(limit_class.task_limit, limit_class.base_id)
             for limit in lane.locals:
                 self._wake(limit, limit_class.base_id)
-            if lanes and lanes[0][2] is not lane:  # else it has been pushed
+            if lanes and lanes[0][2] is not lane:  # otherwise it has been pushed
                 heads.push(lanes[0][0], HeadKind.LANE, queue)
-        # Who keeps a pool may have been blocked by its own run or its executor meanwhile: then the pool is not kept any more.
+        # A lane that keeps a pool may be blocked by its own run or its executor by now: then it keeps the pool no longer.
         for lane in decision.reserved.values():
             limit_class = self.snapshot.limit_classes[lane.class_id]
             decision.again |= self.free[limit_class.executor_limit] < 1 or saturated(lane, limit_class, self.free) is not None
         return None
 
     def _is_out(self, queue: Queue, limit_class: LimitClass) -> bool:
-        """For this round: none of its lanes moves, except for woken ones of a task whose own limit is full."""
+        """Returns whether no lane of a queue moves in this round. Woken ones may, even if their task's own limit is full."""
         return (
             limit_class.pool_limit in self.decision.reserved
             or limit_class.base_id in self._passed
@@ -115,7 +115,7 @@ class Selection:
         )
 
     def _is_over(self, head: Head) -> bool:
-        """Nothing starts with it any more in this round."""
+        """Returns whether this head starts no task any more in this round."""
         order, kind, queue = head
         if self._is_out(queue, self.snapshot.limit_classes[queue.class_id]):
             return True
@@ -128,8 +128,8 @@ class Selection:
         return saturated(lane, self.snapshot.limit_classes[lane.class_id], self.free) is not None
 
     def feed(self, queue: Queue, lanes: Sequence[Lane], end: Order | None) -> None:
-        """The next lanes of a queue, complete up to ``end``, or None when there are no more. What the snapshot must have of them
-        it has by now.
+        """Adds the next lanes of a queue, complete up to ``end``, or None when there are no more. The snapshot must know their
+        limits and limit classes already.
         """
         for lane in lanes:
             self._push(lane)
@@ -144,10 +144,12 @@ class Selection:
             self._heads.push(lane.order, HeadKind.LANE, queue)
 
     def _start(self, limit_class: LimitClass, lane: Lane) -> None:
-        """Start what there is room for. What is left of the lane is seen again: it parks itself or finds its limit class full."""
+        """Starts as many tasks as there is room for. The rest of the lane comes up again: it parks, or finds its limit
+        class full.
+        """
         free = self.free
-        ones = (*limit_class.limits[1:], *lane.locals)  # a task takes one of each
-        count = 1  # of a tenant: the next one may be another's
+        ones = (*limit_class.limits[1:], *lane.locals)  # a task takes one slot of each of these
+        count = 1  # of a tenant: the next task may be another tenant's
         if limit_class.share_id is None:
             count = min(
                 self.starts, lane.ready, free[limit_class.pool_limit] // limit_class.weight, *(free[limit] for limit in ones)
@@ -165,7 +167,7 @@ class Selection:
             self._push(lane)
 
     def _wake(self, limit: int, base_id: int) -> None:
-        """Open the best lane parked on this limit in this base, if the limit has room."""
+        """Opens the best lane parked on this limit in this base, if the limit has room."""
         lanes = self.snapshot.parked.get((limit, base_id))
         if lanes is None or self.free[limit] < 1:
             return

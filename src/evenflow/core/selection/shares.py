@@ -1,14 +1,15 @@
-"""Fair shares: which of several tenants is next in a pool or executor that they share.
+"""Fair shares: which of several tenants is next in the pool or executor that they share.
 
-Next is the tenant that has the fewest slots for its weight. Between tenants that are equal in this, as when three compete for a
-single slot, it is the one that was served least for its weight; then the order decides. So a tenant that has nothing goes before
-all that have something, however small its weight, and others that have nothing are served a bounded number of times before it.
+The tenant with the fewest slots for its weight is next. Of several equal tenants, as when three compete for a single slot, it is
+the one that was served least for its weight; then the order decides. So a tenant that holds nothing goes before all that hold
+something, however small its weight, and other tenants that hold nothing are served a bounded number of times before it.
 
-What a tenant was served is a time of its own, as in start-time fair queueing: a start begins when the tenant's last one ended, or
-at the scope's time if that is later, and takes its slots divided by the weight. The scope's time is the begin of its last start. So
-a tenant that comes back after a pause begins with the others, and has saved up nothing.
+Each tenant has a served time, as in start-time fair queueing: a start begins when the tenant's last one ended, or at the scope's
+time if that is later, and takes its slots divided by the weight. The scope's time is the begin of its last start. So a tenant that
+returns after a pause begins with the others, and has saved up nothing.
 
-Within a tenant the order is as ever. Between scopes, and what is in none, the order decides: a scope goes in with its next lane.
+Within a tenant the usual order decides. It also decides between scopes and lanes outside any scope: a scope takes part with its
+next lane.
 """
 
 from __future__ import annotations
@@ -22,31 +23,31 @@ from typing import Any, Protocol
 from evenflow.core.selection.lanes import LimitClass, Queue, Share
 from evenflow.core.selection.order import Order
 
-UNIT = 1_000_000  # of served time: what one slot takes for a tenant of weight 1
+UNIT = 1_000_000  # of served time, for one slot of a tenant of weight 1
 
 
 class HeadKind(IntEnum):
     LANE = 0
-    END = 1  # what is known of the queue ends here
-    SCOPE = 2  # whoever is next of it
+    END = 1  # the known part of the queue ends here
+    SCOPE = 2  # the next lane of a scope
 
 
 Head = tuple[Order, HeadKind, Queue]
 
 
 class Heads(Protocol):
-    """Of each queue its best lane, and where what is known of it ends; the next to be looked at comes first."""
+    """Keeps for each queue its best lane, and where its known part ends; the next one to look at comes first."""
 
     def push(self, order: Order, kind: HeadKind, queue: Queue) -> None: ...
 
     def pop(self) -> Head | None: ...
 
     def started(self, limit_class: LimitClass) -> None:
-        """A task of it starts."""
+        """Notes that a task of the limit class starts."""
 
 
 class OrderedHeads:
-    """The order alone decides."""
+    """Only the order decides."""
 
     def __init__(self) -> None:
         self._heads: list[Head] = []
@@ -62,11 +63,11 @@ class OrderedHeads:
 
 
 class SharedHeads:
-    """Some limit classes have a share. Entries of heaps that have become wrong are told by their version, and dropped when they
-    come up. ``times`` are those of the scopes. Mutates shares and times.
+    """Some limit classes have a share. Outdated entries of heaps have an old version, and are dropped when they come up. ``times``
+    are those of the scopes. Mutates shares and times.
 
-    Whoever is next of a scope stands for it at its place in the order. One of which nothing starts any more (``is_over``, for good
-    in this round), or of which that is not known yet, would stand there in the way of other tenants: it is looked at before all.
+    The next tenant of a scope stands for it at its place in the order. A tenant that starts nothing more in this round
+    (``is_over``), or of which that is not known yet, would block the other tenants there: so it is looked at first.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class SharedHeads:
         is_over: Callable[[Head], bool] = lambda head: False,
     ) -> None:
         self._classes, self._shares, self._times, self._is_over = limit_classes, shares, times, is_over
-        self._leads: dict[int, int] = {}  # by scope its next share
+        self._leads: dict[int, int] = {}  # the next share, by scope
         self._heads: list[tuple[Order, HeadKind, Any]] = []
         self._of_share: dict[int, list[Head]] = defaultdict(list)
         self._of_scope: dict[int, list[tuple[float, int, Order, int, int]]] = defaultdict(list)
@@ -124,16 +125,18 @@ class SharedHeads:
         return max(share.served, self._times.get(share.scope_id, 0))
 
     def _place(self, share: Share) -> None:
-        """Where it stands in its scope, anew."""
+        """Places a share in its scope anew."""
         self._versions[share.share_id] += 1
         if heads := self._of_share[share.share_id]:
-            # Weights are small, so the quotients of floats differ, and compare, as the fractions do.
+            # Weights are small, so the floats differ, and compare, as the exact fractions do.
             place = (share.held / share.weight, self._begin(share), heads[0][0], self._versions[share.share_id], share.share_id)
             heapq.heappush(self._of_scope[share.scope_id], place)
         self._lead(share.scope_id)
 
     def _lead(self, scope_id: int) -> None:
-        """Has the next of a scope stand for it among the others. Begins only become later: those that have are put right first."""
+        """Has the next share of a scope stand for it among the others. Begins only become later: outdated ones are
+        corrected first.
+        """
         line = self._of_scope[scope_id]
         self._scope_versions[scope_id] += 1
         self._leads.pop(scope_id, None)

@@ -1,1 +1,1 @@
-"""DAGs as everybody but their authors has them: which can be followed, how large they may be, and how two differ."""
+"""DAGs after parsing: which specs a scheduler can follow, how large they may be, and how two differ."""

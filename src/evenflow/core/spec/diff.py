@@ -1,7 +1,7 @@
-"""What differs between two versions of a DAG, in the words of its author.
+"""The differences between two versions of a DAG, in the words of its author.
 
-It works on the JSON of specs, so a field that a newer format adds shows without being known here. Positions of tasks and groups
-become their ids first: a task that is put in front of all others changes no other.
+It compares the JSON of specs, so a field that a newer format adds shows without being known here. Positions of tasks and groups
+become ids first: a new first task changes no other task.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_OF_TASKS = ("tasks", "groups", "format")  # told task by task, or not at all
+_OF_TASKS = ("tasks", "groups", "format")  # shown task by task, or not at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class SpecDiff:
 
 
 def diff_specs(before: str, after: str) -> SpecDiff:
-    """Both are DagSpec JSON."""
+    """Returns the differences between two texts of DagSpec JSON."""
     old, new = json.loads(before), json.loads(after)
     old_tasks, new_tasks = _tasks(old), _tasks(new)
     changes = list(_changes(None, _settings(old), _settings(new)))

@@ -1,5 +1,5 @@
-"""Run parameters: every one gets a value. Whether it fits its JSON Schema is checked at the edges, where people give values
-(:mod:`evenflow.sdk.param_schema`); a default was checked when the DAG was defined.
+"""Run parameters: every one gets a value. The edges, where people give values, check it against its JSON Schema
+(:mod:`evenflow.sdk.param_schema`); defaults were checked when the DAG was defined.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from evenflow.errors import ParamError
 
 
 def resolve_params(specs: Mapping[str, RunParamSpec], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every parameter: as given, else its default. Raises :class:`ParamError` for one that is unknown or missing.
+    """Returns the value of every parameter: the given one, else its default. Raises :class:`ParamError` if one is unknown or
+    missing.
 
-    A DAG that declares none takes whatever is given, as Airflow does: many read ``dag_run.conf`` and declare nothing.
+    A DAG without parameters takes every value, as in Airflow: many DAGs read ``dag_run.conf`` and declare nothing.
     """
     if not specs:
         return dict(given)

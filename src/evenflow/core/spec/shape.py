@@ -1,7 +1,7 @@
-"""Whether a spec is one that the scheduler can follow, found out in one pass over it.
+"""Checks in one pass whether the scheduler can follow a spec.
 
-Nothing here follows what a spec says before it has looked that this leads to an end: parents come before their children, upstreams
-exist and have no cycle, and only then is a graph made of it. So the time is linear, whatever a spec claims.
+Each check relies only on what was checked before it: parents come before their children, upstreams exist and have no cycle, and
+only then a graph is made. So the time is linear, whatever a spec claims.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KINDS = ("product", "each")
 
 
 def check_shape(spec: DagSpec) -> None:
-    """Raises :class:`DagError` for a spec whose parts do not fit together. Its sizes were checked before."""
+    """Raises :class:`DagError` for a spec whose parts do not fit together. Its sizes are checked already."""
     if len({task.task_id for task in spec.tasks}) != len(spec.tasks):
         raise DagError(f"DAG {spec.dag_id!r} has two tasks with one task_id.")
     mapped_around = _check_groups(spec)
@@ -33,7 +33,7 @@ def check_shape(spec: DagSpec) -> None:
 
 
 def _check_groups(spec: DagSpec) -> list[int | None]:
-    """Of each group, the mapped one that it is or is in."""
+    """Returns for each group the mapped group that it is or is in."""
     around: list[int | None] = []
     depths: list[int] = []
     for position, group in enumerate(spec.groups):
@@ -62,7 +62,7 @@ def _check_upstreams(spec: DagSpec) -> None:
 
 
 def _check_queued_timeouts(spec: DagSpec) -> None:
-    """What is said of one says all that is needed, and nothing that would never count."""
+    """Raises when options of a queued timeout are incomplete, or could never apply."""
     for task in spec.tasks:
         what = f"DAG {spec.dag_id!r}: task {task.task_id!r} has"
         goes = task.on_queued_timeout == Unclaimed.ELSEWHERE
@@ -134,7 +134,7 @@ def _check_input(spec: DagSpec, what: str, item: MapInput) -> None:
 
 
 def _check_mapped_groups(spec: DagSpec, mapped_around: list[int | None]) -> None:
-    """What a group maps over must be upstream of each of its roots: then nothing in it ends before the group is expanded."""
+    """A group's sources must be upstream of each of its roots: then no task in it ends before the group is expanded."""
     group_of = [None if task.group is None else mapped_around[task.group] for task in spec.tasks]
     gates: dict[int, set[int]] = {}
     for position, group in enumerate(spec.groups):

@@ -1,5 +1,5 @@
-"""Whether each value of a spec is within the bounds beside its field: said when a DAG is made, where its author sees it, and asked
-again where a spec arrives.
+"""Checks each value of a spec against the bounds beside its field: when a DAG is made, where its author sees the error, and again
+where a spec arrives.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from evenflow.core.limits import MAX_ASSET_NAME, MAX_SPEC_ASSETS, MAX_SPEC_EDGES
 from evenflow.core.model import AssetSpec, DagSpec, DeadlineSpec, GroupSpec, Mapping, TaskSpec
 from evenflow.errors import BadId, BadSchedule, DagError, DagTooLarge
 
-Measure = Callable[[str, Any], None]  # of what messages begin with, and a value
+Measure = Callable[[str, Any], None]  # takes the beginning of a message, and a value
 
 
 def check_size(spec: DagSpec) -> None:
-    """Raises :class:`DagError` for the first thing of a DAG that is not within its bounds."""
+    """Raises :class:`DagError` for the first value of a DAG outside its bounds."""
     where = f"DAG {spec.dag_id!r:.300}"
     check_own(spec.dag_id)
     _record(DagSpec)(where, spec)
@@ -40,13 +40,13 @@ def check_size(spec: DagSpec) -> None:
 
 
 def check_own(dag_id: str) -> None:
-    """Raises :class:`BadId` for the id of a DAG that is Evenflow's own."""
+    """Raises :class:`BadId` for the id of one of Evenflow's own DAGs."""
     if dag_id.startswith(OWN_DAGS):
         raise BadId(f"The DAG id {dag_id!r:.300} begins with {OWN_DAGS!r}, as those of Evenflow's own DAGs do. Choose another one.")
 
 
 def bounds_of(kind: Any) -> tuple[Any, list[Bound]]:
-    """A type without its bounds, and these. That it may be None as well is left out."""
+    """Returns a type without its bounds, and the bounds. It ignores that the type may include None."""
     if get_origin(kind) in (UnionType, Union):
         kind = next(part for part in get_args(kind) if part is not NoneType)
     if get_origin(kind) is Annotated:
@@ -56,7 +56,7 @@ def bounds_of(kind: Any) -> tuple[Any, list[Bound]]:
 
 @functools.cache
 def _record(kind: Any) -> Measure:
-    """What is at its default is within its bounds."""
+    """Returns the check of a dataclass. A value at its default is within its bounds."""
     types = get_type_hints(kind, include_extras=True)
     defaults = {
         field.name: field.default_factory() if field.default_factory is not dataclasses.MISSING else field.default
@@ -74,7 +74,9 @@ def _record(kind: Any) -> Measure:
 
 
 def _check_of(kind: Any) -> Measure | None:
-    """None where nothing is bounded. What is mapped over is walked by :mod:`evenflow.core.spec.shape`, for it has levels."""
+    """Returns the check of a type, or None without bounds. :mod:`evenflow.core.spec.shape` walks mapping inputs, because they have
+    levels.
+    """
     plain, bounds = bounds_of(kind)
     origin, parts = get_origin(plain), get_args(plain)
     inner: Measure | None = None
@@ -128,7 +130,7 @@ def _items(key: Any, item: Any) -> Measure | None:
 
 
 def _called(item: Any) -> str:
-    """How messages call one of several; by their place alone if it has no name."""
+    """Returns how messages name one of several items: by its place alone if it has no name."""
     match item:
         case TaskSpec():
             return f"task {item.task_id!r:.300}"
