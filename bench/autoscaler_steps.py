@@ -36,8 +36,9 @@ from evenflow.autoscaler.limits import LOOP_S
 from evenflow.autoscaler.steering import Steering
 from evenflow.autoscaler.target import FleetTarget, HostTarget
 from evenflow.core.limits import LEASE_S
-from evenflow.core.meter import Meter, Teller
+from evenflow.core.meter import Meter
 from evenflow.core.metrics import METRICS
+from evenflow.core.service import ServiceKind
 from evenflow.errors import NotActing
 from evenflow.killpoints import KillPoint, watch
 from evenflow.store.db.connect import AsyncConn, connect_async
@@ -72,7 +73,7 @@ async def _steer(fleets: Fleets, name: str, uri: str, until: float, is_done: Any
     """Loops as the service does, while workers come and go as they are told; whether it is done in time."""
     known = targets(uri)
     holder = await asyncio.to_thread(fleets.service, "autoscaler", name)
-    steering = Steering(holder, known, Meter(Teller.AUTOSCALER, name, METRICS))
+    steering = Steering(holder, known, Meter(ServiceKind.AUTOSCALER, name, METRICS))
     try:
         while time.monotonic() < until:
             with contextlib.suppress(*OUTAGES):  # a session that the server ends, as a cluster took too long, is begun anew

@@ -27,9 +27,9 @@ import specs
 from shapes import Shape, total_tasks
 
 from evenflow.core.limits import LEASE_S
+from evenflow.core.service import ServiceKind
 from evenflow.explaining.audit import audit
 from evenflow.killpoints import KillPoint
-from evenflow.runtime.service_settings import Kind
 from tests.chaos.cluster import DAGS, Cluster, Death, Member, NotInTime
 from tests.chaos.faults import IN_HAND
 from tests.chaos.load import Load
@@ -38,7 +38,12 @@ from tests.chaos.verdict import UNFINISHED, Execution, judge, read_ledger, side_
 from tests.chaos.wires import Wires
 
 SLOTS = 16  # of each worker: one alone has room for all, so that what is lost is time and not capacity
-SIZES = {Kind.API: 2, Kind.SCHEDULER: 1, Kind.PROCESSOR: 1, Kind.WORKER: 2}  # and the scheduler that it happens to
+SIZES = {
+    ServiceKind.API: 2,
+    ServiceKind.SCHEDULER: 1,
+    ServiceKind.PROCESSOR: 1,
+    ServiceKind.WORKER: 2,
+}  # and the scheduler that it happens to
 STRUCK = "t2"  # the task of each chain at which it happens
 BEFORE_END_S = 0.05  # before the first of them ends a scheduler is armed: its next commit will be about ends
 HELD_LOOKS, HELD_LOOK_S = 6, 0.1
@@ -108,7 +113,7 @@ def _scheduler_stops(scene: Scene) -> None:
 def _busiest_worker(scene: Scene) -> Member:
     """Halfway through what it has in hand, which is noted as lost."""
     scene.wait_until(scene.begun() + scene.task_s / 2)
-    hands = {member: scene.cluster.all(IN_HAND, member.name) for member in scene.cluster.of(Kind.WORKER)}
+    hands = {member: scene.cluster.all(IN_HAND, member.name) for member in scene.cluster.of(ServiceKind.WORKER)}
     worker = max(hands, key=lambda member: len(hands[member]))
     scene.lost = {tuple(row) for row in hands[worker]}
     return worker
@@ -122,7 +127,7 @@ def _worker_dies(scene: Scene) -> None:
 
 
 def _host_dies(scene: Scene) -> None:
-    members = [scene.victim, scene.cluster.of(Kind.API)[0], _busiest_worker(scene)]
+    members = [scene.victim, scene.cluster.of(ServiceKind.API)[0], _busiest_worker(scene)]
     processes = [process for member in members for process in member.tree()]
     for member in members:
         member.wanted = False
@@ -241,7 +246,7 @@ def _played(chaos: ChaosServer, shape: Shape, fault: str | None) -> dict[str, An
         cluster = Cluster(chaos, home, wires, dags=written, dags_in_it=len(dag_ids), slots=SLOTS)
         try:
             cluster.start(SIZES)
-            victim = cluster.add(Kind.SCHEDULER, None if signum is None else Death(KillPoint.TURN_WRITTEN, 1, signum, armed))
+            victim = cluster.add(ServiceKind.SCHEDULER, None if signum is None else Death(KillPoint.TURN_WRITTEN, 1, signum, armed))
             here = "select count(*) from service where name = %s and state = 'active'"
             cluster.until(lambda: cluster.one(here, victim.name), "both schedulers", within_s=60)
             load = Load(cluster, runs=0)
@@ -252,7 +257,7 @@ def _played(chaos: ChaosServer, shape: Shape, fault: str | None) -> dict[str, An
                 FAULTS[fault].do(scene)
             with contextlib.suppress(NotInTime):
                 cluster.until(lambda: cluster.one(UNFINISHED) == 0, "the end of all runs", within_s=TIMEOUT_S)
-            return {"schedulers": SIZES[Kind.SCHEDULER] + 1, "fault": fault, **_line(scene, load, total_tasks(shape))}
+            return {"schedulers": SIZES[ServiceKind.SCHEDULER] + 1, "fault": fault, **_line(scene, load, total_tasks(shape))}
         finally:
             cluster.kill()
             shutil.rmtree(home, ignore_errors=True)

@@ -16,10 +16,11 @@ from server import fresh_database, open_connection, serve
 
 from evenflow.autoscaler.steering import Steering
 from evenflow.autoscaler.target import HostTarget
-from evenflow.core.meter import Meter, Teller
+from evenflow.core.meter import Meter
 from evenflow.core.metrics import METRICS
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.scaling.policy import ScalingPolicy
+from evenflow.core.service import ServiceKind
 from evenflow.store.db.connect import connect_async
 from tests.autoscaler.world import Fleets
 
@@ -55,7 +56,7 @@ def fill(fleets: Fleets, *, workers: int, waiting: int) -> None:
 async def loops(fleets: Fleets, number: int) -> list[float]:
     """Seconds that each took."""
     holder = fleets.service("autoscaler", "bench")
-    steering = Steering(holder, {"native": HostTarget()}, Meter(Teller.AUTOSCALER, "bench", METRICS))
+    steering = Steering(holder, {"native": HostTarget()}, Meter(ServiceKind.AUTOSCALER, "bench", METRICS))
     fleets.lapse()
     took = []
     async with await connect_async(fleets.url, name="bench") as conn:

@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import measure
 import psutil
 
-from evenflow.runtime.service_settings import Kind
+from evenflow.core.service import ServiceKind
 from evenflow.store.serving.metrics import HOT_TABLES
 from tests.chaos.cluster import Cluster, NotInTime
 from tests.chaos.faults import KINDS, Strike
@@ -44,7 +44,7 @@ from tests.chaos.verdict import UNFINISHED, judge
 from tests.chaos.wires import Wires
 
 RESULTS = Path(__file__).parent / "results" / "soak.jsonl"
-SIZES = {Kind.API: 2, Kind.SCHEDULER: 2, Kind.PROCESSOR: 2, Kind.WORKER: 2, Kind.TRIGGERER: 2}
+SIZES = {ServiceKind.API: 2, ServiceKind.SCHEDULER: 2, ServiceKind.PROCESSOR: 2, ServiceKind.WORKER: 2, ServiceKind.TRIGGERER: 2}
 LIVE_RUNS = 40  # some seconds of work for twelve slots, so that there is always some
 LOOK_S = 30.0
 STEP_S = 0.2
@@ -153,7 +153,7 @@ def soak(chaos: ChaosServer, home: Path, *, minutes: float, every_s: float, seed
         cluster = Cluster(chaos, home, wires)
         try:
             cluster.start(SIZES)
-            for kind in Kind:
+            for kind in ServiceKind:
                 cluster.of(kind)[0].spared = True
             load, watch = Load(cluster), Watch(cluster)
             faults = Faults(random.Random(seed), cluster, load, every_s)

@@ -12,10 +12,10 @@ from evenflow.api import tokens as t
 from evenflow.api.vault import Vault
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights, scope_text
+from evenflow.core.service import UserCodeKind
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import KeyState
-from evenflow.wire.messages import UserCodeService
 
 HOUR_S = 3600.0
 JTI = "the name of all that tests without a database list"
@@ -58,12 +58,12 @@ def listed(db: psycopg.Connection[Any], token: t.FleetToken | t.OperatorToken) -
     return t.mint(key_state(db), replace(token, token_id=number), ttl=HOUR_S, jti=jti)
 
 
-def fleet_token(db: psycopg.Connection[Any], kind: UserCodeService) -> str:
+def fleet_token(db: psycopg.Connection[Any], kind: UserCodeKind) -> str:
     """With which services of this kind register."""
     return listed(db, t.FleetToken(kind))
 
 
-def service_token(db: psycopg.Connection[Any], kind: UserCodeService, service_id: int) -> str:
+def service_token(db: psycopg.Connection[Any], kind: UserCodeKind, service_id: int) -> str:
     """Of one service, which came with a token of its own."""
     jti = t.new_jti()
     token = t.ServiceToken(kind, service_id, _insert(db, kind, "of a test", jti), fleet_jti=jti)

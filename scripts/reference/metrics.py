@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from evenflow.core.meter import BOUNDS_S, Metric, MetricKind, Teller
+from evenflow.core.meter import BOUNDS_S, Metric, MetricKind
 from evenflow.core.metrics import EVERY, METRICS
+from evenflow.core.service import ServiceKind
 from scripts.reference.markdown import table
 
 _INTRODUCTION = f"""\
@@ -19,14 +20,14 @@ _SECTIONS = (
     (
         "The system",
         "Every API server reads these from the database when it is asked, and all read the same: take the maximum of several.",
-        frozenset({Teller.SYSTEM}),
+        frozenset(),
     ),
     ("Every service", "", EVERY),
-    ("Schedulers", "Each tells its own share.", frozenset({Teller.SCHEDULER})),
-    ("Workers", "", frozenset({Teller.WORKER})),
-    ("Triggerers", "", frozenset({Teller.TRIGGERER})),
-    ("Processors", "", frozenset({Teller.PROCESSOR})),
-    ("API servers", "", frozenset({Teller.API})),
+    ("Schedulers", "Each tells its own share.", frozenset({ServiceKind.SCHEDULER})),
+    ("Workers", "", frozenset({ServiceKind.WORKER})),
+    ("Triggerers", "", frozenset({ServiceKind.TRIGGERER})),
+    ("Processors", "", frozenset({ServiceKind.PROCESSOR})),
+    ("API servers", "", frozenset({ServiceKind.API})),
 )
 
 

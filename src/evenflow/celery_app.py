@@ -26,10 +26,11 @@ from kombu.asynchronous import get_event_loop
 from kombu.transport import redis
 
 from evenflow.core.executors import CELERY_TASK
+from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
 from evenflow.runtime.celery_places import places
 from evenflow.runtime.readiness import LIVE, READY, TELL_S, Notifier
-from evenflow.runtime.service_settings import Kind, command_of
+from evenflow.runtime.service_settings import command_of
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.worker.handed import Handed
 from evenflow.worker.handing import follow_intake, hand
@@ -123,7 +124,7 @@ class Companion:
         self._own = os.pidfd_open(os.getpid())
         given = {"slots": slots, "queues": tuple(queues), "handed_at": self.address, "handed_by": self._own}
         service = settings.for_service(name=name, **given)
-        self._environment = service.environment(Kind.WORKER, {**os.environ, **settings.connection_environment()})
+        self._environment = service.environment(ServiceKind.WORKER, {**os.environ, **settings.connection_environment()})
         self._ending, self._changing = threading.Event(), threading.Lock()
         self._process = self._start()
 
@@ -147,7 +148,7 @@ class Companion:
     def _start(self) -> subprocess.Popen[bytes]:
         Path(self.address).unlink(missing_ok=True)
         # in a session of its own: what a terminal tells Celery it hears from Celery
-        return subprocess.Popen(command_of(Kind.WORKER), env=self._environment, pass_fds=[self._own], start_new_session=True)
+        return subprocess.Popen(command_of(ServiceKind.WORKER), env=self._environment, pass_fds=[self._own], start_new_session=True)
 
     def _restart(self) -> None:
         while True:

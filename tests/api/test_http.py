@@ -15,7 +15,7 @@ from evenflow.api import limits
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.refusals import refusal
 from evenflow.api.rest.app import described_rest
-from evenflow.api.tokens import SERVICE_KINDS
+from evenflow.core.service import USER_CODE_KINDS
 from evenflow.wire import messages as m
 from tests.api.world import World
 from tests.tokens import fleet_token, service_token
@@ -127,8 +127,8 @@ async def test_a_body_above_the_limit_is_refused_before_it_is_read(session: aioh
 
 
 async def test_every_execution_route_limits_its_body(api_url: str, world: World) -> None:
-    tokens = {kind: service_token(world.conn, kind, 1) for kind in SERVICE_KINDS}
-    tokens |= {f"{kind} fleet": fleet_token(world.conn, kind) for kind in SERVICE_KINDS}
+    tokens = {kind: service_token(world.conn, kind, 1) for kind in USER_CODE_KINDS}
+    tokens |= {f"{kind} fleet": fleet_token(world.conn, kind) for kind in USER_CODE_KINDS}
     world.dispatch(world.run(world.add_dag()), 1)
     tokens["try"] = world.try_token(1)
     async with aiohttp.ClientSession() as session:

@@ -12,8 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from evenflow.api.service import ApiService
 from evenflow.client.execution import ExecutionClient
 from evenflow.core.limits import MOST_COUNTED
-from evenflow.core.meter import Reading, Teller
+from evenflow.core.meter import Reading
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.service import ServiceKind
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.duties import SchedulerPresence
@@ -54,7 +55,7 @@ def of(samples: Samples, name: str, /, **labels: str) -> float:
 def test_a_scheduler_shows_its_own_share(world: World) -> None:
     """R-HA1, R-ST9: what it did, and for how long tasks could have started before they did."""
     world.run(world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python", pool_slots=3),))), state="queued")
-    vitals = Vitals(Teller.SCHEDULER, "s1")
+    vitals = Vitals(ServiceKind.SCHEDULER, "s1")
     Tally(vitals.meter).add(advance(world.conn, Catalog()), 0.003)
     samples = parse(exposition(vitals.meter.read()).decode())
     own = {"kind": "scheduler", "name": "s1"}
@@ -73,7 +74,7 @@ def test_a_scheduler_shows_its_own_share(world: World) -> None:
 async def test_a_service_that_misses_its_beats_is_unhealthy_everywhere(api: ApiService, api_url: str, world: World) -> None:
     """R-HA4: in the metrics, and in ``/health``; and the same name again, alive, counts."""
     api._probes._kept._kept_s = 0.0  # each look is a fresh one
-    presence = SchedulerPresence(Vitals(Teller.SCHEDULER, "s1"))
+    presence = SchedulerPresence(Vitals(ServiceKind.SCHEDULER, "s1"))
     presence.beat(world.conn)
     key = {"kind": "scheduler", "name": "s1"}
     assert of(await scrape(api_url), "evenflow_service_healthy", **key) == 1
@@ -113,7 +114,7 @@ async def test_an_api_server_knows_whether_it_is_live_and_ready(api_url: str) ->
 async def test_where_services_tell_their_metrics(api_url: str, world: World) -> None:
     """As Prometheus reads it: only those that live, and the API itself."""
     for name, address in (("s1", "127.0.0.1:1"), ("s2", "127.0.0.1:2"), ("s3", "")):
-        vitals = Vitals(Teller.SCHEDULER, name)
+        vitals = Vitals(ServiceKind.SCHEDULER, name)
         vitals.address = address
         SchedulerPresence(vitals).beat(world.conn)
     world.conn.execute("update service set state = 'lost' where name = 's2'")

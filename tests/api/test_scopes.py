@@ -12,11 +12,11 @@ import pytest
 from evenflow.api import tokens as t
 from evenflow.client.execution import ExecutionClient
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.service import UserCodeKind
 from evenflow.errors import ApiRefused
 from evenflow.fleet.presence import identity
 from evenflow.wire import messages as m
 from evenflow.wire.code import archive_hash, pack
-from evenflow.wire.messages import UserCodeService
 from evenflow.wire.triggers import ClaimTriggers
 from tests.api.world import World
 from tests.tokens import JTI, LISTED, key_state, listed
@@ -28,14 +28,14 @@ Joined = tuple[ExecutionClient, int]
 class Fleet(Protocol):
     """Registers a service with the token of a fleet that has this scope; gives its client and its number."""
 
-    async def __call__(self, kind: UserCodeService, *scope: str) -> Joined: ...
+    async def __call__(self, kind: UserCodeKind, *scope: str) -> Joined: ...
 
 
 @pytest.fixture
 async def join(api_url: str, world: World) -> AsyncIterator[Fleet]:
     async with AsyncExitStack() as clients:
 
-        async def joined(kind: UserCodeService, *scope: str) -> Joined:
+        async def joined(kind: UserCodeKind, *scope: str) -> Joined:
             client = ExecutionClient(api_url, listed(world.conn, t.FleetToken(kind, 0, scope)))
             clients.push_async_callback(client.close)
             return client, (await client.register(identity(kind, f"a {kind}", {}))).service_id
@@ -82,7 +82,7 @@ async def test_the_scope_outlives_renewals(world: World) -> None:
     ],
 )
 async def test_a_service_that_would_be_refused_later_does_not_register(
-    api_url: str, world: World, kind: UserCodeService, detail: dict[str, Any]
+    api_url: str, world: World, kind: UserCodeKind, detail: dict[str, Any]
 ) -> None:
     """R-SE1, R-UX1: it is told before it says that it is ready."""
     client = ExecutionClient(api_url, listed(world.conn, t.FleetToken(kind, 0, ("mine",))))

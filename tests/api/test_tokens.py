@@ -18,9 +18,9 @@ from evenflow.api import tokens as tokens_module
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.refusals import refusal
 from evenflow.api.tokens import (
-    SERVICE_KINDS,
     SERVICE_TTL_S,
     TRIGGER_TTL_S,
+    USER_CODE_KINDS,
     FleetToken,
     OperatorToken,
     ServiceToken,
@@ -263,8 +263,8 @@ def test_there_are_routes() -> None:
 def tokens(world: World, operator_token: str) -> dict[str, str]:
     """A good one of each kind."""
     world.dispatch(world.run(world.add_dag()), 1)
-    services = {kind: service_token(world.conn, kind, 1) for kind in SERVICE_KINDS}
-    fleets = {f"{kind} fleet": fleet_token(world.conn, kind) for kind in SERVICE_KINDS}
+    services = {kind: service_token(world.conn, kind, 1) for kind in USER_CODE_KINDS}
+    fleets = {f"{kind} fleet": fleet_token(world.conn, kind) for kind in USER_CODE_KINDS}
     trigger = mint(key_state(world.conn), TRIGGER, ttl=HOUR_S)
     return {**services, **fleets, "operator": operator_token, "try": world.try_token(1), "trigger": trigger}
 

@@ -9,8 +9,8 @@ import psycopg
 from evenflow.api.tokens import TryToken
 from evenflow.client.execution import ExecutionClient
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
+from evenflow.core.service import UserCodeKind
 from evenflow.wire import messages as m
-from evenflow.wire.messages import UserCodeService
 from tests.tokens import fleet_token, service_token, try_token
 from tests.world import CODE, Unscheduled
 
@@ -48,7 +48,7 @@ class World(Unscheduled):
 class ClientOfAll(ExecutionClient):
     """Speaks for each service of its kind with that one's token, and for no service in particular with that of number 1."""
 
-    def __init__(self, api_url: str, db: psycopg.Connection[Any], kind: UserCodeService) -> None:
+    def __init__(self, api_url: str, db: psycopg.Connection[Any], kind: UserCodeKind) -> None:
         super().__init__(api_url, fleet_token(db, kind))
         self._db, self._kind = db, kind
         self._speak_for(1)

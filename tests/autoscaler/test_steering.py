@@ -19,7 +19,7 @@ from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.scaling.fleet_options import serves
 from evenflow.core.scaling.policy import ScalingPolicy
-from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.core.service_states import ObjectKind, ServiceState
 from evenflow.errors import NotActing
 from evenflow.killpoints import KillPoint, watch
 from evenflow.store.db.connect import AsyncConn
@@ -56,12 +56,12 @@ async def test_what_is_frozen_is_no_demand_and_what_many_wait_for_is_counted_to_
     fleets.fleet(queues=("default", "other"))
     fleets.tries(3, dag="a")
     fleets.tries(2, dag="b")
-    at_once(states.set_state(fleets.awaited, ServiceKind.DAG, "a", ServiceState.FROZEN, actor="x"))
+    at_once(states.set_state(fleets.awaited, ObjectKind.DAG, "a", ServiceState.FROZEN, actor="x"))
     waiting = {row.queue: row.waiting for row in at_once(scaling.count_waiting(fleets.awaited, ["default", "other"], most=10))}
     assert waiting == {"default": 2, "other": 0}
     waiting = {row.queue: row.waiting for row in at_once(scaling.count_waiting(fleets.awaited, ["default"], most=1))}
     assert waiting == {"default": 1}
-    at_once(states.set_state(fleets.awaited, ServiceKind.SYSTEM, "all", ServiceState.FROZEN, actor="x"))
+    at_once(states.set_state(fleets.awaited, ObjectKind.SYSTEM, "all", ServiceState.FROZEN, actor="x"))
     assert [row.waiting for row in at_once(scaling.count_waiting(fleets.awaited, ["default"], most=MOST_TRIES_COUNTED))] == [0]
 
 
@@ -532,7 +532,7 @@ async def test_slots_of_other_workers_count_and_those_taken_out_by_hand_do_not(f
     steering, conn = await fleets.autoscaler()
     await steering.loop(conn)
     assert fleets.native() == []
-    at_once(states.set_state(fleets.awaited, ServiceKind.WORKER, "other", ServiceState.PAUSED, actor="x"))
+    at_once(states.set_state(fleets.awaited, ObjectKind.WORKER, "other", ServiceState.PAUSED, actor="x"))
     await steering.loop(conn)
     assert len(fleets.native()) == 3
     await conn.close()

@@ -11,10 +11,11 @@ import psycopg
 from evenflow.autoscaler.steering import Steering
 from evenflow.autoscaler.target import FleetTarget, HostTarget
 from evenflow.core.limits import LEASE_S
-from evenflow.core.meter import Meter, Teller
+from evenflow.core.meter import Meter
 from evenflow.core.metrics import METRICS
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.scaling.policy import ScalingPolicy
+from evenflow.core.service import ServiceKind
 from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.serving import dispatch, scaling, services
 from tests.world import Unscheduled, at_once
@@ -39,7 +40,7 @@ class Fleets(Unscheduled):
     async def autoscaler(self, name: str = "a", targets: Mapping[str, FleetTarget] | None = None) -> tuple[Steering, AsyncConn]:
         """One that has just started."""
         holder = self.service("autoscaler", name)
-        meter = Meter(Teller.AUTOSCALER, name, METRICS)
+        meter = Meter(ServiceKind.AUTOSCALER, name, METRICS)
         steering = Steering(holder, targets or {"native": HostTarget()}, meter)
         return steering, await connect_async(self.url, name=name)
 

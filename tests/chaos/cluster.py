@@ -20,9 +20,10 @@ import psycopg
 from psycopg import conninfo
 
 from evenflow.api.vault import Vault
+from evenflow.core.service import ServiceKind
 from evenflow.killpoints import KillPoint
 from evenflow.runtime.embedded import EmbeddedPostgres
-from evenflow.runtime.service_settings import RUNS_USER_CODE, SECRETS_FILE, Kind
+from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.runtime.settings import Settings
 from evenflow.runtime.tokens import LASTS_S, create_token
 from tests.chaos.meddler import Meddler
@@ -37,7 +38,13 @@ LATER = "later.py"  # comes when a scenario asks for it
 DAGS_IN_IT = 11
 RESTART_AFTER_S = 0.3  # what a supervisor takes to notice and start again
 SLOTS = 6
-SERVICES = (Kind.API, Kind.SCHEDULER, Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER)  # the others in tests/autoscaler, tests/pods
+SERVICES = (
+    ServiceKind.API,
+    ServiceKind.SCHEDULER,
+    ServiceKind.PROCESSOR,
+    ServiceKind.WORKER,
+    ServiceKind.TRIGGERER,
+)  # the others in tests/autoscaler, tests/pods
 POINTS = frozenset(point for point in KillPoint if point.partition("-")[0] in SERVICES)  # that these pass
 ZONES = ("UTC", "Asia/Kathmandu", "America/St_Johns")  # of the hosts, in turn: R-HA12, R-HA17
 
@@ -60,7 +67,7 @@ class Death:
 class Member:
     """A service that is to run: when its process ends, it gets another one."""
 
-    kind: Kind
+    kind: ServiceKind
     name: str
     wire: Wire
     port: int = 0
@@ -131,14 +138,14 @@ class Cluster:
 
     # -- who runs
 
-    def of(self, kind: Kind) -> list[Member]:
+    def of(self, kind: ServiceKind) -> list[Member]:
         return [member for member in self.members if member.kind is kind and member.wanted]
 
-    def add(self, kind: Kind, death: Death | None = None) -> Member:
+    def add(self, kind: ServiceKind, death: Death | None = None) -> Member:
         """Another service of this kind, started."""
         number = 1 + sum(member.kind is kind for member in self.members)
-        wire = self._wires.lay(self._way_to_api if kind in RUNS_USER_CODE else self._way_to_database)
-        member = Member(kind, f"{kind}-{number}", wire, port=lasting_port() if kind is Kind.API else 0, death=death)
+        wire = self._wires.lay(self._way_to_api if kind.runs_user_code else self._way_to_database)
+        member = Member(kind, f"{kind}-{number}", wire, port=lasting_port() if kind is ServiceKind.API else 0, death=death)
         self.members.append(member)
         self._start(member)
         return member
@@ -164,7 +171,7 @@ class Cluster:
                 self._start(member)
 
     def api_ports(self) -> list[int]:
-        return [member.port for member in self.of(Kind.API) if member.runs()]
+        return [member.port for member in self.of(ServiceKind.API) if member.runs()]
 
     def _way_to_api(self) -> list[Upstream]:
         return [self.meddler.port] if self.meddler else [*self.api_ports()]
@@ -183,14 +190,14 @@ class Cluster:
 
     def _reconnect(self) -> None:
         for member in self.members:
-            if member.kind in RUNS_USER_CODE:
+            if member.kind.runs_user_code:
                 member.wire.set(Mode.CUT)
                 member.wire.set(Mode.OPEN)
 
     def _start(self, member: Member) -> None:
         database = conninfo.make_conninfo(self.direct_url, host="127.0.0.1", port=member.wire.port)
         settings = Settings(
-            home=self.home if member.kind not in RUNS_USER_CODE else self.home / member.name,
+            home=self.home if not member.kind.runs_user_code else self.home / member.name,
             dags=self.home / "dags",
             bundle="chaos",
             slots=self._slots,
@@ -228,7 +235,7 @@ class Cluster:
         vault = Vault(self.home / SECRETS_FILE)
         return {kind: (await create_token(self.direct_url, vault, kind, name="chaos", by="chaos")).text for kind in LASTS_S}
 
-    def start(self, sizes: dict[Kind, int]) -> None:
+    def start(self, sizes: dict[ServiceKind, int]) -> None:
         """Returns when all have registered and the DAGs are known."""
         shutil.copytree(self._dags, self.home / "dags", ignore=shutil.ignore_patterns("__pycache__", LATER))
         self.tokens = asyncio.run(self._mint())
@@ -274,7 +281,11 @@ class Cluster:
     def end(self) -> list[str]:
         """Tell all to end, in the order in which they need each other; what is wrong about how they did."""
         wrong = []
-        for kinds in ((Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER), (Kind.SCHEDULER,), (Kind.API,)):
+        for kinds in (
+            (ServiceKind.PROCESSOR, ServiceKind.WORKER, ServiceKind.TRIGGERER),
+            (ServiceKind.SCHEDULER,),
+            (ServiceKind.API,),
+        ):
             members = [member for member in self.members if member.kind in kinds]
             for member in members:
                 member.wire.set(Mode.OPEN)

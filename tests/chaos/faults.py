@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 import psutil
 
+from evenflow.core.service import ServiceKind
 from evenflow.killpoints import KillPoint
-from evenflow.runtime.service_settings import Kind
 from tests.chaos.clock import Clock
 from tests.chaos.cluster import POINTS, SERVICES, Cluster, Death, Member
 from tests.chaos.leases import LEASE_S
@@ -81,12 +81,12 @@ class Strike:
     def last(self, seconds: float) -> None:
         self.cluster.wait(seconds)
 
-    def choose(self, kind: Kind) -> Member:
+    def choose(self, kind: ServiceKind) -> Member:
         """One that runs, and is not spared."""
         running = [member for member in self.cluster.of(kind) if member.runs() and not member.spared]
         return self.rng.choice(running or [self._next(kind)])
 
-    def _next(self, kind: Kind) -> Member:
+    def _next(self, kind: ServiceKind) -> Member:
         def running() -> list[Member]:
             return [member for member in self.cluster.of(kind) if member.runs() and not member.spared]
 
@@ -99,7 +99,7 @@ class Strike:
 
         def busy() -> Member | None:
             self.load.insist()
-            member = self.choose(Kind.WORKER)
+            member = self.choose(ServiceKind.WORKER)
             self.lost = {(row[0], row[1], row[2], row[3]) for row in self.cluster.all(IN_HAND, member.name)}
             return member if self.lost else None
 
@@ -112,23 +112,23 @@ class Strike:
 
         def waiting() -> Member | None:
             self.load.insist()
-            member = self.choose(Kind.TRIGGERER)
+            member = self.choose(ServiceKind.TRIGGERER)
             return member if self.cluster.one(TRIGGERS_IN_HAND, member.name) else None
 
         member: Member = self.cluster.until(waiting, "a triggerer with triggers in hand", within_s=30)
         return member
 
-    def choose_at_work(self, kind: Kind) -> Member:
+    def choose_at_work(self, kind: ServiceKind) -> Member:
         """One of this kind that has something to lose."""
         match kind:
-            case Kind.WORKER:
+            case ServiceKind.WORKER:
                 return self.choose_busy()
-            case Kind.TRIGGERER:
+            case ServiceKind.TRIGGERER:
                 return self.choose_waiting()
         return self.choose(kind)
 
 
-def kill(s: Strike, kind: Kind) -> None:
+def kill(s: Strike, kind: ServiceKind) -> None:
     member = s.choose_at_work(kind)
     s.strike(f"SIGKILL {member.name}")
     os.kill(member.pid, signal.SIGKILL)
@@ -141,7 +141,7 @@ def kill_host(s: Strike) -> None:
     _signal_all(member.tree(), signal.SIGKILL)
 
 
-def freeze(s: Strike, kind: Kind) -> None:
+def freeze(s: Strike, kind: ServiceKind) -> None:
     """For longer than its lease. A worker's tries, and a triggerer's triggers, run on beside it."""
     member = s.choose_at_work(kind)
     s.strike(f"SIGSTOP {member.name} for {OUTLASTS_LEASE_S:.1f} s")
@@ -173,12 +173,12 @@ def kill_in_turn(s: Strike) -> None:
     waiting = "select count(*) from deferral join dag_run using (run_key) where run_id = %s and purpose is null"
     most = s.cluster.until(lambda: (n := s.cluster.one(waiting, run)) >= HERD / 2 and n, "a herd that waits", within_s=120)
     s.strike(f"SIGKILL in turn, beginning with {most} tasks that wait")
-    for kind in (Kind.TRIGGERER, Kind.WORKER, Kind.SCHEDULER) * DEATHS:
+    for kind in (ServiceKind.TRIGGERER, ServiceKind.WORKER, ServiceKind.SCHEDULER) * DEATHS:
         os.kill(s.choose(kind).pid, signal.SIGKILL)
         s.last(2.0)
 
 
-def drain(s: Strike, kind: Kind) -> None:
+def drain(s: Strike, kind: ServiceKind) -> None:
     """Replaced, as in a rolling upgrade: the new one comes before the old one goes."""
     member = s.choose(kind)
     new = s.cluster.add(kind)
@@ -191,9 +191,9 @@ def drain(s: Strike, kind: Kind) -> None:
 
 def die_at(s: Strike, point: KillPoint, *, signum: int = signal.SIGKILL) -> None:
     """A new service is to die at a point, or to stop there for longer than its lease."""
-    kind = Kind(point.partition("-")[0])
+    kind = ServiceKind(point.partition("-")[0])
     death = Death(point, s.rng.choice(_times(point)), signum)
-    if kind is Kind.PROCESSOR:
+    if kind is ServiceKind.PROCESSOR:
         replaced = s.choose(kind)  # there is something to load only for the first who looks
         s.cluster.remove(replaced)
         s.cluster.until(lambda: not replaced.runs(), f"the end of {replaced.name}", within_s=20)
@@ -205,7 +205,7 @@ def die_at(s: Strike, point: KillPoint, *, signum: int = signal.SIGKILL) -> None
         return f"{point} {signum:d}" in _read(s.cluster)
 
     deadline, waves = time.monotonic() + 30.0, 0
-    more, every_s = (("waiting",), 4) if kind is Kind.TRIGGERER else (("chain", "flaky", "long"), 8)
+    more, every_s = (("waiting",), 4) if kind is ServiceKind.TRIGGERER else (("chain", "flaky", "long"), 8)
     while not dead() and time.monotonic() < deadline:
         s.last(0.3)
         if s.load.insist() and time.monotonic() > deadline - 25 + every_s * waves:
@@ -236,7 +236,7 @@ def _provoke(s: Strike, point: KillPoint) -> None:
         file = s.cluster.home / "dags" / "workload.py"
         file.write_text(file.read_text() + f"# {time.monotonic()}\n")
     if point.startswith(("scheduler", "api")):
-        others = s.cluster.of(Kind(point.partition("-")[0]))[:-1]  # without them the one that is to die has more to do
+        others = s.cluster.of(ServiceKind(point.partition("-")[0]))[:-1]  # without them the one that is to die has more to do
         for member in others:
             s.cluster.remove(member)
         s.cluster.until(lambda: not any(member.runs() for member in others), "the end of the others", within_s=20)
@@ -290,7 +290,7 @@ def postgres_away(s: Strike) -> None:
 
 
 def apis_away(s: Strike) -> None:
-    members = s.cluster.of(Kind.API)
+    members = s.cluster.of(ServiceKind.API)
     s.strike(f"all API servers away for {OUTAGE_S:g} s")
     for member in members:
         member.wanted = False
@@ -308,7 +308,7 @@ def backends_ended(s: Strike) -> None:
         s.last(0.1)
 
 
-def wire(s: Strike, kind: Kind, mode: Mode, seconds: float) -> None:
+def wire(s: Strike, kind: ServiceKind, mode: Mode, seconds: float) -> None:
     """One service is cut off from what it talks to."""
     member = s.choose_at_work(kind)
     if seconds < LEASE_S:
@@ -321,7 +321,7 @@ def wire(s: Strike, kind: Kind, mode: Mode, seconds: float) -> None:
 
 def all_wires(s: Strike, mode: Mode, seconds: float) -> None:
     """The database is not reached by anybody."""
-    members = [*s.cluster.of(Kind.SCHEDULER), *s.cluster.of(Kind.API)]
+    members = [*s.cluster.of(ServiceKind.SCHEDULER), *s.cluster.of(ServiceKind.API)]
     s.strike(f"{mode} wires of all to PostgreSQL for {seconds:.1f} s")
     for member in members:
         member.wire.set(mode)
@@ -332,7 +332,7 @@ def all_wires(s: Strike, mode: Mode, seconds: float) -> None:
 
 def disk_full(s: Strike) -> None:
     """No API process can write a byte to a file."""
-    pids = [member.pid for member in s.cluster.of(Kind.API) if member.runs()]
+    pids = [member.pid for member in s.cluster.of(ServiceKind.API) if member.runs()]
     s.strike("disk full for logs")
     for pid in pids:
         _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
@@ -386,7 +386,7 @@ def come_and_go(s: Strike) -> None:
     came: list[Member] = []
     for count in (2, 3, 5):
         for kind in SERVICES:
-            most = count if kind is Kind.SCHEDULER else min(count, 3)
+            most = count if kind is ServiceKind.SCHEDULER else min(count, 3)
             came += [s.cluster.add(kind) for _ in range(most - len(s.cluster.of(kind)))]
         s.load.wave()
         s.last(2.0)
@@ -415,25 +415,25 @@ def _read(cluster: Cluster) -> list[str]:
 LONG_S = OUTLASTS_LEASE_S
 
 KINDS: dict[str, Callable[[Strike], None]] = {
-    "kill-scheduler": lambda s: kill(s, Kind.SCHEDULER),
-    "kill-api": lambda s: kill(s, Kind.API),
-    "kill-worker": lambda s: kill(s, Kind.WORKER),
-    "kill-processor": lambda s: kill(s, Kind.PROCESSOR),
-    "kill-triggerer": lambda s: kill(s, Kind.TRIGGERER),
+    "kill-scheduler": lambda s: kill(s, ServiceKind.SCHEDULER),
+    "kill-api": lambda s: kill(s, ServiceKind.API),
+    "kill-worker": lambda s: kill(s, ServiceKind.WORKER),
+    "kill-processor": lambda s: kill(s, ServiceKind.PROCESSOR),
+    "kill-triggerer": lambda s: kill(s, ServiceKind.TRIGGERER),
     "kill-host": kill_host,
     "kill-trigger-hosts": kill_trigger_hosts,
     "kill-in-turn": kill_in_turn,
-    "freeze-scheduler": lambda s: freeze(s, Kind.SCHEDULER),
-    "freeze-api": lambda s: freeze(s, Kind.API),
-    "freeze-worker": lambda s: freeze(s, Kind.WORKER),
-    "freeze-processor": lambda s: freeze(s, Kind.PROCESSOR),
-    "freeze-triggerer": lambda s: freeze(s, Kind.TRIGGERER),
+    "freeze-scheduler": lambda s: freeze(s, ServiceKind.SCHEDULER),
+    "freeze-api": lambda s: freeze(s, ServiceKind.API),
+    "freeze-worker": lambda s: freeze(s, ServiceKind.WORKER),
+    "freeze-processor": lambda s: freeze(s, ServiceKind.PROCESSOR),
+    "freeze-triggerer": lambda s: freeze(s, ServiceKind.TRIGGERER),
     "freeze-host": freeze_host,
-    "drain-scheduler": lambda s: drain(s, Kind.SCHEDULER),
-    "drain-api": lambda s: drain(s, Kind.API),
-    "drain-worker": lambda s: drain(s, Kind.WORKER),
-    "drain-processor": lambda s: drain(s, Kind.PROCESSOR),
-    "drain-triggerer": lambda s: drain(s, Kind.TRIGGERER),
+    "drain-scheduler": lambda s: drain(s, ServiceKind.SCHEDULER),
+    "drain-api": lambda s: drain(s, ServiceKind.API),
+    "drain-worker": lambda s: drain(s, ServiceKind.WORKER),
+    "drain-processor": lambda s: drain(s, ServiceKind.PROCESSOR),
+    "drain-triggerer": lambda s: drain(s, ServiceKind.TRIGGERER),
     "postgres-killed": postgres_killed,
     "fail-over": lambda s: fail_over(s, loses=True),
     "fail-over-synchronous": lambda s: fail_over(s, loses=False),
@@ -441,19 +441,19 @@ KINDS: dict[str, Callable[[Strike], None]] = {
     "postgres-away": postgres_away,
     "apis-away": apis_away,
     "backends-ended": backends_ended,
-    "scheduler-cut": lambda s: wire(s, Kind.SCHEDULER, Mode.CUT, 1.0),
-    "scheduler-stalled": lambda s: wire(s, Kind.SCHEDULER, Mode.STALLED, LONG_S),
-    "scheduler-half-open": lambda s: wire(s, Kind.SCHEDULER, Mode.HALF_OPEN, LONG_S),
-    "api-cut": lambda s: wire(s, Kind.API, Mode.CUT, 1.0),
-    "api-stalled": lambda s: wire(s, Kind.API, Mode.STALLED, LONG_S),
-    "api-half-open": lambda s: wire(s, Kind.API, Mode.HALF_OPEN, LONG_S),
-    "worker-blinks": lambda s: wire(s, Kind.WORKER, Mode.CUT, 0.3 * LEASE_S),
-    "worker-cut": lambda s: wire(s, Kind.WORKER, Mode.CUT, LONG_S),
-    "worker-stalled": lambda s: wire(s, Kind.WORKER, Mode.STALLED, LONG_S),
-    "worker-half-open": lambda s: wire(s, Kind.WORKER, Mode.HALF_OPEN, LONG_S),
-    "triggerer-cut": lambda s: wire(s, Kind.TRIGGERER, Mode.CUT, LONG_S),
-    "triggerer-stalled": lambda s: wire(s, Kind.TRIGGERER, Mode.STALLED, LONG_S),
-    "triggerer-half-open": lambda s: wire(s, Kind.TRIGGERER, Mode.HALF_OPEN, LONG_S),
+    "scheduler-cut": lambda s: wire(s, ServiceKind.SCHEDULER, Mode.CUT, 1.0),
+    "scheduler-stalled": lambda s: wire(s, ServiceKind.SCHEDULER, Mode.STALLED, LONG_S),
+    "scheduler-half-open": lambda s: wire(s, ServiceKind.SCHEDULER, Mode.HALF_OPEN, LONG_S),
+    "api-cut": lambda s: wire(s, ServiceKind.API, Mode.CUT, 1.0),
+    "api-stalled": lambda s: wire(s, ServiceKind.API, Mode.STALLED, LONG_S),
+    "api-half-open": lambda s: wire(s, ServiceKind.API, Mode.HALF_OPEN, LONG_S),
+    "worker-blinks": lambda s: wire(s, ServiceKind.WORKER, Mode.CUT, 0.3 * LEASE_S),
+    "worker-cut": lambda s: wire(s, ServiceKind.WORKER, Mode.CUT, LONG_S),
+    "worker-stalled": lambda s: wire(s, ServiceKind.WORKER, Mode.STALLED, LONG_S),
+    "worker-half-open": lambda s: wire(s, ServiceKind.WORKER, Mode.HALF_OPEN, LONG_S),
+    "triggerer-cut": lambda s: wire(s, ServiceKind.TRIGGERER, Mode.CUT, LONG_S),
+    "triggerer-stalled": lambda s: wire(s, ServiceKind.TRIGGERER, Mode.STALLED, LONG_S),
+    "triggerer-half-open": lambda s: wire(s, ServiceKind.TRIGGERER, Mode.HALF_OPEN, LONG_S),
     "database-cut": lambda s: all_wires(s, Mode.CUT, 1.5),
     "database-stalled": lambda s: all_wires(s, Mode.STALLED, 1.5),
     "disk-full": disk_full,

@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Iterable
 from typing import Any
 
-from evenflow.runtime.service_settings import Kind
+from evenflow.core.service import ServiceKind
 from tests.chaos.cluster import DAGS, LATER, Cluster
 
 TRIGGERED = ("chain", "fan", "mapped", "branching", "flaky", "doomed", "long", "waiting", "strays")
@@ -80,7 +80,7 @@ class Load:
 
     def _post(self, path: str, body: dict[str, Any]) -> bool:
         """Whether somebody accepted it."""
-        for member in self._cluster.of(Kind.API):
+        for member in self._cluster.of(ServiceKind.API):
             request = urllib.request.Request(
                 f"http://127.0.0.1:{member.port}/api/v1/{path}",
                 data=json.dumps(body).encode(),

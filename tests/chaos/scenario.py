@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evenflow.core.service import ServiceKind
 from evenflow.explaining.audit import audit
-from evenflow.runtime.service_settings import Kind
 from tests.chaos.cluster import Cluster, NotInTime
 from tests.chaos.faults import KINDS, Strike
 from tests.chaos.load import Load
@@ -28,7 +28,7 @@ class Plan:
     """What a seed stands for."""
 
     seed: int
-    sizes: dict[Kind, int]
+    sizes: dict[ServiceKind, int]
     faults: tuple[str, ...]
 
     @classmethod
@@ -38,8 +38,13 @@ class Plan:
         kinds = list(KINDS)
         first = kinds[seed % len(kinds)]
         second = rng.choice([kind for kind in kinds if kind != "come-and-go" and not kind.startswith(("die", "stop"))])
-        sizes = {Kind.API: rng.choice((1, 2)), Kind.SCHEDULER: rng.choice((1, 2, 2, 3)), Kind.PROCESSOR: 1, Kind.WORKER: 2}
-        sizes[Kind.TRIGGERER] = rng.choice((1, 2))
+        sizes = {
+            ServiceKind.API: rng.choice((1, 2)),
+            ServiceKind.SCHEDULER: rng.choice((1, 2, 2, 3)),
+            ServiceKind.PROCESSOR: 1,
+            ServiceKind.WORKER: 2,
+        }
+        sizes[ServiceKind.TRIGGERER] = rng.choice((1, 2))
         return cls(seed, sizes, (first,) if first == "come-and-go" else (first, second))
 
 

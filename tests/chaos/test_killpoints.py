@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.core.service import ServiceKind
 from evenflow.killpoints import KillPoint, reached, watch
-from evenflow.runtime.service_settings import Kind
 from tests.house.project import DOCS, trees_with
 
 NS_PER_PASS = 1_000  # some 200 of CPU time; a turn of a scheduler, which takes milliseconds, passes five
@@ -28,7 +28,7 @@ def test_each_point_is_passed_at_one_place_and_named_after_its_service() -> None
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "KillPoint"
     ]
     assert sorted(places) == sorted(point.name for point in KillPoint)
-    writes = set(Kind) - {Kind.CONNECT_SERVER}  # which knows no database
+    writes = set(ServiceKind) - {ServiceKind.CONNECT_SERVER}  # which knows no database
     assert {point.partition("-")[0] for point in KillPoint} == writes
 
 

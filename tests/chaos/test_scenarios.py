@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.runtime.service_settings import Kind
+from evenflow.core.service import ServiceKind
 from tests.chaos.cluster import POINTS
 from tests.chaos.faults import KINDS
 from tests.chaos.scenario import Outcome, Plan, run
@@ -36,7 +36,13 @@ def play(server: ChaosServer) -> Play:
     home.chmod(0o755)
 
     def run_one(*faults: str, seed: int = 1, schedulers: int = 2, apis: int = 2) -> Outcome:
-        sizes = {Kind.API: apis, Kind.SCHEDULER: schedulers, Kind.PROCESSOR: 1, Kind.WORKER: 2, Kind.TRIGGERER: 2}
+        sizes = {
+            ServiceKind.API: apis,
+            ServiceKind.SCHEDULER: schedulers,
+            ServiceKind.PROCESSOR: 1,
+            ServiceKind.WORKER: 2,
+            ServiceKind.TRIGGERER: 2,
+        }
         outcome = run(Plan(seed, sizes, faults), server, home)
         assert outcome.wrong == [], f"its logs are in {home}"
         shutil.rmtree(home)

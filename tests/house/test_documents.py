@@ -10,11 +10,12 @@ import pytest
 from evenflow.core.trigger_rules import TriggerRule
 from scripts.reference import words
 from scripts.reference.pages import PAGES, make_page
-from tests.house.project import DOCS, ROOT, SOURCE, name_of, project_files
+from tests.house.project import DOCS, ROOT, SOURCE, name_of, project_files, source_modules
 
 TEXTS = [path for path in project_files() if path.suffix == ".md"]
 MAPS = [ROOT / "ARCHITECTURE.md", DOCS / "explanations" / "where-is-what.md", ROOT / "tests" / "README.md"]
 OF_EACH = {"observations.py", "limits.py", "service.py", "world.py"}  # of each package, or each area of the tests
+LARGE = 200  # lines of a module
 FENCE = re.compile(r"^```.*?^```", flags=re.MULTILINE | re.DOTALL)
 
 
@@ -54,6 +55,17 @@ def test_every_place_that_a_map_names_exists(page: Path) -> None:
             if not any((place / name).exists() for place in places) and name not in OF_EACH:
                 missing.append(name)
     assert missing == []
+
+
+def test_every_large_module_is_in_a_map() -> None:
+    """By its path, or by a folder that it is in: what is large enough to be looked for has a question that it answers."""
+    rows = "\n".join(line for page in MAPS[:2] for line in prose(page).splitlines() if line.startswith("|"))
+    named = set(re.findall(r"`([\w./-]+?)/?`", rows)) | set(re.findall(r"src/evenflow/([\w./-]+)", rows))
+    modules = {path.relative_to(SOURCE): len(path.read_text(encoding="utf-8").splitlines()) for path in source_modules().values()}
+    large = [path for path, lines in modules.items() if lines > LARGE]
+    assert large
+    places = {path: {path.as_posix(), *(folder.as_posix() for folder in path.parents)} for path in large}
+    assert [path.as_posix() for path in large if not places[path] & named] == []
 
 
 def test_the_map_names_every_table() -> None:

@@ -6,7 +6,7 @@ import psycopg
 
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import DagSpec, TaskSpec
-from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.core.service_states import ObjectKind, ServiceState
 from evenflow.store.db.connect import connect_async
 from evenflow.store.serving import dispatch, launches, services, states
 from tests.launcher.world import QUEUE, Pushed
@@ -174,5 +174,5 @@ def test_a_worker_hears_with_its_beat_that_it_gets_nothing(pushed: Pushed) -> No
     pushed.conn.execute("update service set fence_until = now() - interval '1 second' where service_id = %s", [worker])
     assert not closed(worker)
     for state, is_closed in ((ServiceState.RESUME_ONLY, False), (ServiceState.FROZEN, True)):
-        at_once(states.set_state(pushed.awaited, ServiceKind.WORKER, "one", state, actor="x"))
+        at_once(states.set_state(pushed.awaited, ObjectKind.WORKER, "one", state, actor="x"))
         assert closed(worker) == is_closed

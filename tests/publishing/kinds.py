@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from evenflow.runtime.service_settings import Kind
+from evenflow.core.service import ServiceKind
 
-OF_HOSTS = frozenset(Kind) - {Kind.CONNECT_SERVER}  # which is for one machine, and started there with the others
+OF_HOSTS = frozenset(ServiceKind) - {ServiceKind.CONNECT_SERVER}  # which is for one machine, and started there with the others

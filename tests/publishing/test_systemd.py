@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
+from evenflow.core.service import ServiceKind
 from evenflow.runtime.settings import PREFIX, Settings
 from tests.house.project import ROOT
 from tests.publishing.kinds import OF_HOSTS
@@ -54,7 +54,7 @@ def test_it_has_the_time_that_its_drain_may_take(kind: str) -> None:
 def test_what_runs_code_of_users_is_another_account_without_the_database(kind: str) -> None:
     said = settings_of(kind)
     files = [value for name, value in said if name == "EnvironmentFile"]
-    tasks = Kind(kind) in RUNS_USER_CODE
+    tasks = ServiceKind(kind).runs_user_code
     assert dict(said)["User"] == ("evenflow-tasks" if tasks else "evenflow")
     assert files == [
         f"/etc/evenflow/{'tasks' if tasks else 'control'}.env",
@@ -74,7 +74,7 @@ def test_all_have_the_same_fences() -> None:
     }
     control = {("ProtectControlGroups", "yes"), ("ProtectProc", "invisible")}
     assert all(fences[kind] - control == fences["worker"] for kind in UNITS)
-    assert {kind for kind in UNITS if control <= fences[kind]} == OF_HOSTS - RUNS_USER_CODE
+    assert {kind for kind in UNITS if control <= fences[kind]} == {kind for kind in OF_HOSTS if not kind.runs_user_code}
 
 
 @analyze

@@ -21,8 +21,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from evenflow.core import metrics
 from evenflow.core.limits import BEAT_S, LEASE_S
-from evenflow.core.meter import Metric, Teller
+from evenflow.core.meter import Metric
 from evenflow.core.metrics import METRICS
+from evenflow.core.service import ServiceKind
 from tests.running import RunningEvenflow, environment, evenflow_json, make_home, processes_of, remove_home, start_evenflow
 from tests.waiting import wait_until
 
@@ -45,10 +46,10 @@ def held():
 
 held()
 """
-ABSENT = {Teller.AUTOSCALER, Teller.LAUNCHER}  # evenflow up starts none by itself
+ABSENT = {ServiceKind.AUTOSCALER, ServiceKind.LAUNCHER}  # evenflow up starts none by itself
 # with labels that only a failure or an executor of another kind names, or told by nobody here
 RARE = {metrics.SET_ASIDE, metrics.DISPATCH_UNSERVED, metrics.QUEUED_TIMEOUTS, metrics.EXECUTOR_LAUNCHERS} | {
-    metric for metric in METRICS if metric.tellers <= ABSENT
+    metric for metric in METRICS if metric.tellers and metric.tellers <= ABSENT
 }
 
 

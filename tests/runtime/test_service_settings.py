@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from evenflow.core.bundle import BundleSource
-from evenflow.core.meter import Teller
+from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
 from evenflow.runtime.compose import build_service
-from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, ServiceSettings, command_of
+from evenflow.runtime.service_settings import ServiceSettings, command_of
 from evenflow.telemetry.vitals import Vitals
 from evenflow.worker.service import WorkerService
 
@@ -48,8 +48,8 @@ SETTINGS = ServiceSettings(
 )
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_a_service_reads_what_the_command_line_wrote(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", ServiceKind)
+def test_a_service_reads_what_the_command_line_wrote(kind: ServiceKind) -> None:
     read = ServiceSettings.from_environment(SETTINGS.environment(kind, {}))
     for name in (
         "home",
@@ -68,8 +68,8 @@ def test_a_service_reads_what_the_command_line_wrote(kind: Kind) -> None:
         assert getattr(read, name) == getattr(SETTINGS, name)
 
 
-@pytest.mark.parametrize("kind", sorted(RUNS_USER_CODE))
-def test_what_runs_user_code_gets_no_database(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in ServiceKind if kind.runs_user_code])
+def test_what_runs_user_code_gets_no_database(kind: ServiceKind) -> None:
     inherited = {"EVENFLOW_DATABASE_URL": SETTINGS.database_url, "EVENFLOW_TOKEN": "of the operator", "PATH": "/bin"}
     environment = SETTINGS.environment(kind, inherited)
     assert "open-sesame" not in "\n".join(environment.values())
@@ -78,27 +78,27 @@ def test_what_runs_user_code_gets_no_database(kind: Kind) -> None:
 
 
 def test_what_has_the_database_gets_no_token() -> None:
-    for kind in set(Kind) - RUNS_USER_CODE:
+    for kind in (kind for kind in ServiceKind if not kind.runs_user_code):
         assert "EVENFLOW_TOKEN" not in SETTINGS.environment(kind, {"EVENFLOW_TOKEN": "x"})
 
 
 def test_connections_reach_tasks() -> None:
     connection = {"EVENFLOW_CONN_SPARK_DEFAULT": "local[2]"}
-    assert SETTINGS.environment(Kind.WORKER, connection)["EVENFLOW_CONN_SPARK_DEFAULT"] == "local[2]"
+    assert SETTINGS.environment(ServiceKind.WORKER, connection)["EVENFLOW_CONN_SPARK_DEFAULT"] == "local[2]"
 
 
-@pytest.mark.parametrize("kind", sorted(RUNS_USER_CODE))
-def test_without_a_token_it_says_how_to_get_one(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in ServiceKind if kind.runs_user_code])
+def test_without_a_token_it_says_how_to_get_one(kind: ServiceKind) -> None:
     environment = SETTINGS.environment(kind, {}) | {"EVENFLOW_TOKEN": ""}
     with pytest.raises(SettingsError, match=f"evenflow tokens create {kind}. Then set EVENFLOW_TOKEN"):
-        build_service(kind, ServiceSettings.from_environment(environment), Vitals(Teller(kind), "w"))
+        build_service(kind, ServiceSettings.from_environment(environment), Vitals(kind, "w"))
 
 
 @pytest.mark.parametrize(("told", "resumes"), [({}, 1), ({"handed_at": "/run/handed"}, 0), ({"only_try": 7, "slots": 1}, 0)])
 def test_who_is_handed_its_tries_has_no_slots_for_resumes(told: dict[str, Any], resumes: int, tmp_path: Path) -> None:
     """R-DQ3: a place of Celery's pool, and a pod of one try, take a resume as they take a first start."""
-    settings = ServiceSettings.from_environment(replace(SETTINGS, home=tmp_path, **told).environment(Kind.WORKER, {}))
-    worker = build_service(Kind.WORKER, settings, Vitals(Teller.WORKER, "w"))
+    settings = ServiceSettings.from_environment(replace(SETTINGS, home=tmp_path, **told).environment(ServiceKind.WORKER, {}))
+    worker = build_service(ServiceKind.WORKER, settings, Vitals(ServiceKind.WORKER, "w"))
     assert isinstance(worker, WorkerService)
     assert worker._resume_slots == resumes
 
@@ -108,15 +108,17 @@ def test_only_who_seals_gets_the_keys_and_only_user_code_the_connections() -> No
     settings = replace(SETTINGS, secret_keys="key-of-the-vault")
     inherited = {"EVENFLOW_SECRET_KEYS": "x", "EVENFLOW_CONN_DB": "x://", "EVENFLOW_VAR_A": "1"}
     inherited["EVENFLOW_SECRETS_DIR"] = "/run/secrets"
-    for kind in Kind:
+    for kind in ServiceKind:
         environment = settings.environment(kind, inherited)
-        assert environment.get("EVENFLOW_SECRET_KEYS") == ("key-of-the-vault" if kind in (Kind.API, Kind.LAUNCHER) else None)
+        assert environment.get("EVENFLOW_SECRET_KEYS") == (
+            "key-of-the-vault" if kind in (ServiceKind.API, ServiceKind.LAUNCHER) else None
+        )
         for name in ("EVENFLOW_CONN_DB", "EVENFLOW_VAR_A", "EVENFLOW_SECRETS_DIR"):
-            assert (name in environment) is (kind in RUNS_USER_CODE)
+            assert (name in environment) is (kind.runs_user_code)
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_no_module_beside_dag_files_is_a_services(kind: Kind, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ServiceKind)
+def test_no_module_beside_dag_files_is_a_services(kind: ServiceKind, tmp_path: Path) -> None:
     """R-CS1: a file of an author, named as a library is, would else run in the scheduler. Each stops for want of its settings."""
     for name in ("attr", "msgspec"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from evenflow.cli.commands.services import become
+from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
 from evenflow.runtime.project import bundle_of
-from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings, load_settings, unknown_variables
 
 
@@ -204,7 +204,7 @@ def test_a_provider_of_identities_without_secret_or_groups_is_refused_where_the_
     with pytest.raises(SettingsError, match=r"shows a secret\. Set EVENFLOW_IDENTITY_CLIENT_SECRET to that of the client"):
         load_settings().check_identity()
     with pytest.raises(SettingsError, match="EVENFLOW_IDENTITY_CLIENT_SECRET"):
-        become(Kind.API)
+        become(ServiceKind.API)
     monkeypatch.setenv("EVENFLOW_IDENTITY_CLIENT_SECRET", "s")
     with pytest.raises(SettingsError, match=r"no group of it may\. Say which: export EVENFLOW_IDENTITY_GROUPS="):
         load_settings().check_identity()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.core.service import ServiceKind
 from evenflow.errors import AlreadyRunning, SettingsError
 from evenflow.runtime.home import prepare_home
-from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings
 from evenflow.runtime.up.spark_connect import SparkConnect, how_to_connect, make_spark_connect
 from tests.runtime.test_service_settings import SETTINGS
@@ -59,7 +59,7 @@ def test_beside_a_sandbox_there_is_none(settings: Settings) -> None:
 
 def test_only_the_server_itself_gets_its_token_as_a_setting() -> None:
     settings = replace(SETTINGS, spark_connect_token="of-the-server")
-    for kind in Kind:
+    for kind in ServiceKind:
         environment = settings.environment(kind, {})
-        assert ("of-the-server" in environment.values()) is (kind is Kind.CONNECT_SERVER)
-    assert "EVENFLOW_DATABASE_URL" not in settings.environment(Kind.CONNECT_SERVER, {})
+        assert ("of-the-server" in environment.values()) is (kind is ServiceKind.CONNECT_SERVER)
+    assert "EVENFLOW_DATABASE_URL" not in settings.environment(ServiceKind.CONNECT_SERVER, {})

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.core.service import ServiceKind
 from evenflow.errors import DatabaseUnavailable, EvenflowError, SettingsError
 from evenflow.runtime import database, service
-from evenflow.runtime.service_settings import Kind, ServiceSettings
+from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.runtime.settings import Settings
 
 
@@ -39,14 +40,14 @@ def settings(url: str) -> ServiceSettings:
 def test_it_waits_for_a_database_that_is_away(opens: list[EvenflowError], caplog: pytest.LogCaptureFixture) -> None:
     opens += [DatabaseUnavailable("refused"), DatabaseUnavailable("starting up")]
     with caplog.at_level(logging.INFO):
-        assert service._run_on_database(Kind.SCHEDULER, settings("postgresql://there")) == 0
+        assert service._run_on_database(ServiceKind.SCHEDULER, settings("postgresql://there")) == 0
     assert [record.getMessage() for record in caplog.records] == ["waits for the database: refused"]
 
 
 def test_it_does_not_wait_for_what_no_time_mends(opens: list[EvenflowError]) -> None:
     opens += [SettingsError("no URL")]
     with pytest.raises(SettingsError):
-        service._run_on_database(Kind.SCHEDULER, settings("postgresql://there"))
+        service._run_on_database(ServiceKind.SCHEDULER, settings("postgresql://there"))
     opens += [DatabaseUnavailable("the embedded one cannot start")]
     with pytest.raises(DatabaseUnavailable):
-        service._run_on_database(Kind.SCHEDULER, settings(""))
+        service._run_on_database(ServiceKind.SCHEDULER, settings(""))

@@ -8,9 +8,10 @@ from typing import Any
 
 import psycopg
 
-from evenflow.core.meter import Meter, Teller
+from evenflow.core.meter import Meter
 from evenflow.core.metrics import METRICS, SAMPLES
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.service import ServiceKind
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.tally import Contention
@@ -72,7 +73,7 @@ def test_a_due_timer_is_left_to_the_holder_too(world: World, database_url: str) 
 
 
 def test_time_that_waits_for_locks_is_found_by_looking(world: World, database_url: str) -> None:
-    meter = Meter(Teller.SCHEDULER, "s", METRICS)
+    meter = Meter(ServiceKind.SCHEDULER, "s", METRICS)
     contention = Contention(meter)
     with (
         connect(database_url, name="eye") as eye,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from evenflow.core.limits import PARTITIONS_AHEAD
-from evenflow.core.meter import Teller
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
+from evenflow.core.service import ServiceKind
 from evenflow.scheduler.duties import SchedulerPresence
 from evenflow.scheduler.duties.partitions import make_partitions
 from evenflow.scheduler.duties.schedules import create_scheduled
@@ -74,7 +74,7 @@ def test_history_goes_to_the_partition_of_the_day_of_its_run(world: World) -> No
 
 def test_a_scheduler_that_is_not_known_any_more_registers_anew(world: World) -> None:
     """R-HA4: every scheduler heartbeats."""
-    presence = SchedulerPresence(Vitals(Teller.SCHEDULER, "s"))
+    presence = SchedulerPresence(Vitals(ServiceKind.SCHEDULER, "s"))
     presence.beat(world.conn)
     presence.beat(world.conn)
     query = "select count(*) from service where kind = 'scheduler' and state = %s"

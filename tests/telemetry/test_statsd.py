@@ -8,7 +8,8 @@ import socket
 import pytest
 
 from evenflow.core import metrics
-from evenflow.core.meter import Meter, Teller, system_readings
+from evenflow.core.meter import Meter, system_readings
+from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
 from evenflow.telemetry.statsd import DATAGRAM_BYTES, Sender, StatsD, Style, parse_address
 from evenflow.telemetry.vitals import Vitals
@@ -19,7 +20,7 @@ def lines(statsd: StatsD, meter: Meter) -> list[str]:
 
 
 def meter(name: str = "s1") -> Meter:
-    return Meter(Teller.SCHEDULER, name, [metrics.TURNS, metrics.TURN_SECONDS])
+    return Meter(ServiceKind.SCHEDULER, name, [metrics.TURNS, metrics.TURN_SECONDS])
 
 
 def test_counters_are_sent_as_what_came_on_top() -> None:
@@ -79,7 +80,7 @@ def test_an_address_that_makes_no_sense_is_refused(address: str) -> None:
 
 async def test_a_sender_sends_its_own_and_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenflow.telemetry.statsd.EVERY_S", 0.01)
-    vitals = Vitals(Teller.API, "a1")
+    vitals = Vitals(ServiceKind.API, "a1")
 
     async def system() -> list[object]:
         return system_readings(metrics.SERVICE_HEALTHY, [(("worker", "w1"), 0)])
@@ -100,7 +101,7 @@ async def test_a_sender_sends_its_own_and_the_systems(monkeypatch: pytest.Monkey
 async def test_a_server_that_is_away_costs_a_warning_and_no_more(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    vitals = Vitals(Teller.WORKER, "w")
+    vitals = Vitals(ServiceKind.WORKER, "w")
     sending = Sender(vitals, StatsD("evenflow", "plain"), ("no-such-host.invalid", 8125), asyncio.get_running_loop())
     sending._send(vitals.meter.read())
     sending._send(vitals.meter.read())

@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from evenflow.core.meter import Teller
+from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
 from evenflow.runtime import observing
 from evenflow.telemetry import listener as listening
@@ -31,7 +31,7 @@ def get(url: str) -> tuple[int, bytes]:
 
 
 def test_it_is_ready_when_all_that_it_needs_was_there_lately() -> None:
-    vitals = Vitals(Teller.WORKER, "w")
+    vitals = Vitals(ServiceKind.WORKER, "w")
     assert not vitals.ready().ok, "it has not started"
     lease = vitals.lease(15.0)
     assert [finding.reason for finding in vitals.ready().findings] == ["its last answered beat: not yet"]
@@ -49,7 +49,7 @@ def test_it_is_ready_when_all_that_it_needs_was_there_lately() -> None:
 
 
 def test_a_need_that_was_not_met_for_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    vitals = Vitals(Teller.WORKER, "w")
+    vitals = Vitals(ServiceKind.WORKER, "w")
     vitals.lease(15.0).beat()
     now = time.monotonic()
     monkeypatch.setattr(vital.time, "monotonic", lambda: now + 16.0)
@@ -62,7 +62,7 @@ async def test_a_blocked_event_loop_is_noticed_while_it_is_blocked(monkeypatch: 
     """Who asks gets an answer, though the loop gives none: the listener does not live in it."""
     monkeypatch.setattr(Vitals.loop, "__defaults__", (0.5,))
     monkeypatch.setattr(observing, "LOOK_S", 0.01)
-    vitals = Vitals(Teller.WORKER, "w")
+    vitals = Vitals(ServiceKind.WORKER, "w")
     watching = asyncio.create_task(observing._watch_loop(vitals))
     listener = Listener("127.0.0.1", 0, observing._pages(vitals))
     listener.start()

@@ -19,7 +19,7 @@ from evenflow.api.execution import services as beat_route
 from evenflow.api.service import ApiService
 from evenflow.core import lease, metrics
 from evenflow.core.limits import MARGIN_S
-from evenflow.runtime.service_settings import Kind
+from evenflow.core.service import ServiceKind
 from evenflow.runtime.settings import Settings
 from evenflow.scheduler.duties.leases import watch_leases
 from evenflow.store.db.connect import connect
@@ -76,8 +76,8 @@ def short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def triggerer_process(api_url: str, token: str, home: Path) -> Iterator[subprocess.Popen[bytes]]:
     settings = Settings(home=home, dags=home).for_service(name="other", api_url=api_url, token=token, metrics_port=-1)
-    command = [sys.executable, "-m", "evenflow.runtime.service", str(Kind.TRIGGERER)]
-    process = subprocess.Popen(command, env=settings.environment(Kind.TRIGGERER, os.environ))
+    command = [sys.executable, "-m", "evenflow.runtime.service", str(ServiceKind.TRIGGERER)]
+    process = subprocess.Popen(command, env=settings.environment(ServiceKind.TRIGGERER, os.environ))
     try:
         yield process
     finally:

@@ -20,8 +20,8 @@ from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
 from evenflow.core.lease import STRETCH
 from evenflow.core.limits import ENDING_S, LEASE_S, STARTS_WITHIN_S
+from evenflow.core.service import ServiceKind
 from evenflow.forking.remains import DEAD_WITHIN_S
-from evenflow.runtime.service_settings import Kind
 from evenflow.runtime.settings import Settings
 from evenflow.scheduler.duties.leases import give_up_hung, watch_leases
 from evenflow.store.db.connect import connect
@@ -60,7 +60,7 @@ async def hung_worker(api: ApiService, token: str, home: Path, forgets: str) -> 
     settings = Settings(home=home, dags=home).for_service(
         name="hung", api_url=f"http://127.0.0.1:{api.port}", token=token, metrics_port=-1
     )
-    environment = settings.environment(Kind.WORKER, os.environ)
+    environment = settings.environment(ServiceKind.WORKER, os.environ)
     process = await asyncio.to_thread(subprocess.Popen, [sys.executable, "-c", HUNG, forgets], env=environment)
     try:
         yield

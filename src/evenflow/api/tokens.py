@@ -42,14 +42,13 @@ from jwt.types import Options
 
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope
+from evenflow.core.service import USER_CODE_KINDS, UserCodeKind
 from evenflow.errors import KeyNotKnownYet, NotAllowed
 from evenflow.store.scheduling.tasks import TryKey
 from evenflow.store.serving.tokens import KeyState, digest_of
 from evenflow.store.serving.triggers import TriggerKey
-from evenflow.wire.messages import UserCodeService
 
-SERVICE_KINDS: tuple[UserCodeService, ...] = ("worker", "processor", "triggerer")
-FLEETS = tuple(f"{kind} fleet" for kind in SERVICE_KINDS)  # as refusals name the kinds of fleet tokens
+FLEETS = tuple(f"{kind} fleet" for kind in USER_CODE_KINDS)  # as refusals name the kinds of fleet tokens
 
 DAY_S = 86_400.0
 FLEET_TTL_S = 30 * DAY_S  # services that run need it no more; it is shown again by those that start, or are lost and come back
@@ -76,7 +75,7 @@ _CODE_CHARS = 22  # of a login code before its sign: so many bytes in Base64
 
 @dataclass(frozen=True, slots=True)
 class FleetToken:
-    kind: UserCodeService
+    kind: UserCodeKind
     token_id: int = 0  # by which it can be revoked
     scope: tuple[str, ...] = ()  # queues, of a processor bundles, that its services may serve; none: all
     jti: str = field(default="", compare=False)  # its name, which the list has a digest of
@@ -85,7 +84,7 @@ class FleetToken:
 
 @dataclass(frozen=True, slots=True)
 class ServiceToken:
-    kind: UserCodeService
+    kind: UserCodeKind
     service_id: int
     fleet_id: int = 0  # the fleet token that it registered with
     scope: tuple[str, ...] = ()  # that token's

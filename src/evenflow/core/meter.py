@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 
+from evenflow.core.service import ServiceKind
+
 BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 Labels = tuple[str, ...]  # values, in the order in which the metric declares them
@@ -23,36 +25,22 @@ class MetricKind(StrEnum):
     HISTOGRAM = "histogram"
 
 
-class Teller(StrEnum):
-    """The services that report a metric. An API server reads the system's metrics from the database, and every one reads
-    the same.
-    """
-
-    SYSTEM = "system"
-    SCHEDULER = "scheduler"
-    WORKER = "worker"
-    PROCESSOR = "processor"
-    TRIGGERER = "triggerer"
-    AUTOSCALER = "autoscaler"
-    LAUNCHER = "launcher"
-    CONNECT_SERVER = "connect-server"
-    API = "api"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """``name`` is without the suffix ``_total`` that Prometheus gives to counters."""
+    """``name`` is without the suffix ``_total`` that Prometheus gives to counters. ``tellers`` are the services that report
+    it. A metric without tellers is the system's: an API server reads it from the database, and every one reads the same.
+    """
 
     name: str
     kind: MetricKind
-    tellers: frozenset[Teller]
+    tellers: frozenset[ServiceKind]
     meaning: str
     labels: tuple[str, ...] = ()
 
     @property
     def own_labels(self) -> tuple[str, ...]:
         """The labels before the declared ones: the service that reports."""
-        return () if Teller.SYSTEM in self.tellers else ("kind", "name")
+        return ("kind", "name") if self.tellers else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +75,7 @@ class _Histogram:
 class Meter:
     """The numbers of one service. Counters and histograms without labels exist from the start, at 0."""
 
-    def __init__(self, teller: Teller, name: str, metrics: Iterable[Metric]) -> None:
+    def __init__(self, teller: ServiceKind, name: str, metrics: Iterable[Metric]) -> None:
         self._teller, self._own = teller, (str(teller), name)
         self._counts: dict[tuple[Metric, Labels], float] = {}
         self._histograms: dict[tuple[Metric, Labels], _Histogram] = {}

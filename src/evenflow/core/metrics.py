@@ -4,36 +4,37 @@ list.
 
 from __future__ import annotations
 
-from evenflow.core.meter import Metric, MetricKind, Teller
+from evenflow.core.meter import Metric, MetricKind
+from evenflow.core.service import ServiceKind
 
-SYSTEM = frozenset({Teller.SYSTEM})
-SCHEDULER = frozenset({Teller.SCHEDULER})
-WORKER = frozenset({Teller.WORKER})
-PROCESSOR = frozenset({Teller.PROCESSOR})
-TRIGGERER = frozenset({Teller.TRIGGERER})
-AUTOSCALER = frozenset({Teller.AUTOSCALER})
-LAUNCHER = frozenset({Teller.LAUNCHER})
-API = frozenset({Teller.API})
+SYSTEM = frozenset[ServiceKind]()
+SCHEDULER = frozenset({ServiceKind.SCHEDULER})
+WORKER = frozenset({ServiceKind.WORKER})
+PROCESSOR = frozenset({ServiceKind.PROCESSOR})
+TRIGGERER = frozenset({ServiceKind.TRIGGERER})
+AUTOSCALER = frozenset({ServiceKind.AUTOSCALER})
+LAUNCHER = frozenset({ServiceKind.LAUNCHER})
+API = frozenset({ServiceKind.API})
 EVERY = SCHEDULER | WORKER | PROCESSOR | TRIGGERER | AUTOSCALER | LAUNCHER | API
 
 _declared: list[Metric] = []
 
 
-def _declare(kind: MetricKind, name: str, tellers: frozenset[Teller], meaning: str, labels: tuple[str, ...]) -> Metric:
+def _declare(kind: MetricKind, name: str, tellers: frozenset[ServiceKind], meaning: str, labels: tuple[str, ...]) -> Metric:
     metric = Metric(name, kind, tellers, meaning, labels)
     _declared.append(metric)
     return metric
 
 
-def counter(name: str, tellers: frozenset[Teller], meaning: str, *labels: str) -> Metric:
+def counter(name: str, tellers: frozenset[ServiceKind], meaning: str, *labels: str) -> Metric:
     return _declare(MetricKind.COUNTER, name, tellers, meaning, labels)
 
 
-def gauge(name: str, tellers: frozenset[Teller], meaning: str, *labels: str) -> Metric:
+def gauge(name: str, tellers: frozenset[ServiceKind], meaning: str, *labels: str) -> Metric:
     return _declare(MetricKind.GAUGE, name, tellers, meaning, labels)
 
 
-def histogram(name: str, tellers: frozenset[Teller], meaning: str, *labels: str) -> Metric:
+def histogram(name: str, tellers: frozenset[ServiceKind], meaning: str, *labels: str) -> Metric:
     return _declare(MetricKind.HISTOGRAM, name, tellers, meaning, labels)
 
 

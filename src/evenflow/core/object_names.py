@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Literal
 
-from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.core.service_states import ObjectKind, ServiceState
 
 SealedKind = Literal["connection", "variable"]
 CONNECTION: SealedKind = "connection"
@@ -66,11 +66,11 @@ def in_words(state: str) -> str:
 
 def title(kind: str, name: str) -> str:
     """Returns the object's name for the beginning of a sentence."""
-    return "The whole system" if kind == ServiceKind.SYSTEM else f"The {'DAG' if kind == ServiceKind.DAG else kind} {name}"
+    return "The whole system" if kind == ObjectKind.SYSTEM else f"The {'DAG' if kind == ObjectKind.DAG else kind} {name}"
 
 
 def way_to_activate(kind: str, name: str) -> str:
     """Returns the command that brings the object back into full service."""
-    if kind == ServiceKind.SYSTEM:
+    if kind == ObjectKind.SYSTEM:
         return "evenflow activate --all"
-    return shlex.join(["evenflow", "activate", *([name] if kind == ServiceKind.DAG else [f"--{kind}", name])])
+    return shlex.join(["evenflow", "activate", *([name] if kind == ObjectKind.DAG else [f"--{kind}", name])])

@@ -30,7 +30,7 @@ DRAINED = "it has drained"
 GAVE_UP = "its drain gave up waiting at the deadline"
 
 
-class ServiceKind(StrEnum):
+class ObjectKind(StrEnum):
     """The kinds of object that have a state of service."""
 
     DAG = "dag"
@@ -51,9 +51,9 @@ class ServiceState(StrEnum):
         """Whether runs begin, if this is the state of their DAG or of the system."""
         return self is ServiceState.ACTIVE
 
-    def starts_tasks(self, kind: ServiceKind) -> bool:
+    def starts_tasks(self, kind: ObjectKind) -> bool:
         """Returns whether tasks start for the first time in an object of this kind."""
-        of_runs = kind in (ServiceKind.DAG, ServiceKind.SYSTEM)
+        of_runs = kind in (ObjectKind.DAG, ObjectKind.SYSTEM)
         return self is ServiceState.ACTIVE or (self is ServiceState.DRAINING and of_runs)
 
     def resumes(self) -> bool:

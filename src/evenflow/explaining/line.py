@@ -11,7 +11,7 @@ from typing import Any
 
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.selection.lanes import LimitClass, blocking, kept
-from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.core.service_states import ObjectKind, ServiceState
 from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, Ages, FullLimit, Holder, KeptPool, OutOfService, SharedSlots, WhyNot
 from evenflow.explaining.dry_round import DryRound, read_limit_classes
 from evenflow.store.db.columns import numbers
@@ -138,7 +138,7 @@ async def holding_runs(conn: AsyncConn, dag_id: str, *, is_paused: bool) -> list
     if dag_id == CALLBACK_DAG:
         return []
     found = await _found(conn, dag_id, None, lambda _, state: not state.begins_runs())
-    return [reason for reason in found if not (is_paused and reason.what == ServiceKind.DAG)]
+    return [reason for reason in found if not (is_paused and reason.what == ObjectKind.DAG)]
 
 
 async def holding_starts(conn: AsyncConn, pool: str, queue: str) -> list[WhyNot]:
@@ -152,13 +152,13 @@ async def holding_tries(conn: AsyncConn, dag_id: str, pool: str, queue: str) -> 
 
 
 async def _found(
-    conn: AsyncConn, dag_id: str | None, place: tuple[str, str] | None, holds: Callable[[ServiceKind, ServiceState], bool]
+    conn: AsyncConn, dag_id: str | None, place: tuple[str, str] | None, holds: Callable[[ObjectKind, ServiceState], bool]
 ) -> list[OutOfService]:
-    objects = [(ServiceKind.DAG, dag_id)] if dag_id is not None else []
+    objects = [(ObjectKind.DAG, dag_id)] if dag_id is not None else []
     if place is not None:
-        objects += [(ServiceKind.POOL, place[0]), (ServiceKind.QUEUE, place[1])]
+        objects += [(ObjectKind.POOL, place[0]), (ObjectKind.QUEUE, place[1])]
     return [
         OutOfService(what=row["kind"], name=row["name"], state=row["state"], since=row["since"], actor=row["actor"])
         for row in await list_closing(conn, objects)
-        if holds(ServiceKind(row["kind"]), ServiceState(row["state"]))
+        if holds(ObjectKind(row["kind"]), ServiceState(row["state"]))
     ]

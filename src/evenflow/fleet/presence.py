@@ -15,12 +15,13 @@ from importlib.metadata import version
 from typing import Any, Protocol
 
 from evenflow.core.lease import Lease
+from evenflow.core.service import UserCodeKind
 from evenflow.errors import ApiNotTrusted, ApiRefused, ApiUnavailable
 from evenflow.fleet import observations as seen
 from evenflow.fleet.patience import Patience
 from evenflow.forking.boot_clock import boot_time
 from evenflow.telemetry.observing import observe
-from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered, UserCodeService
+from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 
 RETRY_S = 0.5  # after a beat without an answer: some twenty tries before a lease lapses
 LEAVE_TIMEOUT_S = 5.0  # for the farewell, on a busy machine, too; without it the lease says the same, later
@@ -32,7 +33,7 @@ class ServiceApi(Protocol):
     async def beat(self, service_id: int, message: Beat, *, patience_s: float | None = None) -> BeatAnswer: ...
 
 
-def identity(kind: UserCodeService, name: str, detail: dict[str, Any]) -> Register:
+def identity(kind: UserCodeKind, name: str, detail: dict[str, Any]) -> Register:
     """Of this process, as a service."""
     return Register(kind=kind, name=name, host=socket.gethostname(), pid=os.getpid(), version=version("evenflow"), detail=detail)
 

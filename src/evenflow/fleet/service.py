@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 from evenflow.client.execution import Credential, ExecutionClient
 from evenflow.client.http import PLAIN
 from evenflow.core.limits import LEASE_S
+from evenflow.core.service import UserCodeKind
 from evenflow.fleet import observations as seen
 from evenflow.fleet.presence import Presence, identity
 from evenflow.forking.sandbox import Sandbox
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
-from evenflow.wire.messages import Beat, BeatAnswer, UserCodeService
+from evenflow.wire.messages import Beat, BeatAnswer
 from evenflow.wire.tls import Tls
 
 
@@ -38,7 +39,7 @@ class Member:
 class FleetService(Service):
     """It is its loops, and what it makes of answers to its beats."""
 
-    kind: ClassVar[UserCodeService]
+    kind: ClassVar[UserCodeKind]
 
     def __init__(self, member: Member) -> None:
         super().__init__(member.name, member.vitals)

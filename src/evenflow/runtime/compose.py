@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evenflow.core.people.identities import IdentityProvider
+from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
 from evenflow.forking.sandbox import FOLDERS, Sandbox, make_sandbox
 from evenflow.forking.sandbox import OURS as PREFIX
-from evenflow.runtime.service_settings import Kind, ServiceSettings
+from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.telemetry.service import Service
 from evenflow.telemetry.vitals import Vitals
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
     from evenflow.launcher.executor import KubernetesSettings
 
 
-def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Service:
+def build_service(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) -> Service:
     """The service, not started. Each kind is imported only when it is built, so a worker does not load the API."""
     match kind:
-        case Kind.API:
+        case ServiceKind.API:
             from evenflow.api.service import ApiService
             from evenflow.api.vault import Vault
             from evenflow.wire.objects import ObjectStorage
@@ -41,7 +42,7 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 storage=ObjectStorage(settings.xcom_storage),
                 vitals=vitals,
             )
-        case Kind.SCHEDULER:
+        case ServiceKind.SCHEDULER:
             from evenflow.scheduler.service import SchedulerService
 
             return SchedulerService(
@@ -50,19 +51,19 @@ def build_service(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
                 default_timezone=settings.default_timezone or None,
                 vitals=vitals,
             )
-        case Kind.AUTOSCALER:
+        case ServiceKind.AUTOSCALER:
             from evenflow.autoscaler.service import AutoscalerService, fleet_targets
 
             targets = fleet_targets(settings.kubernetes, os.environ)
             return AutoscalerService(settings.database_url, name=settings.name, targets=targets, vitals=vitals)
-        case Kind.LAUNCHER:
+        case ServiceKind.LAUNCHER:
             from evenflow.launcher.executors import LauncherSettings, make_executor
             from evenflow.launcher.service import LauncherService
 
             known = LauncherSettings(celery_broker=settings.celery_broker, kubernetes=_kubernetes(settings))
             make = partial(make_executor, settings=known)
             return LauncherService(settings.database_url, name=settings.name, make=make, vitals=vitals)
-        case Kind.CONNECT_SERVER:
+        case ServiceKind.CONNECT_SERVER:
             from evenflow.connect_server.keeper import ServerLimits
             from evenflow.connect_server.service import ConnectServerService
 
@@ -101,7 +102,7 @@ def _kubernetes(settings: ServiceSettings) -> KubernetesSettings:
     )
 
 
-def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Service:
+def _of_user_code(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) -> Service:
     """A service that knows the API alone."""
     from evenflow.fleet.service import Member
 
@@ -116,13 +117,13 @@ def _of_user_code(kind: Kind, settings: ServiceSettings, vitals: Vitals) -> Serv
         environments=settings.environments,
     )
     match kind:
-        case Kind.PROCESSOR:
+        case ServiceKind.PROCESSOR:
             from evenflow.processor.parsing import ParseLimits
             from evenflow.processor.service import ProcessorService
 
             parse_limits = ParseLimits(timeout_s=settings.parse_timeout, memory_mib=settings.parse_memory)
             return ProcessorService(member, sources=settings.sources, parse_limits=parse_limits)
-        case Kind.WORKER:
+        case ServiceKind.WORKER:
             from evenflow.forking.owned_template import Reuse
             from evenflow.runtime.one_try import NoStorage
             from evenflow.wire.objects import ObjectStorage
@@ -157,7 +158,7 @@ def _sandbox(settings: ServiceSettings) -> Sandbox | None:
     return make_sandbox(settings.sandbox, settings.home, usable=[*folders, *named])
 
 
-def _token(kind: Kind, settings: ServiceSettings) -> str:
+def _token(kind: ServiceKind, settings: ServiceSettings) -> str:
     if not settings.token:
         raise SettingsError(
             f"A {kind} needs a token to talk to the API. Type on a host that has the database: evenflow tokens create {kind}. "

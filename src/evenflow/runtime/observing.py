@@ -13,8 +13,9 @@ from importlib.metadata import version
 from evenflow.core import metrics
 from evenflow.core.meter import Meter
 from evenflow.core.metrics import LOOP_LAG
+from evenflow.core.service import ServiceKind
 from evenflow.runtime import observations as seen
-from evenflow.runtime.service_settings import Kind, ServiceSettings
+from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.telemetry import prometheus
 from evenflow.telemetry.listener import HttpAnswer, Listener, advertised
 from evenflow.telemetry.observing import observe
@@ -26,13 +27,13 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @contextlib.asynccontextmanager
-async def observed(kind: Kind, vitals: Vitals, settings: ServiceSettings) -> AsyncIterator[None]:
+async def observed(kind: ServiceKind, vitals: Vitals, settings: ServiceSettings) -> AsyncIterator[None]:
     """An API answers for itself, at its own port. Raises :class:`SettingsError` when an address cannot be had."""
     watch_process(vitals.meter)
     watching = asyncio.create_task(_watch_loop(vitals), name="event loop watch")
     async with contextlib.AsyncExitStack() as contexts:
         contexts.callback(watching.cancel)
-        if kind is not Kind.API and settings.metrics_port >= 0:
+        if kind is not ServiceKind.API and settings.metrics_port >= 0:
             if settings.tls.check_bind("Health and metrics of this service", settings.metrics_host):
                 observe(seen.health_plain(settings.metrics_host))
             shown = {"/metrics": settings.metrics_token} if settings.metrics_token else {}

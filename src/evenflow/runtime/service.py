@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import replace
 
-from evenflow.core.meter import Teller
+from evenflow.core.service import ServiceKind
 from evenflow.errors import DatabaseSetBack, DatabaseUnavailable, EvenflowError
 from evenflow.forking import prctl
 from evenflow.runtime import observations as seen
@@ -24,7 +24,7 @@ from evenflow.runtime.lifecycle import host
 from evenflow.runtime.logging import configure_logging
 from evenflow.runtime.observing import observed
 from evenflow.runtime.readiness import Notifier
-from evenflow.runtime.service_settings import KNOWS_NO_DATABASE, RUNS_USER_CODE, Kind, ServiceSettings
+from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.vitals import Vitals
 
@@ -34,16 +34,16 @@ DATABASE_PAUSE_S = 1.0  # between two looks for a server that is not there yet
 def main() -> int:
     prctl.hide()  # its environment has a token, a key or a password
     faulthandler.enable()  # SIGABRT: says where every thread is, and ends
-    kind = Kind(sys.argv[1])
+    kind = ServiceKind(sys.argv[1])
     settings = ServiceSettings.from_environment(os.environ)
     if settings.handed_by >= 0:
         os.set_inheritable(settings.handed_by, False)  # it came through an exec, and is for none of its own children
     configure_logging(settings.log_level, settings.log_format, secrets=settings.secrets)
     try:
         prepare_home(settings.home)
-        if kind in RUNS_USER_CODE and os.geteuid() == 0:
+        if kind.runs_user_code and os.geteuid() == 0:
             observe(seen.runs_as_root())
-        return _run(kind, settings) if kind in KNOWS_NO_DATABASE else _run_on_database(kind, settings)
+        return _run_on_database(kind, settings) if kind.knows_database else _run(kind, settings)
     except EvenflowError as error:
         observe(seen.not_run(str(error)))
         return exit_code(error)
@@ -52,7 +52,7 @@ def main() -> int:
         return ExitCode.BUG
 
 
-def _run_on_database(kind: Kind, settings: ServiceSettings) -> int:
+def _run_on_database(kind: ServiceKind, settings: ServiceSettings) -> int:
     """However long its server is away: it may start after this service."""
     from evenflow.runtime.database import open_database
 
@@ -70,11 +70,11 @@ def _run_on_database(kind: Kind, settings: ServiceSettings) -> int:
         time.sleep(DATABASE_PAUSE_S)
 
 
-def _run(kind: Kind, settings: ServiceSettings) -> int:
+def _run(kind: ServiceKind, settings: ServiceSettings) -> int:
     notifier = Notifier(os.environ)
 
     async def run() -> int:
-        vitals = Vitals(Teller(kind), settings.name)
+        vitals = Vitals(kind, settings.name)
         async with observed(kind, vitals, settings):
             service = build_service(kind, settings, vitals)
             if settings.only_try:
@@ -91,7 +91,7 @@ def _run(kind: Kind, settings: ServiceSettings) -> int:
                 needed_by=settings.handed_by,
             )
 
-    if kind is not Kind.API:
+    if kind is not ServiceKind.API:
         return asyncio.run(run())
     import uvloop
 

@@ -10,7 +10,6 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 from urllib.parse import unquote, urlsplit
@@ -21,6 +20,7 @@ from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_jso
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.core.model import Enforcement
 from evenflow.core.people.identities import IdentityProvider
+from evenflow.core.service import ServiceKind
 from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.forking.sandbox import Mode, own_environment, user_environment
@@ -33,28 +33,13 @@ from evenflow.wire.tls import Tls
 from evenflow.worker.limits import REUSE_AGE, REUSE_MEMORY, REUSE_TRIES
 
 
-class Kind(StrEnum):
-    """The services, in the order in which they depend on each other."""
-
-    API = "api"
-    SCHEDULER = "scheduler"
-    PROCESSOR = "processor"
-    WORKER = "worker"
-    TRIGGERER = "triggerer"
-    AUTOSCALER = "autoscaler"
-    LAUNCHER = "launcher"
-    CONNECT_SERVER = "connect-server"
-
-
-def command_of(kind: Kind) -> list[str]:
+def command_of(kind: ServiceKind) -> list[str]:
     """What runs this service. The folder that it is started in may be that of DAG files, whose modules are none of its own."""
     return [sys.executable, "-P", "-m", "evenflow.runtime.service", str(kind)]
 
 
 DEFAULT_PORT = 8974
 SECRETS_FILE = "secrets.key"  # in the home of an API
-RUNS_USER_CODE = frozenset({Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER})  # these never learn the database's URL
-KNOWS_NO_DATABASE = RUNS_USER_CODE | {Kind.CONNECT_SERVER}
 RUNS_AS_ROOT = (
     "User code runs as root here: whoever may write a DAG has this host. Start it as a user of its own (User= in systemd)."
 )
@@ -137,15 +122,15 @@ class SharedSettings:
 # What only services of these kinds are told: one that runs user code gets no database, the others no token. The keys of what is
 # sealed are for the API, and for a launcher, which makes tokens of pods.
 _TOLD = {
-    "database_url": frozenset(Kind) - KNOWS_NO_DATABASE,
-    "token": RUNS_USER_CODE,
-    "secret_keys": frozenset({Kind.API, Kind.LAUNCHER}),
-    "celery_broker": frozenset({Kind.LAUNCHER}),
-    "kubernetes_template": frozenset({Kind.LAUNCHER}),
-    "kubernetes": frozenset({Kind.LAUNCHER, Kind.AUTOSCALER}),
-    "openlineage_key": frozenset({Kind.API}),
-    "identity": frozenset({Kind.API}),
-    "spark_connect_token": frozenset({Kind.CONNECT_SERVER}),
+    "database_url": frozenset(kind for kind in ServiceKind if kind.knows_database),
+    "token": frozenset(kind for kind in ServiceKind if kind.runs_user_code),
+    "secret_keys": frozenset({ServiceKind.API, ServiceKind.LAUNCHER}),
+    "celery_broker": frozenset({ServiceKind.LAUNCHER}),
+    "kubernetes_template": frozenset({ServiceKind.LAUNCHER}),
+    "kubernetes": frozenset({ServiceKind.LAUNCHER, ServiceKind.AUTOSCALER}),
+    "openlineage_key": frozenset({ServiceKind.API}),
+    "identity": frozenset({ServiceKind.API}),
+    "spark_connect_token": frozenset({ServiceKind.CONNECT_SERVER}),
 }
 
 
@@ -178,7 +163,7 @@ class ServiceSettings(SharedSettings):
     tls_client_ca: str = ""
     tls_ca: str = ""
 
-    def environment(self, kind: Kind, environ: Mapping[str, str]) -> dict[str, str]:
+    def environment(self, kind: ServiceKind, environ: Mapping[str, str]) -> dict[str, str]:
         """``environ`` for the process of a service of this kind.
 
         None of our variables is inherited but, by what runs user code, connections and variables: what a service gets is listed.
@@ -190,7 +175,7 @@ class ServiceSettings(SharedSettings):
         ours = {
             PREFIX + name.upper(): ",".join(value) if isinstance(value, tuple) else str(value) for name, value in values.items()
         }
-        return {**(user_environment if kind in RUNS_USER_CODE else own_environment)(environ), **ours}
+        return {**(user_environment if kind.runs_user_code else own_environment)(environ), **ours}
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> ServiceSettings:

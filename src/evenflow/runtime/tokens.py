@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Literal, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import psycopg
 
@@ -31,6 +31,7 @@ from evenflow.api.tokens import (
 from evenflow.api.vault import Vault
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import Rights
+from evenflow.core.service import USER_CODE_KINDS, TokenKind
 from evenflow.errors import EvenflowError
 from evenflow.forking.boot_clock import boot_time
 from evenflow.runtime.service_settings import SECRETS_FILE
@@ -39,12 +40,9 @@ from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import GivenToken, KeyState
 
-TokenKind = Literal["operator", "worker", "processor", "triggerer"]
 LASTS_S: dict[TokenKind, float] = {
     "operator": OPERATOR_TTL_S,
-    "worker": FLEET_TTL_S,
-    "processor": FLEET_TTL_S,
-    "triggerer": FLEET_TTL_S,
+    **dict.fromkeys(USER_CODE_KINDS, FLEET_TTL_S),
 }
 LOOK_S = 5.0  # how often it is looked whether tokens are to be renewed: so long are they void when the clock jumped by an hour
 OPERATOR = Rights(Role.OPERATOR)

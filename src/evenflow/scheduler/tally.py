@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from evenflow.core import metrics
-from evenflow.core.meter import Meter, Teller
+from evenflow.core.meter import Meter
+from evenflow.core.service import ServiceKind
 from evenflow.scheduler import observations as seen
 from evenflow.scheduler.advance import TurnOutcome
 from evenflow.store.db import sessions
@@ -21,7 +22,7 @@ class Tally:
     """``turned`` is called after each transaction."""
 
     def __init__(self, meter: Meter | None = None, turned: Callable[[], None] = lambda: None) -> None:
-        self.meter = meter or Meter(Teller.SCHEDULER, "", metrics.METRICS)
+        self.meter = meter or Meter(ServiceKind.SCHEDULER, "", metrics.METRICS)
         self._turned = turned
 
     def add(self, progress: TurnOutcome, took_s: float) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from typing import Any, ClassVar, Literal
 
-from evenflow.core.meter import Teller
+from evenflow.core.service import ServiceKind
 from evenflow.telemetry.vitals import Vitals
 
 Loops = dict[str, Coroutine[Any, Any, None]]
@@ -25,11 +25,11 @@ class Service(ABC):
     What a service opens is pushed on ``_opened`` with how it is closed: also when it does not start, and last of all.
     """
 
-    kind: ClassVar[Literal["scheduler", "api", "processor", "worker", "triggerer", "autoscaler", "launcher", "connect-server"]]
+    kind: ClassVar[str]  # a ServiceKind
 
     def __init__(self, name: str, vitals: Vitals | None = None) -> None:
         self.name = name
-        self.vitals = vitals or Vitals(Teller(self.kind), name)
+        self.vitals = vitals or Vitals(ServiceKind(self.kind), name)
         self._state: Literal["active", "draining"] = "active"
         self._ends_within_s: float | None = None  # how long its drain may take, if that is known
         self._opened = AsyncExitStack()

@@ -11,8 +11,9 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from evenflow.core.meter import Meter, Reading, Teller
+from evenflow.core.meter import Meter, Reading
 from evenflow.core.metrics import METRICS, SERVICE_ANSWERED, SERVICE_LIVE, SERVICE_READY
+from evenflow.core.service import ServiceKind
 
 # A loop that is waiting turns at least once a second, and one at work is cut by the time limits of what it does: a transaction has
 # 60 s, connecting anew 5 s. Whoever restarts a service sooner only adds to an outage.
@@ -74,7 +75,7 @@ class Pulse:
 class Vitals:
     """``address`` is where others find the health and metrics of this service; empty when nowhere."""
 
-    def __init__(self, teller: Teller, name: str) -> None:
+    def __init__(self, teller: ServiceKind, name: str) -> None:
         self.teller, self.name, self.address, self.scheme = teller, name, "", "http"
         self.meter = Meter(teller, name, METRICS)
         self.system: Callable[[], Awaitable[list[Reading]]] | None = None  # of an API: what it reads from the database

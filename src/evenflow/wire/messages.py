@@ -15,6 +15,7 @@ from evenflow.core.callbacks import CallbackOf
 from evenflow.core.deferral import Resumed
 from evenflow.core.ending import Ending
 from evenflow.core.model import Resources
+from evenflow.core.service import UserCodeKind
 
 SCHEMA = "/execution/v1"
 CONTENT_TYPE = "application/msgpack"
@@ -35,13 +36,10 @@ class Refusal(Message):
 # -- services ----------------------------------------------------------------------------------------------------------
 
 
-UserCodeService = Literal["worker", "processor", "triggerer"]
-
-
 class Register(Message):
     """POST /services"""
 
-    kind: UserCodeService
+    kind: UserCodeKind
     name: str
     host: str
     pid: int

@@ -18,11 +18,12 @@ from evenflow.api.inbox import Inbox
 from evenflow.api.judge import Judge
 from evenflow.api.logs.store import LogStore
 from evenflow.api.secret_stores.lookup import SecretStores
-from evenflow.api.tokens import FLEETS, SERVICE_KINDS, Tokens
+from evenflow.api.tokens import FLEETS, Tokens
 from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_MESSAGE_BYTES
+from evenflow.core.service import USER_CODE_KINDS
 from evenflow.store.db.connect import AsyncPool
 from evenflow.wire import messages, questions
 from evenflow.wire.messages import SCHEMA, Message
@@ -59,7 +60,7 @@ def execution_routes(
         ("POST", "/logs", tries.log, ("worker", "triggerer"), messages.Logs, body),
         ("POST", "/triggers/claim", triggers.claim, ("triggerer",), ClaimTriggers, MAX_MESSAGE_BYTES),
         ("POST", "/triggers/reports", triggers.report, ("triggerer",), TriggerReports, body),
-        ("POST", "/services/{service_id:int}/beat", services.beat, SERVICE_KINDS, messages.Beat, MAX_MESSAGE_BYTES),
+        ("POST", "/services/{service_id:int}/beat", services.beat, USER_CODE_KINDS, messages.Beat, MAX_MESSAGE_BYTES),
         ("POST", "/services", services.register, FLEETS, messages.Register, MAX_MESSAGE_BYTES),
         ("POST", "/xcom", tries.push, ("try",), messages.XComPush, MAX_MESSAGE_BYTES),
         ("POST", "/xcom/pull", tries.pull, ("try",), messages.XComPull, MAX_MESSAGE_BYTES),
@@ -68,7 +69,7 @@ def execution_routes(
         ("POST", "/files/lease", files.lease, ("processor",), messages.FilesLease, MAX_MESSAGE_BYTES),
         ("POST", "/files/parsed", files.parsed, ("processor",), messages.ParsedFile, limits.PARSED_BODY),
         ("PUT", "/code/{code_hash}", files.put_code, ("processor",), None, limits.CODE_BODY),
-        ("GET", "/code/{code_hash}", files.get_code, ("worker", "processor", "triggerer"), None, 0),
+        ("GET", "/code/{code_hash}", files.get_code, USER_CODE_KINDS, None, 0),
         *(
             ("POST", f"/ask/{name}", answer, _askers(name), questions.QUESTIONS[name][0], MAX_MESSAGE_BYTES)
             for name, answer in _answers(pool, tries, versions, vault, stores, judge, storage).items()

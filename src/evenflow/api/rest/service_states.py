@@ -17,7 +17,7 @@ from evenflow.contracts.rest.steering import ObjectStanding, StandingChange, Sta
 from evenflow.core.limits import PAGE
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
-from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.core.service_states import ObjectKind, ServiceState
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import events, states
 from evenflow.store.serving.views import similar_dag
@@ -32,11 +32,11 @@ _VERBS = {
     ServiceState.FROZEN: "freeze",
 }
 _WHERE = {
-    ServiceKind.DAG: "evenflow dags list",
-    ServiceKind.POOL: "evenflow pools list",
-    ServiceKind.QUEUE: "evenflow status",
-    ServiceKind.WORKER: "evenflow status",
-    ServiceKind.SYSTEM: "evenflow status",
+    ObjectKind.DAG: "evenflow dags list",
+    ObjectKind.POOL: "evenflow pools list",
+    ObjectKind.QUEUE: "evenflow status",
+    ObjectKind.WORKER: "evenflow status",
+    ObjectKind.SYSTEM: "evenflow status",
 }
 
 
@@ -49,7 +49,7 @@ async def list_service_states(conn: Connection, scope: InScope, query: Annotated
 
 
 @routes.get("/service-states/{kind}/{name:path}", Role.VIEWER, ScopedBy.ANSWER)
-async def get_service_state(conn: Connection, scope: InScope, kind: ServiceKind, name: str) -> ObjectStanding:
+async def get_service_state(conn: Connection, scope: InScope, kind: ObjectKind, name: str) -> ObjectStanding:
     """The state of one object, and what is in flight there."""
     await _check(conn, kind, name, scope)
     return await _standing(conn, kind, name, scope)
@@ -57,35 +57,35 @@ async def get_service_state(conn: Connection, scope: InScope, kind: ServiceKind,
 
 @routes.put("/service-states/{kind}/{name:path}", Role.OPERATOR, ScopedBy.ANSWER)
 async def set_service_state(
-    conn: Connection, actor: Actor, scope: InScope, kind: ServiceKind, name: str, change: StandingChange
+    conn: Connection, actor: Actor, scope: InScope, kind: ObjectKind, name: str, change: StandingChange
 ) -> ObjectStanding:
     """Changes what an object takes on. What has started goes on in every state but `frozen`; a drain ends by itself."""
     await _check(conn, kind, name, scope)
-    if scope is not None and kind in (ServiceKind.WORKER, ServiceKind.SYSTEM):
+    if scope is not None and kind in (ObjectKind.WORKER, ObjectKind.SYSTEM):
         raise Forbidden(f"A {kind} is everybody's: this is for operators whose role counts everywhere.")
     if change.within_s is not None and change.state is not ServiceState.DRAINING:
         raise Refused(422, "bad_value", f"Only a drain has a deadline, and {change.state} is none. Leave within_s out.")
     detail: dict[str, Any] = {} if change.within_s is None else {"within_s": change.within_s}
     async with events.recorded(conn, actor, f"{kind}.{_VERBS[change.state]}", name, **detail):
-        if kind is ServiceKind.DAG:
+        if kind is ObjectKind.DAG:
             await set_paused(conn, name, is_paused=not change.state.starts_tasks(kind))
         await states.set_state(conn, kind, name, change.state, actor=actor, within_s=change.within_s)
     return await _standing(conn, kind, name, scope)
 
 
-async def _check(conn: AsyncConn, kind: ServiceKind, name: str, scope: str | None) -> None:
+async def _check(conn: AsyncConn, kind: ObjectKind, name: str, scope: str | None) -> None:
     """Raises :class:`Refused`."""
     if not await states.exists(conn, kind, name, scope=scope):
-        hint = await similar_dag(conn, name, scope=scope) if kind is ServiceKind.DAG else ""
+        hint = await similar_dag(conn, name, scope=scope) if kind is ObjectKind.DAG else ""
         raise Refused(404, "not_found", f"There is no {kind} {name!r}.{hint} To see all, type: {_WHERE[kind]}")
 
 
-async def _standing(conn: AsyncConn, kind: ServiceKind, name: str, scope: str | None) -> ObjectStanding:
+async def _standing(conn: AsyncConn, kind: ObjectKind, name: str, scope: str | None) -> ObjectStanding:
     found = await states.list_standings(conn, kind=kind, name=name, scope=scope, limit=1)
     none = dict.fromkeys(("since", "actor", "deadline", "reason"))
     about = found[0] if found else {"kind": kind, "name": name, "state": "active", **none}
     held = await states.list_held(conn, kind, name, scope=scope, limit=limits.HELD_TASKS)
-    of_dag = {ServiceKind.DAG: name, ServiceKind.SYSTEM: None}
+    of_dag = {ObjectKind.DAG: name, ObjectKind.SYSTEM: None}
     return ObjectStanding.model_validate(
         {
             **about,

@@ -12,7 +12,7 @@ from evenflow.cli.output.terminal import detail_text, say
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE_DEFAULT
-from evenflow.runtime.service_settings import Kind
+from evenflow.core.service import ServiceKind
 
 app = App(name="autoscaler")
 
@@ -31,7 +31,7 @@ def autoscaler(*, name: Name = None) -> None:
 
     Needs the database. What it does is told by its verbs: `evenflow autoscaler list`.
     """
-    become(Kind.AUTOSCALER, name=name)
+    become(ServiceKind.AUTOSCALER, name=name)
 
 
 @verb(app, "list")

@@ -17,7 +17,7 @@ from evenflow.contracts import rest
 from evenflow.core.object_names import in_words, title, way_to_activate
 from evenflow.core.quantities import counted
 from evenflow.core.selection.pool_policy import UNITS_S
-from evenflow.core.service_states import DRAINED, SYSTEM, ServiceKind, ServiceState
+from evenflow.core.service_states import DRAINED, SYSTEM, ObjectKind, ServiceState
 from evenflow.errors import ParamError
 from evenflow.runtime.exits import ExitCode
 
@@ -97,16 +97,16 @@ async def activate(
     return await _set(_chosen(dag_id, other), ServiceState.ACTIVE)
 
 
-def _chosen(dag_id: str | None, other: Other) -> tuple[ServiceKind, str]:
+def _chosen(dag_id: str | None, other: Other) -> tuple[ObjectKind, str]:
     """Raises :class:`ParamError` unless exactly one object is named."""
     named = [
         (kind, name)
         for kind, name in (
-            (ServiceKind.DAG, dag_id),
-            (ServiceKind.POOL, other.pool),
-            (ServiceKind.QUEUE, other.queue),
-            (ServiceKind.WORKER, other.worker),
-            (ServiceKind.SYSTEM, SYSTEM if other.all_ else None),
+            (ObjectKind.DAG, dag_id),
+            (ObjectKind.POOL, other.pool),
+            (ObjectKind.QUEUE, other.queue),
+            (ObjectKind.WORKER, other.worker),
+            (ObjectKind.SYSTEM, SYSTEM if other.all_ else None),
         )
         if name is not None
     ]
@@ -123,7 +123,7 @@ def _seconds(text: str) -> float:
     return float(seconds)
 
 
-async def _set(chosen: tuple[ServiceKind, str], state: ServiceState) -> Reply:
+async def _set(chosen: tuple[ObjectKind, str], state: ServiceState) -> Reply:
     async with remote() as client:
         return _reply(await client.set_service_state(*chosen, state=state))
 

@@ -12,8 +12,9 @@ from typing import Annotated, Any, NoReturn
 
 from cyclopts import Parameter
 
+from evenflow.core.service import ServiceKind
 from evenflow.runtime.home import prepare_home
-from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind, command_of
+from evenflow.runtime.service_settings import command_of
 from evenflow.runtime.settings import load_settings
 from evenflow.runtime.up.spark_connect import how_to_connect, make_spark_connect
 
@@ -26,7 +27,7 @@ def scheduler(*, name: Name = None) -> None:
 
     Needs the database (EVENFLOW_DATABASE_URL, else the embedded one) and nothing else.
     """
-    become(Kind.SCHEDULER, name=name)
+    become(ServiceKind.SCHEDULER, name=name)
 
 
 def api(
@@ -39,7 +40,7 @@ def api(
 
     Needs the database.
     """
-    become(Kind.API, name=name, api_host=host, api_port=port)
+    become(ServiceKind.API, name=name, api_host=host, api_port=port)
 
 
 def processor(
@@ -52,7 +53,7 @@ def processor(
 
     Needs the API (EVENFLOW_API_URL) and a token for a processor (EVENFLOW_TOKEN).
     """
-    become(Kind.PROCESSOR, name=name, dags=dags, bundle=bundle)
+    become(ServiceKind.PROCESSOR, name=name, dags=dags, bundle=bundle)
 
 
 def worker(
@@ -67,7 +68,7 @@ def worker(
 
     Needs the API (EVENFLOW_API_URL) and a token for a worker (EVENFLOW_TOKEN).
     """
-    become(Kind.WORKER, {"only_try": only_try}, name=name, slots=slots, resume_slots=resume_slots, queues=queues)
+    become(ServiceKind.WORKER, {"only_try": only_try}, name=name, slots=slots, resume_slots=resume_slots, queues=queues)
 
 
 def triggerer(
@@ -80,7 +81,7 @@ def triggerer(
 
     Needs the API (EVENFLOW_API_URL) and a token for a triggerer (EVENFLOW_TOKEN).
     """
-    become(Kind.TRIGGERER, name=name, capacity=capacity, trigger_queues=queues)
+    become(ServiceKind.TRIGGERER, name=name, capacity=capacity, trigger_queues=queues)
 
 
 def launcher(*, name: Name = None) -> None:
@@ -88,7 +89,7 @@ def launcher(*, name: Name = None) -> None:
 
     Needs the database, and what lets it in at brokers and clusters (EVENFLOW_CELERY_BROKER, EVENFLOW_KUBERNETES).
     """
-    become(Kind.LAUNCHER, name=name)
+    become(ServiceKind.LAUNCHER, name=name)
 
 
 def connect_server(
@@ -109,15 +110,15 @@ def connect_server(
     prepare_home(settings.home)
     spark = make_spark_connect(settings)
     print(f"Tasks find it by: {how_to_connect(settings, spark.port)}", flush=True)
-    become(Kind.CONNECT_SERVER, spark.given, name=name, **given)
+    become(ServiceKind.CONNECT_SERVER, spark.given, name=name, **given)
 
 
-def become(kind: Kind, told: Mapping[str, Any] = NOTHING, /, **given: Any) -> NoReturn:
+def become(kind: ServiceKind, told: Mapping[str, Any] = NOTHING, /, **given: Any) -> NoReturn:
     """This process is the service from now on. ``told`` is what it has to know beside its settings."""
     settings = load_settings(**given)
-    if kind in RUNS_USER_CODE:
+    if kind.runs_user_code:
         settings.check_destination()
-    if kind is Kind.API:
+    if kind is ServiceKind.API:
         settings.check_identity()
     service = settings.for_service(name=settings.name or f"{kind}@{socket.gethostname()}", **told)
     environment = service.environment(kind, {**os.environ, **settings.connection_environment()})

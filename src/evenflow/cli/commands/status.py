@@ -16,7 +16,7 @@ from evenflow.core.model import instance_name
 from evenflow.core.object_names import in_words, title, way_to_activate
 from evenflow.core.quantities import counted, duration
 from evenflow.core.service import missing_kinds
-from evenflow.core.service_states import ServiceKind
+from evenflow.core.service_states import ObjectKind
 from evenflow.core.why import OUTRUN_CURE
 from evenflow.runtime.exits import ExitCode
 
@@ -51,12 +51,12 @@ async def audit() -> Reply:
 
 def _show(found: rest.system.Status, missing: list[str]) -> None:
     now = datetime.now(UTC)
-    closed = {standing.name: standing.state for standing in found.not_active if standing.kind == ServiceKind.WORKER}
+    closed = {standing.name: standing.state for standing in found.not_active if standing.kind == ObjectKind.WORKER}
     rows = (
         (
             s.kind,
             s.name,
-            _health(s, closed.get(s.name) if s.kind == ServiceKind.WORKER else None),
+            _health(s, closed.get(s.name) if s.kind == ObjectKind.WORKER else None),
             duration(s.beat_age_s),
             duration((now - s.started_at).total_seconds()),
             _doing(s),

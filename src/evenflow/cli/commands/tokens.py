@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
@@ -15,6 +15,7 @@ from evenflow.cli.output.terminal import errors, local_time, print_table, say
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights
 from evenflow.core.people.user_names import flaw_of_user_name
+from evenflow.core.service import TokenKind
 from evenflow.errors import BadValue
 from evenflow.runtime.database import open_database
 from evenflow.runtime.settings import Settings, load_settings
@@ -28,7 +29,7 @@ MOST_NAMES, LONGEST_NAME = 32, 100  # in a token, which is in the head of every 
 @verb(app)
 async def create(
     kind: Annotated[
-        Literal["operator", "worker", "processor", "triggerer"],
+        TokenKind,
         Parameter(help="For a person or tool, for workers, for processors, or for triggerers."),
     ],
     /,

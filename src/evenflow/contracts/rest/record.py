@@ -17,7 +17,7 @@ from pydantic.json_schema import SkipJsonSchema
 from evenflow.core import limits
 from evenflow.core.limits import FIRST_YEAR, LAST_YEAR
 from evenflow.core.people.roles import Role
-from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.core.service_states import ObjectKind, ServiceState
 from evenflow.core.states import RunState, TaskState
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ RunWord = Annotated[RunState | Word, _known_first]
 TaskWord = Annotated[TaskState | Word, _known_first]
 ServiceWord = Annotated[ServiceState | Word, _known_first]
 RoleWord = Annotated[Role | Word, _known_first]
-ServiceKindWord = Annotated[ServiceKind | Word, _known_first]
+ObjectKindWord = Annotated[ObjectKind | Word, _known_first]
 
 
 class Record(BaseModel):

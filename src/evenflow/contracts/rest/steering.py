@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import Record, Request, ServiceKindWord, ServiceWord
+from evenflow.contracts.rest.record import ObjectKindWord, Record, Request, ServiceWord
 from evenflow.core import limits
 from evenflow.core.limits import INT32_MAX
 from evenflow.core.service_states import ServiceState
@@ -58,7 +58,7 @@ class SettingRequest(Request):
 
 
 class StandingObject(Record):
-    kind: ServiceKindWord
+    kind: ObjectKindWord
     name: str = Field(description="Of the system: all.")
     state: ServiceWord
     since: datetime | None = Field(description="Null of an active object, and of a DAG that is paused and no more.")

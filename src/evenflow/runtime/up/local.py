@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenflow.core.scaling.policy import ScalingPolicy
+from evenflow.core.service import ServiceKind, TokenKind
 from evenflow.errors import ApiNotTrusted, ApiRefused, ApiUnavailable, SettingsError
 from evenflow.forking import prctl
 from evenflow.runtime.database import make_ready, reach_database
 from evenflow.runtime.home import prepare_home, write_secret
-from evenflow.runtime.service_settings import RUNS_USER_CODE, Kind
 from evenflow.runtime.settings import Settings
 from evenflow.runtime.up import presence
 from evenflow.runtime.up.celery_worker import CeleryWorkers, celery_job
@@ -30,7 +30,6 @@ from evenflow.runtime.up.service_template import ServiceTemplate
 from evenflow.runtime.up.spark_connect import SparkConnect, make_spark_connect
 
 if TYPE_CHECKING:
-    from evenflow.runtime import tokens
     from evenflow.runtime.up.local_fleet import LocalFleet
 
 REVOKE_S = 5.0  # one statement; a database that is gone must not hold up the end
@@ -46,7 +45,7 @@ class LocalEvenflow:
         self._screen = screen
         self._makes_user = makes_user
         self._contexts = contextlib.ExitStack()
-        self._children: dict[Kind, list[Child]] = {}
+        self._children: dict[ServiceKind, list[Child]] = {}
         self.api_url = ""
         self.operator_token = ""
         self.login_code = ""  # with which a browser logs in, once
@@ -69,7 +68,9 @@ class LocalEvenflow:
         prepare_home(settings.home)
         publish = self._contexts.enter_context(presence.claim(settings.home))
         bounds = settings.fleet_bounds
-        self._template = ServiceTemplate(settings.home, [kind for kind in Kind if self._names(kind) or kind is Kind.WORKER])
+        self._template = ServiceTemplate(
+            settings.home, [kind for kind in ServiceKind if self._names(kind) or kind is ServiceKind.WORKER]
+        )
         port = choose_port(settings.api_host, settings.api_port)
         if settings.spark_connect:
             self._spark = make_spark_connect(settings)
@@ -91,17 +92,18 @@ class LocalEvenflow:
         self.operator_token = given["operator"]
         write_secret(settings.operator_token_file, self.operator_token)
         self.api_url = settings.api_url if "api_url" in settings.model_fields_set and settings.tls_cert else settings.url_here(port)
-        for kind in Kind:
+        for kind in ServiceKind:
             self._children[kind] = [self._child(kind, name, port, database_url, given) for name in self._names(kind)]
         if bounds is not None:
             self._fleet = self._local_fleet(bounds, port, given)
             await self._fleet.start()
-        first = [kind for kind in Kind if kind not in RUNS_USER_CODE and kind is not Kind.API]
+        first = [kind for kind in ServiceKind if not kind.runs_user_code and kind is not ServiceKind.API]
         await asyncio.gather(self._start_api(), self._make_user(), *self._starts(first))
-        await asyncio.gather(*self._starts(RUNS_USER_CODE))  # which ask the API; what they load for tasks may not hold it up
+        of_users = [kind for kind in ServiceKind if kind.runs_user_code]
+        await asyncio.gather(*self._starts(of_users))  # which ask the API; what they load for tasks may not hold it up
         publish(presence.UpPresence(pid=os.getpid(), api_url=self.api_url, dags=str(settings.dags), bundle=settings.bundle))
 
-    def _starts(self, kinds: Iterable[Kind]) -> list[Coroutine[Any, Any, None]]:
+    def _starts(self, kinds: Iterable[ServiceKind]) -> list[Coroutine[Any, Any, None]]:
         return [child.start() for kind in kinds for child in self._children[kind]]
 
     async def _make_user(self) -> None:
@@ -116,7 +118,7 @@ class LocalEvenflow:
         """
         from evenflow.client.rest import RestClient
 
-        await asyncio.gather(*self._starts([Kind.API]))
+        await asyncio.gather(*self._starts([ServiceKind.API]))
         async with RestClient(self.api_url, self.operator_token, tls=self._settings.tls) as client:
             try:
                 await client.is_ready()
@@ -129,10 +131,14 @@ class LocalEvenflow:
     async def stop(self) -> None:
         """Drain what runs user code, then end what it reports to, then the database if nobody else uses it."""
         longest = longest_end(self._settings.drain_timeout)
-        first = [child for kind in (Kind.AUTOSCALER, Kind.LAUNCHER) for child in self._children.get(kind, ())]
+        first = [child for kind in (ServiceKind.AUTOSCALER, ServiceKind.LAUNCHER) for child in self._children.get(kind, ())]
         await asyncio.gather(*(child.end(at_most_s=longest) for child in first))
         fleet = asyncio.ensure_future(self._fleet.stop()) if self._fleet is not None else None
-        for kinds in ((Kind.PROCESSOR, Kind.WORKER, Kind.TRIGGERER), (Kind.SCHEDULER, Kind.CONNECT_SERVER), (Kind.API,)):
+        for kinds in (
+            (ServiceKind.PROCESSOR, ServiceKind.WORKER, ServiceKind.TRIGGERER),
+            (ServiceKind.SCHEDULER, ServiceKind.CONNECT_SERVER),
+            (ServiceKind.API,),
+        ):
             children = [child for kind in kinds for child in self._children.get(kind, ())]
             await asyncio.gather(*(child.end(at_most_s=longest) for child in children), *([fleet] if fleet is not None else []))
         if self._template is not None:
@@ -170,15 +176,19 @@ class LocalEvenflow:
             await asyncio.wait([reaching])  # or nobody would close what the thread still opens
             raise
 
-    def _names(self, kind: Kind) -> list[str]:
+    def _names(self, kind: ServiceKind) -> list[str]:
         settings = self._settings
         scales = settings.fleet_bounds is not None
         workers = 0 if scales and "workers" not in settings.model_fields_set else settings.workers
-        counts = {Kind.WORKER: workers, Kind.TRIGGERER: settings.triggerers, Kind.LAUNCHER: settings.launchers_here}
-        if kind is Kind.CONNECT_SERVER and not settings.spark_connect:
+        counts = {
+            ServiceKind.WORKER: workers,
+            ServiceKind.TRIGGERER: settings.triggerers,
+            ServiceKind.LAUNCHER: settings.launchers_here,
+        }
+        if kind is ServiceKind.CONNECT_SERVER and not settings.spark_connect:
             return []
         if kind not in counts:
-            return [] if kind is Kind.AUTOSCALER and not scales else [str(kind)]
+            return [] if kind is ServiceKind.AUTOSCALER and not scales else [str(kind)]
         return [f"{kind}-{number}" for number in range(1, counts[kind] + 1)]
 
     def _local_fleet(self, bounds: tuple[int, int], port: int, given: Mapping[str, str]) -> LocalFleet:
@@ -194,16 +204,16 @@ class LocalEvenflow:
             make_child=lambda name: (
                 celery_child(self._settings, self._screen, name=name, api_url=self.api_url, token=given["worker"])
                 if celery
-                else self._child(Kind.WORKER, name, port, self._database_url, given)
+                else self._child(ServiceKind.WORKER, name, port, self._database_url, given)
             ),
             screen=self._screen,
             at_most_s=longest_end(self._settings.drain_timeout),
         )
 
-    def _child(self, kind: Kind, name: str, port: int, database_url: str, shown: Mapping[str, str]) -> Child:
+    def _child(self, kind: ServiceKind, name: str, port: int, database_url: str, shown: Mapping[str, str]) -> Child:
         given: dict[str, Any] = {"api_url": self.api_url, "api_port": port, "database_url": database_url}
         given["token"] = shown.get(kind, "")
-        if kind is Kind.CONNECT_SERVER and self._spark is not None:
+        if kind is ServiceKind.CONNECT_SERVER and self._spark is not None:
             given |= self._spark.given
         assert self._template is not None
         return service_child(kind, self._template, self._settings, self._screen, name=name, **given)
@@ -217,7 +227,7 @@ def _import_clients() -> tuple[object, ...]:
     return RestClient, tokens
 
 
-def scopes(settings: Settings) -> dict[tokens.TokenKind, Sequence[str]]:
+def scopes(settings: Settings) -> dict[TokenKind, Sequence[str]]:
     """What the services of these settings serve, and their tokens are for."""
     return {
         "worker": settings.queues,
@@ -234,7 +244,7 @@ def check_folders(settings: Settings) -> None:
 
 
 def service_child(
-    kind: Kind,
+    kind: ServiceKind,
     template: ServiceTemplate,
     settings: Settings,
     screen: LogScreen,
@@ -287,8 +297,10 @@ async def lent_processor(settings: Settings, api_url: str, screen: LogScreen) ->
             leased=True,
         )
     name = f"processor-{settings.bundle}"
-    template = ServiceTemplate(settings.home, [Kind.PROCESSOR])
-    child = service_child(Kind.PROCESSOR, template, settings, screen, name=name, api_url=api_url, token=token.text, database_url="")
+    template = ServiceTemplate(settings.home, [ServiceKind.PROCESSOR])
+    child = service_child(
+        ServiceKind.PROCESSOR, template, settings, screen, name=name, api_url=api_url, token=token.text, database_url=""
+    )
     keeping = asyncio.create_task(tokens.keep_tokens(database_url, by=maker, say=screen.say), name="keep tokens")
     try:
         await child.start()

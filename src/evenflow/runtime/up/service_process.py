@@ -12,18 +12,19 @@ import os
 import sys
 import time
 
+from evenflow.core.service import ServiceKind
 from evenflow.forking import prctl
 from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.template import serve_template
-from evenflow.runtime.service_settings import KNOWS_NO_DATABASE, Kind, command_of
+from evenflow.runtime.service_settings import command_of
 
 
 def prepare(config: FrameHeader) -> None:
     """Loads what services of these ``kinds`` need."""
     sys.dont_write_bytecode = False  # these modules are ours
-    kinds = [Kind(kind) for kind in config["kinds"]]
+    kinds = [ServiceKind(kind) for kind in config["kinds"]]
     needed = ["evenflow.runtime.service", *(f"evenflow.{kind.replace('-', '_')}.service" for kind in kinds)]
-    needed += ["evenflow.runtime.database"] * (not KNOWS_NO_DATABASE.issuperset(kinds)) + ["uvloop"] * (Kind.API in kinds)
+    needed += ["evenflow.runtime.database"] * any(kind.knows_database for kind in kinds) + ["uvloop"] * (ServiceKind.API in kinds)
     gc.disable()  # modules stay: to look through them again and again is a fifth of the time that it takes to import them
     for name in needed:
         importlib.import_module(name)
@@ -32,7 +33,7 @@ def prepare(config: FrameHeader) -> None:
 
 def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
     """Become the service; its exit code is that of this process."""
-    kind = Kind(job["kind"])
+    kind = ServiceKind(job["kind"])
     os.environ.clear()
     os.environ.update(job["environment"])
     time.tzset()

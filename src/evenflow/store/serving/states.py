@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from psycopg.rows import dict_row
 
-from evenflow.core.service_states import ServiceKind, ServiceState
+from evenflow.core.service_states import ObjectKind, ServiceState
 from evenflow.store.db.columns import texts
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES
@@ -16,7 +16,7 @@ from evenflow.store.db.sql import sql
 async def list_standings(
     conn: AsyncConn,
     *,
-    kind: ServiceKind | None = None,
+    kind: ObjectKind | None = None,
     name: str | None = None,
     paused_dags: bool = True,
     scope: str | None,
@@ -28,16 +28,16 @@ async def list_standings(
     return await (await cursor.execute(sql("states/list_all"), names, prepare=False)).fetchall()
 
 
-async def exists(conn: AsyncConn, kind: ServiceKind, name: str, *, scope: str | None) -> bool:
+async def exists(conn: AsyncConn, kind: ObjectKind, name: str, *, scope: str | None) -> bool:
     row = await (await conn.execute(sql("states/find_object"), {"kind": kind, "name": name, "scope": scope})).fetchone()
     return row is not None and bool(row[0])
 
 
 async def set_state(
-    conn: AsyncConn, kind: ServiceKind, name: str, state: ServiceState, *, actor: str, within_s: float | None = None
+    conn: AsyncConn, kind: ObjectKind, name: str, state: ServiceState, *, actor: str, within_s: float | None = None
 ) -> None:
     """Of a DAG this adds what its pause does not say: ``dags.set_paused`` comes first. ``within_s``: how long a drain waits."""
-    plain = state is ServiceState.PAUSED and kind is ServiceKind.DAG
+    plain = state is ServiceState.PAUSED and kind is ObjectKind.DAG
     if state is ServiceState.ACTIVE or plain:
         await conn.execute(sql("states/delete_one"), {"kind": kind, "name": name})
     else:
@@ -46,7 +46,7 @@ async def set_state(
     await conn.execute(sql("states/notify"), {"channels": [INBOX, DISPATCH, RESUMES]})
 
 
-async def list_held(conn: AsyncConn, kind: ServiceKind, name: str, *, scope: str | None, limit: int) -> list[Row]:
+async def list_held(conn: AsyncConn, kind: ObjectKind, name: str, *, scope: str | None, limit: int) -> list[Row]:
     """What is in flight in an object, by task, the most first; ``tries`` is of all tasks together."""
     cursor = conn.cursor(row_factory=dict_row)
     names = {"kind": kind, "name": name, "scope": scope, "limit": limit}
@@ -60,7 +60,7 @@ async def count_runs(conn: AsyncConn, dag_id: str | None, *, scope: str | None) 
     return int(row[0])
 
 
-async def list_closing(conn: AsyncConn, objects: Iterable[tuple[ServiceKind, str]]) -> list[Row]:
+async def list_closing(conn: AsyncConn, objects: Iterable[tuple[ObjectKind, str]]) -> list[Row]:
     """Which of these objects are not active, and the system if it is not: kind, name, state, since, actor."""
     chosen = list(objects)
     params = {"kinds": texts(kind for kind, _ in chosen), "names": texts(name for _, name in chosen)}
