@@ -136,6 +136,7 @@ NEEDED: dict[Role | None, str] = {
         PUT /api/v1/variables/{name}
     """,
     Role.ADMIN: """
+        GET /api/v1/events/export
         POST /api/v1/secrets/rotate
         GET /api/v1/users
         POST /api/v1/users
@@ -197,6 +198,7 @@ SCOPED: dict[str | None, str] = {
     """,
     None: """
         GET /api/v1/audit
+        GET /api/v1/events/export
         GET /api/v1/connections
         DELETE /api/v1/connections/{name}
         GET /api/v1/connections/{name}

@@ -17,7 +17,7 @@ from evenflow.runtime import event_file
 from evenflow.runtime.exits import ExitCode
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.incarnation import begin_incarnation
-from evenflow.store.serving.events import record
+from evenflow.store.serving.events import event_text, record
 from tests.waiting import wait_until
 
 Db = psycopg.Connection[Any]
@@ -105,7 +105,7 @@ def rewritten(file: Path, change: Callable[[list[dict[str, Any]]], None]) -> Non
     chain, lines = event_file.FIRST, []
     for event in events:
         event.pop("chain")
-        chain = event_file._next(chain, event_file._text(event))
+        chain = event_file._next(chain, event_text(event))
         lines.append(json.dumps({**event, "chain": chain}) + "\n")
     file.write_text("".join(lines))
 
@@ -219,7 +219,7 @@ def test_an_export_reads_no_more_than_it_writes(db: Db, file: Path) -> None:
     db.execute("analyze audit_event")
     row = db.execute("select max(xact)::text::bigint, max(event_id) - 10 from audit_event").fetchone()
     assert row is not None
-    names = {"xact": str(row[0]), "event_id": row[1], "limit": 1000}
+    names = {"xact": str(row[0]), "event_id": row[1], "since": None, "until": None, "limit": 1000}
     explained = db.execute(b"explain (analyze, buffers, format json) " + sql("events/list_settled"), names).fetchone()
     assert explained is not None
     plan = explained[0][0]["Plan"]

@@ -135,6 +135,8 @@ CACHED_ELEMENTS = 1_000_000  # map indexes of lists with gaps over which tasks a
 TRAIL = 5.0  # how often events that are counted are stored; the counts of an API process that is killed are lost for so long
 REFUSALS_TOLD = 100  # different refusals a minute with an event each; more come from a caller that tries many addresses or tokens
 REQUEST_ID = 64  # characters of an X-Request-ID that is taken over
+EXPORTED_AT_ONCE = 1_000  # events in memory, and in one look at the database, of each export
+EXPORTS = 4  # of this API process at once: each is a look at the database again and again, and a SIEM is one
 TOKEN_USED = 3600.0  # how often an event says that a token is in use
 KEYS_CHECK = 3.0  # how long a revoked token still works if its notification was lost
 

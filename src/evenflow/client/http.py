@@ -6,7 +6,8 @@ import asyncio
 import os
 import random
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
@@ -19,6 +20,7 @@ REQUEST_TIMEOUT_S = 30.0  # for a request that does not wait; the slowest takes 
 PATIENCE_S = 10.0  # how long a request is tried again: an API process restarts in less
 FIRST_BACKOFF_S = 0.05
 MAX_BACKOFF_S = 2.0
+LINE = 2**20  # bytes of a line of a stream
 CONNECTIONS = 32  # of one process; a worker needs a long poll and a handful beside it
 
 PLAIN = Tls()
@@ -123,6 +125,19 @@ class HttpClient:
                     self._urls.append(self._urls.pop(0))
             await asyncio.sleep(pause)
             backoff = min(2 * backoff, MAX_BACKOFF_S)
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, params: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer that is read as it comes, asked for once; silence has a time limit, its length has none."""
+        headers = {"Authorization": f"Bearer {self._token}"}
+        timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT_S, sock_read=REQUEST_TIMEOUT_S)
+        try:
+            async with self._opened().get(
+                f"{self.api_url}{path}", headers=headers, params=params, timeout=timeout, allow_redirects=False, read_bufsize=LINE
+            ) as answer:
+                yield answer
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise self._unavailable(error) from error
 
     @property
     def api_url(self) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
@@ -289,6 +291,18 @@ class RestClient:
     )
     release_quarantined = route("POST", "/quarantine/release", lambda: rest.system.SetAside, lambda: rest.system.Released)
     get_audit = route("GET", "/audit", nothing, lambda: rest.audit.Audit)
+
+    @asynccontextmanager
+    async def export_events(
+        self, *, after: str | None = None, since: datetime | None = None, until: datetime | None = None
+    ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
+        """The incarnation of the database, and an event a line, the oldest first, as they come: there may be millions."""
+        times = {name: at.isoformat() for name, at in (("since", since), ("until", until)) if at is not None}
+        params = times if after is None else {"after": after, **times}
+        async with self._http.stream(f"{PREFIX}/events/export", params=params) as answer:
+            if answer.status >= 400:
+                raise _refused(Response(answer.status, answer.headers, await answer.read()))
+            yield int(answer.headers["X-Incarnation"]), aiter(answer.content)
 
     async def is_ready(self) -> bool:
         """Whether the API serves and its database answers. Raises :class:`ApiUnavailable` when nothing listens there."""

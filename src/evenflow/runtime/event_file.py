@@ -10,11 +10,12 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from evenflow.core.settings import AUDIT_RETENTION_DAYS
 from evenflow.errors import BadValue
@@ -22,6 +23,7 @@ from evenflow.store.db.connect import Row
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling.incarnation import read_setting
 from evenflow.store.serving import events
+from evenflow.store.serving.events import ExportPlace, event_text, exported_value
 
 AT_ONCE = 1_000  # events in memory, and in one look at the database
 LONGEST_LINE = 1 << 20  # bytes; details of events are bounded far below
@@ -52,31 +54,63 @@ class Comparison:
     wrong: list[tuple[str, str, str]]  # what is wrong, of which event, and how
 
 
-def export(conn: Conn, file: Path) -> Exported:
-    """Append what has happened since the last line. Raises :class:`BadValue` when that is no line of this database's."""
+class GrowingFile:
+    """A file of events that nobody else appends to meanwhile."""
+
+    def __init__(self, file: Path, stream: BinaryIO) -> None:
+        self._file, self._stream = file, stream
+        self._known = _end_of(stream, file)
+        self._end, self._count = self._known or _End(0, 0, 0, FIRST), 0
+
+    @property
+    def place(self) -> ExportPlace:
+        """Behind which it goes on."""
+        return ExportPlace(self._end.xact, self._end.event_id)
+
+    @property
+    def done(self) -> Exported:
+        return Exported(self._count, self._end.chain)
+
+    def check(self, incarnation: int) -> None:
+        """Raises :class:`BadValue` when its last line is not of this incarnation of the database."""
+        if self._known is not None and self._known.incarnation != incarnation:
+            raise BadValue(
+                f"The database was set back, or another server took it over, since {self._file} was written: they need not agree. "
+                "Keep the file, and export to another one."
+            )
+
+    def append(self, found: Sequence[Row]) -> None:
+        """Events with their incarnation. They are on the disk when this returns."""
+        lines: list[bytes] = []
+        for event in found:
+            text = event_text(event)
+            self._end = _End(event["xact"], event["event_id"], event["incarnation"], _next(self._end.chain, text))
+            lines.append(_line(text, self._end.chain))
+        self._stream.write(b"".join(lines))
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._count += len(found)
+
+
+@contextmanager
+def growing(file: Path) -> Iterator[GrowingFile]:
+    """Made when it is not there. Raises :class:`BadValue` when its last line is none of an export."""
     with open(os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BadValue(f"Another export writes to {file}. Wait for it.") from None
+        yield GrowingFile(file, stream)
+
+
+def export(conn: Conn, file: Path) -> Exported:
+    """Append what has happened since the last line. Raises :class:`BadValue` when that is no line of this database's."""
+    with growing(file) as kept:
         incarnation = events.find_incarnation(conn)
-        end, count = _end_of(stream, file) or _End(0, 0, incarnation, FIRST), 0
-        if end.incarnation != incarnation:
-            raise BadValue(
-                f"The database was set back, or another server took it over, since {file} was written: they need not agree. "
-                "Keep the file, and export to another one."
-            )
-        while rows := events.list_settled(conn, xact=end.xact, event_id=end.event_id, limit=AT_ONCE):
-            lines: list[bytes] = []
-            for row in rows:
-                text = _text(row | {"incarnation": incarnation})
-                end = _End(row["xact"], row["event_id"], incarnation, _next(end.chain, text))
-                lines.append(_line(text, end.chain))
-            stream.write(b"".join(lines))
-            stream.flush()
-            os.fsync(stream.fileno())
-            count += len(rows)
-    return Exported(count, end.chain)
+        kept.check(incarnation)
+        while rows := events.list_settled(conn, kept.place, limit=AT_ONCE):
+            kept.append([row | {"incarnation": incarnation} for row in rows])
+        return kept.done
 
 
 def compare(conn: Conn, file: Path, *, noted: str | None = None) -> Comparison:
@@ -113,7 +147,12 @@ class _KnownEvent(NamedTuple):
     @classmethod
     def of(cls, event: Row) -> _KnownEvent:
         lasting = {name: value for name, value in event.items() if name not in _MAY_GROW}
-        return cls(_plain(event["at"]), event["times"], _digest(event), _digest(lasting))
+        return cls(
+            exported_value(event["at"]),
+            event["times"],
+            _digest(event),
+            _digest(lasting),
+        )
 
     def became(self, row: Row) -> bool:
         """Whether this can have become that: only the count of an event that stands for many goes up."""
@@ -131,7 +170,7 @@ def _read(stream: BinaryIO, noted: str | None) -> tuple[dict[int, _KnownEvent], 
             wrong.append(("changed", f"line {number}", "it is no line of an export"))
             continue
         chain = event.pop("chain")
-        text = _text(event)
+        text = event_text(event)
         if chain != _next(end.chain, text):
             wrong.append(("changed", f"line {number}", "the chain is broken here"))
         elif line != _line(text, chain):
@@ -183,16 +222,8 @@ def _bare(event: Row) -> Row:
     return {name: value for name, value in event.items() if name not in ("xact", "incarnation")}
 
 
-def _text(event: Row) -> str:
-    return json.dumps(event, default=_plain, sort_keys=True)
-
-
 def _line(text: str, chain: str) -> bytes:
     return f'{text[:-1]}, "chain": "{chain}"}}\n'.encode()
-
-
-def _plain(value: Any) -> str:
-    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _next(chain: str, text: str) -> str:
@@ -200,4 +231,4 @@ def _next(chain: str, text: str) -> str:
 
 
 def _digest(event: Row) -> bytes:
-    return hashlib.sha256(_text(event).encode()).digest()
+    return hashlib.sha256(event_text(event).encode()).digest()

@@ -27,6 +27,7 @@ from evenflow.api.rest import (
     backfills,
     dags,
     device_logins,
+    event_export,
     executors,
     explanations,
     fleets,
@@ -48,7 +49,7 @@ from evenflow.api.rest import (
     versions,
     xcoms,
 )
-from evenflow.api.rest.context import ApiContext, actor
+from evenflow.api.rest.context import ApiContext, Exports, actor
 from evenflow.api.rest.etags import Tagged
 from evenflow.api.rest.passwords import Passwords
 from evenflow.api.rest.routes import GuardedRoute, Responses
@@ -111,7 +112,9 @@ def rest_application(
     identities: Identities | None = None,
     metrics_token: str = "",
 ) -> ASGIApp:
-    context = ApiContext(pool, tokens, log_store, vault, stores, judge, vitals, probes, LoginLimit(), Passwords(), live, identities)
+    context = ApiContext(
+        pool, tokens, log_store, vault, stores, judge, vitals, probes, LoginLimit(), Passwords(), live, Exports(), identities
+    )
     watchers = Watchers(tokens, metrics_token)
     app = described_rest()
 
@@ -162,6 +165,7 @@ def described_rest() -> FastAPI:
         fleets,
         sessions,
         device_logins,
+        event_export,
         users,
         system,
     ):

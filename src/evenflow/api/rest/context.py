@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -14,6 +15,7 @@ from evenflow.api.judge import Judge
 from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
+from evenflow.api.refusals import Refused
 from evenflow.api.rest.passwords import Passwords
 from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.sessions import LoginLimit
@@ -26,6 +28,30 @@ from evenflow.telemetry.vitals import Vitals
 
 if TYPE_CHECKING:
     from evenflow.api.identities import Identities
+
+
+class Exports:
+    """Of events, those that this API process is sending."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def check_room(self) -> None:
+        """Raises :class:`Refused`."""
+        if self._count >= limits.EXPORTS:
+            raise Refused(
+                429,
+                "too_many_exports",
+                f"This API server sends {limits.EXPORTS} exports of events at once. Try again later.",
+            )
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        self._count += 1
+        try:
+            yield
+        finally:
+            self._count -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +67,7 @@ class ApiContext:
     logins: LoginLimit
     passwords: Passwords
     live: Live
+    exports: Exports
     identities: Identities | None = None  # none: people have passwords alone
 
 

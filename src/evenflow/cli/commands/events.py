@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -21,6 +22,7 @@ from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.settings import load_settings
 
 if TYPE_CHECKING:
+    from evenflow.runtime.event_file import Exported
     from evenflow.store.db.rows import Conn
 
 app = App(name="events")
@@ -51,19 +53,25 @@ async def events(
 
 
 @verb(app)
-def export(
+async def export(
     file: Annotated[Path, Parameter(help="Where they are kept; made when it is not there.")],
     /,
+    *,
+    api: Annotated[bool, Parameter(negative=(), help="Ask the API, as an admin, where the database cannot be reached.")] = False,
 ) -> Reply:
-    """Append to a file what has happened since its last line: all events, a line of JSON each. Needs the database.
+    """Append to a file what has happened since its last line: all events, a line of JSON each. Needs the database, or --api.
 
     Each line is chained to the one before it; the value of the last one is told, to be noted elsewhere. `evenflow events verify`
     compares. A role of PostgreSQL that may read the tables audit_event, incarnation and setting is enough.
     """
     from evenflow.runtime import event_file
 
-    with _database(file) as conn:
-        done = event_file.export(conn, file)
+    if api:
+        with _told_of(file):
+            done = await _export_by_api(file)
+    else:
+        with _database(file) as conn:
+            done = event_file.export(conn, file)
     return Reply(done._asdict(), f"{counted(done.events, 'event')}; the chain is now {done.chain}")
 
 
@@ -88,6 +96,32 @@ def verify(
     return Reply(asdict(found), tell, ExitCode.FAILED if found.wrong else ExitCode.OK)
 
 
+async def _export_by_api(file: Path) -> Exported:
+    from evenflow.runtime import event_file
+
+    with event_file.growing(file) as kept:
+        place = kept.place
+        async with remote() as client, client.export_events(after=f"{place.xact}.{place.event_id}") as (incarnation, lines):
+            kept.check(incarnation)
+            found: list[dict[str, Any]] = []
+            async for line in lines:
+                found.append(json.loads(line))
+                if len(found) >= event_file.AT_ONCE:
+                    kept.append(found)
+                    found.clear()
+            kept.append(found)
+        return kept.done
+
+
+@contextmanager
+def _told_of(file: Path) -> Iterator[None]:
+    """What is wrong with the file."""
+    try:
+        yield
+    except OSError as error:
+        raise BadValue(f"{file}: {error.strerror}. Name one that `evenflow events export` has written, or may write.") from None
+
+
 @contextmanager
 def _database(file: Path) -> Iterator[Conn]:
     """Also says what is wrong with either."""
@@ -99,9 +133,8 @@ def _database(file: Path) -> Iterator[Conn]:
     settings = load_settings()
     with reach_database(settings.own_database_url, settings.home) as url, connect(url, name="events") as conn:
         try:
-            yield conn
-        except OSError as error:
-            raise BadValue(f"{file}: {error.strerror}. Name one that `evenflow events export` has written, or may write.") from None
+            with _told_of(file):
+                yield conn
         except InsufficientPrivilege as error:
             role = conn.info.user
             raise BadValue(

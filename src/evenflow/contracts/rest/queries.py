@@ -126,6 +126,16 @@ class ChangeQuery(PageQuery):
     object: str | None = Field(default=None, description="A name. That of a DAG stands for its runs, too.")
 
 
+class EventExportQuery(Request):
+    after: str | None = Field(
+        default=None,
+        pattern=r"^\d{1,19}\.\d{1,19}$",
+        description="Of the last line that was read: its XACT.EVENT_ID.",
+    )
+    since: Instant | None = Field(default=None, description="Only what happened from then on.")
+    until: Instant | None = Field(default=None, description="Only what happened before.")
+
+
 class PlanQuery(Request):
     limit: int = Field(default=20, ge=1, le=limits.LANES_SHOWN)
 

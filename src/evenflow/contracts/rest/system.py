@@ -116,6 +116,14 @@ class ChangeEvent(Record):
     detail: dict[str, Any] | None = Field(title="detail", description="The new values. Never what is secret.")
 
 
+class ExportedEvent(ChangeEvent):
+    """A line of an export."""
+
+    xact: int = Field(description="The transaction that wrote it last. Lines are in this order, and go on behind one.")
+    counted_as: str | None = Field(description="Of one that stands for many: it comes again when it counts more.")
+    incarnation: int = Field(description="Of the database. Another one begins when that was set back, and the export with it.")
+
+
 SetAsideKind = Literal["run", "schedule", "assets", "backfill"]
 _KIND = Field(title="kind", description="A run; or what a schedule, assets or a backfill would have made.")
 SetAsideName = Annotated[

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 import psycopg
 from psycopg.rows import dict_row
@@ -104,10 +105,44 @@ async def list_events(
     return await (await conn.cursor(row_factory=dict_row).execute(sql("events/list_all"), names, prepare=False)).fetchall()
 
 
-def list_settled(conn: psycopg.Connection[Any], *, xact: int, event_id: int, limit: int) -> list[Row]:
+class ExportPlace(NamedTuple):
+    """Of the event that was exported last: the transaction that wrote it, and its number."""
+
+    xact: int = 0
+    event_id: int = 0
+
+
+def list_settled(conn: psycopg.Connection[Any], after: ExportPlace, *, limit: int) -> list[Row]:
     """Behind that one, in the order in which they are exported; none can come before one of these any more."""
-    names = {"xact": str(xact), "event_id": event_id, "limit": limit}
-    return conn.cursor(row_factory=dict_row).execute(sql("events/list_settled"), names).fetchall()
+    return conn.cursor(row_factory=dict_row).execute(sql("events/list_settled"), _settled(after, limit)).fetchall()
+
+
+async def page_settled(
+    conn: AsyncConn, after: ExportPlace, *, since: datetime | None, until: datetime | None, limit: int
+) -> list[Row]:
+    """As :func:`list_settled`, of a time."""
+    names = _settled(after, limit) | {"since": since, "until": until}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("events/list_settled"), names, prepare=False)).fetchall()
+
+
+def _settled(after: ExportPlace, limit: int) -> dict[str, Any]:
+    return {"xact": str(after.xact), "event_id": after.event_id, "since": None, "until": None, "limit": limit}
+
+
+def event_text(event: Row) -> str:
+    """As it is exported: JSON with sorted names, on one line, times in UTC."""
+    return json.dumps(event, default=exported_value, sort_keys=True)
+
+
+def exported_value(value: Any) -> str:
+    """Of what JSON has no kind for."""
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)
+
+
+async def read_incarnation(conn: AsyncConn) -> int:
+    row = await (await conn.execute(sql("incarnation/find_newest"))).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def list_from(conn: psycopg.Connection[Any], *, event_id: int, limit: int) -> list[Row]:
