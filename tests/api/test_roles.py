@@ -55,6 +55,7 @@ NEEDED: dict[Role | None, str] = {
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/lineage
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/rendered
+        GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui/{map_index}/{path}
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/why

@@ -234,7 +234,7 @@ async def test_a_trigger_whose_seal_no_key_opens_makes_its_task_resume(waiting: 
 async def test_a_trigger_says_where_the_page_of_what_was_submitted_is_while_its_claim_waits(
     waiting: World, api_url: str, new_triggerer: NewTriggerer
 ) -> None:
-    """R-SP3: of an application that goes on without a process of Evenflow. Nothing else of its try is for triggers to say."""
+    """R-SP3: of an application that goes on without a process of Evenflow. Nothing but what Spark shows is for triggers to say."""
     triggerer = await new_triggerer()
     waiting.waits(PATH, moment=1)
     (lost,) = (await triggerer.claim("a")).assignments

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from evenflow.spark.advice import advise, compare, slowest
-from evenflow.spark.stages import ApplicationFigures, Query, StageFigures, figures_of, find_application, keys_of_plan, line_of
+from evenflow.spark.status import ApplicationFigures, Query, StageFigures, figures_of, keys_of_plan
 
 MIB = 2**20
 PLAIN = StageFigures(
@@ -98,38 +98,14 @@ def test_two_tries_are_compared_by_what_has_changed_much() -> None:
     assert compare(before, before) == ["Both tries cost the same, as far as their stages tell."]
 
 
-def test_the_line_in_the_log_is_read_as_it_was_written() -> None:
-    told = of(**SKEW)
-    assert find_application(f"before\n{line_of(of())}\n{line_of(told)}\nafter\n") == told
-
-
-WHOLE = '"application_id": "a", "is_local": true, "cores": 2, "memory_mib": 1'
-
-
-@pytest.mark.parametrize(
-    "log",
-    [
-        "",
-        "nothing",
-        "stages of Spark: {",
-        "stages of Spark: []",
-        'stages of Spark: {"stages": [3]}',
-        f'stages of Spark: {{{WHOLE}, "stages": [{{"wall_s": "long"}}]}}',
-        f'stages of Spark: {{{WHOLE}, "stages": [{{"spilled_bytes": NaN, "spilled_disk_bytes": 1}}]}}',
-        f'stages of Spark: {{{WHOLE.replace("2", "[2]")}, "stages": [{{}}]}}',
-    ],
-)
-def test_what_is_no_such_line_is_none(log: str) -> None:
-    """Authors may print anything."""
-    assert find_application(log) is None
-
-
 def test_a_stage_is_read_as_sparks_rest_api_tells_it() -> None:
     told = {
         "status": "COMPLETE",
         "stageId": 7,
         "name": "count at /dags/etl.py:12",
         "numTasks": 2,
+        "numCompleteTasks": 1,
+        "numActiveTasks": 1,
         "submissionTime": "2026-11-24T08:00:00.500GMT",
         "completionTime": "2026-11-24T08:00:03.000GMT",
         "executorRunTime": 4000,
@@ -145,6 +121,8 @@ def test_a_stage_is_read_as_sparks_rest_api_tells_it() -> None:
         stage_id=7,
         name="count at etl.py:12",
         tasks=2,
+        done_tasks=1,
+        active_tasks=1,
         wall_s=2.5,
         run_s=4.0,
         gc_s=0.25,

@@ -11,8 +11,8 @@ import pytest
 
 from evenflow.errors import SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
+from evenflow.spark import status
 from evenflow.spark.session import session_for
-from evenflow.spark.stages import find_application
 from tests.spark.servers import connect_server, standalone_cluster
 
 if TYPE_CHECKING:
@@ -62,37 +62,42 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
                 yield server
 
 
-def test_the_same_function_on_every_target(uri: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_same_function_on_every_target(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-SP1, R-SP3."""
+    monkeypatch.setattr(status, "FIGURES_EVERY_S", 0.2)
     told = Told()
     before = dict(os.environ)
     conf = {"spark.sql.shuffle.partitions": "3"}
-    costs: list[dict[str, Any]] = []
+    kept: list[tuple[str, dict[str, Any]]] = []
 
     def keep(kind: str, value: dict[str, Any]) -> None:
-        assert kind == "spark_cost"
-        costs.append(value)
+        kept.append((kind, value))
 
     conn = Connection.parse("spark_default", uri)
-    with session_for(conn, app_name="count_kinds", conf=conf, progress=told, keep=keep) as spark:
+    with session_for(
+        conn, app_name="count_kinds", conf=conf, progress=told, keep=lambda kind, value: kept.append((kind, value))
+    ) as spark:
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
         assert count_kinds(spark) == {0: 100, 1: 100, 2: 100}
     assert dict(os.environ) == before
-    told_stages = find_application(capsys.readouterr().out)
     assert told.seen
     assert all(label.startswith("stage ") and 0 <= done <= total for label, done, total in told.seen)
     if uri.startswith("sc:"):
         assert spark.is_stopped
-        assert told_stages is None
-        assert costs == []  # the server is one application, of all who ask it
+        assert kept == []  # the server is one application, of all who ask it
     else:
-        assert told_stages is not None
-        assert told_stages.application_id
-        assert next(stage.keys for stage in told_stages.stages if stage.shuffle_read_bytes) == ("kind",)
-        assert max(stage.longest_task_s for stage in told_stages.stages) >= PACE_S
+        kinds = [kind for kind, _ in kept]
+        assert len(kinds) > 2, "stages are told while they run, too"
+        assert set(kinds[:-1]) == {"spark_stages"}
+        assert kinds[-1] == "spark_cost", "once, at the end"
+        live, told_stages, cost = kept[0][1], kept[-2][1], kept[-1][1]
+        assert live["application_id"] == told_stages["application_id"]
+        assert min(stage.get("done_tasks", 0) - stage["tasks"] for stage in live["stages"]) < 0
+        stages = told_stages["stages"]
+        assert next(stage["keys"] for stage in stages if "shuffle_read_bytes" in stage) == ("kind",)
+        assert max(stage["longest_task_s"] for stage in stages) >= PACE_S
         assert spark.sparkContext._jsc is None
-        (cost,) = costs
-        assert cost["application_id"] == told_stages.application_id
+        assert cost["application_id"] == told_stages["application_id"]
         assert cost["run_s"] >= 4 * PACE_S  # of four partitions
         assert cost["wall_s"] * cost["cores"] >= cost["run_s"] > cost["gc_s"] >= 0
         assert cost["shuffle_bytes"] > 0

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from evenflow.spark.limits import PROGRESS_STAGES
-from evenflow.spark.progress import Stage, StageTeller, short_name
+from evenflow.spark.progress import Stage, StageTeller
+from evenflow.spark.status import short_name
 
 
 class Told:

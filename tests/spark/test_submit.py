@@ -22,6 +22,7 @@ from evenflow.sdk.local.outcome import RunOutcome
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark import driver, runs, submission, waiting
 from evenflow.spark.runs import Life, Watch
+from evenflow.spark.stages import stages_of_run_kept
 from evenflow.spark.waiting import end_run
 from tests.triggers.conftest import Server, serving
 from tests.triggers.firing import ControlPlane, event_of
@@ -352,6 +353,29 @@ async def test_where_the_spark_ui_of_a_driver_is_is_passed_on_once(fake: Fake) -
     value = told[1]["value"]
     assert (told[0], told[1]["kind"], value["application_id"], value["proxy_base"]) == ("record", "spark_ui", "app-1", "/p")
     assert value["url"] in ("http://127.0.0.1:4041", "http://[::1]:4041")
+
+
+async def test_what_stages_take_is_passed_on_when_it_has_changed_and_kept_at_the_end(fake: Fake) -> None:
+    """R-SP3: by the trigger while it waits, and by the task with what the application has cost in all."""
+    folder = fake.evidence / "i" / "t"
+    folder.mkdir(parents=True)
+    driver.write(folder / driver.CLAIM, {**driver.identity(), "key": "k"})
+
+    def writes(done: int) -> None:
+        driver.write(folder / driver.STAGES, {"stages": {"done": done}, "cost": {"stages": done}})
+
+    plane = ControlPlane(record=[{}])
+    firing = asyncio.create_task(event_of(waiting.SparkRunEnds(folder=str(folder), poll_interval=0.01), plane, SYSTEM_DEADLINE_S))
+    for done in (1, 2):
+        writes(done)
+        await until(lambda done=done: len(plane.asked) == done)  # type: ignore[misc]
+    writes(3)
+    driver.write(folder / driver.RESULT, {"exit_code": 0})
+    await firing
+    kept: list[tuple[str, dict[str, Any]]] = [(told["kind"], told["value"]) for _, told in plane.asked[:2]]
+    stages_of_run_kept(folder, lambda kind, value: kept.append((kind, value)))
+    stages = [("spark_stages", {"done": done}) for done in (1, 2, 3)]
+    assert kept == [*stages, ("spark_cost", {"stages": 3})]
 
 
 async def test_a_driver_that_a_master_has_launched_has_its_time_from_then_on(

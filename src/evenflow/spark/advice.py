@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
-from evenflow.spark.stages import ApplicationFigures, StageFigures, total
+from evenflow.spark.status import ApplicationFigures, StageFigures, total
 
 SKEWED, SKEW_FROM_S = 3.0, 2.0  # times the median, and at least so long: what is shorter is chance
 MUCH_GC, GC_FROM_S = 0.1, 1.0  # of the time of tasks

@@ -8,6 +8,7 @@ The try and its driver share a folder. The files in it are the whole protocol, e
     beat          a number that grows while the driver lives, every second
     stop          somebody wants the end
     application.json, ui.json, told.json   what a Python application says of itself: its id, its Spark UI, and what it raised
+    stages.json   what its stages take, again and again (:mod:`evenflow.spark.status`)
     result.json   the seal: the application is dead, and this is how it ended
 
 A driver that cannot write its beat for :data:`BEAT_WITHIN_S` kills its application, by its own clock. So whoever has seen no beat
@@ -18,6 +19,7 @@ dies with it, and a driver that a cluster started ends with the process that did
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import importlib.util
 import json
 import logging
@@ -39,7 +41,8 @@ from types import FrameType
 from typing import Any
 
 ORDER, CLAIM, BEAT, STOP, TOLD, RESULT = "order.json", "claim.json", "beat", "stop", "told.json", "result.json"
-APPLICATION, UI, OUTPUT = "application.json", "ui.json", "output.log"
+APPLICATION, UI, STAGES, OUTPUT = "application.json", "ui.json", "stages.json", "output.log"
+STATUS_MODULE = "status.py"  # beside this file
 
 BEAT_EVERY_S = 1.0  # a write of a few bytes
 BEAT_WITHIN_S = 15.0  # so long the folder may be out of reach: a file server that fails over takes some seconds
@@ -243,7 +246,7 @@ def run_inside(folder: Path) -> None:
     die_with_parent()
     order = read(folder / ORDER)
     assert order is not None
-    threading.Thread(target=_tell_application, args=(folder,), daemon=True).start()
+    telling = _ApplicationTelling(folder)
     sys.argv = [order["application"], *order["application_arguments"]]
     sys.path[0] = os.path.dirname(order["application"])
     told: dict[str, Any] = {}
@@ -258,6 +261,7 @@ def run_inside(folder: Path) -> None:
         _close_connect()
         sys.exit(1)
     finally:
+        telling.end()
         told["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         write(folder / TOLD, told)
 
@@ -301,22 +305,51 @@ def without_frames(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if not re.match(r"\s+(at |\.\.\. \d+ more)", line))
 
 
-def _tell_application(folder: Path) -> None:
-    """Its id and where its Spark UI is, as soon as it has them."""
-    while True:
-        context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
-        active = getattr(context, "_active_spark_context", None)
-        if active is not None and getattr(active, "_jsc", None) is not None:
-            try:
-                app_id = active.applicationId
-                write(folder / APPLICATION, app_id)
-                if active.uiWebUrl is not None:
-                    base = active.getConf().get("spark.ui.proxyBase", "")
-                    write(folder / UI, {"application_id": app_id, "url": active.uiWebUrl, "proxy_base": base}, lasting=False)
-            except Exception:  # it stops just now, or the folder is gone: nobody needs them then
+class _ApplicationTelling:
+    """Of an application in Python: its id and where its Spark UI is, as soon as it has them, and then what its stages take."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stages: Any = None
+        threading.Thread(target=self._find, daemon=True).start()
+
+    def end(self) -> None:
+        if self._stages is not None:
+            self._stages.end()
+
+    def _find(self) -> None:
+        while True:
+            context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+            active = getattr(context, "_active_spark_context", None)
+            if active is not None and getattr(active, "_jsc", None) is not None:
+                with suppress(Exception):  # it stops just now, or the folder is gone: nobody needs them then
+                    self._tell(active)
                 return
-            return
-        time.sleep(LOOK_EVERY_S)
+            time.sleep(LOOK_EVERY_S)
+
+    def _tell(self, active: Any) -> None:
+        app_id = active.applicationId
+        write(self._folder / APPLICATION, app_id)
+        if active.uiWebUrl is not None:
+            base = active.getConf().get("spark.ui.proxyBase", "")
+            write(self._folder / UI, {"application_id": app_id, "url": active.uiWebUrl, "proxy_base": base}, lasting=False)
+        status = _beside_this_file(STATUS_MODULE)
+
+        def tell(figures: Any, cost: Any) -> None:
+            told = {"stages": status.without_noughts(figures), "cost": dataclasses.asdict(cost)}
+            write(self._folder / STAGES, told, lasting=False)
+
+        self._stages = status.Telling(active, tell)
+
+
+def _beside_this_file(name: str) -> Any:
+    """A module that travels with this one, by its path: nothing that the application imports is called as it is."""
+    spec = importlib.util.spec_from_file_location(f"_evenflow_driver_{Path(name).stem}", Path(__file__).with_name(name))
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 # -- processes and files -----------------------------------------------------------------------------------------------

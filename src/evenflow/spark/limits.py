@@ -33,12 +33,6 @@ PROGRESS_POLL = 0.5  # a person sees no difference below; one poll costs the dri
 FLOWS_SHOWN = 20  # told at once, as of stages
 PROGRESS_STAGES = 20  # told at once: a screenful, and well under the 8 KiB that the API takes
 
-# -- what stages cost --------------------------------------------------------------------------------------------------
-
-MOST_STAGES = 50  # that a try keeps, those that took longest: some KiB of its log
-MOST_KEYS = 5  # columns by which a query spreads rows
-FIGURES_WAIT = 5.0  # until all is told that has happened: it takes milliseconds
-
 # -- what is read and written ------------------------------------------------------------------------------------------
 
 MOST_QUERIES = 200  # of a session whose lineage is read: each is one text of some KiB and a call of this process

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from evenflow.sdk.operators.spark_frame import type_name
 from evenflow.spark.datasets import Dataset, facet, of_jdbc, of_path
-from evenflow.spark.limits import FIGURES_WAIT, MOST_COLUMNS, MOST_DATASETS, MOST_QUERIES, MOST_ROOTS
+from evenflow.spark.limits import MOST_COLUMNS, MOST_DATASETS, MOST_QUERIES, MOST_ROOTS
 from evenflow.spark.plans import Column, How, lineage_of, merge, read_plan
 from evenflow.spark.stages import Keep
+from evenflow.spark.status import FIGURES_WAIT_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,7 +68,7 @@ def lineage_told(spark: SparkSession, keep: Keep) -> Iterator[None]:
         yield
     finally:
         with suppress(Exception):  # the JVM is gone, or the task has ended its session: that is no failure of the task
-            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(int(FIGURES_WAIT * 1000))
+            spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(int(FIGURES_WAIT_S * 1000))
             spark._jsparkSession.listenerManager().unregister(listener)
         if listener.told:
             keep("lineage", datasets_of(listener.told))

@@ -6,7 +6,6 @@ waits for it.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from evenflow.spark.limits import PROGRESS_POLL, PROGRESS_STAGES
+from evenflow.spark.status import short_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,11 +102,3 @@ def _running_stages(spark: SparkSession) -> list[Stage]:
     return [
         Stage(s.stageId, short_name(s.name), s.numCompletedTasks, s.numTasks, s.numActiveTasks, s.numFailedTasks) for s in told if s
     ]
-
-
-def short_name(name: str) -> str:
-    """Spark names a stage after the call and its place. A place inside Spark, ``parquet at NativeMethodAccessorImpl.java:0``, says
-    nothing, nor does a call that is a lambda of Spark's; of a place in the author's code the file and line are enough.
-    """
-    call = re.sub(r" at \S+\.(java|scala):\d+$", "", name)
-    return "" if call.startswith("$anonfun$") else re.sub(r" at \S*/([^/\s]+:\d+)$", r" at \1", call)

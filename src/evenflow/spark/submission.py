@@ -14,7 +14,7 @@ from typing import Any
 
 from evenflow.errors import BadArgument, SettingsError
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark import driver, runs
+from evenflow.spark import driver, runs, status
 from evenflow.spark.class_data import use_archive
 from evenflow.spark.java import find_java
 from evenflow.spark.properties import write_properties
@@ -133,6 +133,7 @@ def prepare(folder: Path, place: DriverPlace, app: Application, key: str, dag_fo
     properties.unlink(missing_ok=True)
     write_properties(properties, conf)
     shutil.copyfile(driver.__file__, folder / "driver.py")
+    shutil.copyfile(status.__file__, folder / driver.STATUS_MODULE)
     resource = [str(folder / "driver.py"), driver.RUN_INSIDE, str(folder)] if inside else [application, *app.arguments]
     order: dict[str, Any] = {
         "key": key,

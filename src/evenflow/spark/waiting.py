@@ -13,6 +13,7 @@ from evenflow.sdk.triggers import BaseTrigger, TriggerEvent
 from evenflow.spark.limits import BEGINS, ENDS_WITHIN, MASTER_EVERY, MASTER_SILENT, RUN_EVERY
 from evenflow.spark.rest import RestServer
 from evenflow.spark.runs import Life, Seen, Watch
+from evenflow.spark.stages import RunStages
 from evenflow.spark.ui import ui_of_run_told
 
 _QUEUED = frozenset({"SUBMITTED", "RELAUNCHING"})  # at a master that has no worker with room for it
@@ -49,14 +50,16 @@ class _SparkRunWait:
         self._asked: float | None = None
         self._launched: float | None = None  # by the master, as far as it was asked
         self._ui_told = False
+        self._stages = RunStages(self._watch.folder, trigger.ask)
 
     async def over(self, every_s: float) -> dict[str, Any]:
         while True:
             event = await asyncio.to_thread(self.look)
             if event is not None:
                 return event
-            if not self._trigger.ends_it and not self._ui_told:
-                self._ui_told = await ui_of_run_told(self._watch.folder, self._trigger.ask)
+            if not self._trigger.ends_it:
+                self._ui_told = self._ui_told or await ui_of_run_told(self._watch.folder, self._trigger.ask)
+                await self._stages.pass_on()
             await asyncio.sleep(every_s)
 
     def look(self) -> dict[str, Any] | None:

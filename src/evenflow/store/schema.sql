@@ -431,7 +431,7 @@ create table once_value (
 );
 
 -- What a try says of its work besides its result, each kind once: the application of Spark that it is, what that cost, what it reads and writes.
--- Nothing of that changes; clearing a task leaves what its earlier tries have said.
+-- Nothing of that changes but what its stages take, while it runs; clearing a task leaves what its earlier tries have said.
 create table try_record (
     run_key     bigint not null,
     task_index  int not null,
@@ -1491,7 +1491,8 @@ select
 from audit_event a
 where a.action in ('dag.pause', 'dag.unpause');
 
--- What applications of Spark took that were the session of a try, as their driver knew it at their end. One that was killed has told nothing.
+-- What applications of Spark took, sessions of tries and Python applications that tries submitted, as their driver knew it last. A session that was
+-- killed has told nothing.
 create view evenflow_reporting_v1.spark_applications with (security_barrier) as
 select
     c.run_key,                                               -- bigint: the run

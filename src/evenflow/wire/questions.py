@@ -189,11 +189,13 @@ class Rendered(Message):
     fields: dict[str, str]
 
 
-RecordKind = Literal["spark_cost", "spark_ui", "lineage"]
+RecordKind = Literal["spark_cost", "spark_stages", "spark_ui", "lineage"]
 
 
 class KeepRecord(Message):
-    """Keep what this try says of its work, for people and for history; the worker has masked it. Each kind once."""
+    """Keep what this try says of its work, for people and for history; the worker has masked it. Each kind once; of figures of
+    stages the newest.
+    """
 
     kind: RecordKind
     value: dict[str, Any]

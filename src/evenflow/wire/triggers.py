@@ -13,7 +13,7 @@ from msgspec import field
 
 from evenflow.wire.messages import Message
 
-# Of wire.questions.QUESTIONS, those that a trigger may ask: it looks, and changes nothing, but says where a page for people is.
+# Of wire.questions.QUESTIONS, those that a trigger may ask: it looks, and changes nothing, but says of Spark what people see.
 TRIGGER_QUESTIONS = ("connection", "variable", "states", "record")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evenflow.spark.advice import advise
-from evenflow.spark.stages import read_application
+from evenflow.spark.status import FIGURES_WAIT_S, read_application
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,7 +53,7 @@ def test_a_join_splits_what_was_skewed_with_the_settings_that_are_advised(spark:
     """R-SP3: a threshold alone would split nothing that is smaller than 64 MiB."""
     with having(spark, BASE):
         assert "skew=true" not in run(skewed(spark))
-        application, _ = read_application(spark)
+        application, _ = read_application(spark.sparkContext, FIGURES_WAIT_S)
         stage = max(application.stages, key=lambda each: each.most_read_bytes)
         assert "customer" in stage.keys
         slow = replace(stage, median_task_s=1.0, longest_task_s=10.0)  # on a machine where this took so long

@@ -87,7 +87,7 @@ class ValueRoutes:
         if len(value) > limits.TRY_RECORD:
             raise too_large(f"What a try says of its work ({message.kind})", limits.TRY_RECORD)
         asker, of_trigger = call.of_try, isinstance(call.token, TriggerToken)
-        if of_trigger and message.kind != "spark_ui":
+        if of_trigger and message.kind not in ("spark_ui", "spark_stages"):
             raise Refused(403, "forbidden", f"A trigger keeps nothing of the kind {message.kind!r}. Let the task say it.")
         async with self._pool.connection() as conn:
             kept = value.decode().replace("\\u0000", "\\ufffd")

@@ -56,7 +56,7 @@ async def show_spark_ui(
 async def _told(within: InContext, caller: Caller, dag_id: str, run_id: str, task_id: str, map_index: int) -> tuple[SparkUi, int]:
     """What the newest try has told, and its number."""
     async with within.pool.connection() as conn:
-        row = await try_records.read_spark_ui(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
+        row = await try_records.read_of_spark(conn, "spark_ui", dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
         hint = await views.similar_task(conn, dag_id, task_id) if row is None else ""
     if row is None:
         raise Refused(

@@ -1,4 +1,4 @@
-"""``evenflow spark``: what an application of Spark did in a try, and what to change."""
+"""``evenflow spark``: what an application of Spark does or did in a try, and what to change."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from evenflow.cli.input.run_names import Dag, RunArgument, named_run
 from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import output
 from evenflow.cli.remote import find_api, remote
+from evenflow.contracts.rest.tasks import SparkStages
 from evenflow.core.model import UNMAPPED
-from evenflow.errors import BadArgument
 from evenflow.runtime.settings import load_settings
-from evenflow.spark.advice import Advice, advise, called, compare, seconds, size, slowest
-from evenflow.spark.stages import ApplicationFigures, find_application
+from evenflow.spark.advice import called, compare, seconds, size, slowest
+from evenflow.spark.status import StageFigures
 
 app = App(name="spark", help="Say what a task on Spark does and did, stage by stage, and which setting to change.")
 
@@ -34,33 +34,17 @@ async def explain(
     try_number: Annotated[int | None, Parameter(name="--try", help="Which try; the newest if left out.")] = None,
     against: Annotated[int | None, Parameter(help="Number of another try, which was before: what has changed since.")] = None,
 ) -> Reply:
-    """The stages of a try of `@task.spark`: the slowest, skew and its key, spill, and the setting to change, with its value."""
+    """The stages of a try on Spark, those so far while it runs: the slowest, skew and its key, spill, and the setting to change."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
 
-        async def told(number: int | None) -> ApplicationFigures:
-            text, offset = [], 0
-            while True:
-                part = await client.read_log(dag_id, run_id, task_id, map_index=index, try_number=number, offset=offset, wait_s=0.0)
-                text.append(part.text)
-                if part.offset == offset:
-                    break
-                offset = part.offset
-            found = find_application("".join(text))
-            if found is None:
-                which = "The newest try" if number is None else f"Try {number}"
-                raise BadArgument(
-                    f"{which} of {task_id} has told no stages in its log. They are told when a try of @task.spark ends, on a local "
-                    "Spark or a standalone cluster; a Spark Connect server keeps them to itself."
-                )
-            return found
+        async def told(number: int | None) -> SparkStages:
+            return await client.get_spark_stages(dag_id, run_id, task_id, map_index=index, try_number=number)
 
-        application = await told(try_number)
-        advice = advise(application)
-        changes = compare(await told(against), application) if against is not None else []
-    data = {"application": application, "advice": advice, "changes": changes}
-    return Reply(data, lambda: _print(application, advice, changes))
+        stages = await told(try_number)
+        changes = compare((await told(against)).application, stages.application) if against is not None else []
+    return Reply({**stages.model_dump(mode="json"), "changes": changes}, lambda: _print(stages, changes))
 
 
 @verb(app)
@@ -80,28 +64,37 @@ async def ui(dag: Dag, task_id: str, /, *, run: RunArgument = None, map_index: M
     return Reply({**found.model_dump(), "page": page}, lambda: output.print(Text(told), soft_wrap=True))
 
 
-def _print(application: ApplicationFigures, advice: list[Advice], changes: list[str]) -> None:
+def _print(told: SparkStages, changes: list[str]) -> None:
+    application = told.application
+    so_far = ". It runs, and these are its stages so far" if told.runs else ""
+    output.print(Text(f"Try {told.try_number}: {application.application_id}, {application.cores} cores{so_far}"), soft_wrap=True)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("stage", "what", "tasks", "time", "longest task", "GC", "read", "shuffled", "spilled", "memory a task"):
         table.add_column(title, justify="left" if title == "what" else "right")
     longest = slowest(application)
     for stage in application.stages:
         table.add_row(
-            *(str(stage.stage_id), called(stage), str(stage.tasks), seconds(stage.wall_s)),
+            *(str(stage.stage_id), called(stage), _tasks(stage), seconds(stage.wall_s)),
             *(seconds(stage.longest_task_s), seconds(stage.gc_s), size(stage.input_bytes)),
             *(size(stage.shuffle_read_bytes), size(stage.spilled_disk_bytes)),
             size(stage.peak_memory_bytes / max(stage.tasks, 1)),
             style="bold" if stage is longest else None,
         )
-    output.print(Text(f"{application.application_id}, {application.cores} cores"))
-    output.print(table)
+    if application.stages:
+        output.print(table)
+    else:
+        output.print("Spark has had no stage to do.")
     if application.left_out:
         output.print(Text(f"{application.left_out} more stages took less time than these."))
-    for each in advice:
+    for each in told.advice:
         output.print(Text(f"Stage {each.stage_id}. {each.text}"), soft_wrap=True)
         if each.conf:
             output.print(Text(f"  conf={dict(each.conf)!r}", style="bold"), soft_wrap=True)
-    if not advice:
+    if application.stages and not told.advice:
         output.print("Nothing stands out.")
     for sentence in changes:
         output.print(Text(sentence), soft_wrap=True)
+
+
+def _tasks(stage: StageFigures) -> str:
+    return f"{stage.done_tasks} of {stage.tasks}" if stage.done_tasks < stage.tasks else str(stage.tasks)

@@ -7,6 +7,8 @@ from datetime import datetime
 from pydantic import Field
 
 from evenflow.contracts.rest.record import HistoryEntry, Record, TaskWord
+from evenflow.spark.advice import Advice
+from evenflow.spark.status import ApplicationFigures
 
 
 class InstanceSummary(Record):
@@ -60,6 +62,14 @@ class SparkUiPath(Record):
     path: str = Field(description="Of this API, where a browser that is logged in reads it.")
     application_id: str
     try_number: int
+
+
+class SparkStages(Record):
+    try_number: int
+    at: datetime = Field(description="When its driver has told them.")
+    runs: bool = Field(description="They are those so far: the try runs, or what it has submitted does.")
+    application: ApplicationFigures
+    advice: list[Advice] = Field(description="What held it up, and which settings to change; of the stage that took longest first.")
 
 
 class XComEntry(Record):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Unpack
 
 from evenflow.errors import BadArgument, SparkFailedForGood
 from evenflow.sdk.context import Context
 from evenflow.sdk.dag import DAG
 from evenflow.sdk.operator import BaseOperator
-from evenflow.sdk.operators.spark_task import DEFAULT_CONNECTION, connection_of
+from evenflow.sdk.operators.spark_task import DEFAULT_CONNECTION, connection_of, keep_with_try
 from evenflow.sdk.options import TaskOptions
 from evenflow.sdk.references import Reference
 from evenflow.sdk.secrets.masking import mask_secret
@@ -117,8 +118,9 @@ class SparkSubmit(BaseOperator):
     def finish(self, context: Context, event: dict[str, Any], folder: str, remote: bool) -> dict[str, Any]:
         from pathlib import Path
 
-        evidence, output = map(importlib.import_module, ("evenflow.spark.evidence", "evenflow.spark.output"))
+        evidence, output, stages = (importlib.import_module(f"evenflow.spark.{name}") for name in ("evidence", "output", "stages"))
         output.show(Path(folder))
+        stages.stages_of_run_kept(Path(folder), partial(keep_with_try, context["ti"].control))
         importlib.import_module("evenflow.spark.runs").tidy(Path(folder))
         outcome: dict[str, Any] = evidence.outcome_of(event, remote=remote, accept_unknown=self.accept_unknown)
         return outcome

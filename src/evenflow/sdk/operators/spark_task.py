@@ -60,7 +60,7 @@ class SparkSessionOperator(BaseOperator):
             app_name=self.app_name or name,
             conf=dict(self.conf),
             progress=instance.report_progress,
-            keep=partial(_keep, instance.control),
+            keep=partial(keep_with_try, instance.control),
             session_id=self._begin_session(context, conn) if conn.scheme == "sc" else None,
             tag=f"evenflow {name} {instance.run_id} {instance.map_index} {instance.try_number}".replace(",", "_"),
         ) as spark:
@@ -108,7 +108,7 @@ class SparkOperator(SparkSessionOperator, PythonOperator):
             return self.kept(context, self.call(context, spark=spark))
 
 
-def _keep(control: Control, kind: str, value: dict[str, Any]) -> None:
+def keep_with_try(control: Control, kind: str, value: dict[str, Any]) -> None:
     """That it cannot be kept is no failure of the task."""
     try:
         control.ask("record", {"kind": kind, "value": value})

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from psycopg.rows import dict_row
 
@@ -31,10 +31,19 @@ async def read_lineage(
     return await (await conn.cursor(row_factory=dict_row).execute(sql("records/read_lineage"), names)).fetchone()
 
 
-async def read_spark_ui(conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str, map_index: int) -> Row | None:
-    """Of the newest try that has told."""
-    names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
-    return await (await conn.cursor(row_factory=dict_row).execute(sql("records/read_spark_ui"), names)).fetchone()
+async def read_of_spark(
+    conn: AsyncConn,
+    kind: Literal["spark_ui", "spark_stages"],
+    *,
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    map_index: int,
+    try_number: int | None = None,
+) -> Row | None:
+    """Of the newest try that has told, where none is asked for."""
+    of = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index, "try_number": try_number}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("records/read_of_spark"), {"kind": kind, **of})).fetchone()
 
 
 async def take_unsent(conn: AsyncConn, *, limit: int, again_s: float) -> list[Row]:

@@ -1,4 +1,4 @@
--- What a running try says of its work, or the trigger that it waits for; answers nothing when the try is over. What it has said already stays.
+-- What a running try says of its work, or the trigger that it waits for; answers nothing when the try is over. What it has said already stays, but for the figures of stages, which grow.
 -- The dispatch is kept until this commits (KEY SHARE).
 with running as (
     select run_key, task_index, map_index, epoch, try_number from dispatch where epoch = %(epoch)s for key share
@@ -12,6 +12,7 @@ with running as (
     insert into try_record (run_key, task_index, map_index, epoch, kind, try_number, value, send_at)
     select run_key, task_index, map_index, epoch, %(kind)s, try_number, %(value)s::jsonb, case when %(kind)s = 'lineage' then now() end
     from current
-    on conflict do nothing
+    on conflict (run_key, task_index, map_index, epoch, kind)
+    do update set value = excluded.value, at = excluded.at where excluded.kind = 'spark_stages'
 )
 select epoch from current
