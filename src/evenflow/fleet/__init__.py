@@ -1,1 +1,1 @@
-"""What services outside the control plane share: being known to it, claiming work, and bringing it reports and logs."""
+"""What services outside the control plane share: registering with it, claiming work, and sending it reports and logs."""

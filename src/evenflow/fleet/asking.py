@@ -1,4 +1,4 @@
-"""Questions of user code, brought to the control plane with tokens that user code never sees."""
+"""Brings user code's questions to the control plane, with tokens that user code never sees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class QuestionApi(Protocol):
 
 
 def read_question(question: str, body: bytes) -> Message:
-    """One of ``QUESTIONS``, from its JSON. Raises :class:`ApiRefused` for what the control plane would not understand."""
+    """Reads a question of ``QUESTIONS`` from its JSON. Raises :class:`ApiRefused` for what the control plane would not
+    understand.
+    """
     try:
         message: Message = msgspec.json.decode(body, type=QUESTIONS[question][0])
     except (msgspec.MsgspecError, UnicodeError) as error:
@@ -28,14 +30,14 @@ def read_question(question: str, body: bytes) -> Message:
 
 
 async def ask_patiently(api: QuestionApi, token: str, question: str, message: Message) -> Message:
-    """The answer, when the API is there to give it. Raises :class:`ApiRefused`, with status 409 when who asks is over and 504 when
-    the question silences the API.
+    """Returns the answer, once the API can give it. Raises :class:`ApiRefused`, with status 409 when the asking try is over and 504
+    when the question silences the API.
     """
     patience, silences = Patience(), Silences()
     while True:
         try:
             return await api.ask(token, question, message)
-        except ApiUnavailable as error:  # user code waits with us, until the API is back or the lease is over
+        except ApiUnavailable as error:  # user code waits with this service until the API is back or the lease is over
             _end_of_silence(silences, question, error)
             await patience.wait()
         except StaleEpoch as error:
@@ -43,7 +45,7 @@ async def ask_patiently(api: QuestionApi, token: str, question: str, message: Me
 
 
 def secrets_of(question: str, message: Message, answer: Message) -> list[str]:
-    """What of the answer to one of ``QUESTIONS`` must not be shown: whoever brings it to user code knows it before that has it."""
+    """Returns the secret texts in an answer to one of ``QUESTIONS``. The caller hides these before user code gets the answer."""
     if question in (CONNECTION, VARIABLE) and isinstance(message, AskNamed) and isinstance(answer, Found) and answer.text:
         return secrets_in(CONNECTION if question == CONNECTION else VARIABLE, message.name, answer.text)
     return []

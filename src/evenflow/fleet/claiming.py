@@ -1,4 +1,4 @@
-"""Claims for work: long polls, of which none is dropped while its answer may bring some, under one registration after the other."""
+"""Claims for work: long polls under one registration after the other. A poll whose answer may bring work is never dropped."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ A = TypeVar("A")  # its answer
 
 
 class Polls(Generic[Q, A]):
-    """Claims under way, each asked by ``ask``."""
+    """The claims under way, each sent by ``ask``."""
 
     def __init__(self, ask: Callable[[Q], Coroutine[Any, Any, A]]) -> None:
         self._ask = ask
         self._under_way: dict[asyncio.Future[A], Q] = {}
-        self.draining = asyncio.Event()  # when it is set, nothing new is asked
+        self.draining = asyncio.Event()  # once it is set, no new claim is sent
 
     @property
     def under_way(self) -> list[Q]:
         return list(self._under_way.values())
 
     async def answer(self, claim: Callable[[str], Q]) -> A | None:
-        """The answer to one claim, or none when this service drains. It is made anew, with the same request key, until it is
-        answered: it may have been heard. Raises :class:`ApiRefused` when this service may not claim.
+        """Returns the answer to one claim, or None when this service drains. A claim without an answer is made anew with the same
+        request key, because the API may have received it. Raises :class:`ApiRefused` when this service may not claim.
         """
         request_key, patience = uuid.uuid4().hex, Patience()
         while not self.draining.is_set():
@@ -43,7 +43,9 @@ class Polls(Generic[Q, A]):
         return None
 
     async def drain(self) -> None:
-        """Stop claiming. Call it when the control plane knows: then an answer with work is under way already, or never comes."""
+        """Stops claiming. Call it once the control plane knows: then an answer with work is under way already, or will
+        never come.
+        """
         self.draining.set()
         if polls := set(self._under_way):
             await asyncio.wait(polls, timeout=limits.CLAIM_GRACE)
@@ -51,7 +53,7 @@ class Polls(Generic[Q, A]):
                 poll.cancel()
 
     def halt(self) -> None:
-        """Ask for nothing new; an answer that is under way is still heard."""
+        """Sends no new claim; an answer that is under way is still received."""
         self.draining.set()
 
     async def _once(self, claim: Q) -> A | None:
@@ -75,14 +77,14 @@ class Polls(Generic[Q, A]):
 
 
 class Claiming:
-    """``run`` claims for a service id until it is drained; it begins anew under each registration."""
+    """Runs ``run`` for a service id until it is drained, and anew under each registration."""
 
     def __init__(self, presence: Presence, run: Callable[[int], Coroutine[Any, Any, None]]) -> None:
         self._presence, self._run = presence, run
         self._running: asyncio.Task[None] | None = None
 
     async def keep(self) -> None:
-        """For ever: only a failure may end a loop of a service."""
+        """Runs until it is cancelled: only a failure may end a loop of a service."""
         while True:
             service_id = await self._presence.joined()
             self._running = asyncio.create_task(self._run(service_id), name="claims")
@@ -96,6 +98,6 @@ class Claiming:
         await asyncio.Event().wait()  # drained
 
     def drop(self) -> None:
-        """The registration is over, and so is what was claimed under it."""
+        """Ends the claims of a registration that is over."""
         if self._running is not None:
             self._running.cancel()

@@ -30,8 +30,8 @@ class AsksForWork(Protocol):
 
 
 class ClaimingService(FleetService):
-    """``template_module`` is what its templates run, ``foreign_module`` what they run in other environments; code is kept in
-    ``code_folder`` of its home.
+    """Its templates run ``template_module``, or ``foreign_module`` in other environments. Code is kept in ``code_folder`` of its
+    home.
     """
 
     template_module: ClassVar[str]
@@ -44,31 +44,31 @@ class ClaimingService(FleetService):
 
     @abstractmethod
     def _equip(self) -> tuple[Courier[Any], AsksForWork]:
-        """Make what reports the work and what claims it. ``_templates``, ``_logs`` and ``_masker`` are there."""
+        """Makes the reporter of the work and its claims. ``_templates``, ``_logs`` and ``_masker`` exist already."""
 
     @abstractmethod
     async def _claim(self, service_id: int) -> None:
-        """Claim under this registration, until drained."""
+        """Claims under this registration, until drained."""
 
     @abstractmethod
     def _revoke(self, answer: BeatAnswer) -> None:
-        """End what others have now, before anything goes on."""
+        """Ends work that others have now, before any other work continues."""
 
     @abstractmethod
     def _go_on(self, answer: BeatAnswer) -> None:
-        """What is in hand may, if the lease holds. Nothing begins under one that is over again."""
+        """Lets work in hand continue, if the lease holds. Under a lease that is over again, nothing begins."""
 
     @abstractmethod
     async def _rid(self) -> None:
-        """Return when nothing is in hand: all is done, or given back."""
+        """Returns when no work is in hand: all is done, or given back."""
 
     @abstractmethod
     def _abandon(self) -> None:
-        """Kill all that is in hand at once, and report nothing."""
+        """Kills all work in hand at once, and reports nothing."""
 
     @abstractmethod
     async def _over(self) -> None:
-        """Return when nothing is in hand."""
+        """Returns when no work is in hand."""
 
     async def _prepare(self) -> None:
         prctl.adopt_orphans()
@@ -99,7 +99,7 @@ class ClaimingService(FleetService):
         self._go_on(answer)
 
     def _heed(self, state: str) -> None:
-        """What the answer to a claim says of this service."""
+        """Acts on what the answer to a claim says of this service."""
         match state:
             case "lost":
                 self._presence.lose()

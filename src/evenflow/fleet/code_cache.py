@@ -1,4 +1,4 @@
-"""DAG code on this host: fetched by its hash, kept in ``<home>/code/<hash>`` for all services of the host that share the home."""
+"""DAG code on this host: fetched by its hash, and kept in ``<home>/code/<hash>`` for all services of the host with this home."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class CodeCache:
         self._turn = asyncio.Lock()
 
     async def fetch(self, code_hash: str) -> Path:
-        """The folder with the code, checked against its hash each time: a task of the same user can write there. What was changed
-        is fetched anew. Raises what the API's client does, and :class:`CodeArchiveError`.
+        """Returns the folder with the code. Each call checks it against the hash, because a task of the same user can write there,
+        and fetches changed code anew. Raises what the API's client does, and :class:`CodeArchiveError`.
         """
         folder = self._folder / code_hash
         async with self._turn:
             with contextlib.suppress(FileNotFoundError):
-                os.utime(folder)  # before it is looked at: pruning spares what is used
+                os.utime(folder)  # before the check: pruning spares folders in use
             if await asyncio.to_thread(is_unpacked, folder, code_hash=code_hash):
                 return folder
             archive = await self._api.get_code(code_hash)
@@ -54,25 +54,25 @@ class CodeCache:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Of all processes: none takes a folder away that another one has just put there, or found whole."""
+        """Locks the cache against all other processes, so that none removes a folder that another has just made or checked."""
         self._folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             _take(lock)
             yield
         finally:
-            fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has it open, too
+            fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile holds it open, too
             os.close(lock)
 
     def _put_away(self, folder: Path) -> None:
-        """Out of the way in one step: there is either nothing under its name or all of a version."""
+        """Moves a folder away in one step: its name holds either nothing or a whole version."""
         away = Path(tempfile.mkdtemp(prefix=".away-", dir=self._folder))
         os.rename(folder, away / folder.name)
         shutil.rmtree(away, ignore_errors=True)
 
     def prune(self) -> None:
-        """Delete the least recently used versions above the limit. Only for a worker that starts: no try of its own may use
-        them, and what others on this host use is not among them.
+        """Deletes the least recently used versions above the limit. Only for a worker that starts: it has no try that could use
+        them, and folders that other services of this host use are recent.
         """
         with self._alone():
             by_age = sorted((entry.stat().st_mtime, entry) for entry in self._folder.iterdir() if entry.is_dir())
@@ -82,7 +82,9 @@ class CodeCache:
 
 
 def _take(lock: int) -> None:
-    """Not for ever: a task of the same user may hold it. Going on without it is as if the host were not shared."""
+    """Takes the lock, or gives up after a while, because a task of the same user may hold it. The cache then works as if no other
+    service shared it.
+    """
     deadline = time.monotonic() + limits.CODE_LOCK
     while time.monotonic() < deadline:
         try:

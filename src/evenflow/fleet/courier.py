@@ -1,7 +1,7 @@
-"""Reports of one kind, brought to the control plane in batches. One of them must not keep the others from arriving.
+"""Sends reports of one kind to the control plane in batches. A bad report must not keep the others from arriving.
 
-What makes a whole batch refused is found by sending its reports one by one. A report at which the API fails again and again while
-it takes others waits apart, and after some attempts it is replaced by one that says so.
+When a whole batch is refused, its reports are sent one by one. A report at which the API fails repeatedly while it accepts others
+waits apart, and after some attempts it is replaced by a report that says so.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from evenflow.telemetry.observing import observe
 
 
 class Aged(Protocol):
-    age_s: float  # since it happened
+    age_s: float  # since the reported event
 
 
 R = TypeVar("R", bound=Aged)
 
 
 class Stored(Protocol):
-    """What the API answers: which of a batch it refused, and why."""
+    """The API's answer: which reports of a batch it refused, and why."""
 
     refused: list[str]
     refused_at: list[int]
@@ -36,14 +36,14 @@ class Stored(Protocol):
 class Entry(Generic[R]):
     epoch: int
     report: R
-    at: float  # when it happened, by the loop's clock
-    failures: int = 0  # of the API at it alone, while others were taken
+    at: float  # the time of the event, by the loop's clock
+    failures: int = 0  # of the API at this report alone, while it took others
     not_before: float = 0.0  # by the loop's clock
-    taken_before: int | None = None  # reports that the API had taken when it last failed at this one
+    taken_before: int | None = None  # reports that the API had taken at its last failure at this one
 
 
 class Courier(ABC, Generic[R]):
-    """What is kept is sent until it is stored, or never will be: at once if nothing is in flight, else with the next batch."""
+    """Sends kept reports until they are stored, or refused for good: at once if nothing is in flight, else in the next batch."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -59,37 +59,37 @@ class Courier(ABC, Generic[R]):
 
     @abstractmethod
     def _size(self, report: R) -> int:
-        """Its part of what a batch may hold, in bytes."""
+        """Returns the report's bytes in a batch."""
 
     @abstractmethod
     def _says_more(self, report: R) -> bool:
-        """Whether it says more than what :meth:`_instead` would make of it."""
+        """Returns whether the report says more than :meth:`_instead` would make of it."""
 
     @abstractmethod
     def _instead(self, report: R, reason: str) -> R:
-        """A report in its place that says only why the rest is missing."""
+        """Returns a replacement of the report that says only why the rest is missing."""
 
     def _ahead(self) -> list[Entry[R]]:
-        """What is sent before what is kept, and is not kept itself."""
+        """Returns reports that go before the kept ones, and are not kept themselves."""
         return []
 
     def _not_sent(self, batch: list[Entry[R]]) -> None:
-        """The API is away."""
+        """Called with a batch that was not sent, because the API is away."""
 
     def _acknowledged(self, entry: Entry[R]) -> None:
         self._kept.pop(entry, None)
 
     @property
     def unacknowledged(self) -> list[int]:
-        """Epochs of which the control plane may not know what is kept here."""
+        """Epochs of the reports that the control plane may not have."""
         return [entry.epoch for entry in self._kept]
 
     async def delivered(self) -> None:
-        """Returns when nothing is kept any more."""
+        """Returns when no report is kept any more."""
         await self._delivered.wait()
 
     async def run(self) -> None:
-        """Send for ever."""
+        """Sends until it is cancelled."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -111,7 +111,7 @@ class Courier(ABC, Generic[R]):
         self._wake.set()
 
     def _take(self) -> list[Entry[R]]:
-        """The next batch."""
+        """Returns the next batch."""
         batch, size, now = self._ahead(), 0, self._loop.time()
         for entry in self._kept:
             if entry.not_before > now:
@@ -123,7 +123,7 @@ class Courier(ABC, Generic[R]):
         return batch
 
     async def _send(self, batch: list[Entry[R]]) -> bool:
-        """Whether the batch is done with for now: stored, refused, or set apart. If not, the API is away."""
+        """Returns whether the batch is done for now: stored, refused, or set apart. False means that the API is away."""
         now = self._loop.time()
         for entry in batch:
             entry.report.age_s = now - entry.at
@@ -155,7 +155,9 @@ class Courier(ABC, Generic[R]):
         return True
 
     def _failed(self, entry: Entry[R], reason: str) -> bool:
-        """The API failed at this report alone. Whether that seems to be the report's fault: meanwhile the API took others."""
+        """Notes that the API failed at this report alone. Returns whether the report seems to be the cause: meanwhile the API took
+        others.
+        """
         observe(seen.report_failed(entry.epoch, reason))
         before, entry.taken_before = entry.taken_before, self._taken
         if before is None or before == self._taken:

@@ -1,5 +1,5 @@
-"""Pythons beside Evenflow's own: each loads and runs the DAG files of bundles that name it, with the packages that are installed
-there. Evenflow itself is installed there, too, in the same version, and imports nothing of theirs into its services.
+"""Pythons beside Evenflow's own: each loads and runs the DAG files of the bundles that name it, with its own packages. The same
+version of Evenflow is installed there, too. Evenflow's services import nothing from these environments.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from evenflow.errors import EvenflowError
 
 
 class NoSuchEnvironment(EvenflowError):
-    """A DAG is for a Python that is not known here, or is not there."""
+    """A DAG needs a Python that this host does not name or have."""
 
 
 class Environments:
-    """``pythons`` are their paths by name; in each of them ``module`` is what is run."""
+    """``pythons`` has their paths by name; each of them runs ``module``."""
 
     def __init__(self, module: str, pythons: Mapping[str, str]) -> None:
         self._module, self._pythons = module, pythons
 
     def program(self, name: str) -> tuple[str, str]:
-        """What is run for the environment of this name, and by which Python. Raises :class:`NoSuchEnvironment`."""
+        """Returns the module for the environment of this name, and its Python. Raises :class:`NoSuchEnvironment`."""
         python = self._pythons.get(name)
         if python is None:
             known = ", ".join(sorted(self._pythons)) or "none"

@@ -1,7 +1,7 @@
-"""Task logs on their way to the control plane, while the tasks run, or wait.
+"""Sends task logs to the control plane, while the tasks run or wait.
 
-What has been sent stays until the API says how far it has stored, so nothing is lost or doubled when an answer is. While the API
-is away all logs wait. A log that it cannot store is set aside and tried again after a pause, so that it holds up no other.
+Sent bytes are kept until the API says how far it has stored them, so a lost answer neither loses nor doubles any. While the API is
+away all logs wait. A log that the API cannot store is set aside and tried again after a pause, so that it delays no other.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ class LogShipper:
     def __init__(self, api: LogApi) -> None:
         self._api = api
         self._loop = asyncio.get_running_loop()
-        self._streams: dict[LogStream, None] = {}  # those that hold something, the longest doing so first
+        self._streams: dict[LogStream, None] = {}  # streams with unsent bytes, the oldest first
         self._waiting: dict[LogStream, None] = {}  # of these, to be sent, the longest waiting first
         self._aside: dict[LogStream, None] = {}  # of these, refused, to be sent after a pause
-        self._refused_since: float | None = None  # nothing was stored since then
-        self._complaint = ""  # the reason that was told last
+        self._refused_since: float | None = None  # nothing has been stored since then
+        self._complaint = ""  # the last reason that was logged
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._absence, self._refusals = Patience(), Patience()
         self._returning: asyncio.Task[None] | None = None
         self._shipped = asyncio.Event()
         self._shipped.set()
-        self._left = False  # more waits than one request carries
-        self.lost = 0  # bytes that were dropped
+        self._left = False  # more is waiting than one request carries
+        self.lost = 0  # dropped bytes
 
     def open(self, token: str, on_full: Callable[[bool], None] | None) -> LogStream:
         return LogStream(token, self, on_full)
 
     def news(self, stream: LogStream) -> None:
-        """``stream`` holds something to send: now if it is eager, else within a moment."""
+        """``stream`` has something to send: at once if it is eager, else within a moment."""
         self._streams.setdefault(stream)
         self._shipped.clear()
         if stream in self._aside:
@@ -68,11 +68,11 @@ class LogShipper:
         return sum(stream.held for stream in list(self._streams))
 
     async def shipped(self) -> None:
-        """Returns when all that was written is stored or refused, or will not be waited for any more."""
+        """Returns when all that was written is stored, refused, or given up."""
         await self._shipped.wait()
 
     async def run(self) -> None:
-        """Send for ever."""
+        """Sends until it is cancelled."""
         try:
             while True:
                 if all(stream.settled for stream in self._streams):
@@ -108,7 +108,7 @@ class LogShipper:
                 self.news(stream)
 
     def _take(self) -> Chunks:
-        """What one request carries of what is held by now."""
+        """Returns what one request carries of the waiting bytes."""
         batch: list[tuple[LogStream, LogChunk]] = []
         size = 0
         for stream in list(self._waiting):
@@ -125,7 +125,7 @@ class LogShipper:
         return batch
 
     async def _send(self, batch: Chunks) -> bool:
-        """Whether the API has answered."""
+        """Returns whether the API has answered."""
         try:
             answer = await self._api.send_logs(Logs(chunks=[chunk for _, chunk in batch]))
         except ApiUnavailable as error:
@@ -153,7 +153,7 @@ class LogShipper:
             stream.stored(chunk, offset)
 
     def _stored_in_part(self, batch: Chunks, error: LogsNotStored) -> None:
-        """What the API has is done with; the rest is tried again after a pause."""
+        """Keeps what the API stored of a batch as done; the rest is tried again after a pause."""
         pairs = list(zip(batch, error.offsets, strict=True))
         if any(offset > chunk.offset for (_, chunk), offset in pairs):
             self._refused_since = None
@@ -164,7 +164,9 @@ class LogShipper:
         self._set_aside([stream for (stream, chunk), offset in pairs if 0 <= offset < chunk.offset + len(chunk.data)], str(error))
 
     async def _refused(self, batch: Chunks, error: ApiRefused) -> bool:
-        """One log of a batch may be at fault. Sent alone, each log is taken or refused for itself."""
+        """Sends the logs of a refused batch one by one, because one of them may be the cause. Each is then taken or refused
+        alone.
+        """
         if len(batch) > 1:
             return all([await self._send([one]) for one in batch])
         if error.status >= 500:
@@ -189,7 +191,7 @@ class LogShipper:
             self._returning = self._loop.create_task(self._return_after_a_pause())
 
     def _make_room(self, reason: str) -> None:
-        """Of what cannot be stored, the oldest goes."""
+        """Drops the oldest bytes of logs that cannot be stored."""
         held = self.held
         for stream in list(self._streams):
             if held <= limits.LOG_SPOOL:

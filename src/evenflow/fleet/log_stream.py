@@ -1,7 +1,7 @@
-"""The log of one writer on its way to the control plane: what nobody has stored yet, and what had to be dropped of it.
+"""The log of one writer on its way to the control plane: bytes that are not stored yet, and bytes that had to be dropped.
 
-Every byte that its writer writes has a position for good. What is dropped leaves a gap between positions, which the API that stores
-what comes after it sees by itself, so how much of a log is missing is right whichever server has what.
+Every byte that the writer writes keeps its position. Dropped bytes leave a gap between positions, and the API that stores the bytes
+behind the gap sees it. So the count of missing bytes is right, whichever server has which part.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class LogSender(Protocol):
 
 @dataclass(slots=True)
 class Loss:
-    """Of bytes directly before what is held."""
+    """What was lost directly before the held bytes."""
 
     bytes: int
     lines: int
-    first_at: float  # when it was written, by the monotonic clock
+    first_at: float  # when its first byte was written, by the monotonic clock
     last_at: float
     reason: str
 
@@ -42,23 +42,23 @@ class Loss:
 
 
 class LogStream:
-    """``on_full`` is told whether the stream holds too much, when that changes; without it its writer cannot wait.
+    """Calls ``on_full`` when the stream becomes too full, and when it no longer is; without it the writer cannot wait.
 
-    While no API can store it, a stream holds what it may and has its writer wait, for as long as that is bearable. From then on the
-    older half is dropped when it holds too much.
+    While no API can store it, a stream holds what it may and has its writer wait, for a bearable time. After that it drops the
+    older half whenever it holds too much.
     """
 
     def __init__(self, token: str, sender: LogSender, on_full: Callable[[bool], None] | None) -> None:
         self.token = token
         self._sender, self._on_full = sender, on_full
-        self._offset = 0  # of the first byte that is held
+        self._offset = 0  # of the first held byte
         self._held = bytearray()
-        self._written: deque[tuple[int, float]] = deque()  # when what is held was written: positions, a second or more apart
+        self._written: deque[tuple[int, float]] = deque()  # when the held bytes were written: positions, a second or more apart
         self._loss: Loss | None = None
         self._refused_since: float | None = None
         self._reason = _TOO_FAST
         self._full = self._closed = self._discarded = False
-        self._settled: asyncio.Event | None = None  # of who waits for it
+        self._settled: asyncio.Event | None = None  # for callers that wait for it
 
     def write(self, data: bytes) -> None:
         if self._discarded or not data:
@@ -73,19 +73,19 @@ class LogStream:
         self._tell()
 
     def close(self) -> None:
-        """Nothing more will be written soon: send what there is."""
+        """Says that the writer will soon stop: sends all that there is."""
         self._closed = True
         if self.unsent:
             self._sender.news(self)
 
     async def shipped(self) -> None:
-        """Returns when all that was written is stored or refused, or will not be waited for any more."""
+        """Returns when all that was written is stored, refused, or given up."""
         while not self.settled:
             self._settled = self._settled or asyncio.Event()
             await self._settled.wait()
 
     def discard(self) -> None:
-        """The API does not want this log."""
+        """Drops the log, because the API does not want it."""
         self._discarded, self._loss = True, None
         self._held.clear()
         self._tell()
@@ -100,7 +100,7 @@ class LogStream:
 
     @property
     def given_up(self) -> bool:
-        """It was refused for so long that nobody waits for it any more."""
+        """Whether the log was refused for so long that its writer no longer waits."""
         return self._refused_since is not None and time.monotonic() - self._refused_since >= limits.LOG_PATIENCE
 
     @property
@@ -109,12 +109,12 @@ class LogStream:
 
     @property
     def refused(self) -> bool:
-        """No API could store what was sent last."""
+        """Whether no API could store what was sent last."""
         return self._refused_since is not None
 
     @property
     def eager(self) -> bool:
-        """Whether what is held should not wait for more."""
+        """Whether the held bytes should be sent without waiting for more."""
         return self._closed or len(self._held) >= limits.LOG_EAGER
 
     def chunk(self) -> LogChunk:
@@ -122,7 +122,7 @@ class LogStream:
         return LogChunk(token=self.token, offset=self._offset, data=data, lost=None if self._loss is None else self._loss.told())
 
     def stored(self, sent: LogChunk, offset: int) -> None:
-        """The API has this log up to ``offset``, or says where its last part ends: no later than where ``sent`` begins, then."""
+        """Notes that the API has this log up to ``offset``, or that its last part ends there, before ``sent`` begins."""
         if offset == REFUSED_LOG:
             self.discard()
             return
@@ -134,14 +134,14 @@ class LogStream:
         self._tell()
 
     def refuse(self, since: float, reason: str) -> None:
-        """What was sent is not stored. ``since``: from when on that is so."""
+        """Notes that sent bytes are not stored. ``since`` is when that began."""
         self._refused_since, self._reason = self._refused_since or since, reason
         if self.given_up and len(self._held) >= limits.LOG_HELD:
             self.drop(len(self._held) - limits.LOG_HELD // 2, reason)
         self._tell()
 
     def drop(self, size: int, reason: str) -> None:
-        """The first ``size`` bytes of what is held, or a little less, so that a line stays whole."""
+        """Drops the first ``size`` bytes of the held ones, or slightly fewer, to keep a line whole."""
         size = min(size, len(self._held))
         if size < len(self._held):
             size = self._held.rfind(b"\n", 0, size) + 1 or size
@@ -155,11 +155,11 @@ class LogStream:
         self._tell()
 
     def drop_sent(self, chunk: LogChunk, reason: str) -> None:
-        """The API will never take ``chunk``."""
+        """Drops ``chunk``, which the API will never take."""
         left = chunk.offset + len(chunk.data) - self._offset
         if left > 0:
             self.drop(left, reason)
-        elif self._closed and not self._held:  # not even that something is missing
+        elif self._closed and not self._held:  # not even a loss is left to report
             self.discard()
 
     @property

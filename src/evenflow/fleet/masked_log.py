@@ -1,4 +1,4 @@
-"""A log without its secrets, also where one comes in pieces."""
+"""Removes secrets from a log, even if a secret arrives in pieces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Stream(Protocol):
 
 
 class MaskedLog:
-    """What may be the beginning of a secret is kept until more comes, or until nothing has come for a moment."""
+    """Text that may be the beginning of a secret is held until more arrives, or until a moment has passed."""
 
     def __init__(self, stream: Stream, masker: Masker) -> None:
         self._stream, self._masker = stream, masker
@@ -43,7 +43,7 @@ class MaskedLog:
         self._stream.close()
 
     async def shipped(self) -> None:
-        """After its close: returns when all of it is stored or refused."""
+        """After the close: returns when all of the log is stored or refused."""
         await self._stream.shipped()
 
     def _let_go(self) -> None:

@@ -1,10 +1,10 @@
-"""What services observe that are not in the control plane, of their dealings with it."""
+"""What services outside the control plane observe of their connection to it."""
 
 from __future__ import annotations
 
 from evenflow.core.observation import error, info, warning
 
-# -- being known to it
+# -- registering with it
 
 
 @info("waits for the API")

@@ -1,4 +1,4 @@
-"""Pauses between attempts while the API is away, and an end of attempts that silence it."""
+"""Pauses between attempts while the API is away, and a limit on attempts that silence it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import aiohttp
 from evenflow.core.limits import SILENCES
 from evenflow.errors import ApiUnavailable, EvenflowError
 
-FIRST_PAUSE_S = 0.2  # the API's client has already been patient
-LAST_PAUSE_S = 3.2  # little beside a lease, and a fleet that waits does not weigh on an API that comes back
+FIRST_PAUSE_S = 0.2  # the API's client has waited already
+LAST_PAUSE_S = 3.2  # short beside a lease, and a waiting fleet does not overload a returning API
 
 
 class Patience:
-    """Each pause is twice the one before, up to a limit; ``renew`` it after a success."""
+    """Each pause is twice the last one, up to a limit; call ``renew`` after a success."""
 
     def __init__(self) -> None:
         self._pause_s = FIRST_PAUSE_S
@@ -28,12 +28,12 @@ class Patience:
 
 
 class ApiSilent(EvenflowError):
-    """The API takes a request, and does not answer it. The message is the end of a sentence about the request."""
+    """The API accepts a request, and does not answer it. The message is the end of a sentence about the request."""
 
 
 class Silences:
-    """Of one request. What the API takes and falls silent over may be what silences it, and each server that it is sent to. An API
-    that is away, or cannot be reached, is another matter: that is waited for.
+    """Counts the silences after one request. A request that the API accepts and does not answer may be what silences it, and each
+    server that it is sent to. An API that is away, or cannot be reached, does not count: the caller waits for it.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
-"""Being known to the control plane: register, beat, notice when the lease is over, register anew when it was given to others.
+"""The service's registration: it registers, beats, notices the end of its lease, and registers anew when its work was given to
+others.
 
-How long a lease lasts on either side: :mod:`evenflow.core.lease`. A service whose lease is over stays what it was until it hears
-from the control plane: that may have counted differently, or not at all.
+:mod:`evenflow.core.lease` defines how long a lease lasts on either side. After the end of its lease, a service keeps its
+registration until the control plane answers: the control plane may have counted differently, or not at all.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from evenflow.forking.boot_clock import boot_time
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
 
-RETRY_S = 0.5  # after a beat without an answer: some twenty tries before a lease lapses
-LEAVE_TIMEOUT_S = 5.0  # for the farewell, on a busy machine, too; without it the lease says the same, later
+RETRY_S = 0.5  # after a beat without an answer: some twenty attempts before a lease ends
+LEAVE_TIMEOUT_S = 5.0  # for the farewell, also on a busy machine; without it the end of the lease says the same, later
 
 
 class ServiceApi(Protocol):
@@ -34,14 +35,14 @@ class ServiceApi(Protocol):
 
 
 def identity(kind: UserCodeKind, name: str, detail: dict[str, Any]) -> Register:
-    """Of this process, as a service."""
+    """Returns the identity of this process as a service."""
     return Register(kind=kind, name=name, host=socket.gethostname(), pid=os.getpid(), version=version("evenflow"), detail=detail)
 
 
 class Presence:
-    """``identity`` says who registers, ``beat`` makes the next beat. ``answered`` hears every answer, and until when the lease
-    holds, by :func:`boot_time`; one with nothing in it when it is registered. ``lapsed`` is called when it is over: nobody has said
-    anything yet, so work must stand still, not end. ``lost`` is called when the work is others' now and must end at once.
+    """``identity`` is what registers, ``beat`` makes the next beat. ``answered`` is called with every answer and the end of the
+    lease, by :func:`boot_time`; after registering, with an empty answer. ``lapsed`` is called when the lease is over without a word
+    from the control plane, so work must stand still, not end. ``lost`` is called when the work is others' and must end at once.
     """
 
     def __init__(
@@ -64,8 +65,8 @@ class Presence:
         self._left = False
 
     async def join(self) -> None:
-        """Register, however long there is no API: it may start after this service. Raises :class:`ApiRefused` when it wants none of
-        this one.
+        """Registers, waiting for an API if needed, because it may start after this service. Raises :class:`ApiRefused` when the API
+        refuses this service.
         """
         patience, waits = Patience(), False
         while True:
@@ -89,19 +90,19 @@ class Presence:
         self._answered(BeatAnswer(), self._lease.until)
 
     async def joined(self) -> int:
-        """The service's id, as soon as it is registered."""
+        """Returns the service's id, as soon as it is registered."""
         await self._joined.wait()
         assert self._registered is not None
         return self._registered.service_id
 
     @property
     def wire(self) -> int:
-        """The newest version of the messages that both sides speak."""
+        """The newest version of the messages that both sides know."""
         return 1 if self._registered is None else self._registered.wire
 
     @property
     def holds(self) -> bool:
-        """Whether the lease does, at this very moment."""
+        """Whether the lease holds at this moment."""
         return self._joined.is_set() and self._lease.holds(boot_time())
 
     @property
@@ -110,7 +111,9 @@ class Presence:
         return self._lease.until
 
     async def keep(self) -> None:
-        """Beat for ever, and register again when that is needed. Raises :class:`ApiRefused` when the token is not good any more."""
+        """Beats until it is cancelled, and registers again when needed. Raises :class:`ApiRefused` when the token is no longer
+        good.
+        """
         while not self._left:
             self._hurry.clear()
             pause = await (self._beat() if self._joined.is_set() else self._join_again())
@@ -120,12 +123,12 @@ class Presence:
         await asyncio.Event().wait()  # only a failure may end a loop of a service
 
     async def beat_now(self) -> None:
-        """One beat out of turn, for a state that others should know; without an answer the next one in turn will do."""
+        """Beats once out of turn, for a state that others should know soon. Without an answer, the next regular beat carries it."""
         if self._joined.is_set():
             await self._beat()
 
     def lose(self) -> None:
-        """The control plane has given this service up."""
+        """Notes that the control plane has given this service up."""
         if self._expiry is not None:
             self._expiry.cancel()
         if self._joined.is_set():
@@ -134,7 +137,7 @@ class Presence:
             self._lost()
 
     async def leave(self, farewell: Beat) -> None:
-        """Say that this service ends, so that nobody waits for its lease. From now on it does not register anew."""
+        """Tells the control plane that this service ends, so that it need not wait for the lease. The service registers no more."""
         self._left = True
         if self._expiry is not None:
             self._expiry.cancel()
@@ -145,7 +148,7 @@ class Presence:
                     await self._api.beat(self._registered.service_id, farewell, patience_s=LEAVE_TIMEOUT_S)
 
     async def _beat(self) -> float:
-        """Beat once; the answer is how long to wait with the next one."""
+        """Beats once, and returns how many seconds to wait with the next beat."""
         assert self._registered is not None
         registered, sent = self._registered, boot_time()
         try:
@@ -159,14 +162,14 @@ class Presence:
             observe(seen.beat_refused(str(error)))
             return RETRY_S
         if registered is not self._registered or not self._joined.is_set():
-            return 0.0  # it was lost while this was on its way
+            return 0.0  # it was lost while this beat was on its way
         if not answer.known:
             observe(seen.given_up(registered.service_id))
             self.lose()
             return 0.0
         self._renew(sent)
         self._answered(answer, self._lease.until)
-        return registered.beat_s if self.holds else 0.0  # an answer that was long on its way says nothing of now
+        return registered.beat_s if self.holds else 0.0  # an answer that took long says nothing of the present
 
     async def _join_again(self) -> float:
         try:

@@ -1,4 +1,4 @@
-"""A service of a fleet, without its work: it joins, beats, hears that it is to drain, and signs off when its work has ended."""
+"""A service of a fleet, without its work: it joins, beats, drains when it is told to, and signs off when its work has ended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from evenflow.wire.tls import Tls
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One process of a fleet: its name, and where its API and its files are. ``token`` is the token of the fleet."""
+    """One process of a fleet: its name, its API and its folder of files. ``token`` is the token of the fleet."""
 
     name: str
     api_url: str
@@ -33,11 +33,11 @@ class Member:
     sandbox: Sandbox | None = None  # for the user code that it runs
     tls: Tls = PLAIN
     vitals: Vitals | None = None
-    environments: Mapping[str, str] = field(default_factory=dict)  # Pythons that run files of others' making, by name: their paths
+    environments: Mapping[str, str] = field(default_factory=dict)  # paths of the Pythons that run others' files, by name
 
 
 class FleetService(Service):
-    """It is its loops, and what it makes of answers to its beats."""
+    """A service is its loops, and its reactions to answers to its beats."""
 
     kind: ClassVar[UserCodeKind]
 
@@ -45,53 +45,55 @@ class FleetService(Service):
         super().__init__(member.name, member.vitals)
         self._member = member
 
-    # -- what a service says of itself
+    # -- what a service tells about itself
 
     @abstractmethod
     async def _prepare(self) -> None:
-        """Make what the work needs. ``_client`` and ``_presence`` are there, and it is not registered yet."""
+        """Makes what the work needs. ``_client`` and ``_presence`` exist, and the service is not registered yet."""
 
     @abstractmethod
     def _work(self) -> Loops:
-        """Its own loops, once it is registered."""
+        """Returns the loops of its work, once it is registered."""
 
     @abstractmethod
     def _detail(self) -> dict[str, Any]:
-        """What people may see of it."""
+        """Returns what pages show of it."""
 
     def _beat(self) -> Beat:
         return Beat(state=self._state, detail=self._detail())
 
     def _farewell(self) -> Beat:
-        """The last one."""
+        """Returns the last beat."""
         return Beat(state="stopped")
 
     @abstractmethod
     def _answered(self, answer: BeatAnswer, until: float) -> None:
-        """A beat was, or it is registered and nothing is in the answer; the lease holds until then, by the clock of boots."""
+        """Called after an answered beat, and after registering with an empty answer. The lease holds until ``until``, by the boot
+        clock.
+        """
 
     @abstractmethod
     def _lapsed(self) -> None:
-        """R-CS7: the lease is over, and nobody has said anything: what is in hand must stand still, not end."""
+        """R-CS7: called when the lease is over without a word from the control plane: work in hand must stand still, not end."""
 
     @abstractmethod
     def _lost(self) -> None:
-        """R-CS7: what is in hand is others', so none of it may go on here."""
+        """R-CS7: called when work in hand belongs to others, so none of it may continue here."""
 
     @abstractmethod
     async def _hand_over(self) -> None:
-        """Take nothing new, and return when what is in hand is done. The control plane knows that this service drains."""
+        """Takes nothing new, and returns when the work in hand is done. The control plane knows that this service drains."""
 
     @abstractmethod
     async def _end(self) -> None:
-        """End what is in hand: upon the goodbye it begins elsewhere."""
+        """Ends the work in hand: after the goodbye it begins elsewhere."""
 
     # -- its life
 
     async def _begin(self) -> Loops:
-        credential = Credential(self._member.token)  # which registering changes, for both
+        credential = Credential(self._member.token)  # registering changes it, for both
         self._client = self._connect(credential)
-        self._lifeline = self._connect(credential)  # a beat must not wait for a connection that others use
+        self._lifeline = self._connect(credential)  # a beat must not wait for a connection that other requests use
         self._presence = Presence(
             self._lifeline,
             lambda: identity(self.kind, self.name, self._detail()),
@@ -125,7 +127,7 @@ class FleetService(Service):
             self._told_to_drain()
 
     def _told_to_drain(self) -> None:
-        """By the control plane."""
+        """Starts a drain that the control plane wants."""
         if self._state == "active":
             observe(seen.told_to_drain(self.name))
             self._state = "draining"

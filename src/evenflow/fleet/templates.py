@@ -30,11 +30,11 @@ class TemplateKey(NamedTuple):
     environment: str = ""
 
 
-NO_FILE = TemplateKey("", "")  # of a template that loads none
+NO_FILE = TemplateKey("", "")  # of a template that loads no file
 
 
 class CannotLoad(EvenflowError):
-    """The code of a task cannot be had or loaded here. ``output`` is what belongs into the log of a try that wanted it."""
+    """The code of a task cannot be fetched or loaded here. ``output`` belongs into the log of the try that needs it."""
 
     def __init__(self, reason: str, output: str = "") -> None:
         super().__init__(reason)
@@ -42,8 +42,8 @@ class CannotLoad(EvenflowError):
 
 
 class TemplatePool:
-    """Templates that run ``module``, or in one of ``environments`` the module that these name, least recently used first. One with
-    children is never ended; the others are kept as long as they take at most ``memory`` MiB together.
+    """Templates that run ``module``, or the module of one of ``environments``, least recently used first. A template with children
+    is never ended; the others are kept while they take at most ``memory`` MiB together.
     """
 
     def __init__(
@@ -62,25 +62,25 @@ class TemplatePool:
         self._trunks: dict[str, OwnedTrunk] = {}  # by environment
         self._templates: dict[TemplateKey, OwnedTemplate] = {}
         self._used_at: dict[TemplateKey, float] = {}
-        self._unused: set[TemplateKey] = set()  # just loaded: those for whom it was are on their way
-        self._loading: dict[TemplateKey, asyncio.Task[None]] = {}  # those that failed of late, too
+        self._unused: set[TemplateKey] = set()  # just loaded, and about to be used
+        self._loading: dict[TemplateKey, asyncio.Task[None]] = {}  # also those that failed of late
         self._turn = asyncio.Semaphore(limits.LOADS_AT_ONCE)
-        self._until = boot_time()  # children may run
+        self._until = boot_time()  # until when children may run
         self._closing: set[asyncio.Task[None]] = set()
 
     def ready(self, file: TemplateKey) -> OwnedTemplate | None:
-        """The file's template if it can fork now. Forking must follow before anything is awaited."""
+        """Returns the file's template if it can fork now. The caller must fork before it awaits anything."""
         template = self._templates.get(file)
         if template is None or not template.alive:
             return None
         self._unused.discard(file)
-        del self._templates[file]  # to the end: used last
+        del self._templates[file]  # moved to the end: used last
         self._templates[file] = template
         self._used_at[file] = self._loop.time()
         return template
 
     async def load(self, file: TemplateKey) -> None:
-        """Make the file's template ready. Raises :class:`CannotLoad`; several callers share one attempt and its failure."""
+        """Makes the file's template ready. Raises :class:`CannotLoad`; several callers share one attempt and its failure."""
         loading = self._loading.get(file)
         if loading is None:
             loading = self._loading[file] = self._loop.create_task(self._load(file))
@@ -88,13 +88,13 @@ class TemplatePool:
         await asyncio.shield(loading)
 
     def lease(self, until: float) -> None:
-        """All children may run until then, and are frozen when it comes; those that are go on if it is in the future."""
+        """Lets all children run until then, and freezes them at that time. Frozen ones continue if the time is in the future."""
         self._until = until
         for template in self._templates.values():
             template.lease(until)
 
     def end_idle(self) -> None:
-        """End what has been idle for too long, and the longest idle above the memory that all may take. Call it now and then."""
+        """Ends templates that were idle for too long, and the longest idle ones above the limit of memory. Call it regularly."""
         now, memory = self._loop.time(), 0
         for file, template in reversed(list(self._templates.items())):
             if not template.children and now - self._used_at[file] > limits.IDLE_TEMPLATE:
@@ -107,7 +107,7 @@ class TemplatePool:
             template.end_idle(limits.IDLE_PROCESS)
 
     async def close(self) -> None:
-        """End all of them and their children."""
+        """Ends all templates and their children."""
         for loading in self._loading.values():
             loading.cancel()
         for template in self._templates.values():
@@ -119,7 +119,7 @@ class TemplatePool:
 
     async def _load(self, file: TemplateKey) -> None:
         template = await self._start(file)
-        # No await between these lines: a caller that finds the load done must find the template, too, or it asks for ever.
+        # No await between these lines: a caller that finds the load done must find the template, too, or it would ask for ever.
         del self._loading[file]
         self._templates[file] = template
         self._unused.add(file)
@@ -143,7 +143,7 @@ class TemplatePool:
             raise CannotLoad(f"cannot run DAG file {file.file} here: {error}") from error
         except (ApiRefused, CodeArchiveError, OSError) as error:
             raise CannotLoad(f"cannot get the code of {file.file} (version {file.code_hash[:12]}): {error}") from error
-        except Exception as error:  # nobody expects it, and yet tries wait for an answer
+        except Exception as error:  # unexpected, but tries wait for an answer
             observe(seen.file_not_loaded(file.file, error))
             raise CannotLoad(f"cannot load DAG file {file.file}: {type(error).__name__}: {error}") from error
 
@@ -156,7 +156,7 @@ class TemplatePool:
         return trunk
 
     async def _fetch(self, file: TemplateKey) -> Path:
-        """Waits while the API is away: its tries would find it away elsewhere, too."""
+        """Fetches the code. Waits while the API is away, because the tries could not run elsewhere either."""
         patience = Patience()
         while True:
             try:

@@ -1,1 +1,1 @@
-"""User code in processes of its own: forked from warm templates, watched, stopped, and seen to be dead."""
+"""Processes for user code: forked from warm templates, watched, stopped, and verified to be dead."""

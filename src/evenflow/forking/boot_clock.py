@@ -1,4 +1,4 @@
-"""The clock that leases count by on a host. It goes on while the host is suspended, when the monotonic one stands still."""
+"""The clock of leases on a host. It runs while the host is suspended, when the monotonic clock stands still."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import time
 
 
 def boot_time() -> float:
-    """Seconds since the host has started, suspensions included; the same for all its processes."""
+    """Returns the seconds since the host started, suspensions included; equal in all its processes."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

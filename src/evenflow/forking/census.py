@@ -1,4 +1,4 @@
-"""The processes of this host, as ``/proc`` has them at this moment."""
+"""The processes of this host, as ``/proc`` lists them at this moment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import NamedTuple
 
-Birth = tuple[int, int]  # a pid, and when its process was born: another one may have that pid later
+Birth = tuple[int, int]  # a pid, and when its process was born: another process may have that pid later
 
 _OVER = frozenset("ZX")
 
@@ -17,17 +17,17 @@ class Process(NamedTuple):
     session: int
     state: str  # of its first thread
     threads: int
-    born: int  # tells it from another one that gets its pid later
+    born: int  # distinguishes it from a later process with its pid
 
     @property
     def over(self) -> bool:
-        """It has ended, and at most waits to be collected: when only its first thread has, the others go on."""
+        """Whether the process has ended, and at most waits to be collected. While other threads than the first live, it has not."""
         return self.state in _OVER and self.threads <= 1
 
 
 class Census(dict[int, Process]):
-    """By pid, the newest first: they are gone soonest. A process that is forked meanwhile may be missing; ``some_gone``: one that
-    was listed had ended and was collected before it was looked at, so it may have forked such.
+    """Processes by pid, the newest first, because they end soonest. A process that is forked meanwhile may be missing.
+    ``some_gone``: a listed process had ended before it was looked at, so it may have forked a missing one.
     """
 
     some_gone = False
@@ -44,18 +44,18 @@ def census() -> Census:
 
 
 def listed() -> list[int]:
-    """The pids of all, the newest first."""
+    """Returns all pids, the newest first."""
     return [int(name) for name in reversed(os.listdir("/proc")) if name.isdigit()]
 
 
 def newest() -> int:
-    """The pid that was given out last."""
+    """Returns the pid that was given out last."""
     with open("/proc/loadavg", "rb") as file:
         return int(file.read().split()[-1])
 
 
 def look_at(pid: int) -> Process | None:
-    """None: it is gone."""
+    """Returns the process, or None if it is gone."""
     with contextlib.suppress(OSError):
         fields = _stat(f"/proc/{pid}/stat")
         parent, group, session = map(int, fields[1:4])
@@ -64,7 +64,9 @@ def look_at(pid: int) -> Process | None:
 
 
 def name_of(pid: int) -> str:
-    """Of its program, at most 15 characters, or what it calls itself; never its arguments, which may hold secrets."""
+    """Returns the name of the program, at most 15 characters, or the name that it gave itself; never its arguments, which may hold
+    secrets.
+    """
     try:
         with open(f"/proc/{pid}/comm", "rb") as file:
             name = file.read().removesuffix(b"\n").decode(errors="replace")
@@ -74,7 +76,7 @@ def name_of(pid: int) -> str:
 
 
 def threads_of(pid: int) -> dict[int, str]:
-    """The states of its threads, by their ids; none when it is gone."""
+    """Returns the states of its threads by id; none when it is gone."""
     states: dict[int, str] = {}
     with contextlib.suppress(OSError):
         for name in os.listdir(f"/proc/{pid}/task"):
@@ -84,6 +86,6 @@ def threads_of(pid: int) -> dict[int, str]:
 
 
 def _stat(path: str) -> list[bytes]:
-    """From the state on: what is before it is a name, in which anything may be."""
+    """Returns the fields from the state on. The field before it is a name, which may contain anything."""
     with open(path, "rb") as file:
         return file.read().rpartition(b")")[2].split()

@@ -1,8 +1,8 @@
-"""From fork to exit in a child. Every page touched here is paid for by every task, so nothing is imported and nothing torn down.
+"""The life of a child from fork to exit. Each task pays for every page touched here, so nothing is imported or torn down.
 
-A job that says ``returns``, in bytes, may be followed by another one: its process then looks first where it is, goes back there
-afterwards (:mod:`evenflow.forking.clean_state`), and waits. If it cannot go back, or has more in memory than so many bytes above
-what it had, it ends as all others do.
+A job with ``returns``, in bytes, may be followed by another one. Its process first records its state, restores it after the job
+(:mod:`evenflow.forking.clean_state`), and waits. If it cannot restore it, or its memory has grown by more than these bytes, it ends
+like any other child.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from evenflow.forking.clean_state import CleanState, Dirty, rss_kb
 from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.marks import bear
 
-Respond = Callable[[FrameHeader, Link], tuple[FrameHeader, bytes]]  # a job and the way to its owner; the answer is the last frame
+Respond = Callable[[FrameHeader, Link], tuple[FrameHeader, bytes]]  # a job and the link to its owner; the answer is the last frame
 
 FAILED_OUTSIDE_USER_CODE = 70  # as EX_SOFTWARE in sysexits.h
 
-# The template blocks these signals, so that one that is sent to a child in its first instants waits until the child can take it.
+# The template blocks these signals, so that a signal to a child in its first instants waits until the child can take it.
 BLOCKED_IN_TEMPLATE = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
 def run_child(
     run: Respond, output: int, control: int, *, template: int, close: Sequence[int], mark: int, memory_limit: int | None, root: str
 ) -> NoReturn:
-    """Be the child: a session of its own, ``output`` as stdout and stderr, one job read from ``control``, its result written there.
+    """Runs the child: a new session, ``output`` as stdout and stderr, one job from ``control``, and its result written there.
 
     ``template`` is the pid of the parent, whose death kills this process; ``close`` are the parent's descriptors, ``root`` is the
     folder of the user's code.
@@ -72,11 +72,11 @@ def _work(run: Respond, link: Link, me: int, root: str) -> None:
             header, body = run(job, link)
         else:
             if before is None:
-                prctl.adopt_orphans()  # what its parent has left is seen, too
+                prctl.adopt_orphans()  # also processes that lost their parent are found
                 before = CleanState(root)
             link.spoiled = False
             header, body = contextvars.copy_context().run(run, job, link)
-        if os.getpid() != me:  # user code forked and let the copy return to here; only the original speaks
+        if os.getpid() != me:  # user code forked and let the copy return here; only the original reports
             return
         _flush()
         if before is None or returns is None or not _is_back(before, link, returns):
@@ -86,26 +86,28 @@ def _work(run: Respond, link: Link, me: int, root: str) -> None:
         del header, body
         try:
             job, _ = link.receive()
-        except EOFError:  # it is not needed any more
+        except EOFError:  # the owner does not need it any more
             return
 
 
 def _is_back(before: CleanState, link: Link, memory: int) -> bool:
-    """Whether another job may follow; into the log of the try, why not. Never raises: what the try has said counts in any case."""
+    """Returns whether another job may follow; if not, it logs the reason. Never raises, because the result of the try counts
+    anyway.
+    """
     try:
         if not link.spoiled:
             before.restore(memory)
     except Dirty as reason:
         _log(f"\n-- no other try follows in this process: {reason} --\n")
         return False
-    except Exception:  # whatever a try has made of this interpreter
+    except Exception:  # a try may have done anything to this interpreter
         _log(traceback.format_exc())
         return False
     return not link.spoiled
 
 
 def _log(text: str) -> None:
-    """Past ``sys.stdout``, which a try may have closed or replaced."""
+    """Writes past ``sys.stdout``, which a try may have closed or replaced."""
     with contextlib.suppress(Exception):
         os.write(1, text.encode(errors="backslashreplace"))
 
@@ -115,12 +117,12 @@ def _default_signals() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED_IN_TEMPLATE)  # now, and not before, they may arrive
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, BLOCKED_IN_TEMPLATE)  # from now on they may arrive
 
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError):  # user code closed or replaced it: what it held is its own loss
+        except (OSError, ValueError, AttributeError):  # user code closed or replaced it, and loses what it held
             continue

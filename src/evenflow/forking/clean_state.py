@@ -1,8 +1,8 @@
-"""What a process was before a try, so far as the kernel knows it: the next try begins there too, or in another process.
+"""The state of a process before a try, as the kernel knows it. The next try begins in the same state, or in another process.
 
-What is easily set back is: folder, umask, soft limits. What shows that something of the try goes on, or that the process is not
-what it was, ends it: processes, threads and descriptors that are left, other signal handlers, another user, too much memory. One
-look at ``/proc/self/status`` answers most of that.
+Simple settings are restored: folder, umask, soft limits. The process ends if something of the try still runs, or the process has
+changed otherwise: processes, threads and descriptors that are left, other signal handlers, another user, too much memory. One read
+of ``/proc/self/status`` answers most of that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sys
 from evenflow.forking.interpreter import Interpreter
 
 _ANY_CHILD = -1
-_HOWEVER_CLONED = 0x40000000  # __WALL: also what does not signal its end
+_HOWEVER_CLONED = 0x40000000  # __WALL: also children that do not signal their end
 _HANDLERS = ("SigCgt", "SigIgn", "SigBlk")
 _RIGHTS = (
     "Uid",
@@ -44,7 +44,7 @@ class Dirty(Exception):
 
 
 class CleanState:
-    """Of this process, as it is now. ``root``: the folder of the user's code."""
+    """The state of this process at this moment. ``root`` is the folder of the user's code."""
 
     def __init__(self, root: str) -> None:
         self._interpreter = Interpreter(root)
@@ -57,7 +57,7 @@ class CleanState:
         self._descriptors = _descriptors()
 
     def restore(self, memory: int) -> None:
-        """Go back there. Raises :class:`Dirty` where that cannot be, or when so many bytes have been added."""
+        """Restores the state. Raises :class:`Dirty` where that is impossible, or when more than ``memory`` bytes were added."""
         if _has_children():
             raise Dirty("processes that it has started are still running")
         status = _status()
@@ -88,7 +88,9 @@ class CleanState:
             raise Dirty("its user, rights, processors or priority are other ones")
 
     def _check_descriptors(self) -> None:
-        """What nothing refers to is closed by a collection, which costs more than to look."""
+        """Collects garbage only if descriptors differ, because a collection costs more than a comparison. It closes unreferenced
+        ones.
+        """
         if _descriptors() == self._descriptors:
             return
         gc.collect()
@@ -98,12 +100,12 @@ class CleanState:
 
 
 def rss_kb() -> int:
-    """What this process has ever had in memory at most."""
+    """Returns the highest memory use of this process so far, in KiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _has_children() -> bool:
-    """Whether some are running, also such that it has adopted; those that have ended are collected."""
+    """Returns whether children are running, including adopted ones; ended ones are collected."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(_ANY_CHILD, os.WNOHANG | _HOWEVER_CLONED)[0]:
             pass
@@ -125,7 +127,7 @@ def _differ(names: tuple[str, ...], one: dict[str, str], other: dict[str, str]) 
 
 
 def _handlers(status: dict[str, str]) -> dict[int, object]:
-    """Python's, of the signals that are not left to the kernel."""
+    """Returns Python's handlers of the signals that are not left to the kernel."""
     heeded = int(status["SigCgt"], 16) | int(status["SigIgn"], 16)
     return {signum: signal.getsignal(signum) for signum in range(1, signal.NSIG) if heeded >> (signum - 1) & 1}
 
@@ -135,7 +137,7 @@ def _scheduling() -> tuple[int, ...]:
 
 
 def _descriptors() -> dict[int, tuple[int, ...]]:
-    """What is open, by what it is, and whether it waits and what is executed has it, too."""
+    """Returns the open descriptors: the file behind each, its status flags, and whether exec closes it."""
     found: dict[int, tuple[int, ...]] = {}
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # the descriptor of that folder

@@ -1,4 +1,4 @@
-"""How a process ended, in words."""
+"""Describes in words how a process ended."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ UNFROZEN = (
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """``status`` is the exit code, or the negative signal number. ``lost`` says why nobody can know the status, when that is so.
-    ``alone``: nothing that it has started can still be there.
+    """``status`` is the exit code, or the negative signal number. ``lost`` says why the status cannot be known, if so. ``alone``:
+    no process that it has started can still exist.
     """
 
     status: int
@@ -24,7 +24,7 @@ class Exit:
 
 
 def describe_exit(end: Exit) -> str:
-    """Why a process that reported no result ended, as far as its exit tells."""
+    """Returns why a process without a result ended, as far as its exit tells."""
     if end.lost:
         return end.lost
     if end.status < 0:

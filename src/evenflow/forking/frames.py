@@ -1,7 +1,7 @@
-"""Frames between a child and its owner: two lengths, a small JSON header that both sides understand, a body that only the ends do.
+"""Frames between a child and its owner: two lengths, a small JSON header for both sides, and a body for the ends only.
 
-The body is bytes (JSON of a result, of an XCom), so the owner hands values on without parsing them. A child is user code, so its
-owner decodes the headers that it understands, each of its form, and no other. What an owner says is believed.
+The body is bytes (JSON of a result, of an XCom), so the owner passes values on without parsing them. A child is user code, so its
+owner decodes only the headers that it knows, in their exact form. A child trusts its owner.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ from typing import Any
 from evenflow.errors import EvenflowError
 
 FrameHeader = dict[str, Any]
-Frame = tuple[bytes, bytes]  # a header's JSON, and a body
+Frame = tuple[bytes, bytes]  # the JSON of a header, and a body
 
-# The specs of a very large file, or all results of a large mapped task, fit; one XCom is far below. It bounds what an owner keeps.
+# The specs of a very large file, or all results of a large mapped task, fit; one XCom is far smaller. This limits an owner's
+# memory.
 FRAME_LIMIT = 64 * 1024 * 1024
-HEAD_LIMIT = 1024 * 1024  # of its header: names and reasons; what JSON becomes in memory is many times as large
+HEAD_LIMIT = 1024 * 1024  # of a header: names and reasons; JSON becomes many times as large in memory
 
 
 class WrongProcess(EvenflowError):
-    """A process that the task forked speaks to Evenflow: XComs and progress are for the task's own process alone."""
+    """A process that the task forked uses the link to Evenflow: only the task's own process may use XComs and progress."""
 
     def __init__(self) -> None:
         super().__init__("A process that this task forked cannot use XComs or progress. Pass the value to the task's own process.")
 
 
 _LENGTHS = struct.Struct(">II")
-_SPELT = "evenflow.spelt"  # what is no Unicode, in the names of files that errors quote, is spelt as Python does
+_SPELT = "evenflow.spelt"  # characters outside Unicode, in file names in errors, are written as Python writes them
 _READ_SIZE = 65536
 
 
 class FrameTooLarge(EvenflowError):
-    """A message between a process of user code and its owner is above the limit."""
+    """A message between a process of user code and its owner exceeds the limit."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"A message of {size:,} bytes is above the limit of {limit:,}. Pass large data through storage.")
@@ -60,8 +61,8 @@ def pack_frame(header: FrameHeader, body: bytes = b"") -> bytes:
 
 
 def pack_return(rss_kb: int) -> bytes:
-    """A frame without a head: the process has done its job, is what it was before, and can do another one. The body is what it has
-    had in memory at most.
+    """Returns a frame without a header: the process has done its job, has restored its state, and can do another job. The body is
+    its highest memory use.
     """
     body = str(rss_kb).encode()
     return _LENGTHS.pack(0, len(body)) + body
@@ -75,17 +76,17 @@ def _check_sizes(head: int, body: int) -> None:
 
 
 class FrameBuffer:
-    """Bytes in, whole frames out."""
+    """Turns bytes into whole frames."""
 
     def __init__(self) -> None:
         self._data = bytearray()
 
     def __bool__(self) -> bool:
-        """Whether there are bytes that were not handed out."""
+        """Whether bytes are left that belong to no whole frame yet."""
         return bool(self._data)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are whole with ``data``. Those that are not taken are there the next time. Raises
+        """Yields the frames that are whole with ``data``. Frames that the caller does not take come the next time. Raises
         :class:`FrameTooLarge`.
         """
         self._data += data
@@ -104,19 +105,19 @@ class FrameBuffer:
 
 
 class Link:
-    """The child's end: blocking, one question at a time, from any thread of the process that it was made in. ``spoiled``: what did
-    the job says that no other one may follow in this process.
+    """The child's end: blocking, one question at a time, from any thread of the process that made it. ``spoiled``: the job's runner
+    says that no other job may follow in this process.
     """
 
     def __init__(self, control: socket.socket) -> None:
         self.spoiled = False
         self._control = control
         self._frames = FrameBuffer()
-        self._ahead: list[tuple[FrameHeader, bytes]] = []  # that came together with one that was received
+        self._ahead: list[tuple[FrameHeader, bytes]] = []  # frames that came together with a received one
         self._turn = threading.Lock()
         self._pid = os.getpid()
-        self._thread = threading.get_ident()  # that signal handlers run in
-        self._busy = False  # that thread is in the middle of a frame or a question
+        self._thread = threading.get_ident()  # in which signal handlers run
+        self._busy = False  # whether that thread is in the middle of a frame or a question
         self._then: Callable[[], None] | None = None
 
     def send(self, header: FrameHeader, body: bytes = b"") -> None:
@@ -125,19 +126,19 @@ class Link:
             self._control.sendall(pack_frame(header, body))
 
     def send_last(self, header: FrameHeader, body: bytes, rss_kb: int) -> None:
-        """The last frame of a job, and that this process waits for another one."""
+        """Sends the last frame of a job, and that this process waits for another one."""
         self._control.sendall(pack_frame(header, body) + pack_return(rss_kb))
 
     def ask(self, header: FrameHeader, body: bytes = b"") -> tuple[FrameHeader, bytes]:
-        """Send a question and return its answer; raises :class:`EOFError` when the owner is gone."""
+        """Sends a question and returns its answer. Raises :class:`EOFError` when the owner is gone."""
         self._check_process()
         with self._uninterrupted(), self._turn:
             self._control.sendall(pack_frame(header, body))
             return self.receive()
 
     def when_free(self, action: Callable[[], None]) -> None:
-        """For signal handlers: call ``action``, which may use this link, now, or as soon as a question that the signal has
-        interrupted is answered.
+        """For signal handlers: calls ``action``, which may use this link, now, or after the answer to a question that the signal
+        has interrupted.
         """
         if self._busy:
             self._then = action
@@ -145,22 +146,22 @@ class Link:
             action()
 
     def receive(self) -> tuple[FrameHeader, bytes]:
-        """The next frame; raises :class:`EOFError` when the owner is gone."""
+        """Returns the next frame. Raises :class:`EOFError` when the owner is gone."""
         while True:
             data = self._control.recv(_READ_SIZE)
             if not data:
                 raise EOFError("the process that owns this one has closed the connection")
             if frames := self._heard(data):
-                frame, *self._ahead = frames  # the owner sends more than one only to those that look at :meth:`arrived`
+                frame, *self._ahead = frames  # the owner sends several only to children that use :meth:`arrived`
                 return frame
 
     def fileno(self) -> int:
-        """The socket to wait on until :meth:`arrived` has something."""
+        """Returns the socket to wait on until :meth:`arrived` has something."""
         return self._control.fileno()
 
     def arrived(self) -> list[tuple[FrameHeader, bytes]]:
-        """The frames that have arrived, without waiting, from an owner that speaks whenever it has something to say; also those
-        that came with the one that was received last. Raises :class:`EOFError` when it is gone.
+        """Returns the frames that have arrived, without waiting, from an owner that sends at any time, and those that came with the
+        last received frame. Raises :class:`EOFError` when the owner is gone.
         """
         ahead, self._ahead = self._ahead, []
         try:
@@ -176,7 +177,7 @@ class Link:
 
     @contextmanager
     def _uninterrupted(self) -> Iterator[None]:
-        """Signal handlers run between any two steps of that thread, so it is busy from before it takes its turn until after it."""
+        """Marks the thread as busy for the whole turn, because a signal handler may run between any two of its steps."""
         if threading.get_ident() != self._thread or self._busy:
             yield
             return

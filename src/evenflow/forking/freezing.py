@@ -1,11 +1,11 @@
-"""Stopping tries, or ending them, at once: all processes of theirs, and whatever those are just starting.
+"""Stops or ends tries at once: all their processes, including those that are just starting.
 
-A try may start processes in other groups and sessions, so the tree is followed from parent to child through ``/proc``, together
-with what has lost its parent, was adopted by the template and bears the try's mark. A process that is stopped, or killed, starts
-nothing; one that stops or ends during a look may have started another before, which that look has missed. So the last look is one
-that finds nothing but what stood still, or was killed, before it began.
+A try may start processes in other groups and sessions. So the tree is followed from parent to child through ``/proc``, and orphans
+that the template adopted are found by the try's mark. A stopped or killed process starts nothing. A process that stops or ends
+during a look may have started another one that the look missed. So the last look is one that finds only processes that stood still,
+or were killed, before it began.
 
-Both have an end: a lease is over soon, and others may start then what stands here. What does not stand by then is killed.
+Both have a deadline: a lease is over soon, and other workers may start these tries then. What does not stand by then is killed.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ from evenflow.forking.marks import mark_of
 from evenflow.forking.prctl import signal_thread
 from evenflow.forking.striking import hunt, strike_group
 
-STANDS_WITHIN_S = 1.0  # milliseconds do unless something forks all the time, or nothing gets a processor; a third of MARGIN_S
-DEAD_WITHIN_S = 1.0  # another third, for what did not stand
+STANDS_WITHIN_S = 1.0  # milliseconds are enough unless a process forks all the time, or the host is overloaded; a third of MARGIN_S
+DEAD_WITHIN_S = 1.0  # another third, for processes that did not stand
 PAUSE_S = 0.002  # between two looks: a signal arrives in less
 
-_UNSURE = frozenset("tZD")  # states of a first thread beside which others may run
-_STILL = frozenset("TtZXD")  # D hangs in the kernel, as one does that waits in vfork for its child: it stops before it goes on
+_UNSURE = frozenset("tZD")  # states of a first thread while other threads may run
+_STILL = frozenset("TtZXD")  # D hangs in the kernel, like a process in vfork that waits for its child: it stops before it continues
 
 
 class Freezer:
-    """Of the template with this pid."""
+    """Freezes the tries of the template with this pid."""
 
     def __init__(self, template: int) -> None:
         self._template = template
-        self._frozen: dict[int, int] = {}  # pid: when it was born; those that stood before are not ours to let go on
+        self._frozen: dict[int, int] = {}  # pid: when it was born; processes that stood before are not resumed here
 
     def freeze(self, tries: Mapping[int, int]) -> set[int]:
-        """Stop the tries of these session leaders, children of the template, with these marks. A second call is harmless, and stops
-        what has gone on. Answers the leaders of tries that it killed instead, because a process of theirs did not stop in time.
+        """Stops the tries of these session leaders, children of the template, with these marks. A second call is harmless, and
+        stops what was resumed. Returns the leaders of tries that it killed instead, because one of their processes did not stop in
+        time.
         """
         deadline = time.monotonic() + STANDS_WITHIN_S
         freeze = _Freeze(self._frozen, set(tries.values()))
@@ -56,7 +57,7 @@ class Freezer:
         return set()
 
     def thaw(self) -> None:
-        """Let all go on, children before their parents, so that nobody finds a child that stands still."""
+        """Resumes all, children before their parents, so that no parent finds a stopped child."""
         seen = census() if self._frozen else {}
         for pid, born in reversed(self._frozen.items()):
             if pid in seen and seen[pid].born == born:
@@ -64,7 +65,7 @@ class Freezer:
         self._frozen.clear()
 
     def kill(self, tries: Mapping[int, int]) -> None:
-        """End tries with all their processes, frozen or not. What has been killed starts nothing, so it is not waited for."""
+        """Ends tries with all their processes, frozen or not. Killed processes start nothing, so it does not wait for their end."""
         deadline = time.monotonic() + DEAD_WITHIN_S
         marks = set(tries.values())
         killed: set[Birth] = set()
@@ -93,7 +94,9 @@ class Freezer:
             hunt(since, strike_newcomer, deadline)
 
     def _kill_what_runs(self, tries: Mapping[int, int], seen: Census, running: Iterable[int]) -> set[int]:
-        """Only what has been seen counts: what was gone is told of no try, and on a busy host something always is."""
+        """Kills the tries of processes that were seen running. Processes that ended unseen count for no try: a busy host always has
+        some.
+        """
         by_mark = {mark: leader for leader, mark in tries.items()}
         leaders = set[int]()
         for pid in running:
@@ -106,7 +109,7 @@ class Freezer:
         return leaders
 
     def _tree(self, seen: Census, tries: Mapping[int, int]) -> list[int]:
-        """Parents before their children."""
+        """Returns the processes of these tries, parents before their children."""
         children: dict[int, list[int]] = {}
         for pid, process in seen.items():
             children.setdefault(process.parent, []).append(pid)
@@ -119,23 +122,23 @@ class Freezer:
             elif mark is None:
                 seen.some_gone = True
         for pid in found:
-            found += children.get(pid, ())  # grows while it is walked
+            found += children.get(pid, ())  # the list grows while it is walked
         return found
 
 
 class _Freeze:
-    """One of them, with ``frozen``, what was stopped here and by others before, so far."""
+    """One freeze. ``frozen`` has the processes that were stopped so far, here and earlier."""
 
     def __init__(self, frozen: dict[int, int], marks: set[int]) -> None:
         self._frozen, self._marks = frozen, marks
         self._struck: set[Birth] = set()
-        self._by_thread: set[Birth] = set()  # of those, each of whose threads was
-        self._groups: set[int] = set()  # that were struck
-        self._stood: set[Birth] = set()  # when the last look began
-        self._refused: set[Birth] = set()  # another user's by now: nobody here can stop them
+        self._by_thread: set[Birth] = set()  # of those, with each thread stopped by itself
+        self._groups: set[int] = set()  # groups that were stopped
+        self._stood: set[Birth] = set()  # at the begin of the last look
+        self._refused: set[Birth] = set()  # another user's by now: this process cannot stop them
 
     def look(self, seen: Census, tree: list[int]) -> list[int]:
-        """Stop what runs. Answers what did not stand before, and may be stopped."""
+        """Stops running processes. Returns those that did not stand before and can be stopped."""
         stood = {(pid, seen[pid].born) for pid in tree if self._stands(pid, seen[pid])}
         groups = self._groups.copy()
         for pid in tree:
@@ -143,7 +146,7 @@ class _Freeze:
             if (pid, process.born) not in stood:
                 self._stop(pid, process)
             elif process.over:
-                self._strike_group(process)  # it may have handed over to another one there
+                self._strike_group(process)  # it may have handed over to another process of its group
             elif (pid, process.born) not in self._stood and process.group in groups:
                 self._frozen[pid] = process.born  # it was stopped with its group before it was seen
         stand, self._stood = (stood & self._stood) | self._refused, stood
@@ -166,7 +169,7 @@ class _Freeze:
         except ProcessLookupError:
             pass
         if process.state in _UNSURE or (pid, process.born) in self._struck:
-            for thread in threads_of(pid):  # one has got the signal for all, and may be the one that cannot take it now
+            for thread in threads_of(pid):  # one of them got the signal for all, and may be unable to take it now
                 signal_thread(pid, thread, signal.SIGSTOP)
             self._by_thread.add((pid, process.born))
         self._struck.add((pid, process.born))

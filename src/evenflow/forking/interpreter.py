@@ -1,4 +1,4 @@
-"""What Python was like before a try, and how it becomes so again. What is not listed here stays as the try has left it."""
+"""The state of Python before a try, and how it is restored. State that is not listed here stays as the try left it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _LoggerState = tuple[int, bool, bool, list[logging.Handler], list[Any]]
 
 
 def load_often_patched() -> None:
-    """Before the first try, so that they can be set back. One that a try has loaded itself stays as it is."""
+    """Loads these modules before the first try, so that they can be restored. A module that a try loaded first is not."""
     for name in _OFTEN_PATCHED:
         importlib.import_module(name)
 
 
 class Interpreter:
-    """Of this process, as it is now. Modules below ``root`` are the user's: their names are set back, and what of them is imported
-    later is imported anew by each try; of other modules only those that are commonly changed.
+    """The state of Python in this process at this moment. Modules below ``root`` are the user's: their names are restored, and each
+    try imports later ones anew. Of other modules, only those that are commonly changed are restored.
     """
 
     def __init__(self, root: str) -> None:
@@ -54,7 +54,7 @@ class Interpreter:
             if each != before:
                 each[:] = before
         if warnings.filters != self._filters:
-            warnings.resetwarnings()  # which tells the part of it that is in C
+            warnings.resetwarnings()  # this informs the part of it that is in C
             warnings.filters[:] = self._filters  # type: ignore[index]
         for before, get, put in self._values:
             if get() != before:
@@ -115,7 +115,7 @@ def _logged(logger: logging.Logger) -> _LoggerState:
 
 
 def _quiet(logger: logging.Logger) -> list[logging.Handler]:
-    """Of one that is new, which a library may have made while it was imported."""
+    """Returns the handlers of a new logger, which a library may have made while it was imported."""
     return [handler for handler in logger.handlers if isinstance(handler, logging.NullHandler)]
 
 

@@ -1,12 +1,12 @@
-"""Keeping a process and all that it starts out of a folder, by Linux' Landlock (5.13 or newer, no privilege needed).
+"""Keeps a process and all that it starts out of a folder, by Linux' Landlock (5.13 or newer, no privilege needed).
 
-Landlock knows permissions below folders and no exceptions from them. So to hide one folder is to permit everything beside it and
-beside each folder that it is in, one by one, as these are at that moment: what is made later *directly* in a folder that leads to
-the hidden one cannot be opened from inside. What is permitted is a file's or folder's identity, not its name.
+Landlock knows permissions below folders and no exceptions from them. So to hide one folder, everything beside it and beside each of
+its parents is permitted one by one, as these exist at that moment. A file that is made later *directly* in a parent of the hidden
+folder cannot be opened from inside. A permission belongs to the identity of a file or folder, not to its name.
 
-Whoever is inside can neither trace nor read the memory, environment and descriptors of what is outside, nor (Linux 6.12) signal it.
-Root has other ways to all of it: this is for everybody else. ``no_new_privs`` is its price: no program inside gains rights by its
-file, sudo and su first.
+A process inside can neither trace outside processes nor read their memory, environment and descriptors, nor (Linux 6.12) signal
+them. Root has other ways, so this is for other users only. Its price is ``no_new_privs``: a program inside gains no rights by its
+file, above all not sudo and su.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers o
 _VERSION_FLAG = 1
 _PATH_BENEATH = 1
 _SCOPE_SIGNAL = 1 << 1
-_SCOPES_SINCE = 6  # version of Landlock
-_SIZES = {1: 8, 4: 16, 6: 24}  # of what describes a ruleset, by the first version that has it
+_SCOPES_SINCE = 6  # the first version of Landlock with it
+_SIZES = {1: 8, 4: 16, 6: 24}  # of the struct for a ruleset, by the first version that has it
 
 _WRITE_FILE, _READ_FILE = 1 << 1, 1 << 2
 _CHANGE_FOLDER = sum(1 << bit for bit in range(4, 13))  # remove and make, of every kind
@@ -43,13 +43,13 @@ class _Beneath(ctypes.Structure):
 
 
 def version() -> int:
-    """Of the kernel's Landlock; 0: it has none, or it is switched off."""
+    """Returns the version of the kernel's Landlock, or 0 if it has none, or it is switched off."""
     return max(0, int(prctl.libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)))
 
 
 def hide_folder(hidden: Path, *, readable: Iterable[Path], usable: Iterable[Path]) -> None:
     """From now on this process and those that it starts can neither read nor change anything in ``hidden``, except in its folders
-    that are ``readable`` or ``usable``. What is open stays open. Raises :class:`OSError`.
+    that are ``readable`` or ``usable``. Open files stay open. Raises :class:`OSError`.
     """
     known = version()
     in_files = _READ_FILE | _WRITE_FILE | (_TRUNCATE if known >= _TRUNCATE_SINCE else 0)
@@ -70,7 +70,7 @@ def hide_folder(hidden: Path, *, readable: Iterable[Path], usable: Iterable[Path
 
 
 def _beside(hidden: Path) -> Iterator[Path]:
-    """All that is neither in ``hidden`` nor leads to it."""
+    """Yields everything that is neither in ``hidden`` nor one of its parents."""
     child = hidden
     for folder in hidden.parents:
         with os.scandir(folder) as entries:
@@ -86,12 +86,12 @@ def _inside(hidden: Path, folders: Iterable[Path]) -> Iterator[Path]:
 
 
 def _of_python() -> Iterator[Path]:
-    """Where this interpreter has its modules, which may be below the hidden folder."""
+    """Yields the folders of this interpreter's modules, which may be below the hidden folder."""
     yield from map(Path, (sys.prefix, sys.base_prefix, *filter(None, sys.path)))
 
 
 def _permit(ruleset: int, path: Path, in_folder: int, in_file: int) -> None:
-    """A link gives no permission for what it leads to. What is gone by now, or closed to this process, needs no permission."""
+    """Permits a path. A link does not permit its target. A path that is gone, or closed to this process, needs no permission."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

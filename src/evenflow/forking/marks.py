@@ -1,8 +1,8 @@
-"""By what a process is known as one of a try: a number that each child of a template bears, and whatever comes from it.
+"""The mark of a try: a number that each child of a template bears, and every process that comes from it.
 
-Parents die, and sessions, groups and environments are left behind; so the number is kept where the kernel itself hands it on at
-every fork and exec: as the soft limit of file locks, which Linux keeps for each process and has not used for decades. It stays
-with a program that cleared its environment, forked twice or became another user's. Only who sets this very limit gets rid of it.
+Parents die, and processes leave sessions, groups and environments. So the number is kept where the kernel itself passes it on at
+every fork and exec: as the soft limit of file locks, which Linux keeps for each process and has not used for decades. A program
+keeps it after it cleared its environment, forked twice or became another user's. Only a process that sets this very limit loses it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from evenflow.errors import EvenflowError
 
 _FILE_LOCKS = 10  # RLIMIT_LOCKS, which the standard library does not name
 _LINE = b"Max file locks"
-_BITS = 62  # below what stands for "unlimited"; nobody else draws the same
+_BITS = 62  # below the value for "unlimited"; other processes do not draw the same
 
 
 class MarksRefused(EvenflowError):
@@ -32,18 +32,18 @@ def new_mark() -> int:
 
 
 def check_marks() -> None:
-    """Raises :class:`MarksRefused` where no process could bear one."""
+    """Raises :class:`MarksRefused` where a process cannot bear a mark."""
     if resource.getrlimit(_FILE_LOCKS)[1] != resource.RLIM_INFINITY:
         raise MarksRefused
 
 
 def bear(mark: int) -> None:
-    """This process, and whatever it starts from now on."""
+    """Gives the mark to this process, and to every process that it starts from now on."""
     resource.setrlimit(_FILE_LOCKS, (mark, resource.RLIM_INFINITY))
 
 
 def mark_of(pid: int) -> int | None:
-    """0: it has none. None: it is gone."""
+    """Returns the mark of a process; 0: it has none; None: it is gone."""
     try:
         with open(f"/proc/{pid}/limits", "rb") as file:
             soft = file.read().partition(_LINE)[2].split(maxsplit=1)[0]

@@ -1,4 +1,6 @@
-"""What tries leave behind: killed when their template died before it could do so, collected when it was let go and has ended."""
+"""What tries leave behind: killed here if their template died before it could do so, and collected once it was let go and has
+ended.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,14 @@ from evenflow.forking.marks import mark_of
 from evenflow.forking.prctl import children
 from evenflow.forking.striking import strike_group
 
-LOOKS = 10  # at all processes, which takes milliseconds in which nothing else is done: three are enough almost always
+LOOKS = 10  # at all processes, each some milliseconds during which nothing else happens: three are nearly always enough
 REAP_EVERY_S = 0.1
-REAP_ROUNDS = 50  # 5 s in all: a killed process that is a zombie no earlier hangs in the kernel
+REAP_ROUNDS = 50  # 5 s in all: a killed process that is not a zombie by then hangs in the kernel
 
 
 def end_orphans(leaders: Iterable[int], marks: Collection[int]) -> None:
-    """Kill everything in the sessions of these dead or dying leaders, and what bears one of ``marks``, and collect what of it has
-    become a child of this process. Rare, so it may look at every process of the host.
+    """Kills everything in the sessions of these dead or dying leaders, and every process with one of ``marks``, and collects those
+    that have become children of this process. This is rare, so it may look at every process of the host.
     """
     sessions = set(leaders)
     killed: set[int] = set()
@@ -29,7 +31,7 @@ def end_orphans(leaders: Iterable[int], marks: Collection[int]) -> None:
         bears = {pid: mark_of(pid) for pid in seen if pid not in killed}
         found = [pid for pid, mark in bears.items() if mark in marks or seen[pid].session in sessions]
         if not found and not seen.some_gone and None not in bears.values():
-            break  # what ended during a look may have started another, which that look has missed
+            break  # a process that ended during a look may have started another one that the look missed
         for pid in found:
             strike_group(seen[pid], signal.SIGKILL)
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -39,15 +41,15 @@ def end_orphans(leaders: Iterable[int], marks: Collection[int]) -> None:
 
 
 def reap_adopted(templates: Collection[int]) -> None:
-    """Collect what has ended of the processes that outlived their try and then its template. Call it now and then.
+    """Collects ended processes that outlived their try and then its template. Call it regularly.
 
-    All other children have somebody who waits for their end. What this process starts stays in its session, except its
-    templates, and no process of a try can enter that session.
+    Other code waits for the end of all other children. What this process starts stays in its session, except its templates, and a
+    process of a try cannot enter that session.
     """
     session = os.getsid(0)
     for pid in children():
         if pid not in templates:
-            with contextlib.suppress(OSError):  # another thread has just waited for it
+            with contextlib.suppress(OSError):  # another thread has just collected it
                 if os.getsid(pid) != session:
                     os.waitpid(pid, os.WNOHANG)
 
@@ -59,7 +61,7 @@ def _reap(groups: set[int], rounds: int) -> None:
 
 
 def _reaped(group: int) -> bool:
-    """Whether this process has no child left in the process group."""
+    """Returns whether this process has no child left in the process group."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-group, os.WNOHANG) != (0, 0):
             pass

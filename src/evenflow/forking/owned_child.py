@@ -1,7 +1,7 @@
-"""The owner's handle on a forked child, for one job: its control socket, its output, and what it may still be told.
+"""The owner's handle on a forked child, for one job: its control socket, its output, and commands to it.
 
-A process that returns from its job has another handle for the next one. The old one has heard of an end and has no way to the
-process any more: whatever it is told, it tells nobody. A process that was sent a signal does not return, however late that comes.
+A process that returns from its job gets another handle for the next one. The old handle has seen an end and cannot reach the
+process any more: it drops later commands. A process that was sent a signal does not return, even if the signal arrives late.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from typing import Protocol
 from evenflow.forking.exits import Exit
 from evenflow.forking.frames import FRAME_LIMIT, FrameBuffer, FrameHeader, pack_frame
 
-LAST_OUTPUT = 2**20  # read after the end of a process: a pipe holds no more, and what was left running may write for ever
-_READ_SIZE = 65536  # what a pipe holds
+LAST_OUTPUT = 2**20  # read after the end of a process: a pipe holds no more, and processes that it left may write for ever
+_READ_SIZE = 65536  # the capacity of a pipe
 _NOWHERE = socket.socket()
 _NOWHERE.close()
 
 
 class ChildEvents(Protocol):
-    """What an owner hears of a child, on the event loop: any number of frames and output, then ``exited``, once and last."""
+    """What an owner receives from a child, on the event loop: any number of frames and output, then ``exited``, once and last."""
 
     def started(self, pid: int) -> None: ...
 
     def frame(self, head: bytes, body: bytes) -> None:
-        """Raises :class:`ValueError` for what no child should say; the child is killed."""
+        """Raises :class:`ValueError` for a frame that no child may send; the child is killed."""
         ...
 
     def output(self, data: bytes) -> None: ...
@@ -40,8 +40,8 @@ class ChildEvents(Protocol):
 
 
 class OwnedChild:
-    """Made by an :class:`OwnedTemplate`; ``pid`` is known once it has started. It waits until it is told to ``begin``. It and all
-    that it starts bear ``mark`` (see :mod:`evenflow.forking.marks`). ``jobs``: how many it has begun; it was forked at
+    """Made by an :class:`OwnedTemplate`; ``pid`` is known once it has started. It waits for ``begin``. The child and all processes
+    that it starts bear ``mark`` (see :mod:`evenflow.forking.marks`). ``jobs`` counts the jobs that it has begun; it was forked at
     ``since``, and has returned at ``idle_since``.
     """
 
@@ -51,26 +51,26 @@ class OwnedChild:
         self.jobs = 0
         self.since = self.idle_since = 0.0
         self.remembers: object = None  # what its owner knows of its earlier jobs
-        self.on_return: Callable[[OwnedChild], None] | None = None  # set: it may return, and who then hears of its next handle
+        self.on_return: Callable[[OwnedChild], None] | None = None  # if set, the child may return, and this gets its next handle
         self._was_signalled = False
         self._has_exited = False
-        self.decides = False  # ``events`` says by :meth:`let_go` what becomes of what it leaves
+        self.decides = False  # ``events`` decides by :meth:`let_go` about processes that it leaves
         self._post, self.key = post, key
         self._events: ChildEvents | None = None
         self._control = control
         self._output = output
         self._frames = FrameBuffer()
-        self._paused = False  # no frame is taken
-        self._resumes = False  # as soon as all is sent
+        self._paused = False  # no frames are read
+        self._resumes = False  # once everything is sent
         self._outgoing = bytearray()
-        self.queued = 0  # bytes that it was ever to be sent
+        self.queued = 0  # all bytes ever put into its outbox
         self._fault: str | None = None
-        self._held: Callable[[int], None] | None = None  # what is done once its pid is known, before it has its job
+        self._held: Callable[[int], None] | None = None  # called once its pid is known, before it has its job
         self._loop = asyncio.get_running_loop()
 
     @property
     def waits(self) -> bool:
-        """Whether it is there, and silent, before it has a job. That it has died may not have been told yet."""
+        """Whether the child is alive and silent, before it has a job. The template may not have reported its death yet."""
         try:
             self._control.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -80,8 +80,8 @@ class OwnedChild:
         return False
 
     def begin(self, job: FrameHeader, events: ChildEvents, admit: Callable[[int], None] | None = None) -> None:
-        """Give the child its job; from now on ``events`` hears of it, and always of its exit. Before that ``admit`` is called with
-        its pid; if it raises :class:`OSError`, the child is killed without a job, and its exit is lost for that reason.
+        """Gives the child its job; from now on ``events`` is called, always with its exit. Before the job, ``admit`` is called with
+        its pid. If ``admit`` raises :class:`OSError`, the child is killed without a job, and its exit is lost for that reason.
         """
         self._events = events
         self.jobs += 1
@@ -105,7 +105,7 @@ class OwnedChild:
             self.send(job)
 
     def send(self, header: FrameHeader, body: bytes = b"") -> None:
-        """Answer or command the child; nothing happens when it has gone."""
+        """Answers or commands the child; does nothing once it is gone."""
         waiting = bool(self._outgoing)
         frame = pack_frame(header, body)
         self._outgoing += frame
@@ -115,36 +115,36 @@ class OwnedChild:
 
     @property
     def taken(self) -> int:
-        """Of the bytes that are ``queued``, those that are in its socket, or further."""
+        """How many of the ``queued`` bytes are in its socket, or beyond."""
         return self.queued - len(self._outgoing)
 
     def send_signal(self, signum: int) -> None:
-        """Sent to its process group; SIGKILL to all that it has started. A signal after its end is no error."""
+        """Sends a signal to its process group; SIGKILL goes to all that it has started. A signal after its end is not an error."""
         if self._control is not _NOWHERE:
             self._was_signalled = True
             self._post({"signal": self.key, "signum": signum})
 
     def let_go(self) -> None:
-        """The template need not watch any longer what the child has left: it is dead, or may stay."""
+        """Tells the template to stop watching processes that the child has left: they are dead, or may stay."""
         self._post({"let_go": self.key})
 
     def pause_frames(self) -> None:
-        """Stop reading what the child says. It stays in the socket, and when that is full the child waits."""
+        """Stops reading the child's frames. They stay in the socket, and when that is full the child waits."""
         self._paused = True
         if self._control.fileno() >= 0:
             self._loop.remove_reader(self._control)
 
     def resume_frames(self) -> None:
-        """Read on as soon as all answers are sent: a child that does not take its answers cannot ask anything more."""
+        """Resumes reading once all answers are sent: a child that does not read its answers cannot ask anything more."""
         if self._outgoing:
             self._resumes = True
         elif self._control.fileno() >= 0:
             self._paused = self._resumes = False
             self._loop.add_reader(self._control, self._read_control)
-            self._loop.call_soon(self._hand_on, b"")  # what had come together with the question
+            self._loop.call_soon(self._hand_on, b"")  # frames that came together with the question
 
     def pause_output(self) -> None:
-        """Stop reading output: once its pipe is full, a child that writes waits."""
+        """Stops reading output: once its pipe is full, a child that writes waits."""
         if self._output >= 0:
             self._loop.remove_reader(self._output)
 
@@ -162,8 +162,8 @@ class OwnedChild:
             self._events.started(pid)
 
     def on_exited(self, end: Exit) -> None:
-        """The process is dead: hand on what it had still written, then its end, whatever that was. What it left running may write
-        for ever.
+        """Handles the death of the process: passes on what it had still written, then its end, whatever that was. Processes that it
+        left running may write for ever.
         """
         self._has_exited = True
         try:
@@ -192,7 +192,7 @@ class OwnedChild:
         return len(data) if self._hand_on(data) else 0
 
     def _hand_on(self, data: bytes) -> bool:
-        """Whether that were messages."""
+        """Returns whether the data was messages."""
         if self._control.fileno() < 0 or self._events is None or self._paused:
             return True
         try:
@@ -204,7 +204,7 @@ class OwnedChild:
                 self._events.frame(head, body)
                 if self._paused:
                     break
-        except Exception as error:  # user code may send anything, JSON that is nested without end, too
+        except Exception as error:  # user code may send anything, including endlessly nested JSON
             self._fault = f"the process sent its worker something that is no message: {error}"
             self._close_control()
             self.send_signal(signal.SIGKILL)
@@ -212,7 +212,7 @@ class OwnedChild:
         return True
 
     def _return(self, rss_kb: int, on_return: Callable[[OwnedChild], None]) -> None:
-        """It waits for another job, in vain if it was told to end. Raises :class:`ValueError` when it goes on speaking."""
+        """Hands the child over for another job; it gets none if it was told to end. Raises :class:`ValueError` if it sends more."""
         if self._frames:
             raise ValueError("it goes on after its last word")
         if self._was_signalled:
@@ -275,6 +275,6 @@ class OwnedChild:
 
 
 def _exhaust(read: Callable[[], int], at_most: int) -> None:
-    """``read`` says how much it has read: nothing when nothing is left."""
+    """Calls ``read``, which returns how much it has read, until nothing is left."""
     while at_most > 0 and (size := read()):
         at_most -= size

@@ -1,4 +1,4 @@
-"""The owner's handle on a template process: start it, fork from it, learn how its children end."""
+"""The owner's handle on a template process: starts it, forks from it, and learns how its children end."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from evenflow.forking.owned_child import ChildEvents, OwnedChild
 from evenflow.forking.owned_trunk import NotBorn, OwnedProcess, OwnedTrunk, SpawnedProcess
 from evenflow.forking.template import MESSAGE_LIMIT
 
-OUTPUT_KEPT = 65536  # of what is printed while a template loads: its end, which says why it failed
+OUTPUT_KEPT = 65536  # of what is printed while a template loads: the end, which says why it failed
 CLOSE_TIMEOUT_S = 5.0  # a template that was told to end does so in milliseconds; after this it is killed
 
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """That a job may be done by a process that has done others of the same group, and be followed by more: so many in all, and none
-    when the process is older than that, or has so many more bytes in memory than at first.
+    """Allows a process to do several jobs of the same group, one after the other: at most ``jobs``, and no further one when the
+    process is older than ``age_s``, or has ``memory`` bytes more than at first.
     """
 
     group: str
@@ -49,7 +49,7 @@ class TemplateFailed(EvenflowError):
 
 
 class OwnedTemplate:
-    """Use :meth:`start` or :meth:`fork`. ``children`` counts the living; ``alive``: a child can be forked."""
+    """Made by :meth:`start` or :meth:`fork`. ``children`` counts the living; ``alive``: a child can be forked."""
 
     def __init__(
         self, process: OwnedProcess, ours: socket.socket, output: int, memory_limit: int | None, *, ahead: bool = True
@@ -58,16 +58,16 @@ class OwnedTemplate:
         self._memory_limit, self._ahead = memory_limit, ahead
         self._process, self._socket, self._output = process, ours, output
         self.pid = process.pid
-        self.memory = 0  # bytes that its end gives back, as of when it was ready
+        self.memory = 0  # bytes that its end frees, as of when it was ready
         self.alive = True
         self._closing = False
         self._ready: asyncio.Future[FrameHeader] = self._loop.create_future()
         self._ended: asyncio.Future[Exit] = self._loop.create_future()
         self._children: dict[int, OwnedChild] = {}
-        self._undecided: dict[int, int] = {}  # of those that have ended, and left others: their mark
-        self._returned: dict[str, list[OwnedChild]] = {}  # by group, the one that returned last at the end
+        self._undecided: dict[int, int] = {}  # marks of ended children that have left processes
+        self._returned: dict[str, list[OwnedChild]] = {}  # by group, the last to return at the end
         self._keys = itertools.count()
-        self._spare: OwnedChild | None = None  # forked ahead, so that a job starts without waiting for a fork
+        self._spare: OwnedChild | None = None  # forked in advance, so that a job starts without waiting for a fork
         self._outbox: deque[tuple[bytes, list[int]]] = deque()
         self._printed = bytearray()
         for descriptor in (self._socket.fileno(), self._output):
@@ -88,8 +88,8 @@ class OwnedTemplate:
         ahead: bool = True,
         python: str = "",
     ) -> OwnedTemplate:
-        """``module``, run by ``python`` as a template, ready to fork children with this limit of memory, one of them ``ahead`` of
-        its job. Raises :class:`TemplateFailed`.
+        """Returns ``module``, run by ``python`` as a template, ready to fork children with this limit of memory, one of them
+        ``ahead`` of its job. Raises :class:`TemplateFailed`.
         """
         ours, theirs, output, their_output = _ends()
         try:
@@ -107,7 +107,7 @@ class OwnedTemplate:
     async def fork(
         cls, trunk: OwnedTrunk, config: FrameHeader, *, load_timeout_s: float, memory_limit: int | None = None
     ) -> OwnedTemplate:
-        """As :meth:`start`, of a template that ``trunk`` bears. Raises :class:`TemplateFailed`."""
+        """Works like :meth:`start`, for a template that ``trunk`` forks. Raises :class:`TemplateFailed`."""
         ours, theirs, output, their_output = _ends()
         try:
             async with asyncio.timeout(load_timeout_s):
@@ -136,7 +136,7 @@ class OwnedTemplate:
         raise TemplateFailed(reason, self._printed.decode(errors="replace"))
 
     async def _end_of_load(self, load_timeout_s: float) -> str:
-        """See the template that did not get ready to its end, and say why."""
+        """Ends a template that did not get ready, and returns why."""
         if not self._ready.done() and not self._ended.done():
             self._process.send_signal(signal.SIGABRT)  # faulthandler prints where it is
             await self.close()
@@ -144,13 +144,13 @@ class OwnedTemplate:
         await self.close()
         if self._ready.done():
             failure = self._ready.result()
-            self._printed += failure["trace"].encode(errors="backslashreplace")  # a file's name may be in it that is no text
+            self._printed += failure["trace"].encode(errors="backslashreplace")  # a file's name in it may not be valid text
             return str(failure["failed"]).encode(errors="backslashreplace").decode()
         return describe_exit(self._ended.result())
 
     @property
     def children(self) -> int:
-        """Those that have a job, and those that have ended and are not let go."""
+        """Counts children that have a job, and ended ones that are not let go."""
         idle = sum(map(len, self._returned.values())) + (self._spare is not None)
         return len(self._children) - idle + len(self._undecided)
 
@@ -163,8 +163,8 @@ class OwnedTemplate:
         reuse: Reuse | None = None,
         admit: Callable[[int], None] | None = None,
     ) -> OwnedChild:
-        """Have a child do ``job``; ``events`` always hears of its exit, and ``decides`` what becomes of what it leaves. ``admit``
-        is called with its pid before. Raises :class:`OSError` when descriptors run out.
+        """Has a child do ``job``. ``events`` always gets its exit; with ``decides`` it also decides about processes that the child
+        leaves. ``admit`` is called with its pid before. Raises :class:`OSError` when descriptors run out.
         """
         child = None if reuse is None else self._returned_to(reuse)
         if is_fresh := child is None:
@@ -176,12 +176,12 @@ class OwnedTemplate:
             job = {**job, "returns": reuse.memory}
         child.begin(job, events, admit)
         if is_fresh and self._ahead:
-            with contextlib.suppress(OSError):  # it is the next one that will need it, and say so
+            with contextlib.suppress(OSError):  # the next job will need the child, and report the error
                 self._spare = self._fork()
         return child
 
     def end_idle(self, idle_s: float) -> None:
-        """Those that have returned, and had nothing to do for so long."""
+        """Ends children that have returned, and have been without a job for this long."""
         since = self._loop.time() - idle_s
         for group, waiting in list(self._returned.items()):
             for child in [child for child in waiting if child.idle_since <= since]:
@@ -224,11 +224,11 @@ class OwnedTemplate:
         return child
 
     def lease(self, until: float) -> None:
-        """Its children may run until then, by the event loop's clock; then it freezes them, unless it was told of a later end."""
+        """Lets its children run until then, by the event loop's clock; then it freezes them, unless it was told of a later end."""
         self._post({"lease": until})
 
     async def close(self) -> None:
-        """End the template and all its children now."""
+        """Ends the template and all its children now."""
         self._closing = True
         self._disconnect()
         await asyncio.wait({self._ended}, timeout=CLOSE_TIMEOUT_S)
@@ -252,7 +252,7 @@ class OwnedTemplate:
             except BlockingIOError:
                 self._loop.add_writer(self._socket, self._write)
                 return
-            except OSError:  # it has died, or is closed: its end tells every child's
+            except OSError:  # it has died, or is closed: its end ends every child
                 pass
             self._outbox.popleft()
             for descriptor in descriptors:
@@ -271,7 +271,7 @@ class OwnedTemplate:
             if not data:
                 self._disconnect()
                 if self._ready.done() and "ready" in self._ready.result():
-                    self._process.send_signal(signal.SIGKILL)  # it has lost its way to us, so it can only be lost
+                    self._process.send_signal(signal.SIGKILL)  # it has lost its link to this process, so it can only be lost
                 return
             self._hear(json.loads(data))
 
@@ -324,7 +324,7 @@ class OwnedTemplate:
 
     def _die(self) -> None:
         self._loop.remove_reader(self._process.pidfd)
-        self._read()  # what it had said before it died
+        self._read()  # what it had sent before it died
         self._disconnect()
         while self._read_output():
             pass
@@ -342,7 +342,7 @@ class OwnedTemplate:
 
 
 def _ends() -> tuple[socket.socket, int, int, int]:
-    """Our socket and the template's, our end of its output and its own."""
+    """Returns both ends of the template's socket, and both ends of its output: this process's first."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     output, their_output = os.pipe2(os.O_CLOEXEC)
     return ours, theirs.detach(), output, their_output

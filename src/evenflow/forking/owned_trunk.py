@@ -1,4 +1,4 @@
-"""The owner's handle on a trunk, and on what templates run in: a program of its own, or what a trunk has forked."""
+"""The owner's handle on a trunk, and on the processes of templates: programs of their own, or forks of a trunk."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ class NotBorn(EvenflowError):
 
 
 class OwnedProcess:
-    """Of a template, a child of this process. ``pidfd`` is readable once it has ended; :meth:`wait` must follow then."""
+    """The process of a template, a child of this process. ``pidfd`` is readable once it has ended; the owner then calls
+    :meth:`wait`.
+    """
 
-    pids: ClassVar[set[int]] = set()  # nobody else may wait for them
+    pids: ClassVar[set[int]] = set()  # other code must not wait for them
 
     def __init__(self, pid: int, pidfd: int) -> None:
         self.pid, self.pidfd = pid, pidfd
@@ -39,13 +41,13 @@ class OwnedProcess:
         self.pids.add(pid)
 
     def send_signal(self, signum: int) -> None:
-        """A signal after its end is no error."""
+        """Sends a signal; a signal after the end is not an error."""
         if self._status is None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.pidfd, signum)
 
     def wait(self) -> int:
-        """The status as :func:`os.waitstatus_to_exitcode` has it."""
+        """Returns the status as :func:`os.waitstatus_to_exitcode` has it."""
         if self._status is None:
             ended = os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED)
             assert ended is not None
@@ -55,7 +57,9 @@ class OwnedProcess:
         return self._status
 
     def memory(self) -> int:
-        """Bytes that end with it: what it shares with no other process; where the kernel keeps that from us, all that it has."""
+        """Returns the bytes that its end frees: those that it shares with no other process; where the kernel hides that, all that
+        it has.
+        """
         try:
             lines = Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines()
             sizes = [line for line in lines if line.startswith("Private_")]
@@ -66,7 +70,7 @@ class OwnedProcess:
 
 
 class SpawnedProcess(OwnedProcess):
-    """``module``, run by ``python``, this one's if none is named, in a session of its own, with ``arguments`` and the descriptor
+    """``module``, run by ``python``, by default this process's, in a new session, with ``arguments`` and the descriptor
     ``inherited``, whose number comes first.
     """
 
@@ -91,7 +95,7 @@ class SpawnedProcess(OwnedProcess):
 
 
 class OwnedTrunk:
-    """Begins at once; a call for a template waits until the trunk is ready. ``alive`` is false once it has ended."""
+    """The trunk starts at once; a call for a template waits until it is ready. ``alive`` is false once it has ended."""
 
     def __init__(self, module: str, env: Mapping[str, str], python: str = "") -> None:
         prctl.adopt_orphans()
@@ -104,7 +108,7 @@ class OwnedTrunk:
         self._loop.add_reader(self._process.pidfd, self._die)
 
     async def bear(self, ours: socket.socket, theirs: int, output: int) -> OwnedProcess:
-        """A template that speaks to ``ours``. Both other descriptors are its own. Raises :class:`NotBorn`."""
+        """Returns a template that is connected to ``ours``, and owns the other two descriptors. Raises :class:`NotBorn`."""
         try:
             socket.send_fds(self._socket, [b'{"bear": true}'], [theirs, output])
         except OSError as error:
@@ -124,7 +128,7 @@ class OwnedTrunk:
         return OwnedProcess(json.loads(first)["pid"], fds[0])
 
     async def close(self) -> None:
-        """Templates that it has borne go on."""
+        """Ends the trunk. Templates that it has forked continue."""
         self.alive = False
         self._process.send_signal(signal.SIGKILL)
         await self._ended.wait()

@@ -1,4 +1,4 @@
-"""What Linux offers a process about its descendants, and the standard library does not."""
+"""Linux' functions for a process and its descendants that the standard library lacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def die_with_parent(signum: int) -> None:
-    """Have the kernel send ``signum`` to this process when its parent dies; 0 switches that off.
+    """Has the kernel send ``signum`` to this process when its parent dies; 0 switches that off.
 
     The parent may have died before the call: compare :func:`os.getppid` afterwards.
     """
@@ -25,25 +25,25 @@ def die_with_parent(signum: int) -> None:
 
 
 def hide() -> None:
-    """Close this process's memory, environment and descriptors in ``/proc`` to all but root, and refuse to be traced or dumped.
+    """Closes this process's memory, environment and descriptors in ``/proc`` to all but root, and refuses to be traced or dumped.
 
-    Forks stay hidden, what ``execve`` begins does not: templates, and so tasks, are as before. Call it first of all.
+    Forks stay hidden, programs that ``execve`` begins do not: templates, and so tasks, are not affected. Call it first of all.
     """
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent dies, in place of init."""
+    """Makes this process the parent of every descendant whose own parent dies, in place of init."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def gain_no_privileges() -> None:
-    """What this process executes from now on has no more rights than it has: neither of a file's owner nor of its capabilities."""
+    """Prevents programs that this process executes from gaining rights by their files' owner or capabilities."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def show_command(words: Sequence[str]) -> None:
-    """Have ``ps`` show these for this process, as far as there is room: in place of what it was started with."""
+    """Has ``ps`` show these words as the command of this process, as far as the space of its arguments allows."""
     with open("/proc/self/stat", "rb") as file:
         start, end = map(int, file.read().rpartition(b")")[2].split()[45:47])
     room = end - start - 1
@@ -52,12 +52,12 @@ def show_command(words: Sequence[str]) -> None:
 
 
 def signal_thread(pid: int, thread: int, signum: int) -> None:
-    """Nothing happens when it is gone, or another user's."""
+    """Sends a signal to a thread; does nothing if it is gone, or another user's."""
     libc.tgkill(pid, thread, signum)
 
 
 def children() -> list[int]:
-    """Of this process, by its main thread: those that it started there, and those that it adopted."""
+    """Returns the children of this process's main thread: those that it started, and those that it adopted."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as file:
             return [int(child) for child in file.read().split()]

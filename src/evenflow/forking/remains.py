@@ -1,4 +1,4 @@
-"""What is left of a try whose own process has ended: looked for, or killed, wherever it went, and seen to be dead."""
+"""The processes that are left of an ended try: found or killed, wherever they went, and verified to be dead."""
 
 from __future__ import annotations
 
@@ -14,24 +14,22 @@ from evenflow.forking.census import Birth, Process, listed, look_at, name_of, ne
 from evenflow.forking.marks import mark_of
 from evenflow.forking.striking import hunt, strike_group
 
-PROCESSES_NAMED = 10  # of those that tasks have left: a few are enough to know them by, and keep the line short
-DEAD_WITHIN_S = (
-    10.0  # a process that was killed and still is there hangs in the kernel: it does nothing more, and may stay for days
-)
-PAUSE_MS = 2  # between two looks of which the first finds nothing new
-QUIET_LOOKS = 20  # that find nothing in a row: what forks all the time is in most of them
+PROCESSES_NAMED = 10  # of those that tasks have left: a few identify them, and keep the line short
+DEAD_WITHIN_S = 10.0  # a killed process that still exists hangs in the kernel: it does nothing more, and may stay for days
+PAUSE_MS = 2  # between two looks, of which the first finds nothing new
+QUIET_LOOKS = 20  # empty looks in a row: a process that forks all the time is seen in most of them
 
 
 class Outrun(EvenflowError):
-    """Some of it goes on: it forks more quickly than it is killed."""
+    """Some processes continue: they fork more quickly than they are killed."""
 
     def __init__(self) -> None:
         super().__init__("processes that it has started fork more quickly than they can be killed")
 
 
 def still_running(marks: Collection[int], sessions: Collection[int] = ()) -> dict[int, list[int]]:
-    """By mark the pids of the processes that bear one of ``marks``, the oldest first, without those in ``sessions``, which are
-    being killed. Blocks; call it in a thread.
+    """Returns by mark the pids of the processes with one of ``marks``, the oldest first, except in ``sessions``, which are being
+    killed. Blocks; call it in a thread.
     """
     found: dict[int, list[int]] = {}
     for pid in reversed(listed()):
@@ -44,15 +42,15 @@ def still_running(marks: Collection[int], sessions: Collection[int] = ()) -> dic
 
 
 def named(pids: Sequence[int]) -> str:
-    """``sleep (pid 12), python3 (pid 13)``, the first ones of many."""
+    """Returns ``sleep (pid 12), python3 (pid 13)``, cut after the first ones."""
     most = PROCESSES_NAMED
     return few((f"{name_of(pid)} (pid {pid})" for pid in pids[: most + 1]), most)
 
 
 def end_remains(marks: Collection[int]) -> list[int]:
-    """Kill every process that bears one of ``marks``, and wait until none is left. Answers the pids of those that could not be
-    killed: they hang in the kernel, or have become another user's. Raises :class:`Outrun` when others are left. Blocks; call it in
-    a thread.
+    """Kills every process with one of ``marks``, and waits until none is left. Returns the pids of those that could not be killed:
+    they hang in the kernel, or have become another user's. Raises :class:`Outrun` when others are left. Blocks; call it in a
+    thread.
     """
     remains = _Remains(marks)
     try:
@@ -68,11 +66,11 @@ class _Remains:
         self._refused: set[int] = set()
         self._dying: dict[int, int] = {}  # by descriptor: its pid
         self._poll = select.poll()
-        self._some_gone = False  # in this look, before it was known whose they were
+        self._some_gone = False  # in this look, before their marks were read
 
     def end(self, deadline: float) -> list[int]:
-        """What ends during a look may have started another, which that look has missed: so in the last one there is nothing new and
-        nothing has gone. On a busy host something always has, of whatever.
+        """Repeats looks: a process that ends during a look may have started another one that the look missed. So the last look
+        finds nothing new and nothing gone. A busy host always has processes that end.
         """
         quiet = 0
         while True:
@@ -96,12 +94,12 @@ class _Remains:
             os.close(descriptor)
 
     def _strike(self, pid: int) -> bool:
-        """Kill it with its group. Whether it is one that has not been struck before."""
+        """Kills a process with its group. Returns whether it was not killed before."""
         process = self._born_by(pid)
         if process is None or (born := (pid, process.born)) in self._struck:
             return False
         try:
-            descriptor = os.pidfd_open(pid)  # makes sure that nobody else gets the signal
+            descriptor = os.pidfd_open(pid)  # ensures that no other process gets the signal
         except ProcessLookupError:
             return True
         self._dying[descriptor] = pid
@@ -121,7 +119,7 @@ class _Remains:
         return True
 
     def _born_by(self, pid: int) -> Process | None:
-        """None: it is not of these tries, or gone."""
+        """Returns the process, or None if it is not of these tries, or gone."""
         mark = mark_of(pid)
         process = look_at(pid) if mark in self._marks else None
         if mark is None or (mark in self._marks and process is None):

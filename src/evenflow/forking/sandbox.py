@@ -1,5 +1,5 @@
-"""What user code sees of its host, and what it is kept out of: the environment, and the home of its service with its tokens, keys
-and passwords (EVENFLOW_SANDBOX).
+"""What user code sees of its host: the environment. And what it cannot reach: the home of its service with tokens, keys and
+passwords (EVENFLOW_SANDBOX).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from evenflow.forking import landlock
 from evenflow.forking.frames import FrameHeader
 
 OURS = "EVENFLOW_"
-FOLDERS = ("EVENFLOW_SECRETS_DIR", "EVENFLOW_VENV_DIR")  # that user code reads, and makes
+FOLDERS = ("EVENFLOW_SECRETS_DIR", "EVENFLOW_VENV_DIR")  # user code reads these folders, and makes them
 FOR_USER_CODE = ("EVENFLOW_CONN_", "EVENFLOW_VAR_", *FOLDERS)
 CODE = ("code", "trigger-code", "bundles")  # folders of a home from which user code is loaded
 
@@ -22,21 +22,22 @@ Mode = Literal["none", "landlock"]
 
 
 def user_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """``environ`` without Evenflow's own settings, of which some are secret (token, database URL); connections and variables stay.
+    """Returns ``environ`` without Evenflow's settings, some of them secret (token, database URL), but with connections and
+    variables.
 
-    What is to reach user code is listed, not what is to be kept from it, so that a new secret is safe from its first day.
+    The list names what may reach user code, not what is kept from it, so a new secret is safe from its first day.
     """
     return {k: v for k, v in environ.items() if not k.startswith(OURS) or k.startswith(FOR_USER_CODE)}
 
 
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """``environ`` without any of our variables: a service that runs no user code needs nobody's connections."""
+    """Returns ``environ`` without any of Evenflow's variables: a service without user code needs no connections."""
     return {k: v for k, v in environ.items() if not k.startswith(OURS)}
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """Folders as text, for a template's config. In the ``hidden`` one, those that are ``readable`` and ``usable`` are not."""
+    """Folders as text, for a template's config. In ``hidden``, only the ``readable`` and ``usable`` ones are open."""
 
     hidden: str
     readable: tuple[str, ...] = ()
@@ -47,7 +48,7 @@ class Sandbox:
 
 
 def enter(config: FrameHeader) -> None:
-    """In a template, before it loads anybody's code. Raises :class:`OSError`."""
+    """Enters the sandbox in a template, before it loads user code. Raises :class:`OSError`."""
     wanted = config.pop("sandbox", None)
     if wanted is not None:
         readable, usable = (map(Path, wanted[which]) for which in ("readable", "usable"))
@@ -55,8 +56,8 @@ def enter(config: FrameHeader) -> None:
 
 
 def make_sandbox(mode: Mode, home: Path, *, usable: Sequence[str]) -> Sandbox | None:
-    """For templates of a service of this home; of ``usable`` what is in it counts. Raises :class:`SettingsError` where the kernel
-    cannot do it.
+    """Returns the sandbox for templates of a service with this home. Only the folders of ``usable`` inside the home matter. Raises
+    :class:`SettingsError` where the kernel cannot do it.
     """
     if mode == "none":
         return None

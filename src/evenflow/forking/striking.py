@@ -1,8 +1,8 @@
-"""Signals to what a try has started, quicker than that forks.
+"""Signals to the processes of a try, sent more quickly than those fork.
 
-A process may do nothing but start another one and end. A search for it finds only processes that are gone. Two things are
-quicker. A signal to a process group reaches all of it at once: the kernel lets nothing be forked in between. And pids are given out
-in order, so what begins now is found without a look at all processes.
+A process may do nothing but start another one and end. A search for it finds only processes that are gone. Two means are quicker. A
+signal to a process group reaches all of it at once: the kernel allows no fork in between. And pids are given out in order, so a new
+process is found without a look at all processes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Callable
 
 from evenflow.forking.census import Process, newest
 
-_FEW = 2_000  # pids in one hunt: with more a look at all processes is quicker
+_FEW = 2_000  # pids in one hunt: for more, a look at all processes is quicker
 
 
 def strike_group(process: Process, signum: int) -> None:
-    """The whole group of this process of a try. All in it are of that try: it has a session of its own, and whoever else is in that
-    was forked there. Only a child that has just been forked is in the session of its template, which calls this.
+    """Signals the whole group of this process of a try. All processes in it belong to that try: it has its own session, and the
+    others in it were forked there. Only a child that has just been forked is in the session of its template, which calls this.
     """
     if process.group > 1 and process.session != os.getsid(0):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -27,7 +27,7 @@ def strike_group(process: Process, signum: int) -> None:
 
 
 def hunt(since: int, strike: Callable[[int], bool], deadline: float) -> None:
-    """``strike`` what has got a pid after ``since``, the newest first, until it finds nothing there to strike."""
+    """Calls ``strike`` for pids given out after ``since``, the newest first, until a pass finds nothing to strike."""
     while time.monotonic() < deadline:
         last = newest()
         if not since < last <= since + _FEW:

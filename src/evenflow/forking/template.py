@@ -1,9 +1,9 @@
 """The template process: it loads once what its children share, then forks one for each request.
 
-A child starts in about a millisecond and shares the memory of all imports. The template has one thread and does nothing but
-wait; so it is always there to signal, reap and report, and to leave nothing behind when its owner dies. A module that is run with
-``python -m module FD`` becomes one by calling :func:`serve_template`; FD is a SOCK_SEQPACKET socket to the owner. The
-messages, JSON beside the descriptors:
+A child starts in about a millisecond and shares the memory of all imports. The template has one thread and only waits. So it can
+always signal, reap and report, and leave nothing behind when its owner dies. A module that is run with ``python -m module FD``
+becomes a template by calling :func:`serve_template`; FD is a SOCK_SEQPACKET socket to the owner. The messages, JSON beside the
+descriptors:
 
     owner     {config...}                                   once, first
     template  {"ready": true} | {"failed": summary, "trace": text}
@@ -17,13 +17,13 @@ messages, JSON beside the descriptors:
                                                             has it; the group is killed, and when alone there was nothing
                                                             else; unfrozen: killed because it did not stand in time
 
-At the end of a lease it freezes its children, whatever has become of its owner: one that is stopped or hangs cannot do so. What
-does not stand within a second is killed. A later lease lets them go on, except those that it was told to kill before.
+At the end of a lease the template freezes its children, whatever the owner does: a stopped or hanging owner cannot. A process that
+does not stand within a second is killed. A later lease resumes them, except those that it was told to kill before.
 
-It adopts its orphans: what a task started and left behind is killed with the task's process group or, if it only changed its
-group, found here as an orphan of the task's session. A process that left by ``setsid`` is let go when its task ends by itself: the
-owner decides whether it may stay (:mod:`evenflow.forking.remains`). Until it has, that is frozen
-at the end of a lease and ends with this process, as a child does.
+It adopts its orphans: a process that a task left behind is killed with the task's process group or, if it only changed its group,
+as an orphan of the task's session. A process that left by ``setsid`` is let go when its task ends by itself: the owner decides
+whether it may stay (:mod:`evenflow.forking.remains`). Until then, it is frozen at the end of a lease and ends with this process,
+like a child.
 """
 
 from __future__ import annotations
@@ -57,15 +57,15 @@ T = TypeVar("T")
 MESSAGE_LIMIT = 65536  # well under the smallest default socket buffer; only load failures come near it
 SUMMARY_LIMIT = 4096  # a line for people
 TRACE_LIMIT = 16384  # characters of a load failure's traceback, its end kept
-LOOK_S = 0.25  # at the clock while there are children: a wait stands still with a host that is suspended, and a lease does not
-LOOK_AGAIN_S = 5.0  # at what is frozen: nothing in it can run, but somebody else may have let it go on
+LOOK_S = 0.25  # at the clock while children exist: a wait stands still while the host is suspended, and a lease does not
+LOOK_AGAIN_S = 5.0  # at frozen processes: another process may have resumed them
 
 _FDS_PER_FORK = 2
-_ESCAPED = 12  # bytes that JSON takes for a character at most: \ud83d\ude80
+_ESCAPED = 12  # the most that JSON takes for one character: \ud83d\ude80
 
 
 class NotPrepared(EvenflowError):
-    """What all children would share cannot be loaded: ``str(error)`` is one line, ``trace`` the whole story."""
+    """What all children would share cannot be loaded: ``str(error)`` is one line, ``trace`` the whole traceback."""
 
     def __init__(self, summary: str, trace: str) -> None:
         super().__init__(summary)
@@ -78,16 +78,16 @@ def serve_template(
     *,
     ahead: Callable[[], None] = lambda: None,
 ) -> NoReturn:
-    """Be a template, with the socket that ``sys.argv[1]`` names; or, when ``trunk`` follows it, what forks templates.
+    """Runs a template, with the socket that ``sys.argv[1]`` names; or, when ``trunk`` follows, a process that forks templates.
 
     ``prepare`` is called once with the owner's config and loads what the children share, or raises :class:`NotPrepared`. ``run`` is
     called in each child with that and the child's job; its answer is the child's last frame. ``ahead`` loads, in a trunk, what most
-    templates would.
+    templates would load.
     """
     owner = socket.socket(fileno=int(sys.argv.pop(1)))
     owner.set_inheritable(False)
-    sys.dont_write_bytecode = True  # beside the code it would be what the hash of that does not know
-    # While user code is imported nobody reads the owner's socket, so the kernel must watch the owner.
+    sys.dont_write_bytecode = True  # the code's hash does not cover compiled files beside it
+    # While user code is imported the owner's socket is not read, so the kernel must watch the owner.
     prctl.die_with_parent(signal.SIGKILL)
     faulthandler.enable()
     if sys.argv[1:] == [TRUNK]:
@@ -110,7 +110,7 @@ def serve_template(
 
 
 def _sandboxed(config: FrameHeader) -> FrameHeader:
-    """What is left of the config when this process is where user code may be."""
+    """Enters the sandbox, and returns the rest of the config."""
     try:
         sandbox.enter(config)
     except OSError as error:
@@ -126,12 +126,12 @@ class _Template:
         self._keys: dict[int, int] = {}  # pid of a living child: its key
         self._pids: dict[int, int] = {}
         self._marks: dict[int, int] = {}  # by pid
-        self._left: dict[int, int] = {}  # marks of ended children that were not alone, by key, until the owner lets them go
+        self._left: dict[int, int] = {}  # marks of ended children that left processes, by key, until the owner lets them go
         self._dying: set[int] = set()  # sessions of ended children that may have orphans left
         self._freezer = Freezer(self._pid)
         self._unfrozen: set[int] = set()  # pids of children that it had to kill
-        self._until: float | None = None  # children may run; None: for ever
-        self._outbox: deque[bytes] = deque()  # what the owner does not read yet: one that is stopped must not stop this process
+        self._until: float | None = None  # until when children may run; None: for ever
+        self._outbox: deque[bytes] = deque()  # unread by the owner so far: a stopped owner must not stop this process
         self._poll = select.poll()
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
@@ -150,9 +150,9 @@ class _Template:
         signal.pthread_sigmask(signal.SIG_BLOCK, BLOCKED_IN_TEMPLATE)  # the owner decides: its end is this process's end
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        prctl.die_with_parent(0)  # from here on, the end of the socket says it
+        prctl.die_with_parent(0)  # from here on, the end of the socket shows it
         gc.collect()
-        gc.freeze()  # the collector of a child must not touch, and so copy, what it shares
+        gc.freeze()  # a child's collector must not touch, and so copy, what it shares
         self._poll.register(self._owner, select.POLLIN)
         self._poll.register(self._wake_read, select.POLLIN)
         self._tell({"ready": True})
@@ -192,7 +192,7 @@ class _Template:
             self._left.pop(request["let_go"], None)
         elif pid := self._pids.get(request["signal"]):
             if request["signum"] == signal.SIGKILL:
-                self._freezer.kill({pid: self._marks[pid]})  # what has left the group, too: nothing of it may go on when others do
+                self._freezer.kill({pid: self._marks[pid]})  # also outside the group: nothing may go on beside its successor
             _signal_group(pid, request["signum"])
 
     def _fork(self, key: int, fds: list[int], mark: int, memory_limit: int | None) -> None:
@@ -243,8 +243,8 @@ class _Template:
         self._kill_orphans()
 
     def _kill_orphans(self) -> list[int]:
-        """All that this process has adopted. Nothing that an ended child has left is elsewhere: it comes here before its parent's
-        end is seen.
+        """Kills all processes that this process has adopted. What an ended child left is here: the kernel moves it before the end
+        of its parent is seen.
         """
         if not self._dying:
             return []
@@ -259,7 +259,7 @@ class _Template:
         return adopted
 
     def _undecided(self) -> dict[int, int]:
-        """Marks by leader; the key of a leader that has ended is a negative number, which no pid is."""
+        """Marks by leader; the key of a leader that has ended is a negative number, which is never a pid."""
         return self._marks | {-1 - key: mark for key, mark in self._left.items()}
 
     def _tell(self, message: FrameHeader) -> None:
@@ -280,10 +280,10 @@ class _Template:
 
     def _end(self, code: int = 0) -> NoReturn:
         try:
-            with contextlib.suppress(OSError):  # too many files are open: the groups may still be ended
+            with contextlib.suppress(OSError):  # too many files are open: the groups can still be ended
                 self._freezer.kill(self._undecided())
             for pid in self._keys:
-                with contextlib.suppress(OSError):  # another user's by now: the next may still be ended
+                with contextlib.suppress(OSError):  # another user's by now: the next can still be ended
                     _signal_group(pid, signal.SIGKILL)
         finally:
             os._exit(code)
@@ -294,15 +294,15 @@ def _packed(message: FrameHeader) -> bytes:
 
 
 def _failure(summary: str, trace: str) -> bytes:
-    """The message fits, whatever it is written in: else the trace loses more of its beginning."""
+    """Returns a message that fits, whatever its characters: if needed, the trace loses more of its beginning."""
     summary, trace = summary[:SUMMARY_LIMIT], trace[-TRACE_LIMIT:]
     while (over := len(message := _packed({"failed": summary, "trace": trace})) - MESSAGE_LIMIT) > 0:
-        trace = trace[-(-over // _ESCAPED) :]  # so many characters are too many in any case
+        trace = trace[-(-over // _ESCAPED) :]  # this many characters are too many in any case
     return message
 
 
 def _receive(owner: socket.socket) -> tuple[bytes, list[int]]:
-    """No data is the end of the socket."""
+    """Receives a message. Empty data means the end of the socket."""
     fds = array.array("i")
     size = socket.CMSG_SPACE(_FDS_PER_FORK * fds.itemsize)
     try:
@@ -316,7 +316,9 @@ def _receive(owner: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _signal_group(leader: int, signum: int) -> None:
-    """``leader`` is an unreaped child, so its pid is its own; before its setsid it is all that there is of the group."""
+    """Signals a child's group. ``leader`` is an unreaped child, so its pid is still its own; before its setsid the group is the
+    child alone.
+    """
     try:
         os.killpg(leader, signum)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""What an exception in a user's file says to a person: one line, and a traceback without the frames that are Evenflow's."""
+"""Describes an exception in a user's file for people: one line, and a traceback without Evenflow's own frames."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Failure:
 
 
 def describe_failure(error: BaseException, file: Path, root: Path) -> Failure:
-    """Describe ``error``, raised while ``file`` under ``root`` was loaded."""
+    """Describes ``error``, raised while ``file`` under ``root`` was loaded."""
     summary = str(error) if isinstance(error, DagError) else _headline(error)
     place, line = None, None
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
@@ -50,7 +50,7 @@ def _headline(error: BaseException) -> str:
         return f"{type(error).__name__}: {error.msg}"
     if isinstance(error, SystemExit):
         return f"it called sys.exit({error.code!r})"
-    if isinstance(error, ImportError):  # its notes are told after the place
+    if isinstance(error, ImportError):  # its notes come after the place
         return f"{type(error).__name__}: {error}"
     return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
 
@@ -66,7 +66,7 @@ def _line_in(file: Path, name: str, lineno: int) -> int | None:
 
 
 def _own_frames(error: BaseException, root: Path) -> str:
-    """The way through the author's files, where it goes through more than one place: Evenflow's own frames say nothing to them."""
+    """Returns the frames in the author's files, if there are several: Evenflow's own frames do not help the author."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(root)]
     return "\n" + "".join(traceback.format_list(frames)) if len(frames) > 1 else ""
 

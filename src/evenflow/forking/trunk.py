@@ -1,12 +1,12 @@
-"""The trunk: a process that has imported what every template needs, and forks one for each DAG file that is to be loaded.
+"""The trunk: a process that has imported what every template needs, and forks one for each DAG file that is loaded.
 
-It runs nobody's code and enters no sandbox, so nothing of one file is in the template of another. What a template begins with are
-modules of Evenflow; importing them costs many times what a small DAG file does. Messages, with descriptors beside them:
+The trunk runs no user code and enters no sandbox, so a template contains nothing of another file. It begins with modules of
+Evenflow; importing them costs many times what a small DAG file costs. Messages, with descriptors beside them:
 
     owner     {"bear": true} + [socket, output]     of the new template
-    template  {"pid": n} + [pidfd]                  on that socket, before anything else of it; the end of the socket: there is none
+    template  {"pid": n} + [pidfd]                  first on that socket; an end of the socket before it: no template
 
-A template is not the trunk's child but its owner's, which adopts orphans: it outlives the trunk, and dies with its owner.
+A template is a child of the trunk's owner, which adopts orphans: it outlives the trunk, and dies with its owner.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from typing import TextIO
 
 from evenflow.forking import prctl
 
-TRUNK = "trunk"  # the argument that says what a module is run as
+TRUNK = "trunk"  # the argument that makes a module a trunk
 
 
 def bear_templates(owner: socket.socket, ahead: Callable[[], None]) -> socket.socket:
-    """Be the trunk until the owner ends. Returns in each new template, with its own socket."""
+    """Runs the trunk until the owner ends. Returns in each new template, with its own socket."""
     gc.disable()  # modules stay
     ahead()
     gc.enable()
     gc.collect()
-    gc.freeze()  # what all share is not looked at again, and so not copied, by any of them
+    gc.freeze()  # the collectors of all processes skip it, and so do not copy it
     while True:
         try:
             request, fds, _, _ = socket.recv_fds(owner, 64, 2)
@@ -55,7 +55,9 @@ def bear_templates(owner: socket.socket, ahead: Callable[[], None]) -> socket.so
 
 
 def _is_template(theirs: int) -> bool:
-    """The process between dies, so that the owner adopts the template. It alone can open a descriptor of the right process."""
+    """Forks a template. The process in between dies, so that the owner adopts the template. Only that process can open the right
+    descriptor.
+    """
     pid = os.fork()
     if pid:
         with socket.socket(fileno=theirs) as owner:
@@ -65,7 +67,7 @@ def _is_template(theirs: int) -> bool:
 
 def _begin(theirs: int, output: int, adopted: int) -> socket.socket:
     os.setsid()  # Ctrl-C in a terminal is for the owner
-    os.read(adopted, 1)  # its end: the process in between is gone, and the parent is the owner
+    os.read(adopted, 1)  # the end of the pipe: the process in between is gone, and the parent is the owner
     prctl.die_with_parent(signal.SIGKILL)
     os.dup2(output, 1)
     os.dup2(output, 2)
@@ -77,7 +79,7 @@ def _begin(theirs: int, output: int, adopted: int) -> socket.socket:
 
 
 def _opened(fd: int, like: TextIO) -> io.TextIOWrapper[io.BufferedWriter]:
-    """As Python opens it at its start: a stream remembers whether one can seek in it, and the trunk may write to a file."""
+    """Opens a stream as Python does at its start: a stream remembers whether it can seek, and the trunk may write to a file."""
     raw = io.FileIO(fd, "w", closefd=False)
     raw.name = like.name
     return io.TextIOWrapper(io.BufferedWriter(raw), like.encoding, like.errors, line_buffering=True)

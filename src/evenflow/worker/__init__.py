@@ -1,1 +1,1 @@
-"""The worker: claims tries, runs each in a process of its own, and reports what became of them."""
+"""The worker: claims tries, runs each in its own process, and reports how it ended."""

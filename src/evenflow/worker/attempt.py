@@ -39,36 +39,36 @@ from evenflow.worker.said import CleaningUp, Progressed, Result, ending_of, judg
 from evenflow.worker.timers import Timers
 from evenflow.worker.values import LargeValues, TryValues
 
-# After these ends its task does not begin again by itself, and what it has left in sessions of its own is meant to stay.
+# After these ends the task does not begin again by itself, and processes that it left in their own sessions may stay.
 _LEAVES = frozenset({"success", "skipped", "deferred"})
 
-# What the process of a try is told of its assignment: everything but the token.
+# The fields of its assignment that the process of a try gets: all but the token.
 _JOB_FIELDS = tuple(name for name in Assignment.__struct_fields__ if name != "token")
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What all tries of a worker use."""
+    """Objects that all tries of a worker share."""
 
     api: TryApi
     templates: TemplatePool
     reporter: Reporter
     logs: LogShipper
     memory: MemoryWatch
-    limits: Limits  # of tries whose tasks ask for some
+    limits: Limits  # of tries whose tasks ask for limits
     over_limit: Callable[[], None]  # called for each try whose memory ran out
     values: LargeValues
     masker: Masker  # knows the secrets of the worker's environment
     api_url: str
-    reuse: Callable[[str], Reuse]  # of tries of this DAG, where their tasks say so
+    reuse: Callable[[str], Reuse]  # of tries of this DAG, if their tasks allow it
     going: asyncio.Event = field(default_factory=asyncio.Event)  # set while the lease holds, so that tries may start
     outrun: set[int] = field(default_factory=set)  # epochs whose processes fork more quickly than they are killed
-    left: set[int] = field(default_factory=set)  # marks of tries that have ended and left processes running
+    left: set[int] = field(default_factory=set)  # marks of ended tries that left processes running
 
 
 class Attempt:
-    """Implements :class:`evenflow.forking.owned_child.ChildEvents`. ``on_end`` is called once, when its process is gone. What it
-    does when, says :mod:`evenflow.worker.attempt_states`.
+    """Implements :class:`evenflow.forking.owned_child.ChildEvents`. ``on_end`` is called once, when its process is gone.
+    :mod:`evenflow.worker.attempt_states` defines its reactions.
     """
 
     def __init__(self, assignment: Assignment, tools: Tools, on_end: Callable[[Attempt], None]) -> None:
@@ -79,7 +79,7 @@ class Attempt:
         self._loop = asyncio.get_running_loop()
         self._masker = tools.masker.copy()
         self._values = TryValues(tools.values, assignment.epoch)
-        self._settling: asyncio.Task[None] | None = None  # what is to be done between its end and the report of it
+        self._settling: asyncio.Task[None] | None = None  # work between its end and the report of it
         self._log = MaskedLog(tools.logs.open(assignment.token, self._log_is_full), self._masker)
         self._proxy: TryProxy | None = None
         self._child: OwnedChild | None = None
@@ -89,8 +89,8 @@ class Attempt:
         self._started_at: float | None = None
         self._timers = Timers()
         self._frozen_at: float | None = None
-        self._said: Ending | None = None  # the newest
-        self._kept: Ending | None = None  # of what it said
+        self._said: Ending | None = None  # the newest result from its process
+        self._kept: Ending | None = None  # the result that counts
         self._ends_for: str | None = None
         self._exit: Exit | None = None  # of its first process
         self._exit_code: int | None = None  # while its large result is stored
@@ -106,7 +106,7 @@ class Attempt:
 
     @property
     def is_begun(self) -> bool:
-        """Whether a process of it was asked for."""
+        """Whether it has asked for a process."""
         return self.state.phase is not Phase.WAITING or self.state.second
 
     def begin(self) -> None:
@@ -121,39 +121,41 @@ class Attempt:
             self._loading = self._loop.create_task(self._begin_cold(file))
 
     def end(self, reason: str) -> None:
-        """End the process group: SIGTERM, after a grace SIGKILL. The exit is reported with ``reason``. Again is no harm."""
+        """Ends the process group: SIGTERM, after a grace SIGKILL. The exit is reported with ``reason``. A second call does
+        no harm.
+        """
         self._ends_for = self._ends_for or reason
         self._hear(TryEvent.END)
 
     def freeze(self, since: float) -> None:
-        """Its template has stopped it; that time counts for nothing."""
+        """Notes that its template has stopped it; the stopped time does not count."""
         self._frozen_at = since
         self._timers.pause(since)
         self._note("frozen: this worker has no answer from the control plane, which may have given the try to another one")
 
     def go_on(self) -> None:
-        """Its template lets it, or will as soon as it can."""
+        """Notes that its template lets it continue, or soon will."""
         if self._frozen_at is not None:
             stood_s, self._frozen_at = self._loop.time() - self._frozen_at, None
             self._timers.go_on()
             self._note(f"goes on after {stood_s:.1f} s; they count toward no timeout")
 
     def give_up(self, reason: str) -> None:
-        """End it at once, through no fault of its own."""
+        """Ends the try at once; the try has not caused this."""
         self._ends_for = self._ends_for or reason
         self._hear(TryEvent.GIVE_UP, reason)
 
     def abandon(self) -> None:
-        """The try is not this worker's any more: kill it at once and say nothing."""
+        """Kills the try at once without a report, because it is no longer this worker's."""
         self._tools.reporter.abandon(self.epoch)
         self._hear(TryEvent.ABANDON)
 
     def give_back(self, reason: str) -> None:
-        """Let others begin it, if no process of it is asked for yet."""
+        """Lets others begin the try, if it has not asked for a process yet."""
         self._hear(TryEvent.GIVE_BACK, reason)
 
     def warn(self, what: str) -> None:
-        """Its readers are told, in its log, while it has a process."""
+        """Warns readers of its log, while it has a process."""
         if self.state.phase in (Phase.STARTING, Phase.RUNNING):
             self._note(what)
 
@@ -183,10 +185,10 @@ class Attempt:
         self._exit = self._exit or end
         self._hear(TryEvent.LOST if end.lost else TryEvent.EXITED, end.lost)
 
-    # -- what is done
+    # -- its deeds
 
     def _hear(self, event: TryEvent, reason: str | None = None) -> None:
-        """``reason``: why it cannot start, or is lost."""
+        """``reason`` is why it cannot start, or is lost."""
         self.state, deeds = react(self.state, event)
         for deed in deeds:
             self._do(deed, reason)
@@ -270,7 +272,7 @@ class Attempt:
         return self._proxy
 
     def _clean_up(self) -> None:
-        """In another process, as for a try that is ended while it is deferred."""
+        """Cleans up in another process, as for a try that is ended while it is deferred."""
         self._note("another process stops what it has started outside")
         if self._proxy is not None:
             self._proxy.close()
@@ -310,19 +312,19 @@ class Attempt:
             self._hear(TryEvent.NOT_FORKED, f"the worker's host could not start a process: {error}")
         else:
             if isinstance(known := self._child.remembers, Masker):
-                self._masker.learn(known)  # what an earlier try was given may still be somewhere in this process
+                self._masker.learn(known)  # secrets of an earlier try may still be in this process's memory
             self._child.remembers = self._masker
             reached(KillPoint.TRY_FORKED)
 
     def _reuse(self) -> Reuse | None:
-        """A clean-up has a process of its own, whatever the one before has come to, and so has what has limits."""
+        """Returns the terms of reuse. A clean-up always has its own process, and so does a try with limits."""
         if not self.assignment.reuse or self._cleans_up or self.assignment.resources is not None:
             return None
         return self._tools.reuse(self.assignment.dag_id)
 
     @property
     def _cleans_up(self) -> bool:
-        """Whether its process is to do nothing else; then it has no limits, for where these cannot be kept it has to run, too."""
+        """Whether its process only cleans up. Then it has no limits, because it must also run where these cannot be set."""
         resumed = self.assignment.resumed
         return self.state.owes or (resumed is not None and resumed.purpose == Purpose.CLEAN_UP)
 
@@ -331,7 +333,7 @@ class Attempt:
             (self._child.pause_output if full else self._child.resume_output)()
 
     def _note(self, what: str) -> None:
-        """Into the log of the try."""
+        """Writes a line into the log of the try."""
         self._log.write(f"\n-- {what} --\n".encode())
 
     def _conclude(self, ending: Ending) -> None:
@@ -346,7 +348,7 @@ class Attempt:
         self._settling = self._loop.create_task(self._settled_by(work))
 
     async def _settled_by(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """A defect of ours ends the try, too: one of which nobody hears would be waited for."""
+        """Runs ``work``. A defect of Evenflow ends the try, too: otherwise the scheduler would wait for a report for ever."""
         try:
             await work()
         except Exception as error:
@@ -354,10 +356,10 @@ class Attempt:
                 self._settled(self._by_defect(error))
 
     async def _settle_remains(self, ending: Ending) -> None:
-        """R-CS9: upon the report of its exit its task may begin again, unless it has ended in the ordinary way."""
+        """R-CS9: after the report of its exit its task may begin again, unless it has ended in the ordinary way."""
         if self._ends_ordinarily(ending):
             await self.leftovers.tell()
-        if not self._ends_ordinarily(ending):  # it may have been ended or taken back meanwhile
+        if not self._ends_ordinarily(ending):  # meanwhile it may have been ended or taken back
             await self.leftovers.end()
         self._settle(ending)
 
@@ -376,7 +378,7 @@ class Attempt:
             self._settled(ending)
 
     async def _store_result(self, ending: Ending, result: bytes) -> None:
-        """The exit is reported when its large result is looked through, and in object storage or cannot be put there."""
+        """Reports the exit once its large result is checked for secrets, and is in object storage or cannot be stored there."""
         try:
             push = await self._values.prepared(RETURN_VALUE, result, self._masker)
         except XComError as error:
@@ -386,8 +388,8 @@ class Attempt:
             self._settled(replace(ending, result=push.value), push.stored, secret=push.secret)
 
     async def _store_log(self, ending: Ending, defer: Defer) -> None:
-        """A deferral is reported when its log is stored. What its trigger and its resume log comes after that; once it has resumed,
-        the API does not take its first part any more.
+        """Reports a deferral once its log is stored. What its trigger and its resume log comes after it; once it has resumed, the
+        API does not take its first part any more.
         """
         self._log.close()
         with contextlib.suppress(TimeoutError):
@@ -397,7 +399,7 @@ class Attempt:
         self._settled(replace(ending, defer=replace(defer, secrets=secrets)))
 
     def _settled(self, ending: Ending, stored: StoredObject | None = None, *, secret: bool | None = None) -> None:
-        """``secret``: whether the result holds one, where that is known."""
+        """``secret`` says whether the result contains a secret, if that is known."""
         try:
             if secret is None:
                 secret = ending.result is not None and self._masker.finds_in(ending.result)
@@ -421,7 +423,7 @@ class Attempt:
         self._report(Report(token=self.assignment.token, ending=ending))
 
     def _sayable(self, ending: Ending) -> Ending:
-        """With what its process does not know, and as everybody may read it."""
+        """Returns the ending with what the process does not know, and with secrets masked."""
         return replace(
             ending,
             ran_s=None if self._started_at is None else self._loop.time() - self._started_at,
@@ -442,5 +444,5 @@ class Attempt:
 
 
 def _encodable(text: str) -> str:
-    """An error may quote file names and the like that are no Unicode, and no message can carry that."""
+    """Escapes characters that no message can carry: an error may quote file names that are not Unicode."""
     return text.encode(errors="backslashreplace").decode()

@@ -1,11 +1,11 @@
-"""The states of one try on its worker: what may come in each, and what is to be done then. ``attempt`` carries it out.
+"""The states of one try on its worker: the possible events in each, and the deeds that follow. ``attempt`` carries these out.
 
-A try waits for a template, has a process, and ends when that has: then what it has left is settled, and it is reported. Beside the
-phase it counts what its process has said, and whether the try is still wanted. What is wanted only gets less: a try that is to end
-never goes on, and one that is others' is never reported.
+A try waits for a template, gets a process, and ends with it: then its remains are settled, and it is reported. Beside the phase the
+state records what the process has said, and whether the try is still wanted. A try only becomes less wanted: one that is to end
+never goes on, and one that belongs to others is never reported.
 
-R-DQ9: a try that resumes from waiting has something outside. When it is to end before its process could go on with that, or stop
-it, a process *is owed*: another one, or the very first, that does nothing but clean up.
+R-DQ9: a try that resumes from waiting has something running outside. If it is to end before its process could continue or stop
+that, a clean-up process *is owed*: another process, or the very first, that only cleans up.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ from enum import Enum, IntEnum, auto
 
 class Phase(Enum):
     WAITING = auto()  # for its template, or for the lease
-    STARTING = auto()  # its process is asked for
+    STARTING = auto()  # it has asked for a process
     RUNNING = auto()
-    SETTLING = auto()  # its process has ended: of what it has left is told, or it is ended; its log is stored
+    SETTLING = auto()  # its process has ended: remains are reported or ended, and its log is stored
     STORING = auto()  # the same, and its large result is on its way to object storage
     OVER = auto()
 
 
 class Wish(IntEnum):
     GOES_ON = auto()
-    TO_END = auto()  # with the reason that came first
-    GIVEN_UP = auto()  # it was to end at once, through no fault of its own
-    ABANDONED = auto()  # it is others'
+    TO_END = auto()  # for the first reason that came
+    GIVEN_UP = auto()  # it was to end at once, without having caused this
+    ABANDONED = auto()  # it belongs to others
 
 
 class Said(Enum):
     NOTHING = auto()
-    TOO_LATE = auto()  # what became of it, when it was to end: the reason of that stands
-    KEPT = auto()  # what became of it
+    TOO_LATE = auto()  # its result, after it was to end: the reason for that stands
+    KEPT = auto()  # its result
 
 
 class TryEvent(Enum):
-    FORKED = auto()  # or it is just about to be
+    FORKED = auto()  # or it is about to be
     NOT_FORKED = auto()
-    NOT_LOADED = auto()  # its template cannot be had
-    TOO_LATE = auto()  # it is assigned for so long, and has no process
+    NOT_LOADED = auto()  # it has no template
+    TOO_LATE = auto()  # it was assigned long ago, and has no process
     STARTED = auto()
-    CLEANS_UP = auto()  # its process says that it stops what it has started outside
-    SAID = auto()  # its process says what became of it
-    DEFERRED = auto()  # and that it waits
+    CLEANS_UP = auto()  # its process stops what it has started outside
+    SAID = auto()  # its process has sent its result
+    DEFERRED = auto()  # and the result is that it waits
     GRACE_OVER = auto()  # after SIGTERM
-    CLEAN_UP_OVER = auto()  # all the time that it had to clean up
+    CLEAN_UP_OVER = auto()  # the whole time for cleaning up
     EXITED = auto()
-    LOST = auto()  # its process, and nobody can know how it ended
-    END = auto()  # somebody wants it to: a person, or a timeout
+    LOST = auto()  # its process is lost, and its exit cannot be known
+    END = auto()  # a person or a timeout wants it to end
     GIVE_UP = auto()
     ABANDON = auto()
     GIVE_BACK = auto()  # its worker is about to end
@@ -66,21 +66,21 @@ class Deed(Enum):
     LIMIT_CLEAN_UP = auto()
     LIMIT_RUN = auto()
     NOTE_CLEAN_UP = auto()
-    KEEP = auto()  # what it has said
+    KEEP = auto()  # its result
     CLEAN_UP = auto()  # in another process
-    # How it has ended, which is to be settled:
+    # How it has ended; the end is then settled:
     CANNOT_START = auto()
-    GIVEN_BACK = auto()  # it was not begun, and no try of it is lost
+    GIVEN_BACK = auto()  # it was not begun, and no try is lost
     NEVER_STARTED = auto()
     LOSE = auto()
-    JUDGE = auto()  # by what it has said and how its process ended
+    JUDGE = auto()  # by its result and its process's exit
     JUDGE_LOST = auto()  # likewise, and it was given up
-    STOP_STORING = auto()  # nobody waits for object storage, which may never answer
-    # The end of it all, exactly one of them:
+    STOP_STORING = auto()  # object storage may never answer, and nothing waits for it
+    # The final deed, exactly one of these:
     REPORT = auto()
-    REPORT_ENDED = auto()  # as failed, for the reason of its end
+    REPORT_ENDED = auto()  # as failed, with the reason of its end
     REPORT_LOST = auto()
-    FORGET = auto()  # it is others', who report it
+    FORGET = auto()  # it belongs to others, who report it
 
 
 CONCLUSIONS = frozenset({Deed.CANNOT_START, Deed.GIVEN_BACK, Deed.NEVER_STARTED, Deed.LOSE, Deed.JUDGE, Deed.JUDGE_LOST})
@@ -89,8 +89,8 @@ LAST_DEEDS = frozenset({Deed.REPORT, Deed.REPORT_ENDED, Deed.REPORT_LOST, Deed.F
 
 @dataclass(frozen=True, slots=True)
 class TryState:
-    """``resumes``: it has deferred before, and not only to be cleaned up now. ``second``: its first process has ended and owed a
-    clean-up, which another one does.
+    """``resumes``: it has deferred before, and was not resumed only to clean up. ``second``: its first process has ended and owed a
+    clean-up, which another process does.
     """
 
     resumes: bool
@@ -102,12 +102,12 @@ class TryState:
 
     @property
     def owes(self) -> bool:
-        """Whether a process is owed that cleans up."""
+        """Whether it is owed a process that cleans up."""
         return self.resumes and self.wish is Wish.TO_END and self.said is Said.NOTHING and not self.cleans_up
 
 
 class CannotCome(Exception):
-    """An event came in a state in which nothing can cause it."""
+    """An event came in a state in which it is impossible."""
 
 
 Step = tuple[TryState, tuple[Deed, ...]]
@@ -115,7 +115,7 @@ Reaction = Callable[[TryState], Step]
 
 
 def react(state: TryState, event: TryEvent) -> Step:
-    """The state after ``event``, and what is to be done. Raises :class:`CannotCome`."""
+    """Returns the state after ``event``, and the deeds that follow. Raises :class:`CannotCome`."""
     reaction = TABLE[state.phase].get(event)
     if reaction is None:
         raise CannotCome(f"{event.name} while {state}")
@@ -139,7 +139,7 @@ def _wish(state: TryState, wish: Wish) -> TryState:
 
 
 def _given_up(state: TryState) -> TryState:
-    """One that was to end, and owes nothing, ends for the reason that it has."""
+    """Gives a try up. A try that was to end, and owes nothing, keeps its reason."""
     return _wish(state, Wish.GIVEN_UP) if state.wish is Wish.GOES_ON or state.owes else state
 
 
@@ -155,7 +155,7 @@ def _over(state: TryState, deed: Deed, *before: Deed) -> Step:
 
 
 def _end_waiting(state: TryState) -> Step:
-    """One that owes a clean-up goes on waiting: for a process that does it."""
+    """Ends a waiting try. A try that owes a clean-up keeps waiting for a process that does it."""
     if state.wish is not Wish.GOES_ON:
         return state, ()
     ends = _wish(state, Wish.TO_END)
@@ -163,14 +163,14 @@ def _end_waiting(state: TryState) -> Step:
 
 
 def _give_back(state: TryState) -> Step:
-    """One that is to end, or of which a first process has run, has something to say of its own."""
+    """Gives a try back, unless it is to end, or a first process has run: then it has its own result."""
     if state.wish is not Wish.GOES_ON or state.second:
         return state, ()
     return _settles(state, Deed.GIVEN_BACK, Deed.STOP_LOADING)
 
 
 def _abandon_waiting(state: TryState) -> Step:
-    """Of a second process the first has left something, which is to end before others begin."""
+    """Abandons a waiting try. The first process of a second one has left something, which must end before others begin."""
     gone = _wish(state, Wish.ABANDONED)
     if state.second:
         return _settles(gone, Deed.LOSE, Deed.STOP_LOADING)
@@ -228,7 +228,7 @@ _OF_A_PROCESS: Mapping[TryEvent, Reaction] = {
     TryEvent.TOO_LATE: _nothing,
     TryEvent.CLEANS_UP: _cleans_up,
     TryEvent.SAID: _said,
-    TryEvent.DEFERRED: lambda state: (replace(state, said=Said.KEPT), (Deed.KEEP,)),  # R-DQ9: what it waits for is never lost
+    TryEvent.DEFERRED: lambda state: (replace(state, said=Said.KEPT), (Deed.KEEP,)),  # R-DQ9: a deferral is never lost
     TryEvent.GRACE_OVER: _grace_over,
     TryEvent.CLEAN_UP_OVER: _does(Deed.KILL),
     TryEvent.END: _end_process,

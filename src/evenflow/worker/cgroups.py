@@ -1,9 +1,10 @@
-"""The kernel's control groups: where this worker may make some, and what is written there to limit the processes in one.
+"""The kernel's control groups: where this worker may make some, and the files that limit their processes.
 
-A kernel has them in one tree (cgroup2) or in a tree for each controller (cgroup1). A tree is an administrator's: a worker makes
-groups only under its own, and in cgroup2 only when that was delegated to it, as systemd does by ``Delegate=yes``, or is the root
-of what it can see. There a group that has groups with limits may have no processes itself. So before its first group the worker
-moves what is in its own, itself and the services beside it, to one below (``evenflow-services``).
+A kernel has them in one tree (cgroup2) or in a tree for each controller (cgroup1). Trees belong to the administrator: a worker
+makes groups only under its own group. In cgroup2 it may do so only if that group was delegated to it, as systemd does by
+``Delegate=yes``, or is the root of what it can see. There a group whose subgroups have limits may not have processes itself. So
+before its first group the worker moves the processes of its own group, itself and the services beside it, to a subgroup
+(``evenflow-services``).
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ from evenflow.core.model import Resources
 from evenflow.errors import EvenflowError
 
 SERVICES = "evenflow-services"
-PERIOD_US = 100_000  # in which a group has its share of processors: the kernel's own default
-_DELEGATED = ("user.delegate", "trusted.delegate")  # what systemd writes to a group that it gives away
-_LOOKS = 100  # at what still is in a group, while it forks
+PERIOD_US = 100_000  # for a group's share of processors: the kernel's own default
+_DELEGATED = ("user.delegate", "trusted.delegate")  # attributes by which systemd delegates a group
+_LOOKS = 100  # at the processes of a group that forks
 
 
 class CannotLimit(EvenflowError):
-    """This worker can make no group with the limits that are asked for; ``str(error)`` says why."""
+    """This worker cannot make a group with the wanted limits; ``str(error)`` says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """``bases``: by controller, the group under which groups are made; in cgroup2 it is the same one for all."""
+    """``bases`` has by controller the group under which groups are made; in cgroup2 it is the same for all."""
 
     bases: dict[str, Path]
     unified: bool
 
     def folders(self, name: str, resources: Resources) -> list[Path]:
-        """Of the group with this name and these limits. Raises :class:`CannotLimit`."""
+        """Returns the folders of the group with this name and these limits. Raises :class:`CannotLimit`."""
         wanted = [("memory", resources.memory), ("cpu", resources.cpu)]
         controllers = [controller for controller, limit in wanted if limit is not None]
         for controller in controllers:
@@ -46,7 +47,7 @@ class Tree:
         return list(dict.fromkeys(self.bases[controller] / name for controller in controllers))
 
     def make(self, folder: Path, resources: Resources) -> None:
-        """Raises :class:`CannotLimit`, :class:`OSError`."""
+        """Makes a group. Raises :class:`CannotLimit`, :class:`OSError`."""
         if self.unified:
             _open_to_groups(folder.parent)
         folder.mkdir(exist_ok=True)
@@ -60,14 +61,14 @@ class Tree:
                 raise CannotLimit(f"its kernel has no {file}")
 
     def kills(self, folder: Path) -> int:
-        """How many of its processes the kernel has killed because their group was out of memory."""
+        """Returns how many of its processes the kernel has killed because the group was out of memory."""
         for line in _read(folder / ("memory.events" if self.unified else "memory.oom_control")).splitlines():
             if line.startswith("oom_kill "):
                 return int(line.split()[1])
         return 0
 
     def peak(self, folder: Path) -> int | None:
-        """Bytes that it ever had; None: this kernel does not say (cgroup2 before Linux 5.19)."""
+        """Returns the highest memory use in bytes, or None if the kernel does not report it (cgroup2 before Linux 5.19)."""
         text = _read(folder / ("memory.peak" if self.unified else "memory.max_usage_in_bytes"))
         return int(text) if text else None
 
@@ -95,7 +96,7 @@ def find_tree(proc: Path = Path("/proc/self")) -> Tree:
 
 
 def end_group(folder: Path) -> bool:
-    """Kill what is in it and remove it. False: something is still ending."""
+    """Kills the processes of a group and removes it. Returns False while something is still ending."""
     if not folder.exists():
         return True
     for _ in range(_LOOKS):
@@ -111,7 +112,7 @@ def end_group(folder: Path) -> bool:
 
 
 def remove_group(folder: Path) -> bool:
-    """With groups that its processes have made. False: processes are in it."""
+    """Removes a group, with groups that its processes have made. Returns False if it has processes."""
     with contextlib.suppress(FileNotFoundError):
         for below in [each for each in folder.iterdir() if each.is_dir()]:
             remove_group(below)
@@ -125,14 +126,14 @@ def remove_group(folder: Path) -> bool:
 
 
 def processes(folder: Path) -> list[int]:
-    """Their pids, those of groups below included."""
+    """Returns the pids of its processes, including those of groups below."""
     files = [folder / "cgroup.procs", *folder.glob("*/**/cgroup.procs")]
     return [int(pid) for file in files for pid in _read(file).split()]
 
 
 def _limits(unified: bool, resources: Resources) -> Iterator[tuple[str, str, bool]]:
-    """Files, what they are to hold, and whether it can do without, in the order in which the kernel takes them. No swap: it would
-    make all on the host slow.
+    """Yields files, their text, and whether the limit is required, in the order in which the kernel takes them. Swap is off,
+    because it would slow down the whole host.
     """
     memory, quota = f"{resources.memory}", f"{round((resources.cpu or 0) * PERIOD_US)}"
     if resources.memory is not None and unified:
@@ -146,7 +147,7 @@ def _limits(unified: bool, resources: Resources) -> Iterator[tuple[str, str, boo
 
 
 def _open_to_groups(base: Path) -> None:
-    """Groups below may have limits of their own from then on."""
+    """Lets the groups below have their own limits."""
     control = base / "cgroup.subtree_control"
     wanted = {"memory", "cpu"} & set(_read(base / "cgroup.controllers").split())
     if not (missing := wanted - set(control.read_text().split())):
@@ -167,7 +168,7 @@ def _open_to_groups(base: Path) -> None:
 
 
 def _mounts(proc: Path) -> Iterator[tuple[str, str, Path, set[str]]]:
-    """Of each mounted tree its kind, the group that is its root there, the folder and its options."""
+    """Yields for each mounted tree its kind, the group that is its root there, the folder and its options."""
     for line in (proc / "mountinfo").read_text().splitlines():
         before, _, after = line.partition(" - ")
         kind, _, options = after.split(" ", 2)
@@ -177,7 +178,7 @@ def _mounts(proc: Path) -> Iterator[tuple[str, str, Path, set[str]]]:
 
 
 def _below(mount: Path, root: str, group: str) -> Path | None:
-    """The folder of a group. None: it is not in what is mounted."""
+    """Returns the folder of a group, or None if the mount does not contain it."""
     path, top = Path(group), Path(root)
     return mount / path.relative_to(top) if path.is_relative_to(top) else None
 
@@ -187,7 +188,7 @@ def _without_services(folder: Path) -> Path:
 
 
 def _check_ours(base: Path, tree: Tree) -> None:
-    """Raises :class:`CannotLimit` unless groups may be made there."""
+    """Raises :class:`CannotLimit` unless this worker may make groups there."""
     if not os.access(base, os.W_OK):
         raise CannotLimit(f"its cgroup {base} is not its own: start it in one that is delegated to it (systemd: Delegate=yes)")
     if tree.unified and os.geteuid() == 0 and not _is_given_away(base):
@@ -195,7 +196,9 @@ def _check_ours(base: Path, tree: Tree) -> None:
 
 
 def _is_given_away(base: Path) -> bool:
-    """Others than root can write only to what they were given. Root can write anywhere, also where systemd holds the tree."""
+    """Returns whether a group was delegated. Other users can only write to what they were given. Root can write anywhere, also
+    where systemd owns the tree.
+    """
     if not (base.parent / "cgroup.procs").exists():
         return True
     for name in _DELEGATED:
@@ -206,7 +209,7 @@ def _is_given_away(base: Path) -> bool:
 
 
 def _read(file: Path) -> str:
-    """Nothing, where there is no such file or nobody may read it."""
+    """Returns the file's text, or an empty one if it does not exist or is not readable."""
     try:
         return file.read_text()
     except OSError:

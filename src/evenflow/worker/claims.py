@@ -1,7 +1,7 @@
-"""Claims work for free slots: one long poll at a time, asked again as soon as it is answered and a slot is free.
+"""Claims work for free slots: one long poll at a time, repeated once it is answered and a slot is free.
 
-When only slots for resumes are left, there is a poll for them beside it, which stands until it is answered: what comes back from
-waiting finds this worker however long its ordinary slots are busy (R-DQ3).
+When only slots for resumes are left, a second poll asks for resumes and stands until it is answered: so a resume finds this worker
+however long its ordinary slots are busy (R-DQ3).
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ class ClaimApi(Protocol):
 
 
 class TryClaims(Protocol):
-    """How a worker comes to its tries: it asks for them, or is handed them."""
+    """How a worker gets its tries: it claims them, or they are handed to it."""
 
     polls: Polls[Claim, ClaimAnswer]
 
     async def run(self, service_id: int, *, resumes: bool) -> None:
-        """Claim under this registration, until drained. ``resumes``: the API knows what they are. Raises :class:`ApiRefused` when
-        this worker may not claim. Cancel it when the registration ends.
+        """Claims under this registration, until drained. ``resumes``: the API knows resumes. Raises :class:`ApiRefused` when this
+        worker may not claim. Cancel it when the registration ends.
         """
 
 
 class TryPolls:
-    """``answered`` hears every answer; the assignments in it are this worker's from then on."""
+    """``answered`` is called with every answer; the assignments in it are this worker's from then on."""
 
     def __init__(self, api: ClaimApi, queues: list[str], tries: Tries, answered: Callable[[ClaimAnswer], None]) -> None:
         self._queues, self._tries, self._answered = queues, tries, answered
@@ -61,7 +61,7 @@ class TryPolls:
                 await first(self._tries.resumes_only, drained)
                 if self._unasked > 0:
                     await self._ask(service_id, lambda: (0, max(self._unasked, 1)))
-                else:  # a poll that stands takes resumes, too
+                else:  # a standing poll takes resumes, too
                     self._heard.clear()
                     await first(self._heard, drained)
         finally:
@@ -73,7 +73,7 @@ class TryPolls:
 
     @property
     def _unasked(self) -> int:
-        """Free slots of either kind that no poll has asked to fill."""
+        """Free slots of either kind that no poll asks to fill."""
         asked = sum(claim.slots + (claim.resume_slots or 0) for claim in self.polls.under_way)
         return self._tries.free + self._tries.spare - asked
 
@@ -96,7 +96,7 @@ class TryPolls:
 
 
 async def first(event: asyncio.Event, other: asyncio.Future[Literal[True]]) -> None:
-    """Returns as soon as ``event`` is set or ``other`` done."""
+    """Returns as soon as ``event`` is set or ``other`` is done."""
     if not event.is_set():
         waiting = asyncio.ensure_future(event.wait())
         try:

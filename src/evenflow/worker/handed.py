@@ -1,7 +1,7 @@
-"""Claims of tries that others hand to this worker: a message of a broker says which, or whoever made this process.
+"""Claims of tries that other processes hand to this worker: a message of a broker names the try, or the starter of this process.
 
-The hint may be late, or one of two: the claim decides, and what is refused is nobody's loss. One claim is under way at a time, for
-all that was handed meanwhile: a burst costs two requests, and one try alone waits for nobody.
+The hint may be late, or a repetition: the claim decides, and a refused claim does no harm. One claim at a time asks for all tries
+that were handed meanwhile: a burst costs two requests, and a single try does not wait.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from evenflow.worker.tries import Tries
 
 
 class Handed(StrEnum):
-    """What became of a try that was handed to a worker."""
+    """How the handing of a try to a worker ended."""
 
     ENDED = "ended"  # it ran here; its end is reported
-    GONE = "gone"  # another worker has it, or it is over: nothing is to be done
+    GONE = "gone"  # another worker has it, or it is over: the sender has nothing to do
     LATER = "later"  # this worker may not have it, or not now; it is sent again
 
 
 class _Claimed(Enum):
-    """What an answer says of a try that is not done with."""
+    """What an answer says of a try that is not done."""
 
     OURS = auto()
-    BUSY = auto()  # somebody has it locked: to be asked for again
+    BUSY = auto()  # another transaction has it locked: the worker asks again
 
 
 class Intake:
-    """Whether it is of use to hand tries to this worker, for whoever follows that. A hint like a try itself: the claim decides."""
+    """Whether handing tries to this worker is useful, for processes that follow it. This is only a hint: the claim decides."""
 
     def __init__(self) -> None:
         self._is_open = True
@@ -48,7 +48,7 @@ class Intake:
             self._changed = asyncio.Event()
 
     async def follow(self) -> AsyncIterator[bool]:
-        """Whether it is open now, and whenever that has changed."""
+        """Yields whether the worker takes tries, now and at each change."""
         while True:
             changed = self._changed
             yield self._is_open
@@ -56,16 +56,18 @@ class Intake:
 
 
 class HandedTries:
-    """``answered`` hears every answer; the assignments in it are this worker's from then on."""
+    """``answered`` is called with every answer; the assignments in it are this worker's from then on."""
 
     def __init__(self, api: ClaimApi, queues: Sequence[str], tries: Tries, answered: Callable[[ClaimAnswer], None]) -> None:
         self._queues, self._tries, self._answered = list(queues), tries, answered
         self.polls = Polls(api.claim)
         self._unclaimed: dict[int, asyncio.Future[Handed | _Claimed]] = {}  # by epoch
-        self._more = asyncio.Event()  # some came since the last claim
+        self._more = asyncio.Event()  # tries came since the last claim
 
     async def run(self, service_id: int, *, resumes: bool) -> None:
-        """What is not claimed when this is cancelled is claimed under the next registration. Resumes are handed as others are."""
+        """Claims handed tries, resumes included. A try without a claim when this is cancelled is claimed under the next
+        registration.
+        """
         drained = asyncio.ensure_future(self.polls.draining.wait())
         try:
             while not self.polls.draining.is_set():
@@ -79,7 +81,9 @@ class HandedTries:
         self._settle(self._unclaimed, Handed.LATER)
 
     async def take(self, epoch: int) -> Handed:
-        """Claim this try; returns when it has ended, or cannot be had. Raises :class:`ApiRefused` when it may claim nothing."""
+        """Claims this try. Returns when it has ended, or cannot be had. Raises :class:`ApiRefused` when this worker may claim
+        nothing.
+        """
         became = await self._become(epoch)
         while became is _Claimed.BUSY:
             await asyncio.sleep(limits.HANDED_BUSY)
@@ -90,9 +94,9 @@ class HandedTries:
         return became
 
     async def _become(self, epoch: int) -> Handed | _Claimed:
-        """What the next claim says of it."""
+        """Returns what the next claim says of the try."""
         if epoch in self._unclaimed or epoch in self._tries.epochs:
-            return Handed.GONE  # a second message: who brought the first waits for it
+            return Handed.GONE  # a second message: the sender of the first waits for the try
         if self.polls.draining.is_set():
             return Handed.LATER
         claimed: asyncio.Future[Handed | _Claimed] = asyncio.get_running_loop().create_future()
@@ -101,7 +105,7 @@ class HandedTries:
         try:
             return await claimed
         finally:
-            if self._unclaimed.get(epoch) is claimed:  # who waited is gone
+            if self._unclaimed.get(epoch) is claimed:  # the waiting sender is gone
                 del self._unclaimed[epoch]
 
     async def _claim(self, service_id: int, epochs: Sequence[int]) -> None:

@@ -1,6 +1,6 @@
-"""How another process of this host hands a try to a worker: over a Unix socket, one line with the epoch, and one with what became
-of it when that is known. The try has the logs and limits of the worker; who hands it over only waits. Whoever says ``intake``
-instead hears from then on whether anything is to be handed over.
+"""Hands a try from another process of this host to a worker: over a Unix socket, a line with the epoch, and later a line with the
+outcome. The try has the logs and limits of the worker; the sender only waits. A client that sends ``intake`` instead learns from
+then on whether the worker takes tries.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evenflow.worker import observations as seen
 from evenflow.worker.handed import Handed, Intake
 
 _LINE = 32  # bytes: an epoch has 19 digits at most
-_LAST_EPOCH = 2**63 - 1  # that the database could have
+_LAST_EPOCH = 2**63 - 1  # the largest that the database can have
 _INTAKE, _OPEN, _CLOSED = b"intake\n", b"open\n", b"closed\n"
 
 
@@ -35,7 +35,7 @@ def hand(path: str, epoch: int) -> Handed:
 
 
 def follow_intake(path: str) -> Iterator[bool]:
-    """Whether tries are to be handed to that worker, now and whenever it changes, until it ends. Raises :class:`OSError`."""
+    """Yields whether that worker takes tries, now and at each change, until it ends. Raises :class:`OSError`."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         connection.sendall(_INTAKE)
@@ -45,15 +45,15 @@ def follow_intake(path: str) -> Iterator[bool]:
 
 
 class Handing:
-    """Listens at ``path``, which only this user may reach, and has ``run_try`` run what it is handed. Whoever may write to a broker
-    may have anything handed over: what can be no try is not asked for, or the claim of all that came with it would be refused.
+    """Listens at ``path``, which only this user can reach, and has ``run_try`` run the tries that it gets. A writer to a broker may
+    send anything: numbers that cannot be tries are not claimed, or the whole claim with them would be refused.
     """
 
     def __init__(self, path: str, run_try: Callable[[int], Awaitable[Handed]], intake: Intake) -> None:
         self._path, self._run_try, self._intake = path, run_try, intake
 
     async def run(self) -> None:
-        """For ever."""
+        """Runs until it is cancelled."""
         listening = socket.socket(socket.AF_UNIX)
         try:
             listening.bind(self._path)  # its folder is closed to others
@@ -65,7 +65,7 @@ class Handing:
             await server.serve_forever()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.closing(writer), contextlib.suppress(OSError, asyncio.CancelledError):  # at its end: asyncio would log it
+        with contextlib.closing(writer), contextlib.suppress(OSError, asyncio.CancelledError):  # at the end asyncio would log these
             line = await _read_line(reader)
             if line == _INTAKE:
                 async for is_open in self._intake.follow():
@@ -82,13 +82,13 @@ class Handing:
         except ApiRefused as error:
             observe(seen.handed_refused(epoch, str(error)))
             became = Handed.LATER
-        if became is Handed.LATER:  # it is sent again at once; to this worker it is to come less often than to others
+        if became is Handed.LATER:  # the broker sends it again at once; other workers should get it first
             await asyncio.sleep(limits.HANDED_PAUSE)
         return became
 
 
 async def _read_line(reader: asyncio.StreamReader) -> bytes:
-    """Nothing when it is longer than any line that means something."""
+    """Returns a line, or an empty one if it is longer than any valid line."""
     try:
         return await reader.readline()
     except ValueError:

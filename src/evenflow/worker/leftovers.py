@@ -1,4 +1,4 @@
-"""What the processes of a try have left running when they ended: told to its author, or ended."""
+"""Processes that a try's processes have left running when they ended: their author is told, or they are ended."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ from evenflow.worker import observations as seen
 
 
 class Leftovers:
-    """Of one try. ``outrun`` holds epochs of tries whose processes fork more quickly than they are killed, ``known`` the marks of
-    tries that have left something; ``note`` writes into its log.
+    """The leftovers of one try. ``outrun`` has the epochs of tries whose processes fork more quickly than they are killed,
+    ``known`` the marks of tries that have left processes; ``note`` writes into the try's log.
     """
 
     def __init__(self, assignment: Assignment, outrun: set[int], known: set[int], note: Callable[[str], None]) -> None:
         self._epoch, self._task_id, self._note = assignment.epoch, assignment.task_id, note
         self._outrun, self._known = outrun, known
-        self._of: list[OwnedChild] = []  # that have ended
+        self._of: list[OwnedChild] = []  # ended ones
 
     def __bool__(self) -> bool:
-        """Whether there may be any."""
+        """Whether there may be leftovers."""
         return bool(self._of)
 
     def add(self, child: OwnedChild) -> None:
         self._of.append(child)
 
     async def tell(self) -> None:
-        """Its author may not know. What is in the sessions of its own processes is being killed."""
+        """Tells the author in the log, if he may not know. Processes in the sessions of the try's own processes are being
+        killed.
+        """
         marks = {child.mark for child in self._of}
         asked = marks | self._known
         sessions = {child.pid for child in self._of if child.pid is not None}
         try:
             running = await asyncio.to_thread(still_running, asked, sessions)
-        except OSError as error:  # too many files are open: its end is told all the same
+        except OSError as error:  # too many files are open: the end of the try is still reported
             self._note(f"what it has left running cannot be found: {error}")
             return
         self._known.difference_update(asked - running.keys())
@@ -46,7 +48,7 @@ class Leftovers:
             self._note(f"left {len(left)} process{'' if len(left) == 1 else 'es'} running: {named(left)}")
 
     async def end(self) -> None:
-        """Whatever its processes have left in sessions of their own."""
+        """Kills all processes that the try has left in their own sessions."""
         if left := await self._killed():
             names = ", ".join(map(str, left))
             self._note(f"processes that it has started could not be killed, and are still there: {names}")
@@ -54,13 +56,13 @@ class Leftovers:
         self.let_go()
 
     def let_go(self) -> None:
-        """They may stay, or are gone."""
+        """Stops watching the processes: they may stay, or are gone."""
         for child in self._of:
             child.let_go()
         self._of.clear()
 
     async def _killed(self) -> list[int]:
-        """Those that hang. However long the others take: beside them the task must not begin again."""
+        """Returns those that hang. Kills the others, however long that takes: the task must not begin again beside them."""
         try:
             while True:
                 try:

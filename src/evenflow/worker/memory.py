@@ -1,4 +1,4 @@
-"""Whether the kernel's out-of-memory killer was at work: the kernel counts its kills, and says of which group of processes."""
+"""Whether the kernel's out-of-memory killer was at work: the kernel counts its kills by group of processes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class KillCounter:
     whose: str  # for people
 
     def read(self) -> int | None:
-        """The line ``oom_kill N`` of the file."""
+        """Returns N of the line ``oom_kill N`` of the file."""
         try:
             text = self.path.read_text()
         except OSError:
@@ -22,7 +22,7 @@ class KillCounter:
 
 
 def kernel_counters() -> list[KillCounter]:
-    """The narrowest first: this process's own cgroup, where the system has one, then the host."""
+    """Returns counters, the narrowest first: this process's own cgroup, where the system has one, then the host."""
     counters = []
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, group = line.split(":", 2)
@@ -35,7 +35,7 @@ def kernel_counters() -> list[KillCounter]:
 
 
 class MemoryWatch:
-    """Remembers the counts, so that a kill can be told from those before. Call :meth:`look` every few seconds."""
+    """Remembers the counts, so that a new kill is distinguished from earlier ones. Call :meth:`look` every few seconds."""
 
     def __init__(self, counters: Sequence[KillCounter]) -> None:
         self._counters = counters[:1]
@@ -46,7 +46,7 @@ class MemoryWatch:
             self._seen[counter] = counter.read() or 0
 
     def evidence(self) -> str | None:
-        """What the kernel killed since the last look, if anything. The next call speaks of what comes after this one."""
+        """Returns what the kernel killed since the last look, if anything. The next call covers the time after this one."""
         for counter, before in self._seen.items():
             now = self._seen[counter] = counter.read() or 0
             if now > before:

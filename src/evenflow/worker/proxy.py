@@ -1,4 +1,4 @@
-"""What a running try asks and tells, brought to the control plane with the try's token, which the try itself never sees."""
+"""Brings a running try's questions and reports to the control plane, with the try's token, which the try itself never sees."""
 
 from __future__ import annotations
 
@@ -51,9 +51,8 @@ class TryProcess(Protocol):
 
 
 class TryProxy:
-    """Of one try. Its process has one question at a time: until that is answered, and the answer taken, nothing more of what it
-    says is read. ``masker`` learns the secrets that the try is given, before it has them; whatever people are to see goes through
-    it.
+    """The proxy of one try. Its process has one question at a time: until that is answered, and the answer read, no more of its
+    frames are read. ``masker`` learns each secret before the try gets it, and masks what people will see.
     """
 
     def __init__(
@@ -66,20 +65,20 @@ class TryProxy:
         note: Callable[[str], None],
     ) -> None:
         self._api, self._token, self._asker, self._masker, self._values = api, token, asker, masker, values
-        self._note = note  # into the log of the try
-        self._told = False  # that there are more secrets than are masked
+        self._note = note  # writes into the log of the try
+        self._told = False  # whether the log says that too many secrets exist to mask all
         self._tasks: set[asyncio.Task[None]] = set()
-        self._progress: bytes | None = None  # the newest that is not sent
+        self._progress: bytes | None = None  # the newest unsent one
         self._progressing = False
 
     def serve(self, question: QuestionOfTry, body: bytes) -> None:
-        """Raises :class:`ValueError` for a question that there is not."""
+        """Answers a question of the try. Raises :class:`ValueError` for an unknown question."""
         work = self._work(question, body)
         self._asker.pause_frames()
         self._spawn(self._answered(work))
 
     def show_progress(self, body: bytes) -> None:
-        """To people, when its turn comes."""
+        """Shows progress to people, when its turn comes."""
         if len(body) > MAX_MESSAGE_BYTES:
             observe(seen.progress_dropped(f"{len(body):,} bytes"))
             return
@@ -89,7 +88,7 @@ class TryProxy:
             self._spawn(self._send_progress())
 
     def close(self) -> None:
-        """The try is over; nobody waits for answers."""
+        """Stops, because the try is over and does not wait for answers."""
         for task in self._tasks:
             task.cancel()
 
@@ -116,7 +115,7 @@ class TryProxy:
         raise ValueError(f"a question that is not known: {question.question:.100}")
 
     async def _answered(self, work: Coroutine[Any, Any, None]) -> None:
-        """Whatever happens: the process of the try would wait for ever."""
+        """Answers in any case: otherwise the process of the try would wait for ever."""
         try:
             await work
         except Exception as error:
@@ -132,7 +131,7 @@ class TryProxy:
         while True:
             try:
                 value = await self._api.pull_xcom(self._token, question)
-            except ApiUnavailable:  # the try waits with us, until the API is back or the lease is over
+            except ApiUnavailable:  # the try waits with this worker until the API is back or the lease is over
                 await patience.wait()
             except (ApiRefused, StaleEpoch) as error:
                 return self._answer({"error": str(error)}, b"")
@@ -186,7 +185,7 @@ class TryProxy:
             self._answer({}, msgspec.json.encode(answer))
 
     def _shown(self, message: Message) -> Message:
-        """What people will see of it is masked, and what is secret is marked so."""
+        """Masks what people will see of a message, and marks what is secret."""
         match message:
             case Rendered():
                 return Rendered(fields=self._masker.mask_value(message.fields))
@@ -199,13 +198,13 @@ class TryProxy:
         return message
 
     def _learn(self, question: str, message: Message, answer: Message) -> None:
-        """The secrets of an answer are known before the try has it."""
+        """Learns the secrets of an answer before the try has it."""
         if isinstance(answer, Once) and answer.kept is not None and answer.kept.secret:
             self._hide(texts_in(answer.kept.value))
         self._hide(secrets_of(question, message, answer))
 
     async def _send_progress(self) -> None:
-        """Send the newest until there is no newer one. Progress is for people: what cannot be delivered is dropped."""
+        """Sends the newest progress until there is no newer one. It is only for people: what cannot be delivered is dropped."""
         while (said := self._progress) is not None:
             self._progress = None
             try:
@@ -214,7 +213,7 @@ class TryProxy:
                 await self._api.send_progress(self._token, msgspec.structs.replace(progress, **shown))
             except (ApiUnavailable, ApiRefused, StaleEpoch) as error:
                 observe(seen.progress_dropped(str(error)))
-            except Exception as error:  # user code may say anything, and JSON has numbers that no message can carry
+            except Exception as error:  # user code may send anything, and JSON has numbers that no message can carry
                 observe(seen.progress_dropped(f"{error!r:.200}"))
             await asyncio.sleep(limits.PROGRESS_PAUSE)
         self._progressing = False

@@ -25,11 +25,11 @@ class ReportApi(Protocol):
 
 class Reporter(Courier[Report]):
     def __init__(self, api: ReportApi, stored: Callable[[int], None] = lambda epoch: None) -> None:
-        """``stored`` hears of each exit that the control plane has."""
+        """``stored`` is called for each exit that the control plane has."""
         super().__init__()
         self._api, self._stored = api, stored
         self.outcome: OutcomeName | None = None  # of the try that ended last
-        self._starts: dict[int, Entry[Report]] = {}  # that are not acknowledged, of tries in hand
+        self._starts: dict[int, Entry[Report]] = {}  # unacknowledged ones of tries in hand
         self._start_timer: asyncio.TimerHandle | None = None
 
     def started(self, epoch: int, token: str) -> None:
@@ -42,12 +42,12 @@ class Reporter(Courier[Report]):
         self._keep(Entry(epoch, report, self._loop.time()))
 
     def abandon(self, epoch: int) -> None:
-        """The try was taken away: its start is no news any more."""
+        """Forgets the start of a try that was taken away."""
         self._starts.pop(epoch, None)
 
     @property
     def ran(self) -> list[int]:
-        """Epochs of tries that were not given back, and of whose exit the control plane may not know."""
+        """Epochs of tries that were not given back, and whose exit the control plane may not know."""
         return [kept.epoch for kept in self._kept if kept.report.ending is None or not kept.report.ending.given_back]
 
     def _report_starts_soon(self) -> None:
@@ -60,12 +60,12 @@ class Reporter(Courier[Report]):
             self._wake.set()
 
     def _ahead(self) -> list[Entry[Report]]:
-        """Starts."""
+        """Returns the starts that are due."""
         now = self._loop.time()
         return [entry for entry in self._starts.values() if entry.not_before <= now][: process_limits.REPORTS]
 
     def _not_sent(self, batch: list[Entry[Report]]) -> None:
-        """Starts come again by themselves."""
+        """Has the starts sent again soon."""
         self._report_starts_soon()
 
     def _acknowledged(self, entry: Entry[Report]) -> None:
@@ -88,7 +88,7 @@ class Reporter(Courier[Report]):
             self._put_off(entry, reason)
 
     def _put_off(self, entry: Entry[Report], reason: str) -> None:
-        """A start that was not taken is sent again, ever more rarely. It waits apart, so that it holds up nothing."""
+        """Sends a start again that was not taken, ever more rarely. It waits apart, so that it delays nothing."""
         if self._is_news(entry):
             pause = min(process_limits.REPORT_PAUSE * 2**entry.failures, limits.START_PAUSE)
             observe(seen.start_put_off(entry.epoch, pause, reason))
@@ -97,7 +97,7 @@ class Reporter(Courier[Report]):
             self._loop.call_later(pause, self._wake.set)
 
     def _is_news(self, entry: Entry[Report]) -> bool:
-        """Whether its try is in hand still."""
+        """Returns whether its try is still in hand."""
         return self._starts.get(entry.epoch) is entry
 
     async def _post(self, reports: list[Report]) -> ReportsAnswer:

@@ -1,8 +1,8 @@
-"""The limits that tries have on this worker: a control group for each try that says ``resources(...)``.
+"""The limits of tries on this worker: a control group for each try with ``resources(...)``.
 
-A group has the name of its worker's process and of the try, so that the next worker of the same cgroup ends what a killed one has
-left. What a try that ended well leaves running on purpose is moved to a group that says so, with the same limits: nobody kills
-it, and the group is removed when it has gone.
+The name of a group contains its worker's process and the try, so that the next worker in the same cgroup ends what a killed worker
+has left. Processes that a successful try leaves on purpose move to a group for such ones, with the same limits: they are not
+killed, and the group is removed when they are gone.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ OF_TRY, LEFT = "evenflow-try", "evenflow-left"
 
 
 class TryGroup:
-    """The control group of one try, in as many folders as there are trees. ``admit`` is to be called with the pid of its process,
-    before that does anything.
+    """The control group of one try, with a folder in each tree. Call ``admit`` with the pid of its process before that does
+    anything.
     """
 
     def __init__(self, tree: Tree, name: str, epoch: int, resources: Resources, gone: Callable[[list[Path]], None]) -> None:
@@ -34,13 +34,13 @@ class TryGroup:
             tree.make(folder, resources)
 
     def admit(self, pid: int) -> None:
-        """Raises :class:`OSError`; a process that has ended is no error."""
+        """Moves the process into the group. Raises :class:`OSError`; a process that has ended is not an error."""
         for folder in self._folders:
             with contextlib.suppress(ProcessLookupError):
                 (folder / "cgroup.procs").write_text(f"{pid}")
 
     def evidence(self) -> str | None:
-        """What the kernel did because its memory ran out, if anything."""
+        """Returns what the kernel did because the group's memory ran out, if anything."""
         limit = self._resources.memory
         if limit is None or not any(map(self._tree.kills, self._folders)):
             return None
@@ -48,7 +48,7 @@ class TryGroup:
         return f"the kernel killed what used {memory(peak, of=limit)}: raise resources(memory=...)"
 
     def close(self, *, leaves: bool) -> None:
-        """``leaves``: what is still in it may stay."""
+        """Ends the group. ``leaves``: the processes in it may stay."""
         if leaves and any(map(processes, self._folders)):
             for folder in self._folders:
                 left = folder.with_name(f"{LEFT}-{os.getpid()}-{self._epoch}")
@@ -60,13 +60,13 @@ class TryGroup:
 
 
 class Limits:
-    """Of one worker. ``mode``: whether a try that cannot have its limits is refused, goes on with a warning, or is limited by
-    whatever has started this worker.
+    """The limits of one worker's tries. ``mode`` decides about a try that cannot have its limits: it is refused, runs with a
+    warning, or is limited by whatever has started this worker.
     """
 
     def __init__(self, mode: Enforcement) -> None:
         self._mode = mode
-        self._ending: list[Path] = []  # groups whose last processes are on their way out
+        self._ending: list[Path] = []  # groups whose last processes are ending
         self._tree: Tree | None = None
         self._why_not = ""
         if mode != "off":
@@ -78,7 +78,9 @@ class Limits:
                 self._why_not = str(error)
 
     def make(self, epoch: int, resources: Resources | None, note: Callable[[str], None]) -> TryGroup | None:
-        """Of the try; none where it has no limits, or goes without. ``note`` writes into its log. Raises :class:`CannotLimit`."""
+        """Returns the group of the try, or None if it has no limits, or runs without. ``note`` writes into its log. Raises
+        :class:`CannotLimit`.
+        """
         if resources is None or self._mode == "off":
             return None
         try:
@@ -94,7 +96,7 @@ class Limits:
             return None
 
     def look(self) -> None:
-        """To be called every few seconds."""
+        """Removes ended groups. Call it every few seconds."""
         self._ending = [folder for folder in self._ending if not end_group(folder)]
 
 
@@ -105,7 +107,7 @@ def _name(epoch: int) -> str:
 
 
 def _clear(tree: Tree) -> list[Path]:
-    """Ends what workers that have gone have left there. The groups in which something is still ending."""
+    """Ends what former workers have left there. Returns the groups in which something is still ending."""
     ending = []
     for base in set(tree.bases.values()):
         for folder in base.glob(f"{OF_TRY}-*"):

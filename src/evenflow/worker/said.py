@@ -1,5 +1,5 @@
-"""What the process of a try says, as :mod:`evenflow.worker.task_process` sends it, these heads of frames and no others; and what
-became of the try, from that and from how the process ended.
+"""The frames that the process of a try sends, as :mod:`evenflow.worker.task_process` does, and no others. Also decides how the try
+ended, from these frames and from the exit of the process.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class _SaidByTry(msgspec.Struct, tag_field="say"):
 
 
 class Pull(XComPull, tag_field="say", tag="pull"):
-    """A question for the result of a task; the body of its answer is that."""
+    """A question for the result of a task; the answer's body is the result."""
 
 
 class Push(_SaidByTry, tag="push"):
-    """A question: whether the body can be kept under this key."""
+    """A question: whether the body can be stored under this key."""
 
     key: str
 
@@ -35,15 +35,15 @@ class Ask(_SaidByTry, tag="ask"):
 
 
 class Progressed(_SaidByTry, tag="progress"):
-    """The body says how far."""
+    """The body is the progress."""
 
 
 class CleaningUp(_SaidByTry, tag="cleaning_up"):
-    """It stops what it has started outside."""
+    """The process stops what it has started outside."""
 
 
 class Result(_SaidByTry, tag="result"):
-    """What became of the try; the body is its value."""
+    """The result of the try; the body is its value."""
 
     ending: Ending
 
@@ -55,7 +55,7 @@ AnySaid = QuestionOfTry | Progressed | CleaningUp | Result
 _SAID = msgspec.json.Decoder(AnySaid)
 _HOW_FAR = msgspec.json.Decoder(Progress)
 
-read_head = _SAID.decode  # raises ValueError for what no try of this version sends, and RecursionError for what has no end
+read_head = _SAID.decode  # raises ValueError for frames that no try of this version sends, and RecursionError for endless nesting
 read_progress = _HOW_FAR.decode
 
 
@@ -63,7 +63,7 @@ _FAILURES = frozenset({"failed", "failed_for_good"})
 
 
 def ending_of(said: Result, body: bytes) -> Ending:
-    """What the process says became of its try. Raises :class:`ValueError` for what user code must have forged."""
+    """Returns the ending that the process reports. Raises :class:`ValueError` for one that user code must have forged."""
     if (said.ending.outcome == "deferred") != (said.ending.defer is not None):
         raise ValueError("only a deferred try says what it waits for")
     return replace(said.ending, result=body or None)
@@ -72,8 +72,8 @@ def ending_of(said: Result, body: bytes) -> Ending:
 def judge(
     said: Ending | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None, over_limit: str | None = None
 ) -> Ending:
-    """``ended_for`` is why this worker ended the process, ``out_of_memory`` the kernel's evidence, ``over_limit`` that it killed
-    for the try's own limit, each if any.
+    """Decides how a try ended. ``ended_for`` is why this worker ended the process, ``out_of_memory`` the kernel's evidence,
+    ``over_limit`` that the kernel killed because of the try's own limit, each if any.
     """
     exit_code = None if end.lost else end.status
     if said is not None and said.outcome in _FAILURES and over_limit:

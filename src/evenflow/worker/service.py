@@ -1,4 +1,4 @@
-"""The worker as a service: registered, beating, claiming; running tries; drained or stopped in order."""
+"""The worker as a service: it registers, beats, claims and runs tries, and drains or stops in order."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from evenflow.worker.values import LargeValues
 TASK_PROCESS = "evenflow.worker.task_process"
 AIRFLOW_PROCESS = "evenflow.airflow.running.task_process"
 REUSE = partial(Reuse, jobs=limits.REUSE_TRIES, age_s=limits.REUSE_AGE, memory=limits.REUSE_MEMORY * 2**20)
-_KILLED = "ended on request"  # the scheduler says whose
+_KILLED = "ended on request"  # the scheduler knows on whose request
 _REPORT_LOST = "it has ended, and the report of its end was lost"
 
 
 class WorkerService(ClaimingService):
-    """Runs up to ``slots`` tries of ``queues`` at once, and in ``resume_slots`` more such that resume from waiting. One that is
-    ``handed`` its tries (:meth:`run_try`) asks for none, and runs as many as it is handed; others of this host hand them over at
+    """Runs up to ``slots`` tries of ``queues`` at once, and in ``resume_slots`` more that resume from waiting. A worker whose tries
+    are ``handed`` to it (:meth:`run_try`) asks for none, and runs all that it gets; other processes of this host hand them over at
     ``handed_at``.
     """
 
@@ -95,7 +95,7 @@ class WorkerService(ClaimingService):
         self._tries = Tries(self._slots, self._resume_slots, tools)
         claims = HandedTries if self._handed else TryPolls
         self._claims: TryClaims = claims(self._client, self._queues, self._tries, self._claim_answered)
-        self._cut: list[int] = []  # epochs of tries that it had begun when it was to end
+        self._cut: list[int] = []  # epochs of tries that it had begun when it was told to end
         self._measure()
         return self._reporter, self._claims
 
@@ -124,7 +124,7 @@ class WorkerService(ClaimingService):
             observe(seen.tries_sent_on(cut))
         self._cut = self._tries.begun
         await super()._end()
-        await self._tries.over()  # R-CS9: upon the goodbye its tries begin elsewhere
+        await self._tries.over()  # R-CS9: after the goodbye its tries begin elsewhere
         if left := await asyncio.to_thread(self._tries.left_running):
             observe(seen.processes_left(named(left)))
 
@@ -153,7 +153,9 @@ class WorkerService(ClaimingService):
         return Beat(state=self._state, epochs=epochs, starting=self._tries.starting, detail=self._detail())
 
     def _farewell(self) -> Beat:
-        """What it had begun is lost. All else that it has claimed goes back, whether it has heard of it or not."""
+        """Returns the last beat: the tries that it had begun are lost. All else that it has claimed goes back, even if it never got
+        the answer.
+        """
         return Beat(state="stopped", epochs=[*self._cut, *self._tries.begun, *self._reporter.ran], starting=[])
 
     def _revoke(self, answer: BeatAnswer) -> None:
@@ -170,8 +172,9 @@ class WorkerService(ClaimingService):
         self._intake.set(is_open=answer.state == "active" and not answer.closed)
 
     def _resume(self, resent: list[Assignment]) -> None:
-        """R-HA18: what was in hand and is over has been reported, and the control plane does not know it: the report was refused,
-        or the database has lost it. It is to send that again as another try; a report that it does have outweighs this one.
+        """R-HA18: handles assignments of tries that are over here. The control plane does not know their reports: these were
+        refused, or the database has lost them. It then sends the task as another try; a report that it does have overrides this
+        one.
         """
         for assignment in resent:
             if self._tries.has_had(assignment.epoch):
@@ -182,7 +185,9 @@ class WorkerService(ClaimingService):
         self._tries.accept(resent)
 
     def _lapsed(self) -> None:
-        """R-CS7: from here on the tries may be others', or nobody counts. Until somebody says which, none may go on."""
+        """R-CS7: from here on the tries may belong to others, or leases may not be counted. Until the control plane says which,
+        none may continue.
+        """
         observe(seen.tries_frozen(len(self._tries.epochs)))
         self._tries.freeze(asyncio.get_running_loop().time() - (boot_time() - self._presence.until))
 
@@ -199,19 +204,19 @@ class WorkerService(ClaimingService):
         await self._claims.run(service_id, resumes=self._presence.wire >= RESUMES_WIRE)
 
     async def run_try(self, epoch: int) -> Handed:
-        """Claims the try that this worker is handed, and returns when it has ended; of one that it cannot have at once."""
+        """Claims a try that this worker is handed. Returns when it has ended; at once if it cannot have it."""
         assert isinstance(self._claims, HandedTries), "who asks for tries is handed none"
         return await self._claims.take(epoch)
 
     @property
     def outcome(self) -> OutcomeName | None:
-        """Of the try that ended last."""
+        """The outcome of the try that ended last."""
         return self._reporter.outcome
 
     def _claim_answered(self, answer: ClaimAnswer) -> None:
         if answer.assignments:
             reached(KillPoint.CLAIM_HEARD)
-        if self._presence.holds:  # else they may be others' by now; if not, an answered beat brings them again
+        if self._presence.holds:  # otherwise they may be others' by now; if not, an answered beat brings them again
             self._tries.accept(answer.assignments)
         self._tries.end(answer.kill, _KILLED)
         self._heed(answer.state)

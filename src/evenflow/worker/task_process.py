@@ -1,6 +1,7 @@
 """What runs inside a worker's template and its children: ``python -m evenflow.worker.task_process FD``.
 
-The template loads one DAG file; each child runs one try of one of its tasks. A child has one connection, to its worker, on which it
+The template loads one DAG file; each child runs one try of one of its tasks. A child has one connection, to its worker, and sends
+on it:
 asks and tells:
 
     {"say": "pull", "task_id", "key", "map_index"}      -> {"found": bool} + value
@@ -8,11 +9,11 @@ asks and tells:
     {"say": "ask", "question"} + arguments              -> {} + answer
     {"say": "progress"} + {"label", "done", "total", "detail"}
     {"say": "cleaning_up"}
-    {"say": "result", "ending": what says more than the defaults of core.ending.Ending} + value, or no body for none
+    {"say": "result", "ending": fields that differ from the defaults of core.ending.Ending} + value, or no body for none
     no header                                           it can run another try
 
-A question that cannot be answered gets {"error": text}, and nothing else is heard until it has its answer. Values are JSON. The
-worker believes what :mod:`evenflow.worker.said` lets through.
+A question that cannot be answered gets {"error": text}; the worker reads nothing else until it has answered. Values are JSON. The
+worker accepts what :mod:`evenflow.worker.said` lets through.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ from evenflow.sdk.trying.runner import TryContext, run_try
 
 File = TypeVar("File", bound=LoadedFile)
 
-# After these ends, which are foreseen, another try may follow in the same process; a failure may have broken off anything.
+# After these expected ends, another try may follow in the same process; a failure may have interrupted anything.
 _FOLLOWED = frozenset({"success", "skipped", "rescheduled", "deferred"})
 
-# What user code logs with Python's logging goes to its log, from INFO on; a DAG file may configure it otherwise.
+# User code's records of Python's logging go to the try's log, from INFO on; a DAG file may configure it otherwise.
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -56,7 +57,7 @@ def prepare(config: FrameHeader) -> LoadedFile:
 
 
 def prepare_file(config: FrameHeader, load: Callable[[Path, Path], File]) -> File:
-    """What ``load`` makes of the file that the template is for."""
+    """Returns what ``load`` makes of the template's file."""
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
     set_default_timezone(config["default_timezone"])
     root = Path(config["root"]).resolve()
@@ -94,8 +95,8 @@ def said(ending: Ending) -> tuple[FrameHeader, bytes]:
 
 
 def _arm(link: Link, armed: bool) -> None:
-    """While a try has something to stop outside, SIGTERM runs its on_kill before it ends the process. Otherwise it ends it at once,
-    also where Python could not react because a call into C does not return.
+    """Chooses what SIGTERM does. While a try has something to stop outside, SIGTERM runs its on_kill before it ends the process.
+    Otherwise it ends the process at once, also while a call into C keeps Python from reacting.
     """
     if armed:
         me = os.getpid()
@@ -106,20 +107,20 @@ def _arm(link: Link, armed: bool) -> None:
 
 def _end(link: Link) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with suppress(OSError):  # the worker has gone, and so is this process soon
+    with suppress(OSError):  # the worker is gone, and this process ends soon
         link.send({"say": "cleaning_up"})
     killing.kill_current()
     _die()
 
 
 def _die() -> None:
-    """As SIGTERM would have it; a process that the task forked has nothing to stop."""
+    """Ends like SIGTERM; a process that the task forked has nothing to stop."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 class LinkChannel:
-    """The runner's way to the outside, over the link to the worker."""
+    """The runner's connection to the outside, over the link to the worker."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

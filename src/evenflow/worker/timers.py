@@ -1,4 +1,4 @@
-"""What is to happen to a try after a while in which it could run: time in which it is frozen does not count."""
+"""Timers of a try that count only time in which it could run: frozen time does not count."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ Action = Callable[[], None]
 
 
 class Timers:
-    """Of one try. Seconds by the event loop's clock."""
+    """The timers of one try. Seconds are by the event loop's clock."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._set: list[tuple[asyncio.TimerHandle, Action]] = []
-        self._paused: list[tuple[float, Action]] | None = None  # what each had left
+        self._paused: list[tuple[float, Action]] | None = None  # what is left of each
 
     def after(self, seconds: float, action: Action) -> None:
         if self._paused is not None:
@@ -23,7 +23,7 @@ class Timers:
             self._set.append((self._loop.call_later(seconds, action), action))
 
     def pause(self, at: float) -> None:
-        """Since ``at``, which may be a while ago: nothing that was due later has happened."""
+        """Pauses the timers since ``at``, which may be in the past: nothing that was due later has happened."""
         self._paused = [(handle.when() - at, action) for handle, action in self._set if handle.when() > at]
         self._cancel()
 

@@ -1,4 +1,4 @@
-"""The tries that this worker has in hand, and the slots that they take."""
+"""The tries that this worker has in hand, and the slots that they use."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Tries:
     def __init__(self, slots: int, resume_slots: int, tools: Tools) -> None:
         self._slots, self._resume_slots, self._tools = slots, resume_slots, tools
         self._attempts: dict[int, Attempt] = {}
-        self._leaving: dict[int, Attempt] = {}  # ended, and it is not stored yet; what they have left may have to end, too
+        self._leaving: dict[int, Attempt] = {}  # ended ones whose exit is not stored yet; their leftovers may have to end, too
         self._ending: set[asyncio.Task[None]] = set()
-        self._awaited: dict[int, asyncio.Future[None]] = {}  # by epoch: done when that has ended
-        self._over_at: dict[int, float] = {}  # epochs that were in hand, the one that ended first first: when, by the loop's clock
-        self._leaves_for: str | None = None  # why nothing begins here any more
+        self._awaited: dict[int, asyncio.Future[None]] = {}  # by epoch: done when the try has ended
+        self._over_at: dict[int, float] = {}  # by epoch, in order of their end: when tries ended, by the loop's clock
+        self._leaves_for: str | None = None  # why no try begins here any more
         self._giving_up: asyncio.TimerHandle | None = None  # set while they are frozen
         self.room = asyncio.Event()
         self.room.set()
@@ -37,7 +37,7 @@ class Tries:
 
     @property
     def spare(self) -> int:
-        """Slots that are free for resumes alone."""
+        """Slots that are free for resumes only."""
         return max(self._slots + self._resume_slots - len(self._attempts) - self.free, 0)
 
     @property
@@ -46,7 +46,7 @@ class Tries:
         return sorted(self._tools.outrun)
 
     def left_running(self) -> list[int]:
-        """The pids of what tries that have ended in the ordinary way have left."""
+        """The pids of processes that tries with an ordinary end have left."""
         return [pid for pids in still_running(self._tools.left).values() for pid in pids]
 
     @property
@@ -55,17 +55,17 @@ class Tries:
 
     @property
     def starting(self) -> list[int]:
-        """Of these, the ones whose process does not run yet."""
+        """Epochs of tries whose process does not run yet."""
         return [epoch for epoch, attempt in self._attempts.items() if not attempt.has_started]
 
     @property
     def begun(self) -> list[int]:
-        """Those of which a process was asked for."""
+        """Epochs of tries that have asked for a process."""
         return [epoch for epoch, attempt in self._attempts.items() if attempt.is_begun]
 
     def accept(self, assignments: Iterable[Assignment]) -> None:
-        """Begin what was never in hand: the same assignment may come twice, the second time when its try has long ended. What was
-        assigned is begun even above the slots: it is nobody else's.
+        """Begins tries that are new here: the same assignment may come twice, the second time when its try has long ended. An
+        assigned try begins even above the slots, because no other worker has it.
         """
         for assignment in assignments:
             if assignment.epoch not in self._attempts and assignment.epoch not in self._over_at:
@@ -78,40 +78,40 @@ class Tries:
         self._look_for_room()
 
     def has_had(self, epoch: int) -> bool:
-        """Whether its try has begun here, and is over."""
+        """Returns whether the try has begun here, and is over."""
         return epoch in self._over_at
 
     def end(self, epochs: Iterable[int], reason: str) -> None:
-        """End those of ``epochs`` that are in hand, and report their exit."""
+        """Ends those of ``epochs`` that are in hand, and reports their exit."""
         for epoch in epochs:
             if (attempt := self._attempts.get(epoch)) is not None:
                 attempt.end(reason)
 
     def give_back(self, reason: str) -> None:
-        """Those that have not begun, and whatever is still assigned: others begin them."""
+        """Gives back tries that have not begun, and later assignments: others begin them."""
         self._leaves_for = reason
         for attempt in list(self._attempts.values()):
             attempt.give_back(reason)
 
     def warn(self, what: str) -> None:
-        """The readers of the logs of all that run are told."""
+        """Warns the readers of the logs of all running tries."""
         for attempt in self._attempts.values():
             attempt.warn(what)
 
     def revoke(self, epochs: Iterable[int]) -> None:
-        """Those of ``epochs`` that are in hand are others' now: kill them, before anything else goes on, and report nothing."""
+        """Kills those of ``epochs`` that are in hand, before anything else continues, without a report: they belong to others."""
         for epoch in epochs:
             if (attempt := self._attempts.get(epoch)) is not None:
                 attempt.abandon()
             self._end_left(epoch)
 
     def stored(self, epoch: int) -> None:
-        """The exit of a try: what that has left may stay."""
+        """Notes that the exit of a try is stored: what it has left may stay."""
         if (attempt := self._leaving.pop(epoch, None)) is not None:
             attempt.leftovers.let_go()
 
     def freeze(self, since: float) -> None:
-        """Nobody knows whose they are, since then, by the loop's clock. Their templates have stopped them, each by itself."""
+        """Notes that since then, by the loop's clock, their owner is unknown. Their templates have stopped them, each by itself."""
         if self._giving_up is None:
             self._giving_up = asyncio.get_running_loop().call_at(since + limits.FROZEN, self._give_up)
             self._tools.going.clear()
@@ -119,7 +119,7 @@ class Tries:
                 attempt.freeze(since)
 
     def go_on(self) -> None:
-        """They are this worker's."""
+        """Lets them continue: they are this worker's."""
         self._tools.going.set()
         if self._giving_up is not None:
             self._giving_up.cancel()
@@ -128,14 +128,14 @@ class Tries:
                 attempt.go_on()
 
     def abandon_all(self) -> None:
-        """Kill all at once and report nothing."""
+        """Kills all at once without reports."""
         for attempt in list(self._attempts.values()):
             attempt.abandon()
         for epoch in list(self._leaving):
             self._end_left(epoch)
 
     async def ended(self, epoch: int) -> None:
-        """Returns when this try is not in hand any more; at once if it never was."""
+        """Returns when this try is not in hand; at once if it never was."""
         if epoch in self._attempts:
             await asyncio.shield(self._awaited.setdefault(epoch, asyncio.get_running_loop().create_future()))
 
@@ -168,7 +168,7 @@ class Tries:
 
     def _ended(self, attempt: Attempt) -> None:
         del self._attempts[attempt.epoch]
-        if attempt.leftovers:  # it has ended in the ordinary way: they may stay once its exit is stored
+        if attempt.leftovers:  # an ordinary end: the processes may stay once its exit is stored
             self._leaving[attempt.epoch] = attempt
         self._remember(attempt.epoch)
         self._look_for_room()

@@ -1,4 +1,4 @@
-"""Values of tries on their way to the control plane and back: a large one goes by object storage."""
+"""Values of tries on their way to the control plane and back: large ones use object storage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ T = TypeVar("T")
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
-    """What ``work`` on so many bytes answers or raises. Much is a thread's: the event loop beats for all tries of a worker."""
+    """Returns or raises what ``work`` on ``size`` bytes does. A thread does large work, because the event loop beats for all tries
+    of a worker.
+    """
     return work() if size <= AT_ONCE else await asyncio.to_thread(work)
 
 
@@ -40,17 +42,17 @@ class LargeValues:
         return len(value) > self._inline
 
     def takes_time(self, value: bytes) -> bool:
-        """To look through, or to store."""
+        """Returns whether a value takes time to look through, or to store."""
         return self.is_large(value) or len(value) > AT_ONCE
 
     async def store(self, epoch: int, value: bytes, what: str) -> StoredObject:
-        """Raises :class:`XComError` when it cannot be stored."""
+        """Stores a value. Raises :class:`XComError` when it cannot be stored."""
         stored = StoredObject(name=new_name(epoch), size=len(value))
         try:
             stored.length = await self._threads.run(
                 limits.STORAGE, self._write, stored.name, value, undo=partial(self._delete, stored.name)
             )
-        except Exception as error:  # whatever a file system raises
+        except Exception as error:  # a file system may raise anything
             raise XComError(
                 f"{what} has {len(value):,} bytes and could not be stored in {self._storage.url}: {type(error).__name__}: {error}. "
                 "Check EVENFLOW_XCOM_URL on this worker."
@@ -58,12 +60,12 @@ class LargeValues:
         return stored
 
     async def discard(self, stored: StoredObject) -> None:
-        """No row will refer to it."""
+        """Deletes an object that no row will refer to."""
         with contextlib.suppress(TimeoutError):
             await self._threads.run(limits.STORAGE, self._delete, stored.name)
 
     async def fetch(self, value: XComValue, what: str) -> bytes:
-        """The whole JSON. Raises :class:`XComError`."""
+        """Returns the whole JSON. Raises :class:`XComError`."""
         if value.stored is None and not value.stored_items:
             return value.value or NULL
         try:
@@ -80,7 +82,7 @@ class LargeValues:
         return length
 
     def _delete(self, name: str) -> None:
-        with contextlib.suppress(Exception):  # whatever a file system raises: it stays, and costs space only
+        with contextlib.suppress(Exception):  # a file system may raise anything: the object stays, and only costs space
             self._storage.delete(name)
 
     def _read(self, value: XComValue) -> bytes:
@@ -97,8 +99,8 @@ class TryValues:
         self.fetch, self.discard = values.fetch, values.discard
 
     async def prepared(self, key: str, value: bytes, masker: Masker) -> XComPush:
-        """How to push ``value``, which is in object storage if it is large. Raises :class:`XComError`."""
-        if len(value) > MAX_XCOM_BYTES:  # the process of the try may be any
+        """Returns the push of ``value``, which goes to object storage if it is large. Raises :class:`XComError`."""
+        if len(value) > MAX_XCOM_BYTES:  # the process of the try may send any size
             raise XComError(f"The XCom {key!r} has {len(value):,} bytes, above the limit of {MAX_XCOM_BYTES:,}.")
         secret = await off_loop(len(value), lambda: masker.finds_in(value))
         if not self._values.is_large(value):
