@@ -8,6 +8,7 @@ import re
 import psycopg
 import pytest
 
+from evenflow.core.states import FINISHED, TaskState
 from evenflow.store.db.sql import sql
 from tests.house.project import SOURCE, STATEMENTS, nodes, source_modules, strings
 
@@ -113,6 +114,11 @@ def test_every_clause_is_said_by_several_and_nobody_says_it_otherwise() -> None:
         "tries_in_order": r"from dispatch\b[\s\S]*order by[^()]*\bpriority desc[^()]*\bepoch",
         "runs_in_order": r"order by[^()]*\bpriority desc, (\w\.)?run_after",
         "is_frozen": r"kind = .system. or (\w\.)?kind = .queue. and",
+        "stored_lane": r"extract\(epoch from \w\.since\)",
+        "is_healthy, takes_work, may_claim": r"beat_at > now\(\) - make_interval\(secs => %\(lease_s\)s\)",
+        "finished, finished_virtually": r"\('success', 'failed', 'skipped', 'upstream_failed'",
+        "replaces_xcom": r"on conflict \(run_key, task_index, map_index, key\)",
+        "recorded_asset_event": r"\be\.alias, e\.partition",
     }
     schema = (SOURCE / "store" / "schema.sql").read_text(encoding="utf-8")
     told = {name: re.sub(r"--[^\n]*", "", path.read_text(encoding="utf-8")) for name, path in FILES.items()} | {
@@ -121,6 +127,13 @@ def test_every_clause_is_said_by_several_and_nobody_says_it_otherwise() -> None:
     assert {clause: [name for name, text in told.items() if re.search(words, text)] for clause, words in own.items()} == {
         clause: [] for clause in own
     }
+
+
+def test_statements_know_the_states_that_are_over() -> None:
+    """``core/states.py`` says which they are; virtual instances of a task that is removed as a whole wait for it to expand anew."""
+    told = {name: re.findall(r"'(\w+)'", CLAUSES[name].read_text(encoding="utf-8")) for name in ("finished", "finished_virtually")}
+    assert sorted(told["finished"]) == sorted(FINISHED)
+    assert sorted(told["finished_virtually"]) == sorted(FINISHED - {TaskState.REMOVED})
 
 
 def test_indexes_have_the_orders_of_the_clauses(db: psycopg.Connection) -> None:

@@ -79,9 +79,9 @@ async def lease_files(
         "bundles": list(bundles),
         "service_id": service_id,
         "limit": limit,
-        "lease_s": lease_s,
+        "file_lease_s": lease_s,
         "most": FRUITLESS_LEASES,
-        "service_lease_s": LEASE_S,
+        "lease_s": LEASE_S,
         **lacks,
     }
     async with conn.transaction():

@@ -61,7 +61,7 @@ with live as materialized (
     cross join lateral generate_series(0, m.length - 1) as i (map_index)
     left join task_instance t on t.run_key = l.run_key and t.task_index = e.upstream and t.map_index = i.map_index
     where not l.cancelled
-      and (coalesce(t.state, m.virtual_state) in ('success', 'failed', 'skipped', 'upstream_failed') or t.state = 'removed')
+      and (coalesce(t.state, m.virtual_state) in {{finished_virtually}} or t.state = 'removed')
 ), instance as (
     select run_key, t.task_index, t.state, 1 as n from live join task_instance t using (run_key)
     union all
@@ -69,7 +69,7 @@ with live as materialized (
                select count(*)::int from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index)
     from live
     join mapped_task m using (run_key)
-    where m.virtual_state in ('success', 'failed', 'skipped', 'upstream_failed')
+    where m.virtual_state in {{finished_virtually}}
 ), ended as (
     select run_key, task_index, coalesce(sum(n) filter (where state = 'success'), 0) as success,
            coalesce(sum(n) filter (where state in ('failed', 'upstream_failed')), 0) as failed,
@@ -90,7 +90,7 @@ with live as materialized (
     group by l.run_key, e.task_index
     union all
     select c.run_key, c.task_index, c.map_index,
-           count(*) - count(*) filter (where e.taken_off and i.state in ('success', 'failed', 'skipped', 'upstream_failed', 'removed')),
+           count(*) - count(*) filter (where e.taken_off and i.state in {{finished}}),
            count(*) filter (where i.state = 'success' and not e.taken_off),
            count(*) filter (where i.state in ('failed', 'upstream_failed') and not e.taken_off),
            count(*) filter (where i.state in ('skipped', 'removed') and not e.taken_off)

@@ -20,7 +20,7 @@ with live as materialized (
     select version_key, task_index from spec join decisive d using (version_key) where ignored and d.any
 ), counted as (
     select run_key,
-           count(*) filter (where t.state not in ('success', 'failed', 'skipped', 'upstream_failed', 'removed')) as unfinished,
+           count(*) filter (where t.state not in {{finished}}) as unfinished,
            count(*) filter (where t.state in ('failed', 'upstream_failed') and i.task_index is null) as failed_leaves
     from live
     join task_instance t using (run_key)

@@ -7,8 +7,7 @@ with chosen as (
     where f.bundle = any(%(bundles)s::text[]) and f.parsed is distinct from f.fingerprint
       and (f.lease_until is null or f.lease_until < now()
            or not exists (select from service s
-                          where s.service_id = f.lease_by and s.state in ('active', 'draining')
-                            and s.beat_at > now() - make_interval(secs => %(service_lease_s)s)))
+                          where s.service_id = f.lease_by and {{is_healthy}}))
       and not exists (select from unnest(%(lacking_bundles)s::text[], %(lacking_files)s::text[]) as l (bundle, file)
                       where l.bundle = f.bundle and l.file = f.file)
     order by f.parsed_at nulls first, f.bundle, f.file
@@ -17,7 +16,7 @@ with chosen as (
 ),
 taken as (
     update dag_file f
-    set leases = f.leases + 1, lease_until = now() + make_interval(secs => %(lease_s)s), lease_by = %(service_id)s
+    set leases = f.leases + 1, lease_until = now() + make_interval(secs => %(file_lease_s)s), lease_by = %(service_id)s
     from chosen
     where f.bundle = chosen.bundle and f.file = chosen.file and f.leases < %(most)s
     returning f.bundle, f.file, f.fingerprint

@@ -63,12 +63,12 @@ with recursive place as materialized (
 ), chosen as materialized (
     select epoch from best where rank <= case class when 0 then %(resumes)s::int else %(slots)s::int end
 ), worker as (
-    update service
+    update service s
     set claim_key = %(claim_key)s,
         waiting_claim = case when waiting_claim ->> 'key' is distinct from %(claim_key)s then waiting_claim end,
         waits_since = case when waiting_claim ->> 'key' is distinct from %(claim_key)s then waits_since end
-    where service_id = %(service_id)s and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
-      and claim_key is distinct from %(claim_key)s and exists (select from chosen) and (fence_until > now()) is not true
+    where service_id = %(service_id)s and {{may_claim}}
+      and claim_key is distinct from %(claim_key)s and exists (select from chosen)
     returning service_id
 ), left_waiting as (
     update service

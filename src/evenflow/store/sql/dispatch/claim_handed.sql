@@ -17,9 +17,9 @@ with closed as materialized (
       and not exists (select from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s)
     for no key update skip locked
 ), worker as (
-    update service set claim_key = %(claim_key)s
-    where service_id = %(service_id)s and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
-      and claim_key is distinct from %(claim_key)s and exists (select from wanted where may) and (fence_until > now()) is not true
+    update service s set claim_key = %(claim_key)s
+    where service_id = %(service_id)s and {{may_claim}}
+      and claim_key is distinct from %(claim_key)s and exists (select from wanted where may)
     returning service_id
 ), taken as (
     update dispatch d

@@ -21,9 +21,7 @@ with given as materialized (
         order by epoch
     ) as r
     where jsonb_typeof(value) <> 'null' or object is not null
-    on conflict (run_key, task_index, map_index, key) do update
-    set value = excluded.value, length = excluded.length, epoch = excluded.epoch, created_at = now(), secret = excluded.secret,
-        object = excluded.object, size = excluded.size
+    {{replaces_xcom}}
 ), dropped as materialized (
     select g.epoch, g.object
     from given g

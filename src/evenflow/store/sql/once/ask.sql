@@ -1,7 +1,7 @@
 -- What a task instance has stored under a name, with the key that belongs to it, made when it is asked for first. Answers nothing when the
 -- try is over, or when the instance has as many names as it may. The dispatch is kept until this commits (KEY SHARE).
 with current as (
-    select run_key, task_index, map_index, epoch from dispatch where epoch = %(epoch)s for key share
+    {{current_try}}
 ), room as (
     select c.*
     from current c

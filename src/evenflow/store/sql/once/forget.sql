@@ -1,6 +1,6 @@
 -- Forgets what a task instance has stored under a name, and its key. The dispatch is kept until this commits (KEY SHARE).
 with current as (
-    select run_key, task_index, map_index from dispatch where epoch = %(epoch)s for key share
+    {{current_try}}
 ), forgotten as (
     delete from once_value o
     using current c

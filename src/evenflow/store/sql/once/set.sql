@@ -1,7 +1,7 @@
 -- What a running try stores under a name that it has asked for before; what is there already stays. Answers what is there now, and nothing
 -- when the try is over or has not asked. The dispatch is kept until this commits (KEY SHARE).
 with current as (
-    select run_key, task_index, map_index, epoch from dispatch where epoch = %(epoch)s for key share
+    {{current_try}}
 )
 update once_value o
 set value = case when o.value is null and o.sealed is null then %(value)s::jsonb else o.value end,

@@ -2,7 +2,7 @@
 -- and the virtual ones. The two are laid upon each other, as in operations/read_standing.
 with parts as (
     select task_index, null::int as length, null::task_state as virtual_state, null::boolean as virtual_left, count(*) as n,
-           count(*) filter (where state not in ('success', 'failed', 'skipped', 'upstream_failed', 'removed')) as unfinished,
+           count(*) filter (where state not in {{finished}}) as unfinished,
            count(*) filter (where state in ('failed', 'upstream_failed')) as failed,
            count(*) filter (where state in ('failed', 'skipped') and starts_with(reason, %(cancelled)s)) as left_over
     from task_instance
@@ -18,7 +18,7 @@ with parts as (
     from parts
     group by task_index
 ), summed as (
-    select sum(unfinished + case when virtual_state not in ('success', 'failed', 'skipped', 'upstream_failed') then untouched else 0 end) as unfinished,
+    select sum(unfinished + case when virtual_state not in {{finished_virtually}} then untouched else 0 end) as unfinished,
            sum(failed + case when virtual_state in ('failed', 'upstream_failed') then untouched else 0 end)
                filter (where task_index in (select unnest(%(leaves)s::int[]))) as failed_leaves,
            bool_or(left_over > 0 or virtual_left and untouched > 0) as interrupted

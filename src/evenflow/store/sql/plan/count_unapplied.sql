@@ -11,5 +11,5 @@ select (select count(*)::int from (select from report where not held limit %(cou
               and (l.limit_id is null or l.used < l.capacity)
             limit %(counted)s
         ) as q) as runs,
-       (select count(*)::int from service
-        where kind = 'scheduler' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)) as schedulers
+       (select count(*)::int from service s
+        where kind = 'scheduler' and {{takes_work}}) as schedulers

@@ -1,7 +1,7 @@
 -- What the template fields of a running try became; answers nothing when the try is over. The dispatch is kept until this commits (KEY
 -- SHARE).
 with current as (
-    select run_key, task_index, map_index, epoch from dispatch where epoch = %(epoch)s for key share
+    {{current_try}}
 )
 insert into rendered (run_key, task_index, map_index, epoch, fields)
 select run_key, task_index, map_index, epoch, %(fields)s::jsonb from current

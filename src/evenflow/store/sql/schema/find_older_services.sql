@@ -2,6 +2,6 @@
 -- table: what wrote its row before knows an older one.
 select kind, name, host, version, coalesce((to_jsonb(s) ->> 'schema_known')::int, 0) as known
 from service s
-where kind in ('scheduler', 'api') and state in ('active', 'draining') and beat_at > now() - make_interval(secs => %(lease_s)s)
+where kind in ('scheduler', 'api') and {{is_healthy}}
   and coalesce((to_jsonb(s) ->> 'schema_known')::int, 0) < %(works_from)s
 order by kind, name

@@ -16,8 +16,8 @@ with given as materialized (
 ), waiting as materialized (
     select service_id, waiting_claim ->> 'key' as key
     from service s
-    where service_id = any(%(takers)s::bigint[]) and kind = 'worker' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)
-      and waiting_claim ->> 'key' = any(%(keys)s::text[]) and claim_key is distinct from waiting_claim ->> 'key' and (fence_until > now()) is not true
+    where service_id = any(%(takers)s::bigint[]) and {{may_claim}}
+      and waiting_claim ->> 'key' = any(%(keys)s::text[]) and claim_key is distinct from waiting_claim ->> 'key'
       and not {{is_passed_over}}
     order by service_id
     for no key update skip locked

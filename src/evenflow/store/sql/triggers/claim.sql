@@ -18,9 +18,8 @@ with best as materialized (
     order by d.due_at
     limit %(capacity)s
 ), triggerer as (
-    update service set claim_key = %(claim_key)s
-    where service_id = %(service_id)s and kind = 'triggerer' and state = 'active'
-      and beat_at > now() - make_interval(secs => %(lease_s)s)
+    update service s set claim_key = %(claim_key)s
+    where service_id = %(service_id)s and kind = 'triggerer' and {{takes_work}}
       and claim_key is distinct from %(claim_key)s and exists (select from best)
     returning service_id
 ), taken as (

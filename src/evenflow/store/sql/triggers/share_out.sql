@@ -8,7 +8,7 @@ with me as materialized (
 ), others as materialized (
     select s.service_id, (s.detail ->> 'running')::int as running, (s.detail ->> 'capacity')::int as capacity
     from service s, me
-    where s.kind = 'triggerer' and s.state = 'active' and s.beat_at > now() - make_interval(secs => %(lease_s)s)
+    where s.kind = 'triggerer' and {{takes_work}}
       and s.service_id <> me.service_id and coalesce(s.detail -> 'queues', '[]') = me.queues
 ), crowded as materialized (
     select me.service_id, me.queues

@@ -3,7 +3,7 @@ with said as (
     select s.name as processor, s.host, b.state
     from service s
     cross join lateral jsonb_array_elements(s.detail -> 'bundles') as b (state)
-    where s.kind = 'processor' and s.state in ('active', 'draining') and s.beat_at > now() - make_interval(secs => %(lease_s)s)
+    where s.kind = 'processor' and {{is_healthy}}
       and jsonb_typeof(s.detail -> 'bundles') = 'array'
 ), files as (
     select bundle, count(*)::int as files, (count(*) filter (where error is not null))::int as errors,

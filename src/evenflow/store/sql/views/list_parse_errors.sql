@@ -3,7 +3,7 @@ with read as (
     select b.state ->> 'name' as bundle
     from service s
     cross join lateral jsonb_array_elements(s.detail -> 'bundles') as b (state)
-    where s.kind = 'processor' and s.state in ('active', 'draining') and s.beat_at > now() - make_interval(secs => %(lease_s)s)
+    where s.kind = 'processor' and {{is_healthy}}
       and jsonb_typeof(s.detail -> 'bundles') = 'array'
 )
 select bundle, file, error, error_line, parsed_at, bundle in (select bundle from read) as is_read

@@ -2,7 +2,7 @@
 -- autoscaler makes, an executor that is sent what waits. Services are few; of them each queue is looked for once.
 select q.queue, q.waiting, q.running, q.oldest_waiting_s,
        (select count(*)::int from service s
-        where s.kind = 'worker' and s.state in ('active', 'draining') and s.beat_at > now() - make_interval(secs => %(lease_s)s)
+        where s.kind = 'worker' and {{is_healthy}}
           and s.detail -> 'queues' ? q.queue) as workers,
        (select min(f.name) from fleet f where q.queue = any (f.queues)) as fleet,
        (select e.executor from queue_executor e where e.queue = q.queue and e.push) as executor

@@ -1,7 +1,7 @@
 -- Services that live, or were heard of within the hour and have not been replaced by one of their kind and name. What they say of themselves names queues and bundles: no scope has it. Of a database that was
 -- set back only those count that have registered since; pid 0 is nobody's, see incarnation/begin.
 select kind, name, host, pid, version, state, started_at, case when %(scope)s::jsonb is null then detail else '{}' end as detail, extract(epoch from now() - beat_at)::float8 as beat_age_s,
-       state in ('active', 'draining') and beat_at > now() - make_interval(secs => %(lease_s)s) as healthy
+       {{is_healthy}} as healthy
 from service s
 where state <> 'stopped' and pid <> 0 and beat_at > now() - interval '1 hour'
   and (state <> 'lost' or not exists (

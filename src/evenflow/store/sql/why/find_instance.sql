@@ -8,8 +8,8 @@ select r.run_key, r.version_key, r.dag_id, r.run_id, r.state::text as run_state,
        (select due_at from timer
         where timer.run_key = r.run_key and timer.epoch = t.epoch and t.state in ('up_for_retry', 'up_for_reschedule')
         limit 1) as due_at,
-       (select count(*)::int from service
-        where kind = 'scheduler' and state = 'active' and beat_at > now() - make_interval(secs => %(lease_s)s)) as schedulers,
+       (select count(*)::int from service s
+        where kind = 'scheduler' and {{takes_work}}) as schedulers,
        f.trigger, f.deferred_at, f.timeout_at, f.failures, f.due_at > now() as backs_off, nullif(f.due_at, 'infinity') as tried_at, f.due_at = 'infinity' as asks, f.claimed_at as trigger_claimed_at,
        g.name as triggerer, g.host as triggerer_host, q.reason as quarantine, q.since as quarantined_at
 from dag_run r

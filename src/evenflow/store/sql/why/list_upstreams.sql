@@ -5,7 +5,7 @@ from unnest(%(tasks)s::int[], %(maps)s::int[]) as a (task_index, map_index)
 join dag_run r on r.run_key = %(run_key)s
 join task k on k.version_key = r.version_key and k.task_index = a.task_index
 cross join lateral (
-    select coalesce(sum(n) filter (where state not in ('success', 'failed', 'skipped', 'upstream_failed', 'removed')), 0)::int as missing,
+    select coalesce(sum(n) filter (where state not in {{finished}}), 0)::int as missing,
            sum(n)::int as total, jsonb_object_agg(state, n) as states
     from (
         select state, sum(n)::int as n

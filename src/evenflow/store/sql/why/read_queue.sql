@@ -14,11 +14,11 @@ select (select count(*)::int
        (select executor from queue_executor where queue = %(queue)s and push) as executor,
        (select kind from queue_executor where queue = %(queue)s and push) as executor_kind,
        (select min(name) from fleet where %(queue)s = any (queues)) as fleet,
-       (select count(*)::int from service l
-        where l.kind = 'launcher' and l.state = 'active' and l.beat_at > now() - make_interval(secs => %(lease_s)s)
-          and l.detail -> 'executors' ? (select executor from queue_executor where queue = %(queue)s)) as launchers,
-       (select min(l.detail -> 'refused' ->> (select executor from queue_executor where queue = %(queue)s)) from service l
-        where l.kind = 'launcher' and l.state = 'active' and l.beat_at > now() - make_interval(secs => %(lease_s)s)) as refusal,
+       (select count(*)::int from service s
+        where s.kind = 'launcher' and {{takes_work}}
+          and s.detail -> 'executors' ? (select executor from queue_executor where queue = %(queue)s)) as launchers,
+       (select min(s.detail -> 'refused' ->> (select executor from queue_executor where queue = %(queue)s)) from service s
+        where s.kind = 'launcher' and {{takes_work}}) as refusal,
        (count(*) filter (where not o.closed))::int as workers,
        coalesce(sum(r.slots) filter (where not o.closed), 0)::int as slots,
        coalesce(sum(least(b.busy, r.slots)) filter (where not o.closed), 0)::int as busy,
@@ -33,5 +33,5 @@ cross join lateral (
     select (s.detail ->> 'slots')::int + case when %(resumes)s then coalesce((s.detail ->> 'resume_slots')::int, 0) else 0 end as slots
 ) as r
 cross join lateral (select count(*)::int as busy from dispatch where dispatch.worker_id = s.service_id) as b
-where s.kind = 'worker' and s.state = 'active' and s.beat_at > now() - make_interval(secs => %(lease_s)s)
+where s.kind = 'worker' and {{takes_work}}
   and s.detail -> 'queues' ? %(queue)s

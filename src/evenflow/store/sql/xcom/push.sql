@@ -9,7 +9,5 @@ insert into xcom (run_key, task_index, map_index, key, value, length, epoch, sec
 select run_key, task_index, map_index, %(key)s, value, case when %(object)s::text is null then result_length(value) else %(length)s::int end,
        epoch, %(secret)s, %(object)s, %(size)s
 from current
-on conflict (run_key, task_index, map_index, key) do update
-set value = excluded.value, length = excluded.length, epoch = excluded.epoch, created_at = now(), secret = excluded.secret,
-    object = excluded.object, size = excluded.size
+{{replaces_xcom}}
 returning epoch
