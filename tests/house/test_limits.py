@@ -7,7 +7,7 @@ import re
 from functools import cache
 
 from scripts.reference import limits
-from tests.house.project import source_modules, tree
+from tests.house.project import nodes, source_modules, tree
 
 
 @cache
@@ -42,3 +42,16 @@ def test_no_limit_is_set_twice() -> None:
     shared = re.compile(rf"^(?:{'|'.join(set_by('evenflow.core.limits'))}) =", re.MULTILINE)
     again = {module for module, path in source_modules().items() if shared.search(path.read_text(encoding="utf-8"))}
     assert again == {"evenflow.core.limits"}
+
+
+def test_no_field_is_bounded_by_a_number_of_its_own() -> None:
+    """What REST takes and a setting may be is limited by names, which the page of limits has; ends such as 0 and 1 need none."""
+    bare = {
+        f"{module}:{call.lineno}"
+        for module, path in source_modules().items()
+        for call in nodes(path)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("Field", "StringConstraints")
+        for bound in call.keywords
+        if bound.arg in ("max_length", "le", "lt") and isinstance(bound.value, ast.Constant)
+    }
+    assert bare == set()

@@ -20,7 +20,6 @@ CELERY_TASK = "evenflow.run"  # its only argument is a try's epoch
 SEND_AGAIN = "send_again"  # option: after this time, an unclaimed try is checked; the time doubles with each message
 SEND_AGAIN_S = 60
 LONGEST_SEND_AGAIN_S = 3_600  # between two checks of one try, however often it was sent
-UNLIMITED = 1_000_000  # slots of an executor without a number of slots: then only pools limit
 
 
 def _checked_time(name: str, value: Any) -> None:

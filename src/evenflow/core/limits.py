@@ -86,6 +86,14 @@ SILENCES = 3  # times that the API may take a request and not answer for half a 
 DELETED_AT_ONCE = 10_000  # task instances of a run, with all their rows: some hundred milliseconds; a larger run goes in parts
 CLAIM_SLOTS = 1_000  # tries, or triggers, of one claim: their rows are one transaction's locks
 
+# -- one installation --------------------------------------------------------------------------------------------------
+
+MAX_PORT = 65_535  # of TCP
+MOST_SLOTS = 1_000  # of one worker: as many as one claim may bring
+MOST_PROCESSES = 64  # workers, triggerers or launchers of one `evenflow up`: one machine has no use for more
+MOST_START_S = 3_600  # until a service of `evenflow up` is ready: whatever takes longer hangs
+MOST_REFRESH_S = 86_400  # between two looks at a repository: a day
+
 # -- what a DAG may hold -------------------------------------------------------------------------------------------------
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1  # of weights, priorities and slots: columns are of this width
@@ -94,6 +102,7 @@ MAX_NAME_CHARS = 250  # of ids, names and keys, as in Airflow: they stand in log
 DEVICE_TOKEN_DAYS = 30  # that a token of `evenflow login` is good, unless it is said otherwise: who uses it logs in once a month
 DEVICE_TOKEN_MOST_DAYS = 90  # as one that `evenflow tokens create` makes for a person
 PASSWORD_LEAST, PASSWORD_MOST = 12, 256  # characters: one of twelve cannot be guessed; one above a sentence is a mistake
+MAX_FOLDER_CHARS = 100  # of the names of bundles, environments and services: they name folders, and stand in tables and tokens
 MAX_URI_CHARS = 1_500  # of an asset, as its name
 MAX_PATH_CHARS = 500  # of a class by its module and name: an exception, a trigger, a kind of task
 MAX_ASSET_NAME = 1_500  # bytes of UTF-8, because a name may be a URI: it stands in indexes, which hold 2,700, beside a dag_id
@@ -175,6 +184,16 @@ INSIGHT_DAYS = 90  # of history in one answer: a quarter of a year
 INSIGHT_ROWS = 20  # of each of its lists: the views of the marts have the rest
 GRID_TOTAL = 1_000  # runs within reach of scrolling: the list of runs has older ones
 OFFSET = 10_000_000  # a caller that pages further needs a filter
+MAX_DESCRIPTION_CHARS = 1_000  # of a pool, a connection or a variable: it is shown in tables
+MAX_FEW_WORDS_CHARS = 50  # of a field that takes one of a few words, such as a kind or a policy: the longest has twenty
+MAX_QUEUES = 100  # of one executor or fleet: what needs more of them is several executors or fleets
+UNLIMITED_SLOTS = 1_000_000  # of an executor without a number of slots, and the most that one may have: then only pools limit
+MAX_CODE_CHARS = 100  # of a code that Evenflow makes for a login: half of it is enough
+MAX_USER_CODE_CHARS = 40  # of a code that a person types: it has eight letters, and a person may put anything between them
+MAX_TOKEN_CHARS = 4_096  # of a token, or of a code of a provider of identities: both travel in the head of a request
+MAX_PROVIDER_WORD_CHARS = 200  # of a word of such a provider: Evenflow makes the states, and RFC 6749 the errors
+MAX_PROVIDER_REASON_CHARS = 500  # of its reason: a person reads a sentence or two
+MAX_SET_ASIDE_CHARS = 1_000  # of the name of what is set aside: the names of a DAG and of a run, and a slash
 NOTE = 1_000  # characters of a run's note, as in Airflow: it is shown in tables
 MAX_PARTITIONS_SHOWN = 10_000  # of one asset: a year of hours, as a backfill has
 BACKFILL_RUNS = 10_000  # dates of one backfill: a year of hours; their rows are written in one statement

@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from evenflow.core import limits
 from evenflow.core.bundle import HISTORY_BUNDLE, OWN_BUNDLE, REFRESH_S, BundleSource
 
-NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")  # it is the name of a folder, too
+NAME = re.compile(rf"[A-Za-z0-9][\w.-]{{0,{limits.MAX_FOLDER_CHARS - 1}}}")  # it is the name of a folder, too
 
 
 class BundleSettings(BaseModel):
@@ -22,10 +23,12 @@ class BundleSettings(BaseModel):
     git: str | None = Field(None, min_length=1, description="URL or path of a git repository")
     ref: str = Field("HEAD", min_length=1, description="Branch, tag or full commit to follow; HEAD is the default branch")
     subdir: str = Field("", description="Folder of the repository that has the DAG files")
-    refresh: float = Field(REFRESH_S, ge=1, le=86_400, description="Seconds from one look at the remote to the next")
+    refresh: float = Field(REFRESH_S, ge=1, le=limits.MOST_REFRESH_S, description="Seconds from one look at the remote to the next")
     connection: str | None = Field(None, description="Connection whose login and password the remote is shown")
     environment: str = Field(
-        "", max_length=100, description="Name of the environment, one of [environments], that loads and runs its files"
+        "",
+        max_length=limits.MAX_FOLDER_CHARS,
+        description="Name of the environment, one of [environments], that loads and runs its files",
     )
 
     @field_validator("git")

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 from evenflow.connect_server.limits import IDLE, LEAST_MEMORY, MEMORY
 from evenflow.core.bounds import Between, Chars
 from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
-from evenflow.core.limits import MAX_INLINE_XCOM
+from evenflow.core.limits import MAX_INLINE_XCOM, MAX_PORT
 from evenflow.core.model import Enforcement
 from evenflow.core.people.identities import IdentityProvider
 from evenflow.core.service import ServiceKind
@@ -53,11 +53,11 @@ class SharedSettings:
 
     api_url: Annotated[str, "Where the API is for all but schedulers; several with commas between"] = ""
     api_host: Annotated[str, "Address that the API listens on"] = "127.0.0.1"
-    api_port: Annotated[int, Between(0, 65535), "Port that the API listens on; 0 takes a free one"] = DEFAULT_PORT
+    api_port: Annotated[int, Between(0, MAX_PORT), "Port that the API listens on; 0 takes a free one"] = DEFAULT_PORT
     plaintext: Annotated[bool, "Speak plain HTTP also with other hosts: tokens, secrets and code can be read on the way"] = False
     metrics_host: Annotated[str, "Address of health and metrics of a service; an API has its own"] = "127.0.0.1"
     metrics_port: Annotated[
-        int, Between(-1, 65535), "Port of health and metrics; 0 takes a free one, -1 none. An API has its own"
+        int, Between(-1, MAX_PORT), "Port of health and metrics; 0 takes a free one, -1 none. An API has its own"
     ] = 0
     openlineage_url: Annotated[str, "Where an API sends what tasks on Spark read and write; empty: nowhere"] = ""
     statsd_address: Annotated[str, "host:port of a StatsD server that all services send their metrics to"] = ""
@@ -87,7 +87,7 @@ class SharedSettings:
         "what starts the worker limits it, as a pod does",
     ] = "warn"
     capacity: Annotated[int, Between(1, 50_000), "Triggers that a triggerer runs at once"] = CAPACITY
-    spark_connect_port: Annotated[int, Between(0, 65535), "Port that a Spark Connect server listens on; 0 takes a free one"] = (
+    spark_connect_port: Annotated[int, Between(0, MAX_PORT), "Port that a Spark Connect server listens on; 0 takes a free one"] = (
         CONNECT_PORT
     )
     spark_connect_memory: Annotated[

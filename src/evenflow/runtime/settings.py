@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from evenflow.core import limits
 from evenflow.core.bounds import Bound
 from evenflow.core.bundle import HISTORY_BUNDLE, BundleSource
 from evenflow.core.object_names import CONNECTION
@@ -35,7 +36,6 @@ from evenflow.sdk.secrets.connections import env_name
 from evenflow.telemetry.statsd import parse_address
 from evenflow.wire.tls import Tls, is_loopback
 
-MOST_LOCAL_WORKERS = 64  # of one machine
 CONNECTION_PREFIX = lookup.ENV_PREFIXES[CONNECTION]
 _VALUES = tuple(lookup.ENV_PREFIXES.values())
 _NOT_SETTINGS = ("EVENFLOW_DEBUG", trust.VARIABLE)  # read where errors are shown and files trusted, before there are settings
@@ -75,17 +75,23 @@ class Settings(BaseSettings, SharedSettings):
     )
 
     dags: Path = Field(default_factory=lambda: project_dir() / "dags", description="Folder of DAG files")
-    bundle: str = Field("", max_length=100, description="Name of the folder of DAG files in the database; else made from its path")
+    bundle: str = Field(
+        "",
+        max_length=limits.MAX_FOLDER_CHARS,
+        description="Name of the folder of DAG files in the database; else made from its path",
+    )
     bundles: dict[str, BundleSettings] = Field(default_factory=dict, description="More sources of DAG files, by name")
     environments: dict[str, Path] = Field(
         default_factory=dict,
         description="Pythons that load and run files of bundles, by name: the Python, or the folder that it is in",
     )
     dags_environment: str = Field(
-        "", max_length=100, description="Name of the environment that loads and runs the files of the DAG folder"
+        "",
+        max_length=limits.MAX_FOLDER_CHARS,
+        description="Name of the environment that loads and runs the files of the DAG folder",
     )
 
-    workers: int = Field(1, ge=0, le=MOST_LOCAL_WORKERS, description="Worker processes of `evenflow up`")
+    workers: int = Field(1, ge=0, le=limits.MOST_PROCESSES, description="Worker processes of `evenflow up`")
     autoscale: str = Field(
         "",
         pattern=r"^(\d{1,2}\.\.\d{1,2})?$",
@@ -96,18 +102,20 @@ class Settings(BaseSettings, SharedSettings):
         description="What `autoscale` starts: workers of Evenflow, or workers of Celery, which take the tries of its executor",
     )
     start_timeout: float = Field(
-        180.0, ge=1, le=3600, description="Seconds that a service of `evenflow up` may take until it is ready"
+        180.0, ge=1, le=limits.MOST_START_S, description="Seconds that a service of `evenflow up` may take until it is ready"
     )
-    slots: int = Field(default_factory=lambda: default_slots(), ge=1, le=1000, description="Tries that a worker runs at once")
+    slots: int = Field(
+        default_factory=lambda: default_slots(), ge=1, le=limits.MOST_SLOTS, description="Tries that a worker runs at once"
+    )
     resume_slots: int | None = Field(
         None,
         ge=1,
-        le=1000,
+        le=limits.MOST_SLOTS,
         description="Tries on top of `slots` that may only resume from waiting; else a tenth of them, rounded up",
     )
     queues: Annotated[list[str], NoDecode] = Field(default=["default"], min_length=1, description="Queues that a worker serves")
 
-    triggerers: int = Field(1, ge=0, le=64, description="Triggerer processes of `evenflow up`")
+    triggerers: int = Field(1, ge=0, le=limits.MOST_PROCESSES, description="Triggerer processes of `evenflow up`")
     trigger_queues: Annotated[list[str], NoDecode] = Field(default=[], description="Queues that a triggerer serves; none: all")
 
     celery_broker: SecretStr | None = Field(
@@ -121,14 +129,17 @@ class Settings(BaseSettings, SharedSettings):
         None, description="File with the template of the pods of Kubernetes executors that name none, as YAML or JSON"
     )
     launchers: int | None = Field(
-        None, ge=0, le=64, description="Launchers of `evenflow up`; else one where a broker is named, and none where not"
+        None,
+        ge=0,
+        le=limits.MOST_PROCESSES,
+        description="Launchers of `evenflow up`; else one where a broker is named, and none where not",
     )
 
     spark_connect: bool = Field(False, description="Have `evenflow up` run a Spark Connect server for its tasks, too")
     spark_connect_ui_port: int | None = Field(
         None,
         ge=1024,
-        le=65535,
+        le=limits.MAX_PORT,
         description="Port of the Spark UI of a Connect server on this host, which every user of it can read; else it has none",
     )
 
@@ -136,7 +147,7 @@ class Settings(BaseSettings, SharedSettings):
         None, description="Folder for history as Parquet: with it the history pipeline runs every day, as a DAG that comes along"
     )
 
-    name: str | None = Field(None, max_length=100, description="Name of a service in `evenflow status`")
+    name: str | None = Field(None, max_length=limits.MAX_FOLDER_CHARS, description="Name of a service in `evenflow status`")
 
     secret_keys: SecretStr | None = Field(
         None, description="Keys that seal connections and variables, comma-separated, the first seals; else <home>/secrets.key"
@@ -328,10 +339,10 @@ class Settings(BaseSettings, SharedSettings):
         if not self.autoscale:
             return None
         least, _, most = self.autoscale.partition("..")
-        if int(least) > int(most) or not 1 <= int(most) <= MOST_LOCAL_WORKERS:
+        if int(least) > int(most) or not 1 <= int(most) <= limits.MOST_PROCESSES:
             raise SettingsError(
                 f"autoscale is {self.autoscale!r}: it says how many workers there are at least and at most, such as 0..8, and up "
-                f"to {MOST_LOCAL_WORKERS}."
+                f"to {limits.MOST_PROCESSES}."
             )
         if self.autoscale_target == "celery" and self.celery_broker is None:
             raise SettingsError("Workers of Celery need a broker. Set EVENFLOW_CELERY_BROKER, such as redis://localhost:6379/0.")

@@ -11,7 +11,8 @@ from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.executors import Executor, ExecutorChange
 from evenflow.contracts.rest.record import ObjectName, Page
-from evenflow.core.executors import KINDS, UNLIMITED, check_kind, check_options
+from evenflow.core.executors import KINDS, check_kind, check_options
+from evenflow.core.limits import UNLIMITED_SLOTS
 from evenflow.core.model import DEFAULT_EXECUTOR
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
@@ -56,7 +57,7 @@ async def set_executor(conn: Connection, actor: Actor, name: Annotated[ObjectNam
             f"Queue {rival[1]!r} is of the executor {rival[0]!r}, and a queue is of one executor. To see its queues, type: "
             f"evenflow executors show {rival[0]}",
         )
-    slots = change.slots if change.slots is not None else old.slots if old is not None else UNLIMITED
+    slots = change.slots if change.slots is not None else old.slots if old is not None else UNLIMITED_SLOTS
     async with events.recorded(conn, actor, "executor.set", name, **change.model_dump(exclude_none=True)):
         if not await executors.set_executor(conn, name=name, kind=kind, queues=queues, slots=slots, options=options, by=actor):
             raise Refused(

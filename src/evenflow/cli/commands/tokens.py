@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 from evenflow.cli.input.scopes import Pools, Tags, checked_scope
 from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import errors, local_time, print_table, say
+from evenflow.core.limits import MAX_FOLDER_CHARS
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights
 from evenflow.core.people.user_names import flaw_of_user_name
@@ -23,7 +24,7 @@ from evenflow.runtime.settings import Settings, load_settings
 app = App(name="tokens", help="Make, list, revoke and rotate the tokens of people and services. Needs the database.")
 
 DAY_S = 86_400.0
-MOST_NAMES, LONGEST_NAME = 32, 100  # in a token, which is in the head of every request
+MOST_NAMES = 32  # in a token, which is in the head of every request
 
 
 @verb(app)
@@ -152,8 +153,8 @@ def _scope(kind: str, given: Mapping[str, list[str] | None]) -> list[str]:
         if names and option != takes:
             raise BadValue(f"A token for {kind} is for no {option.removeprefix('--')}s. Use {takes}.")
     scope = given[takes] or []
-    if len(scope) > MOST_NAMES or not all(0 < len(name) <= LONGEST_NAME for name in scope):
-        raise BadValue(f"A token is for at most {MOST_NAMES} queues or bundles, each of 1 to {LONGEST_NAME} characters.")
+    if len(scope) > MOST_NAMES or not all(0 < len(name) <= MAX_FOLDER_CHARS for name in scope):
+        raise BadValue(f"A token is for at most {MOST_NAMES} queues or bundles, each of 1 to {MAX_FOLDER_CHARS} characters.")
     return scope
 
 

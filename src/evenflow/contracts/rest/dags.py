@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from evenflow.contracts.rest.record import Record, Request, RunWord, ServiceWord
+from evenflow.core import limits
 from evenflow.core.spec.diff import SettingChange
 
 
@@ -79,7 +80,7 @@ class DagChange(Request):
 
 
 class DagRelease(Request):
-    bundle: str = Field(min_length=1, max_length=100, description="The bundle that is to have the DAG.")
+    bundle: str = Field(min_length=1, max_length=limits.MAX_FOLDER_CHARS, description="The bundle that is to have the DAG.")
 
 
 class DeletedDag(Record):

@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, StringConstraints
 
 from evenflow.contracts.rest.record import Record, Request, RoleWord
-from evenflow.core.limits import DEVICE_TOKEN_DAYS, DEVICE_TOKEN_MOST_DAYS, MAX_NAME_CHARS
+from evenflow.core.limits import DEVICE_TOKEN_DAYS, DEVICE_TOKEN_MOST_DAYS, MAX_CODE_CHARS, MAX_NAME_CHARS, MAX_USER_CODE_CHARS
 from evenflow.core.people.roles import Role
 
 
@@ -19,7 +19,9 @@ def _printable(name: str) -> str:
 
 
 Machine = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS), AfterValidator(_printable)]
-UserCode = Annotated[str, Field(min_length=1, max_length=40, description="As the command line shows it; only its letters count.")]
+UserCode = Annotated[
+    str, Field(min_length=1, max_length=MAX_USER_CODE_CHARS, description="As the command line shows it; only its letters count.")
+]
 Days = Annotated[int, Field(ge=1, le=DEVICE_TOKEN_MOST_DAYS)]
 
 
@@ -39,7 +41,7 @@ class DeviceLogin(Record):
 
 
 class DeviceTokenRequest(Request):
-    device_code: str = Field(max_length=100)
+    device_code: str = Field(max_length=MAX_CODE_CHARS)
 
 
 class DeviceToken(Record):

@@ -8,6 +8,8 @@ from typing import Any
 from pydantic import Field
 
 from evenflow.contracts.rest.record import ObjectName, Record, Request
+from evenflow.core import limits
+from evenflow.core.limits import UNLIMITED_SLOTS
 
 
 class Executor(Record):
@@ -27,9 +29,18 @@ class Executor(Record):
 
 
 class ExecutorChange(Request):
-    kind: str | None = Field(default=None, max_length=50, description="An executor keeps the one that it has; a new one needs one.")
-    slots: int | None = Field(
-        default=None, ge=0, le=1_000_000, description="With 0 none starts. As they are when absent; of a new one 1,000,000."
+    kind: str | None = Field(
+        default=None,
+        max_length=limits.MAX_FEW_WORDS_CHARS,
+        description="An executor keeps the one that it has; a new one needs one.",
     )
-    queues: list[ObjectName] | None = Field(default=None, max_length=100, description="All of them; as they are when absent.")
+    slots: int | None = Field(
+        default=None,
+        ge=0,
+        le=UNLIMITED_SLOTS,
+        description=f"With 0 none starts. As they are when absent; of a new one {UNLIMITED_SLOTS:,}.",
+    )
+    queues: list[ObjectName] | None = Field(
+        default=None, max_length=limits.MAX_QUEUES, description="All of them; as they are when absent."
+    )
     options: dict[str, Any] | None = Field(default=None, description="All that are not as by default; as they are when absent.")

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from evenflow.contracts.rest.record import ObjectName, Record, Request
+from evenflow.core import limits
 
 
 class FleetSummary(Record):
@@ -53,9 +54,14 @@ class FleetDetail(FleetSummary):
 
 
 class FleetChange(Request):
-    target: str | None = Field(default=None, max_length=50, description="A fleet keeps the one that it has; a new one is `native`.")
+    target: str | None = Field(
+        default=None, max_length=limits.MAX_FEW_WORDS_CHARS, description="A fleet keeps the one that it has; a new one is `native`."
+    )
     queues: list[ObjectName] | None = Field(
-        default=None, min_length=1, max_length=100, description="All of them, each of one fleet only; as they are when absent."
+        default=None,
+        min_length=1,
+        max_length=limits.MAX_QUEUES,
+        description="All of them, each of one fleet only; as they are when absent.",
     )
     policy: dict[str, Any] = Field(
         default_factory=dict, description="What is to change; the rest stays. `default` has an option as by default again."

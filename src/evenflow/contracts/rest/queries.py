@@ -151,17 +151,20 @@ class StandingQuery(Request):
 
 class IdentityLoginQuery(Request):
     then: str = Field(
-        default="/", max_length=2_000, pattern=r"^/([!-.0-\[\]-~][!-~]*)?$", description="The page to which the login leads."
+        default="/",
+        max_length=limits.MAX_LINK_CHARS,
+        pattern=r"^/([!-.0-\[\]-~][!-~]*)?$",
+        description="The page to which the login leads.",
     )
 
 
 class IdentityAnswerQuery(Record):
     """As the provider leads back; what else it says is for others."""
 
-    code: str | None = Field(default=None, max_length=4_096)
-    state: str | None = Field(default=None, max_length=200)
-    error: str | None = Field(default=None, max_length=200)
-    error_description: str | None = Field(default=None, max_length=500)
+    code: str | None = Field(default=None, max_length=limits.MAX_TOKEN_CHARS)
+    state: str | None = Field(default=None, max_length=limits.MAX_PROVIDER_WORD_CHARS)
+    error: str | None = Field(default=None, max_length=limits.MAX_PROVIDER_WORD_CHARS)
+    error_description: str | None = Field(default=None, max_length=limits.MAX_PROVIDER_REASON_CHARS)
 
 
 class RevealQuery(Request):

@@ -7,11 +7,12 @@ from datetime import datetime
 from pydantic import ConfigDict, Field
 
 from evenflow.contracts.rest.record import Record, Request
+from evenflow.core import limits
 from evenflow.core.object_names import SealedKind
 
 
 class SharedRequest(Request):
-    description: str | None = Field(default=None, max_length=1_000, description="As it is when absent.")
+    description: str | None = Field(default=None, max_length=limits.MAX_DESCRIPTION_CHARS, description="As it is when absent.")
     dags: list[str] | None = Field(
         default=None,
         description="Patterns of the DAGs that may use it, such as `sales_*`; an empty list: all. As it is when absent.",

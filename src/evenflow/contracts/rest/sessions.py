@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import Field, model_validator
 
 from evenflow.contracts.rest.record import Record, Request, RoleWord
-from evenflow.core.limits import MAX_NAME_CHARS, PASSWORD_MOST
+from evenflow.core.limits import MAX_CODE_CHARS, MAX_NAME_CHARS, MAX_TOKEN_CHARS, PASSWORD_MOST
 from evenflow.core.people.scopes import PersonScope
 
 
@@ -16,8 +16,10 @@ class SessionRequest(Request):
 
     name: str | None = Field(default=None, min_length=1, max_length=MAX_NAME_CHARS, description="Of a user, with their password.")
     password: str | None = Field(default=None, max_length=PASSWORD_MOST)
-    code: str | None = Field(default=None, max_length=100, description="As `evenflow up` and `evenflow ui` print it; good once.")
-    token: str | None = Field(default=None, max_length=4_096, description="An operator's token.")
+    code: str | None = Field(
+        default=None, max_length=MAX_CODE_CHARS, description="As `evenflow up` and `evenflow ui` print it; good once."
+    )
+    token: str | None = Field(default=None, max_length=MAX_TOKEN_CHARS, description="An operator's token.")
 
     @model_validator(mode="after")
     def _one_of_them(self) -> SessionRequest:

@@ -29,9 +29,13 @@ class Pool(Record):
 
 class PoolChange(Request):
     slots: int = Field(ge=0, le=INT32_MAX)
-    description: str | None = Field(default=None, max_length=1_000, description="As it is when absent.")
-    policy: str | None = Field(default=None, max_length=50, description="As it is when absent; `backfill` for a new pool.")
-    while_deferred: str | None = Field(default=None, max_length=50, description="As it is when absent; `hold` for a new pool.")
+    description: str | None = Field(default=None, max_length=limits.MAX_DESCRIPTION_CHARS, description="As it is when absent.")
+    policy: str | None = Field(
+        default=None, max_length=limits.MAX_FEW_WORDS_CHARS, description="As it is when absent; `backfill` for a new pool."
+    )
+    while_deferred: str | None = Field(
+        default=None, max_length=limits.MAX_FEW_WORDS_CHARS, description="As it is when absent; `hold` for a new pool."
+    )
 
 
 class SettingValue(Record):
@@ -101,8 +105,12 @@ class Sharing(Record):
 
 
 class SharingChange(Request):
-    aging: str | None = Field(default=None, max_length=50, description="As it is when absent; `off` at first.")
-    share_by: str | None = Field(default=None, max_length=50, description="As it is when absent; `off` at first.")
+    aging: str | None = Field(
+        default=None, max_length=limits.MAX_FEW_WORDS_CHARS, description="As it is when absent; `off` at first."
+    )
+    share_by: str | None = Field(
+        default=None, max_length=limits.MAX_FEW_WORDS_CHARS, description="As it is when absent; `off` at first."
+    )
     weights: dict[str, int] | None = Field(default=None, description="As they are when absent; with `share_by`, none.")
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from evenflow.contracts.rest.record import Record, Request, Word
 from evenflow.contracts.rest.steering import StandingObject
+from evenflow.core import limits
 from evenflow.core.why import OutrunTry
 
 
@@ -128,7 +129,11 @@ SetAsideKind = Literal["run", "schedule", "assets", "backfill"]
 _KIND = Field(title="kind", description="A run; or what a schedule, assets or a backfill would have made.")
 SetAsideName = Annotated[
     str,
-    Field(title="of", max_length=1_000, description="DAG/RUN of a run, else the name of the DAG or the number of the backfill."),
+    Field(
+        title="of",
+        max_length=limits.MAX_SET_ASIDE_CHARS,
+        description="DAG/RUN of a run, else the name of the DAG or the number of the backfill.",
+    ),
 ]
 
 
