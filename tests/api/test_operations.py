@@ -151,7 +151,7 @@ async def test_a_rerun_of_a_cancelled_run_touches_what_never_ran(rest: RestClien
     world.conn.execute("insert into mapped_task (run_key, task_index, length, virtual_state) values (%s, 1, 2, 'skipped')", [run])
     would = await rest.clear("sales", "r1", only="failed", dry_run=True)
     assert [(i.task_id, i.map_index) for i in would.instances] == [("extract", -1), ("clean", 0), ("clean", 1), ("load", -1)]
-    world.conn.execute("update task_instance set reason = 'marked skipped by ada' where task_index = 2")
+    world.conn.execute("update task_instance set reason = 'marked skipped by ada', ended_by = 'mark' where task_index = 2")
     would = await rest.clear("sales", "r1", only="failed", tasks=["extract", "load"], dry_run=True)
     assert [i.task_id for i in would.instances] == ["extract"]
 
@@ -176,7 +176,7 @@ async def test_a_mark_that_changes_nothing_says_so(rest: RestClient, world: Worl
         await rest.mark("sales", "r1", state="success", tasks=["clean"], map_indexes=[9])
     world.instance(run_key, 2, state="skipped")
     world.conn.execute("delete from report")
-    world.conn.execute("update dag_run set state = 'failed', started_at = now(), reason = 'marked failed by ada'")
+    world.conn.execute("update dag_run set state = 'failed', started_at = now(), marked_failed_by = 'ada'")
     done = await rest.mark("sales", "r1", state="success")
     assert (done.already, done.instances, world.one("select count(*) from report")) == (False, [], 1)
     world.conn.execute("update task_instance set state = 'success'")

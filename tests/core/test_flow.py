@@ -19,7 +19,7 @@ from evenflow.core.flow.readiness import propagate, settle
 from evenflow.core.flow.state import Flow, InstanceKey, MappedTask, RunFacts
 from evenflow.core.graph import Graph
 from evenflow.core.model import UNMAPPED, DagSpec
-from evenflow.core.states import FINISHED, RunState, TaskEvent, TaskState, move
+from evenflow.core.states import FINISHED, Ender, RunState, TaskEvent, TaskState, move
 from evenflow.core.trigger_rules import UpstreamCounts, Verdict
 from tests.core.naive_run import NaiveRun
 from tests.core.random_groups import check_ends, random_spec
@@ -81,7 +81,7 @@ class Step:
         if item.state in FINISHED:
             self.wave.append(item)
 
-    def explain(self, item: Row, reason: str) -> None:
+    def explain(self, item: Row, reason: str, ended_by: Ender | None = None) -> None:
         pass
 
     def load(self, key: InstanceKey) -> Row:

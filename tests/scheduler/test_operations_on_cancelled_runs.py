@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from evenflow.core.model import DagSpec
 from evenflow.core.operations import Only
 from evenflow.core.states import TaskEvent
@@ -317,3 +319,64 @@ def test_a_run_that_never_began_is_not_marked_as_a_success(world: World) -> None
     cancelled(world, run)
     operate(world, run, TaskEvent.MARK_SUCCESS)
     assert world.run_state(run) == "failed"
+
+
+@pytest.mark.parametrize("outcome", ["skipped", "failed"])
+@pytest.mark.parametrize("said", ["The run was cancelled by the customer", "marked failed by the customer"])
+def test_what_a_task_says_of_its_end_is_not_taken_for_a_cancel_or_a_mark(world: World, outcome: str, said: str) -> None:
+    """R-CS8: word for word as Evenflow says it, and still a reason for people alone."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(task("asks"), task("other"), task("end", 0, 1, trigger_rule="all_done"))))
+    run = world.trigger("d")
+    world.advance()
+    tries = {t.task_id: t for t in world.claim()}
+    world.report([tries["asks"]], outcome, reason=said)
+    world.report([tries["other"]])
+    world.drain()
+    assert (world.run_state(run), reasons(world, run)["asks"]) == ("success", said)
+    operate(world, run, CLEAR, "other")
+    assert world.drain() == ["other"]
+    state, *_, reason, _ = run_row(world, run)
+    assert (state, reason, world.states(run)["asks"]) == ("success", None, outcome)
+    world.audit()
+
+
+def test_what_a_task_says_on_an_earlier_try_is_not_taken_for_a_cancel(world: World) -> None:
+    """R-CS8: it stands as the reason until another is given."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(task("asks", retries=1, retry_delay=0.0), task("other"))))
+    run = world.trigger("d")
+    world.advance()
+    tries = {t.task_id: t for t in world.claim()}
+    world.report([tries["asks"]], "failed", reason="The run was cancelled by the customer")
+    world.report([tries["other"]])
+    world.advance()
+    world.conn.execute("update timer set due_at = now()")
+    world.advance()
+    world.report(world.claim(), "skipped")
+    world.drain()
+    operate(world, run, CLEAR, "other")
+    assert (world.drain(), world.run_state(run)) == (["other"], "success")
+
+
+def test_a_rerun_leaves_what_a_task_skipped_with_the_words_of_a_cancel(world: World) -> None:
+    """R-CS8: of a run that was cancelled, too."""
+    world.add_dag(DagSpec(dag_id="d", tasks=(task("asks"), task("other"), task("end", 0, 1))))
+    run = world.trigger("d")
+    world.advance()
+    tries = {t.task_id: t for t in world.claim()}
+    world.report([tries["asks"]], "skipped", reason="The run was cancelled by the customer")
+    world.advance()
+    world.cancel(run)
+    world.advance()
+    world.report([tries["other"]], "failed", reason="killed")
+    world.advance()
+    operate(world, run, CLEAR, only=Only.FAILED)
+    assert world.drain() == ["other"]
+    assert world.states(run)["asks"] == "skipped"
+
+
+def test_why_a_run_failed_is_for_people_alone(world: World) -> None:
+    """R-CS8: only of one that somebody has marked is the mark taken back."""
+    run = finished(world, DIAMOND, c="failed")
+    world.conn.execute("update dag_run set reason = 'marked failed by a task'")
+    operate(world, run, TaskEvent.MARK_SUCCESS)
+    assert set(world.states(run).values()) == {"success"}

@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from evenflow.core.operations import CANCELLED
+from evenflow.core.states import Ender
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.db.sql import sql
 from tests.store.test_plans import UNGUARDED, grants
@@ -95,6 +95,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         "states": ["success", "scheduled", "none"],
         "cleared": True,
         "reason": None,
+        "ended_by": None,
         "detail": "{}",
     }
     live = list(range(3, N, 4))  # epochs of the queued
@@ -107,7 +108,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "operations/delete_results", of_run
         yield (
             "operations/list_touched",
-            {"run_keys": [run], **keys, "states": ["success", "none"], "left_by": CANCELLED, "limit": 1000, "counted": 100_001},
+            {"run_keys": [run], **keys, "states": ["success", "none"], "left_by": Ender.CANCEL, "limit": 1000, "counted": 100_001},
         )
     for run, tasks in ((DEEP, n), (WIDE, [0]), (MANY, n)):
         one = {"run_key": run, "tasks": tasks}
@@ -115,19 +116,25 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "operations/read_indexed", one
         yield "operations/read_ranges", one
         yield "operations/withdraw_ranges", one
-        yield "operations/end_virtual", {**one, "state": "success", "states": ["none"], "reason": "r"}
+        yield "operations/end_virtual", {**one, "state": "success", "states": ["none"], "reason": "r", "ended_by": Ender.MARK}
         yield "operations/remove_instances", {**one, "live": live, "event": "remove", "state": "removed", "detail": "{}"}
         anew = {"event": "clear", "state": "none", "states": ["removed"], "regions": [t // 10 for t in tasks]}
         yield "operations/collapse_mapped", {**one, **anew}
-        yield "operations/recount_run", {"run_key": run, "leaves": tasks, "cancelled": "The run was cancelled"}
+        yield "operations/recount_run", {"run_key": run, "leaves": tasks, "cancel": Ender.CANCEL}
         yield "operations/read_waiting", {"run_key": run, "task_index": -1, "map_index": -1, "limit": None}
-        yield "operations/find_left", {"run_key": run, "cancelled": CANCELLED}
+        yield "operations/find_left", {"run_key": run, "cancel": Ender.CANCEL}
         yield (
             "tasks/read_unfinished",
             {"run_key": run, "states": ["none", "queued", "scheduled"], "limit": N, "every": False, "spared": []},
         )
         yield "tasks/find_processes", {"run_key": run, "spared": []}
-        withdrawn = {"states": ["none", "scheduled", "removed"], "state": "skipped", "removed": "removed", "reason": "r"}
+        withdrawn = {
+            "states": ["none", "scheduled", "removed"],
+            "state": "skipped",
+            "removed": "removed",
+            "reason": "r",
+            "ended_by": Ender.CANCEL,
+        }
         yield "tasks/skip_virtual", {"run_key": run, "spared": tasks[:1], **withdrawn}
         yield "branches/read_standing", {"run_key": run}
         yield "operations/withdraw_ready", {"run_key": run}
@@ -135,7 +142,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "selection/delete_run_lanes", {"run_key": run}
         yield "quarantine/end_tries", {"run_key": run}
         ends = {"was": ["none", "queued"], "events": ["skip", "fail"], "states": ["skipped", "failed"]}
-        yield "quarantine/end_instances", {"run_key": run, **ends, "reason": "", "actor": ""}
+        yield "quarantine/end_instances", {"run_key": run, **ends, "reason": "", "ended_by": Ender.CANCEL, "actor": ""}
     yield "operations/withdraw_some", {"run_key": DEEP, **chain}
     yield "operations/set_counters", {"run_key": DEEP, "tasks": n, **counts}
     yield "operations/set_indexed", {"run_key": WIDE, **some, **counts}
@@ -146,7 +153,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         yield "tasks/read_instances", many
         yield "tasks/count_upstreams", {**many, **counts}
         yield "tasks/count_indexed", {**many, **counts, "wholes": ones}
-        yield "tasks/set_reasons", {**many, "reasons": ["r"] * N}
+        yield "tasks/set_reasons", {**many, "reasons": ["r"] * N, "enders": [None] * N}
         yield "tasks/read_mapped", {"run_keys": [run] * N, "tasks": n}
         yield "tasks/read_touched", {"run_keys": [run], "tasks": [0]}
         yield "tasks/delete_operator_rows", {"run_keys": [run] * N, "tasks": n}

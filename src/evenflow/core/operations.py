@@ -18,14 +18,12 @@ from evenflow.core.states import HOLDING, TaskEvent, TaskState, sources
 FAILURES = frozenset({TaskState.FAILED, TaskState.UPSTREAM_FAILED})
 
 
-CANCELLED = "The run was cancelled"  # so begins the reason of what a cancel has ended
-MARKED_FAILED = "marked failed by "  # so begins the reason of a run that was a success before
-
-
 def cancel_reason(actor: str) -> str:
-    return f"{CANCELLED} by {actor}"
+    """Why it ended, for people, of what the cancel of its run has ended."""
+    return f"The run was cancelled by {actor}"
 
 
+NOT_RUN = "The run was cancelled, and something that it waits for did not run."  # why trigger rules skip something of it later
 INTERRUPTED = "it was cancelled, and some of its tasks are still as that left them: evenflow runs rerun"  # why a run failed
 
 

@@ -67,6 +67,15 @@ class TaskEvent(StrEnum):
     MARK_SKIPPED = "mark_skipped"
 
 
+class Ender(StrEnum):
+    """What has ended a task instance, where that was neither a try nor a trigger rule."""
+
+    CANCEL = "cancel"  # of its run; also what did not run because of that
+    BRANCH = "branch"
+    NOTHING = "nothing"  # there was none to map over
+    MARK = "mark"  # somebody said so
+
+
 class RunState(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"

@@ -19,7 +19,7 @@ from evenflow.core.flow.past import let_through
 from evenflow.core.flow.state import Flow, MappedTasks, VirtualEnd
 from evenflow.core.limits import CHANGED_PER_TURN
 from evenflow.core.operations import cancel_reason
-from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move
+from evenflow.core.states import FINISHED, Ender, RunEvent, RunState, TaskEvent, TaskState, move
 from evenflow.scheduler.answers import decide
 from evenflow.scheduler.deferrals import clean_up, stop_waiting
 from evenflow.scheduler.facts import Facts, Run
@@ -160,7 +160,7 @@ def _skip_cleared(facts: Facts, run: Run, actor: str) -> None:
     """A run that was cleared after its end and has not begun again: what waits in it is skipped."""
     reason = f"{cancel_reason(actor)}."
     state = move(TaskState.NONE, TaskEvent.WITHDRAW)
-    change = operations.StateChange(TaskEvent.WITHDRAW, state, {TaskState.NONE}, False, reason, actor)
+    change = operations.StateChange(TaskEvent.WITHDRAW, state, {TaskState.NONE}, False, reason, Ender.CANCEL, actor)
     operations.move_instances(facts.conn, run.run_key, [(i, None) for i in range(run.graph.n)], change, live=())
     tasks.skip_virtual(facts.conn, run.run_key, reason=reason)
     leaves = [i for i in range(run.graph.n) if run.graph.leaf[i]]

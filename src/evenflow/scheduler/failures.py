@@ -9,7 +9,7 @@ from typing import Any
 from evenflow.core.model import TaskSpec
 from evenflow.core.operations import cancel_reason
 from evenflow.core.retry import matching_rule, next_delay
-from evenflow.core.states import TaskEvent
+from evenflow.core.states import Ender, TaskEvent
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.store.scheduling import tasks
@@ -40,7 +40,9 @@ def fail(facts: Facts, moves: Moves, item: Item, event: TaskEvent, payload: dict
         rule and rule.reason and f"retry policy: {rule.reason}",
     )
     if any(said):
-        moves.explain(item, "; ".join(str(reason) for reason in said if reason))
+        moves.explain(
+            item, "; ".join(str(reason) for reason in said if reason), Ender.CANCEL if event is TaskEvent.CANCEL else None
+        )
     if event is TaskEvent.RETRY:
         delay = payload.get("delay_s")  # by the try itself, bounded as all waits are
         if delay is None:

@@ -26,7 +26,6 @@ from evenflow.core.model import UNMAPPED
 from evenflow.core.operations import (
     FAILURES,
     INTERRUPTED,
-    MARKED_FAILED,
     Only,
     Operation,
     Target,
@@ -36,7 +35,7 @@ from evenflow.core.operations import (
     touched_states,
     without,
 )
-from evenflow.core.states import HOLDING, RUN_FINISHED, RunEvent, RunState, TaskEvent, TaskState, move_run, sources
+from evenflow.core.states import HOLDING, RUN_FINISHED, Ender, RunEvent, RunState, TaskEvent, TaskState, move_run, sources
 from evenflow.core.states import move as moved_to
 from evenflow.scheduler.cancel import cancel_run
 from evenflow.scheduler.deferrals import awaits_clean_up, clean_up, stop_waiting
@@ -176,7 +175,8 @@ def _fail_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, operati
     """What runs of it is killed, the rest is skipped; a run that has succeeded is only said to have failed."""
     if state is RunState.SUCCESS:
         after = move_run(state, RunEvent.MARK_FAILED)
-        store.say_how_it_ended(facts.conn, run.run_key, after, f"{MARKED_FAILED}{operation.actor}")
+        said = f"marked failed by {operation.actor}"
+        store.say_how_it_ended(facts.conn, run.run_key, after, said, marked_by=operation.actor)
         store.record_operation(facts.conn, run.run_key, RunEvent.MARK_FAILED, after, operation.actor, {})
     elif state is not RunState.FAILED:
         run.cancelled = True
@@ -212,8 +212,9 @@ def _change(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, mapped: 
 
 def _changing(event: TaskEvent, actor: str, states: Collection[TaskState]) -> StateChange:
     state = moved_to(next(iter(sources(event))), event)
-    cleared = event is TaskEvent.CLEAR
-    return StateChange(event, state, states, cleared, None if cleared else f"marked {state} by {actor}", actor)
+    if event is TaskEvent.CLEAR:
+        return StateChange(event, state, states, True, None, None, actor)
+    return StateChange(event, state, states, False, f"marked {state} by {actor}", Ender.MARK, actor)
 
 
 def _apply(
@@ -368,8 +369,8 @@ def _remove(
     """Removes the instances of mapped tasks. Once no process runs of one or of what is expanded with it, it will expand anew."""
     run_key = run.run_key
     removed = moved_to(TaskState.NONE, TaskEvent.REMOVE)
-    removal = StateChange(TaskEvent.REMOVE, removed, (), False, None, actor)
-    anew = StateChange(TaskEvent.CLEAR, moved_to(removed, TaskEvent.CLEAR), {removed}, True, None, actor)
+    removal = StateChange(TaskEvent.REMOVE, removed, (), False, None, None, actor)
+    anew = StateChange(TaskEvent.CLEAR, moved_to(removed, TaskEvent.CLEAR), {removed}, True, None, None, actor)
     timed = store.remove_instances(facts.conn, run_key, tasks, removal, live=live)
     regions = [(index, number) for number, region in enumerate(run.graph.regions) for index in region.tasks]
     for task_index in store.collapse_mapped(facts.conn, run_key, regions, anew):

@@ -275,12 +275,13 @@ create table dag_run (
     slot_limit           bigint,                             -- the max_active_runs limit that it holds one of
     cancelled_by         text,                               -- set: nothing new starts, and the run fails when the last try has ended
     interrupted          boolean not null default false,     -- some of it is as a cancel left it, when people touched it last: it fails
-    reason               text,                               -- why it failed, for people
+    reason               text,                               -- why it failed, for people alone
     clears               int not null default 0,             -- how often people cleared or marked something of it
     note                 text,                               -- what people want to remember of it
     backfill_id          bigint,                             -- the backfill that made it, or made it run again
     quarantined_at       timestamptz,                        -- set: what is said of it waits, and nothing of it starts
     branched             boolean not null default false,     -- a branch has skipped something of it
+    marked_failed_by     text,                               -- who said so of a success, which it is again when somebody takes that back
     unique (dag_id, run_id)
 ) with (fillfactor = 80);
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
@@ -302,9 +303,10 @@ create table task_instance (
     started_at  timestamptz,
     ended_at    timestamptz,
     losses      smallint not null default 0,                 -- dispatches lost to infrastructure; they use up no try
-    reason      text,                                        -- why it ended as it did, when that is not plain
+    reason      text,                                        -- why it ended as it did, when that is not plain; for people alone
     tries_before smallint not null default 0,                -- tries begun before it was cleared last; retries count from there
     poking_since  timestamptz,                              -- when a sensor in mode reschedule looked first
+    ended_by    text,                                        -- core.states.Ender; null: a try or its trigger rule, or nothing yet
     primary key (run_key, task_index, map_index)
 ) with (fillfactor = 70);
 
@@ -354,6 +356,7 @@ create table mapped_task (
     virtual_state task_state not null default 'scheduled',   -- of all virtual instances
     tries_before smallint not null default 0,                -- the same for virtual instances
     virtual_reason text,                                     -- why those ended as they did, when that is not plain
+    virtual_ended_by text,                                   -- and what has ended them, as of task instances
     primary key (run_key, task_index)
 );
 

@@ -9,7 +9,7 @@ from evenflow.core.flow.indexes import know_mapped, skip_virtual
 from evenflow.core.flow.questions import FindInstances
 from evenflow.core.flow.state import Flow, FlowInstance, InstanceKey, T
 from evenflow.core.model import UNMAPPED
-from evenflow.core.states import TaskEvent
+from evenflow.core.states import Ender, TaskEvent
 
 
 def apply_skips(flow: Flow[T], skips: Sequence[tuple[T, Sequence[int]]]) -> Asking[None]:
@@ -42,7 +42,7 @@ def skip(flow: Flow[T], item: T, branch: int) -> None:
     """Skips an instance by the decision of the task with the index ``branch``."""
     name = flow.runs[item.run_key].graph.task(branch).task_id
     flow.instances.apply(item, TaskEvent.SKIP, {"skipped_by": name})
-    flow.instances.explain(item, f"Skipped by the decision of task {name!r}.")
+    flow.instances.explain(item, f"Skipped by the decision of task {name!r}.", Ender.BRANCH)
 
 
 def _target(flow: Flow[T], branch: FlowInstance, task_index: int) -> InstanceKey:

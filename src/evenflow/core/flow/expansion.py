@@ -11,7 +11,7 @@ from evenflow.core.flow.state import Flow, T
 from evenflow.core.graph import Graph
 from evenflow.core.mapping import UpstreamKey, product_length, sources
 from evenflow.core.model import MapInput
-from evenflow.core.states import TaskEvent
+from evenflow.core.states import Ender, TaskEvent
 
 NOTHING = "There was nothing to map over."
 
@@ -34,7 +34,7 @@ def expand_ready(flow: Flow[T], level: Level) -> Asking[None]:
             flow.instances.explain(item, unmappable(graph, inputs, length))
         elif length == 0:
             flow.instances.apply(item, TaskEvent.SKIP)
-            flow.instances.explain(item, NOTHING)
+            flow.instances.explain(item, NOTHING, Ender.NOTHING)
         else:
             for task_index in region.tasks:
                 mapped = flow.expand(run_key, task_index, length)

@@ -20,7 +20,7 @@ from evenflow.core.flow.state import Flow, FlowInstance, InstanceKey, MappedTask
 from evenflow.core.graph import NO_REGION, Graph
 from evenflow.core.mapping import product_length
 from evenflow.core.model import UNMAPPED
-from evenflow.core.states import TaskEvent, TaskState
+from evenflow.core.states import Ender, TaskEvent, TaskState
 from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts, Verdict, contribution, counted_as, evaluate
 
 Decided = list[tuple[T, Verdict]]
@@ -118,7 +118,7 @@ def _close(flow: Flow[T], o: Opening, waiting: Iterable[T], length: int | None) 
     for item in waiting:
         if length == 0:
             instances.apply(item, TaskEvent.SKIP)
-            instances.explain(item, NOTHING)
+            instances.explain(item, NOTHING, Ender.NOTHING)
         elif length is None and o.counts.failed:
             instances.apply(item, TaskEvent.UPSTREAM_FAIL)
         elif length is None and o.counts.skipped:

@@ -8,9 +8,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from evenflow.core.graph import Graph, MappedRegion
 from evenflow.core.model import UNMAPPED
-from evenflow.core.operations import CANCELLED, cancel_reason
+from evenflow.core.operations import NOT_RUN, cancel_reason
 from evenflow.core.retry import may_retry
-from evenflow.core.states import TaskEvent, TaskState, move
+from evenflow.core.states import Ender, TaskEvent, TaskState, move
 from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts
 
 TaskKey = tuple[int, int]  # run_key, task_index
@@ -41,7 +41,7 @@ class RunFacts:
         """Why trigger rules skip a task, if a cancel is part of the reason, or None if the rules alone are."""
         if self.cancelled:
             return f"{cancel_reason(self.cancelled_by or 'fail_fast')}."
-        return f"{CANCELLED}, and something that it waits for did not run." if self.interrupted else None
+        return NOT_RUN if self.interrupted else None
 
     def is_ending(self, task_index: int) -> bool:
         """Returns whether the instances of a task end with a run that is being cancelled: all but teardowns."""
@@ -92,7 +92,8 @@ class Instances(Protocol[T]):
     def apply(self, item: T, event: TaskEvent, detail: dict[str, Any] | None = None) -> None:
         """Moves an instance. An instance that has finished joins the wave."""
 
-    def explain(self, item: T, reason: str) -> None: ...
+    def explain(self, item: T, reason: str, ended_by: Ender | None = None) -> None:
+        """Notes the reason of an instance's end, for people, and what has ended the instance."""
 
 
 @dataclass(slots=True)
@@ -202,10 +203,10 @@ class Flow(Generic[T]):
         return item if item is not None and item.state is TaskState.NONE and key not in self.instances.gone else None
 
     def give_up(self, item: T, event: TaskEvent) -> None:
-        """Ends an instance that a trigger rule skips or a cancel ends, with the reason."""
+        """Ends an instance that a trigger rule skips or a cancel ends, and notes which of the two it was."""
         self.instances.apply(item, event)
         if why := self.runs[item.run_key].why_skipped:
-            self.instances.explain(item, why)
+            self.instances.explain(item, why, Ender.CANCEL)
 
     def begin(self, item: T) -> None:
         """Begins an instance that its upstreams and the previous run let begin."""

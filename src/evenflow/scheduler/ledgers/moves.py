@@ -10,7 +10,7 @@ from evenflow.core import callbacks
 from evenflow.core.flow.state import InstanceKey
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
-from evenflow.core.states import FINISHED, RunEvent, RunState, TaskEvent, TaskState, move, move_run
+from evenflow.core.states import FINISHED, Ender, RunEvent, RunState, TaskEvent, TaskState, move, move_run
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.store.db.rows import Conn, Rows
@@ -32,7 +32,7 @@ class Moves:
     voided: set[InstanceKey] = field(default_factory=set)  # people moved them, so their timers mean nothing any more
     count: int = 0
     _events: list[tasks.Event] = field(default_factory=list)
-    _reasons: list[tuple[int, int, int, str]] = field(default_factory=list)
+    _reasons: list[tuple[int, int, int, str, str | None]] = field(default_factory=list)
 
     def item(self, run_key: int, task_index: int, map_index: int, state: str, epoch: int, try_number: int) -> Item:
         """The task instance, as this transaction has it; the arguments say how the database has it."""
@@ -76,8 +76,8 @@ class Moves:
                 of = callbacks.CallbackOf(event=event, position=position, state=item.state, reason=reason)
                 self.messages.calls.append(callbacks.CallbackCall(*item.key, item.try_number, of))
 
-    def explain(self, item: Item, reason: str) -> None:
-        self._reasons.append((*item.key, reason[:MAX_REASON]))
+    def explain(self, item: Item, reason: str, ended_by: Ender | None = None) -> None:
+        self._reasons.append((*item.key, reason[:MAX_REASON], ended_by))
 
     def write(self, conn: Conn) -> None:
         born: list[Item] = []

@@ -20,7 +20,7 @@ from evenflow.core.flow.state import Flow, InstanceKey, MappedTasks, RunFacts
 from evenflow.core.graph import Graph
 from evenflow.core.mapping import UpstreamKey
 from evenflow.core.model import UNMAPPED, DagSpec
-from evenflow.core.states import FINISHED, RunState, TaskEvent, TaskState, move
+from evenflow.core.states import FINISHED, Ender, RunState, TaskEvent, TaskState, move
 from evenflow.core.trigger_rules import UpstreamCounts, Verdict
 from evenflow.sdk import xcom
 
@@ -70,7 +70,7 @@ class LocalInstances:
         if item.state in FINISHED:
             self.wave.append(item)
 
-    def explain(self, item: LocalInstance, reason: str) -> None:
+    def explain(self, item: LocalInstance, reason: str, ended_by: Ender | None = None) -> None:
         item.reason = reason
 
 

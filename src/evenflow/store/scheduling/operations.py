@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import msgspec
 from psycopg.types.json import Json
 
-from evenflow.core.operations import CANCELLED, MARKED_FAILED, Operation
+from evenflow.core.operations import Operation
 from evenflow.core.selection.order import key_end
-from evenflow.core.states import RunEvent, RunState
+from evenflow.core.states import Ender, RunEvent, RunState
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.db.columns import numbers, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
@@ -64,6 +64,7 @@ class StateChange(NamedTuple):
     states: Collection[str]
     cleared: bool
     reason: str | None
+    ended_by: Ender | None
     actor: str
 
     @property
@@ -75,13 +76,14 @@ class StateChange(NamedTuple):
             "states": words(self.states),
             "cleared": self.cleared,
             "reason": self.reason,
+            "ended_by": self.ended_by,
             "detail": Json({"actor": self.actor}),
         }
 
 
 def find_left(conn: Conn, run_key: int) -> list[tuple[int, int]]:
     """Of a cancelled run what never ran, as (task_index, map_index)."""
-    return execute(conn, "operations/find_left", {"run_key": run_key, "cancelled": CANCELLED}).fetchall()
+    return execute(conn, "operations/find_left", {"run_key": run_key, "cancel": Ender.CANCEL}).fetchall()
 
 
 def find_live(conn: Conn, run_key: int, keys: Sequence[TargetKey], states: Collection[str]) -> list[LiveTry]:
@@ -225,7 +227,7 @@ def set_indexed(conn: Conn, run_key: int, counters: Sequence[tuple[int, int, int
 
 
 def recount_run(conn: Conn, run_key: int, leaves: Iterable[int]) -> Recount:
-    params = {"run_key": run_key, "leaves": numbers(leaves), "cancelled": CANCELLED}
+    params = {"run_key": run_key, "leaves": numbers(leaves), "cancel": Ender.CANCEL}
     row = execute(conn, "operations/recount_run", params).fetchone()
     assert row is not None
     return Recount(*row)
@@ -254,15 +256,17 @@ def change_run(conn: Conn, run_key: int, state: str, *, revived: bool) -> None:
     execute(conn, "operations/change_run", {"run_key": run_key, "state": state, "revived": revived})
 
 
-def say_how_it_ended(conn: Conn, run_key: int, state: str, reason: str | None) -> bool:
-    """Nothing else of the run changes. False: it has not ended, or had never begun."""
-    params = {"run_key": run_key, "state": state, "reason": reason}
+def say_how_it_ended(conn: Conn, run_key: int, state: str, reason: str | None, *, marked_by: str | None = None) -> bool:
+    """Nothing else of the run changes. ``marked_by``: who says of a success that it has failed. False: it has not ended, or had
+    never begun.
+    """
+    params = {"run_key": run_key, "state": state, "reason": reason, "marked_by": marked_by}
     return execute(conn, "operations/say_how_it_ended", params).fetchone() is not None
 
 
 def take_back_failure(conn: Conn, run_key: int) -> bool:
     """Whether the run had failed because somebody said so: now it is a success again."""
-    params = {"run_key": run_key, "marked": MARKED_FAILED, **run_moved(RunState.FAILED, RunEvent.MARK_SUCCESS)}
+    params = {"run_key": run_key, **run_moved(RunState.FAILED, RunEvent.MARK_SUCCESS)}
     return execute(conn, "operations/take_back_failure", params).fetchone() is not None
 
 

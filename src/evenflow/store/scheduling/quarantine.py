@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from evenflow.core.limits import MAX_REASON
-from evenflow.core.states import RUN_FINISHED, RunEvent, RunState, move_run
+from evenflow.core.states import RUN_FINISHED, Ender, RunEvent, RunState, move_run
 from evenflow.store.db.columns import numbers, words
 from evenflow.store.db.rows import Conn, execute
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
@@ -58,6 +58,7 @@ def end_instances(conn: Conn, run_key: int, ends: Collection[tuple[str, str, str
     """Ends what has no process. ``ends``: the state in which something is, the event that ends it, and the state that leads to."""
     was, events, states = (words(column) for column in zip(*ends, strict=True))
     params = {"run_key": run_key, "was": was, "events": events, "states": states, "reason": reason[:MAX_REASON], "actor": actor}
+    params["ended_by"] = Ender.CANCEL
     execute(conn, "quarantine/end_instances", params)
 
 

@@ -17,7 +17,7 @@ from evenflow.core.flow.questions import Touched
 from evenflow.core.flow.state import InstanceKey, MappedTask
 from evenflow.core.limits import LEASE_S
 from evenflow.core.selection.order import DispatchClass
-from evenflow.core.states import TaskState
+from evenflow.core.states import Ender, TaskState
 from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.store.db.columns import arrays, floats, instants, numbers, texts, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
@@ -256,14 +256,21 @@ def skip_virtual(conn: Conn, run_key: int, *, reason: str, spared: Iterable[int]
         "spared": numbers(spared),
         "states": words(VIRTUAL_WITHDRAWALS),
         "state": VIRTUAL_WITHDRAWALS[TaskState.NONE],
+        "ended_by": Ender.CANCEL,
         "removed": TaskState.REMOVED,
     }
     return Rows(execute(conn, "tasks/skip_virtual", params), tuple)
 
 
-def set_reasons(conn: Conn, reasons: Sequence[tuple[int, int, int, str]]) -> None:
-    run_keys, tasks, maps, texts_ = zip(*reasons, strict=True)
-    params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "maps": numbers(maps), "reasons": texts(texts_)}
+def set_reasons(conn: Conn, reasons: Sequence[tuple[int, int, int, str, str | None]]) -> None:
+    run_keys, tasks, maps, said, enders = zip(*reasons, strict=True)
+    params = {
+        "run_keys": numbers(run_keys),
+        "tasks": numbers(tasks),
+        "maps": numbers(maps),
+        "reasons": texts(said),
+        "enders": texts(enders),
+    }
     execute(conn, "tasks/set_reasons", params)
 
 

@@ -9,7 +9,8 @@ import msgspec
 from psycopg.rows import dict_row
 
 from evenflow.core.limits import DELETED_AT_ONCE
-from evenflow.core.operations import CANCELLED, MARKED_FAILED, Operation
+from evenflow.core.operations import Operation
+from evenflow.core.states import Ender
 from evenflow.store.db.columns import numbers, words
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
@@ -29,7 +30,7 @@ class OperatedRun(NamedTuple):
 
 async def find_runs(conn: AsyncConn, dag_id: str, run_id: str, *, past: bool, future: bool, limit: int) -> list[OperatedRun]:
     """The run first, then those before and after it; empty when there is none."""
-    params = {"dag_id": dag_id, "run_id": run_id, "past": past, "future": future, "limit": limit, "marked": MARKED_FAILED}
+    params = {"dag_id": dag_id, "run_id": run_id, "past": past, "future": future, "limit": limit}
     return [OperatedRun(*row) for row in await (await conn.execute(sql("operations/find_runs"), params)).fetchall()]
 
 
@@ -53,7 +54,7 @@ async def list_touched(
     ran. Each row has the ``total``, ``counted`` at most.
     """
     params = {"run_keys": numbers(run_keys), **key_columns(keys), "states": words(states), "limit": limit, "counted": counted}
-    params["left_by"] = CANCELLED if left else None
+    params["left_by"] = Ender.CANCEL if left else None
     return await (await conn.cursor(row_factory=dict_row).execute(sql("operations/list_touched"), params)).fetchall()
 
 

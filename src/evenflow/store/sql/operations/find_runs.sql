@@ -5,7 +5,7 @@ with asked as (
 select r.run_key, r.run_id, r.state::text, r.version_key, r.state = 'queued' and r.clears = 0 as unbegun,
        r.cancelled_by is not null and r.state in ('queued', 'running') as being_cancelled,
        r.state = 'failed' and r.clears = 0 and r.started_at is null as never_began,
-       r.state = 'failed' and coalesce(starts_with(r.reason, %(marked)s), false) as marked_failed
+       r.state = 'failed' and r.marked_failed_by is not null as marked_failed
 from asked a
 join dag_run r on r.dag_id = %(dag_id)s
 where r.run_key = a.run_key

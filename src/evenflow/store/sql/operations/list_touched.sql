@@ -1,6 +1,6 @@
 -- Which task instances of these runs, which are of one version, an operation would touch if it were applied now, run by run in the order in
 -- which they are named: the first ones, and how many there are. No run is read behind those that are counted. A map index of null means all
--- instances. left_by: also what of a cancelled run never ran, which is skipped for a reason that begins so, as in operations/find_left. Each
+-- instances. left_by: also what of a cancelled run never ran, which that has ended, as in operations/find_left. Each
 -- is looked for by its key: with nested loops as without them, nothing is compared with all others.
 select f.run_id, k.task_id, f.map_index, f.state::text, f.total
 from (
@@ -15,7 +15,7 @@ from (
                 select x.task_index, t.map_index, t.state
                 from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
                 cross join lateral (
-                    select map_index, state, starts_with(reason, %(left_by)s) or reason is null and try_number = tries_before as unbegun from task_instance
+                    select map_index, state, ended_by = %(left_by)s or ended_by is null and try_number = tries_before as unbegun from task_instance
                     where run_key = o.run_key and task_index = x.task_index
                       and map_index between coalesce(x.map_index, -1) and coalesce(x.map_index, 2147483647)
                     offset 0
@@ -24,7 +24,7 @@ from (
                 union all
                 select x.task_index, i.map_index, m.virtual_state
                 from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
-                cross join lateral (select length, virtual_state, virtual_reason is null or starts_with(virtual_reason, %(left_by)s) as unbegun from mapped_task where run_key = o.run_key and task_index = x.task_index offset 0) as m
+                cross join lateral (select length, virtual_state, virtual_ended_by is null or virtual_ended_by = %(left_by)s as unbegun from mapped_task where run_key = o.run_key and task_index = x.task_index offset 0) as m
                 cross join lateral generate_series(coalesce(x.map_index, 0), coalesce(least(x.map_index, m.length - 1), m.length - 1)) as i (map_index)
                 left join lateral (
                     select true as begun from task_instance

@@ -13,7 +13,7 @@ with was as materialized (
     where t.state = any(%(states)s::task_state[]) and t.epoch not in (select unnest(%(live)s::bigint[]))
 ), moved as (
     update task_instance
-    set state = %(state)s::task_state, losses = 0, reason = %(reason)s,
+    set state = %(state)s::task_state, losses = 0, reason = %(reason)s, ended_by = %(ended_by)s,
         tries_before = case when %(cleared)s then try_number else tries_before end,
         queued_at = case when not %(cleared)s then queued_at end,
         started_at = case when not %(cleared)s then started_at end,

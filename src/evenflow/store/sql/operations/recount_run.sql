@@ -4,12 +4,12 @@ with parts as (
     select task_index, null::int as length, null::task_state as virtual_state, null::boolean as virtual_left, count(*) as n,
            count(*) filter (where state not in {{finished}}) as unfinished,
            count(*) filter (where state in ('failed', 'upstream_failed')) as failed,
-           count(*) filter (where state in ('failed', 'skipped') and starts_with(reason, %(cancelled)s)) as left_over
+           count(*) filter (where state in ('failed', 'skipped') and ended_by = %(cancel)s) as left_over
     from task_instance
     where run_key = %(run_key)s
     group by task_index
     union all
-    select task_index, length, virtual_state, virtual_state = 'skipped' and starts_with(virtual_reason, %(cancelled)s), 0, 0, 0, 0
+    select task_index, length, virtual_state, virtual_state = 'skipped' and virtual_ended_by = %(cancel)s, 0, 0, 0, 0
     from mapped_task
     where run_key = %(run_key)s
 ), counted as (

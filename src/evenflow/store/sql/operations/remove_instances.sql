@@ -12,7 +12,7 @@ with gone as (
     from (select task_index, try_number as tries from gone union all select unnest(%(tasks)s::int[]), 0) as x
     group by task_index
 ), kept as (
-    update mapped_task m set virtual_state = %(state)s::task_state, virtual_reason = null, tries_before = greatest(m.tries_before, k.tries)
+    update mapped_task m set virtual_state = %(state)s::task_state, virtual_reason = null, virtual_ended_by = null, tries_before = greatest(m.tries_before, k.tries)
     from (
         select t.row, most.tries
         from most

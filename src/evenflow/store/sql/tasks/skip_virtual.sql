@@ -8,7 +8,7 @@ with pending as (
       and (m.virtual_state = %(removed)s::task_state or m.task_index <> all(%(spared)s::int[]))
     group by m.run_key, m.task_index, m.length
 )
-update mapped_task m set virtual_state = %(state)s::task_state, virtual_reason = %(reason)s
+update mapped_task m set virtual_state = %(state)s::task_state, virtual_reason = %(reason)s, virtual_ended_by = %(ended_by)s
 from pending p
 where m.run_key = p.run_key and m.task_index = p.task_index
 returning p.task_index, p.instances
