@@ -185,6 +185,29 @@ async def test_a_task_resets_the_run_that_it_made_before_it_was_cleared(client: 
     assert world.all("select actor, action, object from audit_event") == [("task asking/mine/ask", "run.reset", "other/child")]
 
 
+@pytest.mark.parametrize(
+    ("maker", "asker"), [(("ask #1", -1), ("ask", -1)), (("ask", 3), ("ask[3]", -1)), (("ask[3]", -1), ("ask", 3))]
+)
+async def test_a_task_resets_no_run_of_one_whose_name_is_like_its_own(
+    client: ExecutionClient, world: World, maker: tuple[str, int], asker: tuple[str, int]
+) -> None:
+    """R-SE2: who made a run is a task instance, and no text."""
+    names = ("ask", "ask #1", "ask[3]")
+    run = world.run(
+        world.add_dag(DagSpec(dag_id="asking", tasks=tuple(TaskSpec(task_id=n, operator="python") for n in names))), "mine"
+    )
+    world.add_dag(OTHER)
+    theirs, ours = (
+        world.try_token(world.dispatch(run, epoch, task=names.index(task_id), map_index=map_index))
+        for epoch, (task_id, map_index) in enumerate((maker, asker), 7)
+    )
+    made = await trigger(client, theirs, run_id="child")
+    assert (await trigger(client, theirs, run_id="child", reset=True)) == made
+    assert not (await trigger(client, ours, run_id="child")).is_own
+    with pytest.raises(ApiRefused, match=r"was not triggered by this task"):
+        await trigger(client, ours, run_id="child", reset=True)
+
+
 async def test_refusals(client: ExecutionClient, world: World, token: str) -> None:
     with pytest.raises(ApiRefused, match="no DAG 'other' to trigger"):
         await trigger(client, token)

@@ -1226,7 +1226,8 @@ create table run_event (
     state    run_state not null,
     actor    text not null,
     detail   jsonb,
-    xact     bigint not null default pg_current_xact_id()::text::bigint   -- as in task_event
+    xact     bigint not null default pg_current_xact_id()::text::bigint,  -- as in task_event
+    asker    jsonb                                           -- the task instance that triggered it or had it cleared (others/find_run); null: none did
 );
 create index run_event_exported on run_event using brin (xact) with (pages_per_range = 8, autosummarize = on);  -- by the history pipeline
 -- A B-tree: rows go where deleted ones were, so no range of pages keeps to a range of runs.

@@ -124,14 +124,14 @@ class WaitingRoutes:
                 params=msgspec.json.encode(params).decode(),
                 logical_date=logical,
                 interval=None if logical is None else manual_interval(spec, logical),
-                actor=asker.actor,
+                asker=asker,
             )
             run = await other_runs.find_run(conn, dag_id=message.dag_id, run_id=run_id, logical_date=logical, asker=asker)
             if run is not None and not run.is_own and message.reset:
                 _check_reset(spec, asker, run)
                 operation = msgspec.json.encode({"event": "clear", "actor": asker.actor}).decode()
                 async with events.recorded(conn, asker.task[:MAX_NAME_CHARS], "run.reset", f"{message.dag_id}/{run.run_id}"):
-                    await other_runs.reset_run(conn, run.run_key, operation=operation, actor=asker.actor)
+                    await other_runs.reset_run(conn, run.run_key, operation=operation, asker=asker)
                 run = run._replace(state="queued", is_own=True)
         if run is None:
             raise Refused(409, "run_gone", f"The run {run_id!r} of DAG {message.dag_id!r} was deleted just now.")

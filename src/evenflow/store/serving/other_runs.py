@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from psycopg.rows import args_row, dict_row
+from psycopg.types.json import Json
 
 from evenflow.core.model import instance_name
 from evenflow.store.db.columns import numbers
@@ -24,7 +25,6 @@ class Asker(NamedTuple):
     task_id: str
     map_index: int
     tries_before: int
-
     bundle: str
 
     @property
@@ -36,6 +36,12 @@ class Asker(NamedTuple):
     def task(self) -> str:
         """Its name in the history, whatever people cleared."""
         return f"task {self.dag_id}/{self.run_id}/{instance_name(self.task_id, self.map_index)}"
+
+    @property
+    def identity(self) -> Json:
+        """By which it is known again: two may have one name, for a task may be called as an instance of another is."""
+        named = ("dag_id", "run_id", "task_id", "map_index", "tries_before")
+        return Json({name: getattr(self, name) for name in named})
 
 
 class FoundRun(NamedTuple):
@@ -80,7 +86,7 @@ async def trigger_run(
     params: str,
     logical_date: datetime | None,
     interval: tuple[datetime, datetime] | None,
-    actor: str,
+    asker: Asker,
 ) -> bool:
     """Whether the run is new. ``params`` is JSON."""
     start, end = interval or (None, None)
@@ -92,7 +98,8 @@ async def trigger_run(
         "logical_date": logical_date,
         "interval_start": start,
         "interval_end": end,
-        "actor": actor,
+        "actor": asker.actor,
+        "asker": asker.identity,
     }
     async with conn.transaction():
         made = (await conn.execute(sql("others/trigger_run"), names)).rowcount == 1
@@ -102,12 +109,13 @@ async def trigger_run(
 
 async def find_run(conn: AsyncConn, *, dag_id: str, run_id: str, logical_date: datetime | None, asker: Asker) -> FoundRun | None:
     cursor = conn.cursor(row_factory=args_row(FoundRun))
-    names = {"dag_id": dag_id, "run_id": run_id, "logical_date": logical_date, "actor": asker.actor, "task": asker.task}
+    names = {"dag_id": dag_id, "run_id": run_id, "logical_date": logical_date, "asker": asker.identity}
     return await (await cursor.execute(sql("others/find_run"), names)).fetchone()
 
 
-async def reset_run(conn: AsyncConn, run_key: int, *, operation: str, actor: str) -> None:
+async def reset_run(conn: AsyncConn, run_key: int, *, operation: str, asker: Asker) -> None:
     """Has the schedulers clear a run; ``operation`` is JSON."""
+    names = {"run_key": run_key, "operation": operation, "actor": asker.actor, "asker": asker.identity}
     async with conn.transaction():
-        await conn.execute(sql("others/reset_run"), {"run_key": run_key, "operation": operation, "actor": actor})
+        await conn.execute(sql("others/reset_run"), names)
         await conn.execute(sql("inbox/notify"), {"channel": INBOX})

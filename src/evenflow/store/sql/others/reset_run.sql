@@ -2,5 +2,5 @@
 with asked as (
     insert into report (run_key, kind, epoch, payload) values (%(run_key)s, 'operate', 0, %(operation)s::jsonb)
 )
-insert into run_event (run_key, event, state, actor)
-select run_key, 'reset', state, %(actor)s from dag_run where run_key = %(run_key)s
+insert into run_event (run_key, event, state, actor, asker)
+select run_key, 'reset', state, %(actor)s, %(asker)s::jsonb from dag_run where run_key = %(run_key)s

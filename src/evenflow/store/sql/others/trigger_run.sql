@@ -6,5 +6,5 @@ with run as (
     on conflict do nothing
     returning run_key
 )
-insert into run_event (run_key, event, state, actor)
-select run_key, 'triggered', 'queued', %(actor)s from run
+insert into run_event (run_key, event, state, actor, asker)
+select run_key, 'triggered', 'queued', %(actor)s, %(asker)s::jsonb from run
