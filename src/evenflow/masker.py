@@ -1,6 +1,7 @@
-"""Text without its secrets, in one pass over it however many they are.
+"""Removes secrets from text, in one pass over it however many they are.
 
-Apart from :mod:`evenflow.sdk.secrets.masking`, which says what is secret and is imported by authors: it stands on a library.
+Separate from :mod:`evenflow.sdk.secrets.masking`, which decides what is secret and is imported by authors, because it needs a
+library.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ from evenflow.sdk.secrets.masking import (
 )
 
 LEFT_OUT = "there are more secrets, or longer ones, than are masked: the rest is shown as it is wherever it is printed"
-_PIECE = 1024 * 1024  # looked through at once: what is found in it has room
+_PIECE = 1024 * 1024  # bytes that are looked through at once
 
 
 class Masker:
-    """Knows secrets and takes them out of text. Without secrets it costs nothing."""
+    """Knows secrets and removes them from text. Without secrets it costs nothing."""
 
     def __init__(self) -> None:
         self._secrets: set[str] = set()
         self._forms: set[bytes] = set()
         self._size = 0  # of all forms
-        self._search: tuple[int, _FormSearch] | None = None  # for so many forms, made when it is needed first
+        self._search: tuple[int, _FormSearch] | None = None  # for this number of forms, made when it is first needed
 
     def add(self, secrets: Iterable[str]) -> bool:
-        """Whether all are known from now on. Of one call :data:`MAX_SECRETS` are taken, and in all :data:`MAX_FORMS` forms of
-        :data:`MAX_FORM_BYTES`: one worker masks for many tries.
+        """Adds secrets, and returns whether all are known from now on. A call adds at most :data:`MAX_SECRETS`, and a masker holds
+        at most :data:`MAX_FORMS` forms of :data:`MAX_FORM_BYTES`: one worker masks for many tries.
         """
         some = iter(secrets)
         left_out = [secret for secret in islice(some, MAX_SECRETS) if not self._take(secret)]
@@ -62,11 +63,11 @@ class Masker:
         return True
 
     def learn(self, other: Masker) -> None:
-        """What it knows."""
+        """Adds the secrets of another masker."""
         self.add(other._secrets - self._secrets)
 
     def copy(self) -> Masker:
-        """One that knows the same, and learns on its own."""
+        """Returns a masker with the same secrets, which learns on its own."""
         other = Masker()
         other._secrets, other._forms, other._size = set(self._secrets), set(self._forms), self._size
         other._search = (len(self._forms), self._made()) if self._forms else None
@@ -79,7 +80,7 @@ class Masker:
         return bool(self._forms) and next(self._made().places(data), None) is not None
 
     def found_in(self, data: bytes) -> list[str]:
-        """The secrets in ``data``, as they stand there."""
+        """Returns the secrets in ``data``, in the form in which they occur."""
         found = {data[start:end] for start, end in self._made().places(data)} if self._forms else set()
         return sorted(text.decode("utf-8", "surrogatepass") for text in found)
 
@@ -96,7 +97,7 @@ class Masker:
         return self.mask(text.encode("utf-8", "surrogatepass")).decode("utf-8", "replace") if self._forms else text
 
     def mask_value(self, value: Any) -> Any:
-        """``value`` of JSON's types with all text in it masked, keys too."""
+        """Returns ``value`` of JSON's types with all text in it masked, including keys."""
         if not self._forms:
             return value
         match value:
@@ -110,11 +111,11 @@ class Masker:
                 return value
 
     def tail_to_keep(self, data: bytes) -> int:
-        """How many bytes at the end of ``data`` may be the beginning of a secret: what comes next decides."""
+        """Returns how many bytes at the end of ``data`` may be the beginning of a secret: the next bytes decide."""
         return self._made().tail_to_keep(data) if self._forms else 0
 
     def _made(self) -> _FormSearch:
-        """Others may look in threads meanwhile, so what one has made may be of fewer forms than are known by then."""
+        """Returns a current search. Threads may add forms meanwhile, so a stored search may cover fewer forms than are known."""
         made, known = self._search, len(self._forms)
         if made is None or made[0] != known:
             made = self._search = known, _FormSearch(self._forms)
@@ -122,7 +123,7 @@ class Masker:
 
 
 class _FormSearch:
-    """Of several forms that begin at one place the longest is found, and no two overlap."""
+    """Finds the longest of several forms that begin at one place; no two results overlap."""
 
     def __init__(self, forms: Iterable[bytes], piece: int = _PIECE) -> None:
         self._ordered = sorted(forms)
@@ -135,7 +136,7 @@ class _FormSearch:
         at = 0
         while at < len(data):
             piece = data[at : at + self._piece]
-            # What begins after this may be longer than the piece shows; the next one begins there.
+            # A form that begins after this may be longer than the piece shows; the next piece begins there.
             decided = len(piece) if at + len(piece) == len(data) else len(piece) - self._longest + 1
             goes_on = decided
             for _, start, end in self._automaton.find_matches_as_indexes(piece):
@@ -152,13 +153,13 @@ class _FormSearch:
         return 0
 
     def _is_begun_by(self, text: bytes) -> bool:
-        """Whether a form begins with ``text``: then the first that is not below it does."""
+        """Returns whether a form begins with ``text``: then the first form that is not below it does."""
         place = bisect_left(self._ordered, text)
         return place < len(self._ordered) and self._ordered[place].startswith(text)
 
 
 def masker_of(environ: Mapping[str, str]) -> Masker:
-    """One that knows the secrets of the connections and variables of an environment, which any task can print."""
+    """Returns a masker with the secrets of the connections and variables of an environment, which any task can print."""
     masker = Masker()
     for kind, prefix in ENV_PREFIXES.items():
         for name, text in environ.items():

@@ -1,8 +1,8 @@
 """The execution API for processes that run user code: one method a message.
 
-Every request may be sent again without harm, so all of them are while the API does not answer. They raise :class:`ApiUnavailable`
-when it stays away, or something else answers in its stead, :class:`StaleEpoch` when a try is over, and :class:`ApiRefused` with the
-API's own words for anything else, or with ours for what cannot be written as a message.
+Every request may be repeated without harm, so all of them are repeated while the API does not answer. They raise
+:class:`ApiUnavailable` when it stays away, or another server answers in its place, :class:`StaleEpoch` when a try is over, and
+:class:`ApiRefused` with the API's own words for anything else, or with this module's for what cannot be written as a message.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Credential:
-    """What a service shows the API: its fleet's token when it registers, else its own, which it gets then and beats renew."""
+    """The token that a service shows: its fleet's when it registers, else its own, which it gets then and which beats renew."""
 
     def __init__(self, fleet: str) -> None:
         self.fleet = self.own = fleet
-        self._given: list[str] = []  # the newest and the one before, with which a request may still be on its way
+        self._given: list[str] = []  # the newest and the one before, which a request under way may still use
 
     def is_own(self, token: str) -> bool:
-        """Whether it is that of a service, now or before it registered anew, and neither the fleet's nor that of a try."""
+        """Returns whether the token is this service's own, now or before it registered anew; not the fleet's, nor that of a try."""
         return token in self._given
 
     def take(self, token: str) -> None:
-        """A token that the API has just given."""
+        """Stores a token that the API has just given."""
         self.own = token
         self._given = [token, *self._given[:1]]
 
@@ -56,7 +56,7 @@ class ExecutionClient:
     # -- services ------------------------------------------------------------------------------------------------------
 
     async def register(self, message: m.Register) -> m.Registered:
-        """Raises :class:`ApiRefused` also when the two sides are too far apart."""
+        """Raises :class:`ApiRefused` also when the two sides share no version."""
         spoken = msgspec.structs.replace(message, oldest_wire=OURS.oldest, wire=OURS.newest)
         registered = await self._ask("/services", spoken, m.Registered, token=self._credential.fleet)
         if registered.wire < OURS.oldest:
@@ -70,10 +70,10 @@ class ExecutionClient:
         return registered
 
     async def beat(self, service_id: int, message: m.Beat, *, patience_s: float | None = None) -> m.BeatAnswer:
-        """``patience_s``: how long to try; a beat that comes late is worth less than the next one.
+        """``patience_s`` is how long to try; a late beat is worth less than the next one.
 
-        A service whose own token is not good any more is not known any more: it has to register anew, and is told what is wrong
-        when its fleet's token is not good either.
+        A service whose own token is no longer good is unknown: it must register anew, and then gets an error when its fleet's token
+        is not good either.
         """
         try:
             answer = await self._ask(f"/services/{service_id}/beat", message, m.BeatAnswer, patience_s=patience_s)
@@ -86,7 +86,7 @@ class ExecutionClient:
     # -- tries ---------------------------------------------------------------------------------------------------------
 
     async def claim(self, message: m.Claim) -> m.ClaimAnswer:
-        """A service whose own token is not good any more is told that it is lost."""
+        """Returns "lost" to a service whose own token is no longer good."""
         try:
             return await self._ask("/claim", message, m.ClaimAnswer, waits_s=message.wait_s)
         except _TokenIsOver:
@@ -98,7 +98,7 @@ class ExecutionClient:
     # -- triggers ------------------------------------------------------------------------------------------------------
 
     async def claim_triggers(self, message: ClaimTriggers) -> TriggersAnswer:
-        """A service whose own token is not good any more is told that it is lost."""
+        """Returns "lost" to a service whose own token is no longer good."""
         try:
             return await self._ask("/triggers/claim", message, TriggersAnswer, waits_s=message.wait_s)
         except _TokenIsOver:
@@ -107,7 +107,7 @@ class ExecutionClient:
     async def report_triggers(self, message: TriggerReports) -> TriggerReportsAnswer:
         return await self._ask("/triggers/reports", message, TriggerReportsAnswer)
 
-    # -- what running tries and triggers say ---------------------------------------------------------------------------
+    # -- messages of running tries and triggers -------------------------------------------------------------------------
 
     async def send_logs(self, message: m.Logs) -> m.LogsAnswer:
         """Raises :class:`LogsNotStored` when the API cannot store all of it."""
@@ -123,7 +123,7 @@ class ExecutionClient:
         await self._tell("/progress", message, token=token)
 
     async def ask(self, token: str, question: str, message: m.Message) -> m.Message:
-        """The answer to one of ``QUESTIONS``."""
+        """Returns the answer to one of ``QUESTIONS``."""
         return await self._ask(f"/ask/{question}", message, q.QUESTIONS[question][1], token=token)
 
     # -- DAG files -----------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class ExecutionClient:
         self._checked(await self._http.request("PUT", f"{m.SCHEMA}/code/{code_hash}", body=archive, token=own), own)
 
     async def get_code(self, code_hash: str) -> bytes:
-        """The archive; check it with :func:`evenflow.wire.code.unpack`."""
+        """Returns the archive; check it with :func:`evenflow.wire.code.unpack`."""
         own = self._credential.own
         return self._checked(await self._http.request("GET", f"{m.SCHEMA}/code/{code_hash}", token=own), own).body
 
@@ -173,7 +173,7 @@ class ExecutionClient:
         shown = token or self._credential.own
         try:
             body = _encode(message)
-        except (UnicodeError, OverflowError, TypeError) as error:  # as MessagePack has no integers above 64 bits, and only UTF-8
+        except (UnicodeError, OverflowError, TypeError) as error:  # MessagePack has no integers above 64 bits, and only UTF-8
             raise ApiRefused(422, f"This cannot be told to the API: {error}") from None
         response = await self._http.request(
             "POST",
@@ -187,7 +187,7 @@ class ExecutionClient:
         return self._checked(response, shown)
 
     def _checked(self, response: Response, shown: str) -> Response:
-        """The answer to a request with the token ``shown``. Raises what the class says."""
+        """Returns the answer to a request with the token ``shown``. Raises what the class says."""
         if not _is_answer(response):
             raise ApiUnavailable(
                 _refusal(response).message
@@ -209,8 +209,8 @@ class ExecutionClient:
 
 
 class _TokenIsOver(ApiUnavailable):
-    """A service's own token is not good any more: nothing of the request was done. A beat finds that, too, and then it registers
-    anew; until that it is as if the API were away.
+    """A service's own token is no longer good: nothing of the request was done. A beat finds this, too, and then the service
+    registers anew; until then the API counts as away.
     """
 
 
@@ -218,7 +218,7 @@ _OURS = (m.CONTENT_TYPE, "application/octet-stream")  # of code archives
 
 
 def _refusal(response: Response) -> m.Refusal:
-    """An empty one when it is not the API's."""
+    """Returns the API's refusal, or an empty one of another server."""
     try:
         return msgspec.msgpack.decode(response.body, type=m.Refusal)
     except (msgspec.MsgspecError, UnicodeError):
@@ -226,8 +226,8 @@ def _refusal(response: Response) -> m.Refusal:
 
 
 def _is_answer(response: Response) -> bool:
-    """Whether it is the API's, and not that it, or the database behind it, is down. What stands before it may say 404 or 429 for a
-    moment, or show a page of its own. But what is too large for the way there is so the next time, too.
+    """Returns whether the API answered, and neither it nor its database is down. A proxy may answer 404 or 429 for a moment, or
+    with a page of its own. But a request that is too large for the proxy is too large the next time, too.
     """
     match response.status:
         case 204 | 413:

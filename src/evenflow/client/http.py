@@ -1,4 +1,4 @@
-"""HTTP to the API: one pool of kept-alive connections, a time limit on everything, and patience with an API that restarts."""
+"""HTTP to the API: one pool of kept-alive connections, a time limit on everything, and repeats while an API restarts."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ import aiohttp
 from evenflow.errors import ApiNotTrusted, ApiUnavailable
 from evenflow.wire.tls import TRUST_CURE, Tls
 
-CONNECT_TIMEOUT_S = 5.0  # the API is near, or it is not there
+CONNECT_TIMEOUT_S = 5.0  # the API is near, or it is down
 REQUEST_TIMEOUT_S = 30.0  # for a request that does not wait; the slowest takes well under a second
-PATIENCE_S = 10.0  # how long a request is tried again: an API process restarts in less
+PATIENCE_S = 10.0  # how long a request is repeated: an API process restarts in less
 FIRST_BACKOFF_S = 0.05
 MAX_BACKOFF_S = 2.0
 LINE = 2**20  # bytes of a line of a stream
-CONNECTIONS = 32  # of one process; a worker needs a long poll and a handful beside it
+CONNECTIONS = 32  # of one process; a worker needs a long poll and a few beside it
 
 PLAIN = Tls()
-RETRIED = frozenset({408, 429, 502, 503, 504})  # the request was not served; any other answer is an answer
-NO_ROOM = 507  # an answer, and the next request goes to another server, which may have some
+RETRIED = frozenset({408, 429, 502, 503, 504})  # the request was not served; any other status is an answer
+NO_ROOM = 507  # an answer; the next request goes to another server, which may have room
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Response:
 
     @property
     def asks_for_s(self) -> float:
-        """The pause before the next request. A date would be by another's clock, and is not one."""
+        """The pause before the next request. A date is ignored, because it is by another clock."""
         said = self.headers.get("Retry-After", "")
         return float(said) if said.isdecimal() else 0.0
 
@@ -46,10 +46,10 @@ def is_served(response: Response) -> bool:
 
 
 class HttpClient:
-    """Requests with one token to an API of one base URL or several, separated by commas: who does not answer is left for the next.
-    Raises :class:`ApiUnavailable` when there is no answer for ``patience_s``, and each was asked; :class:`SettingsError` for a URL
-    that is not safe. A redirection is not followed: what is sent holds tokens, for nobody else. ``is_answer`` says what is one; a
-    request that has met something else is sent again.
+    """Requests with one token to an API of one base URL or several, separated by commas: a silent server is left for the next.
+    Raises :class:`ApiUnavailable` without any answer for ``patience_s``, after each was asked; :class:`SettingsError` for an unsafe
+    URL. It follows no redirection, because requests contain tokens for the API only. ``is_answer`` decides what an answer is; a
+    request with another response is sent again.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class HttpClient:
         for url in self._urls:
             tls.check_url(url)
         self._tls, self._is_answer = tls, is_answer
-        random.shuffle(self._urls)  # of many clients, each server gets its share
+        random.shuffle(self._urls)  # so that the clients spread over the servers
         self._token, self._patience_s = token, patience_s
         self._session: aiohttp.ClientSession | None = None
 
@@ -87,10 +87,10 @@ class HttpClient:
         patience_s: float | None = None,
         idempotent: bool = True,
     ) -> Response:
-        """Sends a request, again and again with growing pauses while there is no answer.
+        """Sends a request, and repeats it with growing pauses while there is no answer.
 
-        ``waits_s`` is how long the server may take on purpose. A request that is not ``idempotent`` is sent again only when it
-        surely never arrived.
+        ``waits_s`` is how long the server may wait on purpose. A request that is not ``idempotent`` is repeated only when it surely
+        never arrived.
         """
         headers = {"Authorization": f"Bearer {token or self._token}"}
         if content_type is not None:
@@ -128,7 +128,7 @@ class HttpClient:
 
     @asynccontextmanager
     async def stream(self, path: str, *, params: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer that is read as it comes, asked for once; silence has a time limit, its length has none."""
+        """Asks once for an answer that is read as it arrives; silence has a time limit, its length has none."""
         headers = {"Authorization": f"Bearer {self._token}"}
         timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT_S, sock_read=REQUEST_TIMEOUT_S)
         try:
@@ -141,7 +141,7 @@ class HttpClient:
 
     @property
     def api_url(self) -> str:
-        """Where the next request goes."""
+        """The URL of the next request."""
         return self._urls[0]
 
     @property
@@ -179,7 +179,9 @@ def _about_tls(error: Exception) -> bool:
 
 
 def _said(error: Exception) -> str:
-    """Of a connection that cannot be made the system's word alone: where to is known, and aiohttp's talk of TLS misleads."""
+    """Returns the error's text. For a failed connection it is the system's text alone: the target is known, and aiohttp's mention
+    of TLS misleads.
+    """
     if type(error) is aiohttp.ClientConnectorError and (error.os_error.errno or 0) > 0:
         return os.strerror(error.os_error.errno or 0)
     return str(error) or type(error).__name__

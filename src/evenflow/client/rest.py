@@ -1,4 +1,4 @@
-"""REST for the command line: a table of the routes of the API, each a method that takes what its request takes."""
+"""REST for the command line: a table of the API's routes, each a method that takes the fields of its request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NAMES = re.compile(r"{(\w+)}")  # in a path
 
 @dataclass(frozen=True, slots=True)
 class LogText:
-    """A part of a log. ``offset`` is where the next part begins; ``complete`` says that there will be none."""
+    """A part of a log. ``offset`` is where the next part begins; ``complete`` says that this is the last."""
 
     text: str
     offset: int
@@ -37,8 +37,8 @@ class LogText:
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[P, T]):
-    """A route, called with the names in its path, then with the fields of its ``request`` by their names. The records are named in
-    functions, since a command imports those of one subject or two.
+    """A route, called with the names in its path, then with the fields of its ``request`` by their names. Functions name the
+    records, because a command imports only those of one subject or two.
     """
 
     method: str
@@ -60,7 +60,7 @@ def route(method: str, path: str, request: Callable[[], Callable[P, Any]], answe
 def route_1(
     method: str, path: str, request: Callable[[], Callable[P, Any]], answer: Callable[[], type[T]]
 ) -> Route[Concatenate[Name, P], T]:
-    """With one name in its path; those below have more."""
+    """A route with one name in its path; those below have more."""
     return Route(method, path, request, answer)
 
 
@@ -83,7 +83,7 @@ def route_4(
 
 
 def nothing() -> Callable[[], rest.record.Nothing]:
-    """The request of a route that takes nothing but the names in its path."""
+    """The request of a route that takes only the names in its path."""
     return rest.record.Nothing
 
 
@@ -297,7 +297,7 @@ class RestClient:
     async def export_events(
         self, *, after: str | None = None, since: datetime | None = None, until: datetime | None = None
     ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
-        """The incarnation of the database, and an event a line, the oldest first, as they come: there may be millions."""
+        """Yields the incarnation of the database, and one event a line, the oldest first, as they arrive: there may be millions."""
         times = {name: at.isoformat() for name, at in (("since", since), ("until", until)) if at is not None}
         params = times if after is None else {"after": after, **times}
         async with self._http.stream(f"{PREFIX}/events/export", params=params) as answer:
@@ -306,11 +306,11 @@ class RestClient:
             yield int(answer.headers["X-Incarnation"]), aiter(answer.content)
 
     async def is_ready(self) -> bool:
-        """Whether the API serves and its database answers. Raises :class:`ApiUnavailable` when nothing listens there."""
+        """Returns whether the API serves and its database answers. Raises :class:`ApiUnavailable` when nothing listens there."""
         return (await self._http.request("GET", "/health/ready")).status == 200
 
     async def ask(self, route: Route[Any, T], names: tuple[Name, ...], fields: dict[str, Any]) -> T:
-        """What has no value is not sent. The API judges the rest, and says what is wrong with it."""
+        """Sends fields that have a value. The API checks them, and says what is wrong."""
         path = route.path.format(**dict(zip(NAMES.findall(route.path), map(_in_path, names), strict=True)))
         has_body = route.method in ("POST", "PUT", "PATCH") and route.request is not nothing
         response = await self._http.request(

@@ -1,1 +1,1 @@
-"""What services of the control plane share that act in loops: how they have the database, and are known to it."""
+"""The shared parts of control-plane services that act in loops: their database connection, and their registration."""

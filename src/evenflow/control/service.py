@@ -1,4 +1,4 @@
-"""A service that has the database: registered, beating, and signed off; what it does is up to it."""
+"""A service with the database: it registers, beats and signs off; a subclass defines its work."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
 
-LAST_WORDS_S = 2.0  # for a turn that is under way when the service ends
+LAST_WORDS_S = 2.0  # for a running turn when the service ends
 
 
 class DatabaseService(Service):
-    """It turns: each turn has a connection, is made about once in ``turn_s``, and again when the next one is due."""
+    """The service makes turns, each with a connection: about one in ``turn_s``, and one whenever the next is due."""
 
     turn_s: float
     channels: Sequence[str]
@@ -43,28 +43,28 @@ class DatabaseService(Service):
 
     @abstractmethod
     async def _turn(self, conn: AsyncConn) -> None:
-        """What it does, once."""
+        """Does the work of one turn."""
 
     @abstractmethod
     async def _rest(self, began: float) -> None:
-        """Return when the next turn is due. ``_news`` is set when something was announced, and when the service ends."""
+        """Returns when the next turn is due. ``_news`` is set after an announcement, and when the service ends."""
 
     def _registered(self) -> None:
-        """It is known as ``_service_id`` from now on: what it remembers is that of another service."""
+        """Called when it is registered as ``_service_id``: what it remembers belongs to another registration."""
 
     def _heard(self, channel: str, word: str) -> None:
-        """Something was announced there."""
+        """Called with an announcement on a channel."""
         self._news.set()
 
     def _detail(self) -> dict[str, Any]:
-        """What all may know of it."""
+        """Returns what all may know of it."""
         return dict(self.vitals.detail)
 
     async def _signing_off(self, conn: AsyncConn) -> None:
-        """The last turn is over."""
+        """Called after the last turn."""
 
     async def _begin(self) -> Loops:
-        """Raises :class:`EvenflowError` when the database is not there, or does not fit."""
+        """Raises :class:`EvenflowError` when the database is not there, or has another schema."""
         await asyncio.to_thread(self._check_schema)
         listener = AsyncListener(
             self._url, self.channels, self._heard, lambda error: observe(service_cut_off(self.kind, str(error))), name=self.name

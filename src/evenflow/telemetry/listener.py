@@ -1,4 +1,4 @@
-"""Health and metrics over HTTP, in threads of their own: who asks whether the event loop hangs must not have to wait for it."""
+"""Health and metrics over HTTP, in separate threads: a check whether the event loop hangs must not wait for that loop."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import Any
 from evenflow.errors import SettingsError
 from evenflow.telemetry.observing import observe, question_not_answered
 
-AT_ONCE = 16  # connections; a probe and a scrape are two, the rest is for those that hang
-TIMEOUT_S = 5.0  # for a request to arrive, and its answer to be taken
-POLL_S = 0.1  # how often it looks whether it is to stop
+AT_ONCE = 16  # connections; a probe and a scrape are two, the rest is for hanging ones
+TIMEOUT_S = 5.0  # for a request to arrive, and for its answer to be read
+POLL_S = 0.1  # how often it checks whether it should stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Listener:
-    """Answers GET for ``pages``, by path; ``shown`` has the tokens that some ask for. Raises :class:`SettingsError` when it cannot
-    listen there.
+    """Answers GET for ``pages``, by path; ``shown`` has the tokens that some pages need. Raises :class:`SettingsError` when it
+    cannot listen there.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Listener:
 
 
 def advertised(host: str, port: int) -> str:
-    """Where others find what listens on ``host``: under the name of this machine, if it listens everywhere."""
+    """Returns the address under which others reach a listener on ``host``: this machine's name, if it listens on all interfaces."""
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host
     return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
@@ -93,13 +93,13 @@ class _PageServer(ThreadingHTTPServer):
         super().__init__((host, port), _PageHandler)
 
     def server_bind(self) -> None:
-        """As the class above, without asking DNS for a name that nobody needs."""
+        """Binds like the class above, without a DNS query for an unused name."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_name, self.server_port = "", 0
 
     def get_request(self) -> tuple[Any, Any]:
-        """Hands are shaken in the request's own thread, within its time."""
+        """Wraps a connection. The request's own thread shakes hands, within its time."""
         connection, address = super().get_request()
         if self._tls is not None:
             connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
@@ -118,7 +118,7 @@ class _PageServer(ThreadingHTTPServer):
             self._room.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever asks may hang up; that is no news."""
+        """Ignores callers that hang up."""
         error = sys.exception()
         if error is not None and not isinstance(error, OSError):
             observe(question_not_answered(error))
@@ -144,7 +144,7 @@ class _PageHandler(BaseHTTPRequestHandler):
         return wanted is None or hmac.compare_digest(shown.encode(), wanted.encode())
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are counted by nobody."""
+        """Requests are not logged."""
 
 
 def _refused() -> HttpAnswer:

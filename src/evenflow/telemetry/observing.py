@@ -1,4 +1,4 @@
-"""Tells an observation: to the log, and to the meter of the service. The only place of Evenflow that writes to its log."""
+"""Reports an observation to the log, and to the meter of the service. Only this module of Evenflow writes to its log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evenflow.core.observation import Observation, error, info, warning
 
 
 def observe(seen: Observation, meter: Meter | None = None) -> None:
-    """What counts in a metric needs the ``meter``; any thread may call this."""
+    """A counted observation needs the ``meter``. Any thread may call this."""
     if seen.fact.counts:
         assert meter is not None, f"{seen.fact.name} is counted"
         seen.count(meter)
@@ -17,7 +17,7 @@ def observe(seen: Observation, meter: Meter | None = None) -> None:
         logging.getLogger(seen.fact.observer).log(seen.fact.level, seen, exc_info=seen.trace)
 
 
-# -- what telemetry observes itself
+# -- observations of telemetry itself
 
 
 @error("a question about health or metrics was not answered")

@@ -16,7 +16,7 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 
 def exposition(readings: Iterable[Reading]) -> bytes:
-    """``readings`` of one metric need not stand together."""
+    """``readings`` of one metric may be scattered."""
     return generate_latest(_Readings(readings))
 
 

@@ -1,4 +1,4 @@
-"""The one lifecycle of everything that runs for long: start, ready, drain, stop. A service is its loops."""
+"""The one lifecycle of all long-running parts: start, ready, drain, stop. A service is its loops."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Loops = dict[str, Coroutine[Any, Any, None]]
 class Service(ABC):
     """A long-running part of Evenflow, hosted by ``runtime.lifecycle``.
 
-    ``start`` returns when the service is ready to do its work, or raises an :class:`EvenflowError`. ``drain`` stops taking new
-    work and returns when all work in hand is done. ``stop`` ends it now, leaving nothing behind that another process could not
-    pick up; it is called once, with or without a ``drain`` before, and does nothing when ``start`` raised. ``failed`` returns when
-    the service cannot go on by itself, with the reason; while all is well it waits.
+    ``start`` returns when the service is ready to do its work, or raises an :class:`EvenflowError`. ``drain`` stops taking new work
+    and returns when all work in hand is done. ``stop`` ends it now, leaving nothing behind that another process could not pick up;
+    it is called once, with or without a ``drain`` before, and does nothing when ``start`` raised. ``failed`` returns when the
+    service cannot continue by itself, with the reason; while all is well it waits.
 
-    What a service opens is pushed on ``_opened`` with how it is closed: also when it does not start, and last of all.
+    A service pushes on ``_opened`` how each thing that it opens is closed. This runs last of all, and also after a failed start.
     """
 
     kind: ClassVar[str]  # a ServiceKind
@@ -31,21 +31,21 @@ class Service(ABC):
         self.name = name
         self.vitals = vitals or Vitals(ServiceKind(self.kind), name)
         self._state: Literal["active", "draining"] = "active"
-        self._ends_within_s: float | None = None  # how long its drain may take, if that is known
+        self._ends_within_s: float | None = None  # how long its drain may take, if known
         self._opened = AsyncExitStack()
         self._loops: list[asyncio.Task[None]] = []
 
     @abstractmethod
     async def _begin(self) -> Loops:
-        """Make what the work needs, and return its loops by name. None of them ends by itself unless the service fails."""
+        """Makes what the work needs, and returns its loops by name. A loop ends by itself only when the service fails."""
 
     @abstractmethod
     async def _finish(self) -> None:
-        """Take nothing new, and return when what is in hand is done."""
+        """Takes nothing new, and returns when the work in hand is done."""
 
     @abstractmethod
     async def _leave(self) -> None:
-        """End what is in hand, and sign off, while the loops still turn."""
+        """Ends the work in hand, and signs off, while the loops still run."""
 
     async def start(self) -> None:
         try:
@@ -56,13 +56,13 @@ class Service(ABC):
         self._loops = [asyncio.create_task(loop, name=name) for name, loop in loops.items()]
 
     async def drain(self, within_s: float | None = None) -> None:
-        """``within_s``: after so long it is stopped, whatever is in hand."""
+        """``within_s``: after this time the caller stops the service, whatever is in hand."""
         self._state, self._ends_within_s = "draining", within_s
         self.vitals.draining = True
         await self._finish()
 
     async def stop(self) -> None:
-        if self._loops:  # else it did not start, and is closed
+        if self._loops:  # otherwise it did not start, and is closed
             await self._leave()
             await self._end_loops()
         await self._opened.aclose()

@@ -1,7 +1,7 @@
-"""Readings for a StatsD server: what changed since the last time, in datagrams, whether or not anybody is there.
+"""Readings for a StatsD server: the changes since the last time, in datagrams, whether or not a server receives them.
 
-A counter is sent as what came on top. A histogram is sent as two counters, ``.count`` and ``.sum``, and two gauges, ``.p50`` and
-``.p99`` of what came on top: to send each value would be a datagram for every task. A service sends from a thread of its own.
+A counter is sent as its increase. A histogram is sent as two counters, ``.count`` and ``.sum``, and two gauges, ``.p50`` and
+``.p99`` of its increase: a datagram for each value would be one for every task. A service sends from a separate thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from evenflow.telemetry.vitals import Vitals
 
 Style = Literal["plain", "datadog"]
 
-DATAGRAM_BYTES = 1_432  # what fits into one Ethernet frame; longer ones may be lost as a whole
+DATAGRAM_BYTES = 1_432  # the size of one Ethernet frame; larger datagrams may be lost as a whole
 EVERY_S = 10.0  # the flush interval of StatsD itself
 DEFAULT_PORT = 8125
 
@@ -30,7 +30,7 @@ _FORBIDDEN_IN_TAG = re.compile(r"[|,#:\n\s]+")
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """``host``, ``host:port`` or ``[v6]:port``. Raises :class:`SettingsError`."""
+    """Reads ``host``, ``host:port`` or ``[v6]:port``. Raises :class:`SettingsError`."""
     found = re.fullmatch(r"(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]\s]+))(?::(\d{1,5}))?", address)
     if found is None or not 0 < int(found[3] or DEFAULT_PORT) < 65_536:
         raise SettingsError(f"EVENFLOW_STATSD_ADDRESS is {address!r}; it should be host:port, as in statsd.internal:8125.")
@@ -38,7 +38,7 @@ def parse_address(address: str) -> tuple[str, int]:
 
 
 class StatsD:
-    """What one process sends; it remembers what it has sent."""
+    """The datagrams of one process; it remembers what it has sent."""
 
     def __init__(self, prefix: str, style: Style) -> None:
         self._prefix, self._style = prefix, style
@@ -96,7 +96,7 @@ class StatsD:
 
 
 def quantile(counts: list[int], share: float) -> float:
-    """The upper bound of the bucket in which it lies; of what is above all bounds, the last bound."""
+    """Returns the upper bound of the quantile's bucket; above all bounds, the last bound."""
     rank, seen = share * sum(counts), 0
     for bound, count in zip(BOUNDS_S, counts, strict=False):
         seen += count
@@ -106,18 +106,18 @@ def quantile(counts: list[int], share: float) -> float:
 
 
 def send(address: tuple[str, int], datagrams: Iterable[bytes]) -> None:
-    """Raises :class:`OSError` when the name is not known, or this host has no way there."""
+    """Sends datagrams. Raises :class:`OSError` when the name is not known, or the host cannot be reached."""
     family, kind, protocol, _, target = socket.getaddrinfo(*address, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, kind, protocol) as sender:
         for datagram in datagrams:
             sender.sendto(datagram, target)
 
 
-SYSTEM_TIMEOUT_S = 5.0  # for what an API server reads from the database; without it the rest is sent
+SYSTEM_TIMEOUT_S = 5.0  # for an API server's reading from the database; without it the rest is sent
 
 
 class Sender:
-    """What ``vitals.system`` answers is read on ``loop``."""
+    """Reads ``vitals.system`` on ``loop``."""
 
     def __init__(self, vitals: Vitals, statsd: StatsD, address: tuple[str, int], loop: asyncio.AbstractEventLoop) -> None:
         self._vitals, self._statsd, self._address, self._loop = vitals, statsd, address, loop
@@ -130,7 +130,7 @@ class Sender:
         self._thread.start()
 
     def stop(self) -> None:
-        """Sends once more, so that what a short-lived service did is counted."""
+        """Sends once more, so that the work of a short-lived service is counted."""
         self._stop.set()
         self._thread.join()
 
@@ -153,7 +153,7 @@ class Sender:
             return []
 
     def _send(self, readings: list[Reading]) -> None:
-        """A server that is away is named once, and once more when it is back."""
+        """Sends readings. A missing server is reported once, and once more when it is back."""
         try:
             send(self._address, self._statsd.datagrams(readings))
         except OSError as error:

@@ -1,7 +1,7 @@
-"""How a service is, by its own account: its numbers, whether its loops turn, and whether it can do its work.
+"""The condition of a service by its own account: its numbers, whether its loops turn, and whether it can do its work.
 
-A service that is not live is to be restarted: one of its loops hangs. One that is not ready is to be left alone, and given no work:
-what it needs is away, and it goes on by itself when that is back.
+A service that is not live should be restarted: one of its loops hangs. A service that is not ready should be left alone, and given
+no work: something that it needs is away, and it continues by itself once that is back.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from evenflow.core.meter import Meter, Reading
 from evenflow.core.metrics import METRICS, SERVICE_ANSWERED, SERVICE_LIVE, SERVICE_READY
 from evenflow.core.service import ServiceKind
 
-# A loop that is waiting turns at least once a second, and one at work is cut by the time limits of what it does: a transaction has
-# 60 s, connecting anew 5 s. Whoever restarts a service sooner only adds to an outage.
+# A waiting loop turns at least once a second, and the time limits of its work end a busy one: a transaction has 60 s, connecting
+# anew 5 s. Restarting a service sooner only makes an outage worse.
 LIVE_WITHIN_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)
 class VitalSign:
-    """About one loop or need of the service."""
+    """The condition of one loop or need of the service."""
 
     name: str
     ok: bool
@@ -41,7 +41,7 @@ class HealthVerdict:
 
 
 class Pulse:
-    """Beaten by whom it is about. ``within_s`` after its last beat it is overdue; before the first, too."""
+    """Its owner beats it. It is overdue ``within_s`` after its last beat, and before the first one."""
 
     def __init__(self, name: str, within_s: float, what: str) -> None:
         self.name, self._within_s, self._what = name, within_s, what
@@ -53,7 +53,7 @@ class Pulse:
         self._stopped = None
 
     def stop(self, reason: str) -> None:
-        """Overdue from now on, for this reason, until the next beat."""
+        """Makes it overdue from now on, for this reason, until the next beat."""
         self._stopped = reason
 
     @property
@@ -73,12 +73,12 @@ class Pulse:
 
 
 class Vitals:
-    """``address`` is where others find the health and metrics of this service; empty when nowhere."""
+    """``address`` is where others find the health and metrics of this service; empty without one."""
 
     def __init__(self, teller: ServiceKind, name: str) -> None:
         self.teller, self.name, self.address, self.scheme = teller, name, "", "http"
         self.meter = Meter(teller, name, METRICS)
-        self.system: Callable[[], Awaitable[list[Reading]]] | None = None  # of an API: what it reads from the database
+        self.system: Callable[[], Awaitable[list[Reading]]] | None = None  # of an API: readings from the database
         self.draining = False
         self._loops: list[Pulse] = []
         self._needs: list[Pulse] = []
@@ -87,26 +87,26 @@ class Vitals:
 
     @property
     def detail(self) -> dict[str, str]:
-        """What a service tells the control plane of it."""
+        """Returns what a service tells the control plane of it."""
         if not self.address:
             return {}
         return {"metrics": self.address, **({"scheme": self.scheme} if self.scheme != "http" else {})}
 
     def loop(self, name: str, within_s: float = LIVE_WITHIN_S) -> Pulse:
-        """Of a loop of this service: to be beaten in each of its turns. It has begun now."""
+        """Returns the pulse of a loop of this service, to be beaten in each turn. It counts as beaten now."""
         pulse = Pulse(name, within_s, "its last turn")
         pulse.beat()
         self._loops.append(pulse)
         return pulse
 
     def need(self, name: str, within_s: float, what: str) -> Pulse:
-        """Of something without which it cannot do its work: to be beaten whenever that was there."""
+        """Returns the pulse of a need of the service, to be beaten whenever the needed thing was there."""
         pulse = Pulse(name, within_s, what)
         self._needs.append(pulse)
         return pulse
 
     def lease(self, within_s: float) -> Pulse:
-        """Of its registration: to be beaten with each answered beat."""
+        """Returns the pulse of its registration, to be beaten with each answered beat."""
         pulse = self.need("lease", within_s, "its last answered beat")
         self.meter.gauge(SERVICE_ANSWERED, lambda: pulse.age_s)
         return pulse
@@ -117,7 +117,7 @@ class Vitals:
         return HealthVerdict("live" if ok else "hung", ok, findings)
 
     def ready(self) -> HealthVerdict:
-        """Nothing is needed of one that has not started: it is not ready either."""
+        """Returns whether the service is ready. A service without needs has not started, so it is not."""
         findings = [pulse.look() for pulse in (*self._needs, *self._loops)]
         if self.draining:
             findings.insert(0, VitalSign("draining", False, "it finishes what it has and takes nothing new"))

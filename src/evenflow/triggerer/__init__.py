@@ -1,1 +1,1 @@
-"""The triggerer: it runs the triggers that deferred tasks wait for, thousands in a process, and reports their events."""
+"""The triggerer: it runs the triggers of deferred tasks, thousands in a process, and reports their events."""

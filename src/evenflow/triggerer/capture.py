@@ -1,4 +1,4 @@
-"""In a host: which trigger prints. Each runs in a context of its own, so that what it prints finds its way to its task's log."""
+"""In a host: finds the trigger that prints. Each trigger runs in its own context, so that its output reaches its task's log."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, TextIO
 
-CURRENT: ContextVar[int | None] = ContextVar("evenflow_trigger", default=None)  # the key of the trigger that runs
+CURRENT: ContextVar[int | None] = ContextVar("evenflow_trigger", default=None)  # the key of the running trigger
 
 Deliver = Callable[[int, bytes], None]  # the trigger's key, and whole lines of it
 
 
 class TriggerOutput(io.TextIOBase):
-    """In place of stdout and stderr. What no trigger prints goes where it always went; so does all, until ``deliver`` is set."""
+    """Replaces stdout and stderr. Output that no trigger prints goes to the plain stream; so does all output until ``deliver`` is
+    set.
+    """
 
     def __init__(self, plain: TextIO) -> None:
         self._plain = plain
-        self._begun: dict[int, str] = {}  # lines that have no end yet
+        self._begun: dict[int, str] = {}  # lines without an end so far
         self._turn = threading.Lock()
         self.deliver: Deliver | None = None
-        self.shown: Callable[[str], str] = str  # of what no trigger prints
+        self.shown: Callable[[str], str] = str  # for output that no trigger prints
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -34,7 +36,7 @@ class TriggerOutput(io.TextIOBase):
         return self._plain.fileno()
 
     def reconfigure(self, **options: Any) -> None:
-        """As of the stream beneath."""
+        """Reconfigures the stream beneath."""
         self._plain.reconfigure(**options)  # type: ignore[attr-defined]
 
     def write(self, text: str) -> int:
@@ -58,7 +60,7 @@ class TriggerOutput(io.TextIOBase):
             self.end(key)
 
     def end(self, key: int) -> None:
-        """What this trigger has printed without a newline goes out, too."""
+        """Sends what this trigger has printed without a newline, too."""
         with self._turn:
             rest = self._begun.pop(key, "")
         if rest and self.deliver is not None:

@@ -1,4 +1,4 @@
-"""Claims triggers for free capacity: one long poll at a time, asked again as soon as it is answered and there is room."""
+"""Claims triggers for free capacity: one long poll at a time, repeated once it is answered and there is room."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ class TriggerClaimApi(Protocol):
 
 
 class TriggerPolls:
-    """``answered`` hears every answer; the assignments in it are this triggerer's from then on."""
+    """``answered`` is called with every answer; the assignments in it are this triggerer's from then on."""
 
     def __init__(
         self, api: TriggerClaimApi, queues: list[str], in_hand: TriggersInHand, answered: Callable[[TriggersAnswer], None]
     ) -> None:
         self._queues, self._in_hand, self._answered = queues, in_hand, answered
         self.polls = Polls(api.claim_triggers)
-        self.asks: str | None = None  # the request key of the newest claim: only of that one an answer may be on its way
+        self.asks: str | None = None  # the request key of the newest claim: only its answer may be on its way
 
     async def run(self, service_id: int) -> None:
-        """Claim until drained. Raises :class:`ApiRefused` when this service may not claim. Cancel it when the registration ends."""
+        """Claims until drained. Raises :class:`ApiRefused` when this service may not claim. Cancel it when the registration
+        ends.
+        """
 
         def claim(request_key: str) -> ClaimTriggers:
             self.asks = request_key

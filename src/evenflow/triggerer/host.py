@@ -25,7 +25,7 @@ from evenflow.triggerer.trigger import Trigger
 
 
 class HostEvents(Protocol):
-    """What is heard of the triggers of a host: of each at most one of the first three, unless the host ends before."""
+    """What a host reports of its triggers: for each at most one of the first three, unless the host ends before."""
 
     def fired(self, trigger: Trigger, event: bytes) -> None: ...
 
@@ -38,12 +38,12 @@ class HostEvents(Protocol):
     def blocked(self, host: Host, trigger: Trigger | None, seconds: float, where: str) -> None: ...
 
     def ended(self, host: Host, end: Exit) -> None:
-        """Its process is gone, and with it the triggers that it still has."""
+        """Called when its process is gone, with the triggers that it still has."""
         ...
 
 
 class _HostOutput:
-    """Of this service, for what a host prints that belongs to no trigger."""
+    """This service's log for output of a host that belongs to no trigger."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -63,13 +63,13 @@ class _HostOutput:
 
 
 class Host:
-    """Implements :class:`evenflow.forking.owned_child.ChildEvents`. ``open``: it takes more triggers."""
+    """Implements :class:`evenflow.forking.owned_child.ChildEvents`. ``open``: the host takes more triggers."""
 
     def __init__(self, file: TemplateKey, events: HostEvents, masker: Masker, *, open_: bool) -> None:
         self.file, self.open = file, open_
         self._log = MaskedLog(
             _HostOutput(file.file or "built in"), masker
-        )  # which knows the secrets of the triggerer's environment
+        )  # )  # it knows the secrets of the triggerer's environment
         self.triggers: dict[int, Trigger] = {}  # by key
         self._events = events
         self._child: OwnedChild | None = None
@@ -80,7 +80,7 @@ class Host:
         self._open = OpenQuestions(lambda: self._child.taken if self._child is not None else 0)
 
     def begin(self, template: OwnedTemplate) -> None:
-        """Raises :class:`OSError` when descriptors run out."""
+        """Starts the process. Raises :class:`OSError` when descriptors run out."""
         self._child = template.begin({}, self)
 
     def start(self, triggers: Sequence[Trigger]) -> None:
@@ -90,23 +90,23 @@ class Host:
             self._send({"start": True}, json.dumps([trigger.job() for trigger in some]).encode())
 
     def stop(self, triggers: Sequence[Trigger]) -> None:
-        """Each of them has an end soon, one way or another."""
+        """Tells triggers to stop: each of them soon ends in one way or another."""
         self._send({"stop": [trigger.key for trigger in triggers]})
 
     def answer(self, number: int, size: int, header: FrameHeader, body: bytes) -> None:
-        """Of the question of this number, which had so many bytes."""
+        """Answers the question of this number, which had ``size`` bytes."""
         self._send({"answer": number, **header}, body)
         assert self._child is not None
         self._open.answer(size, len(body), self._child.queued)
 
     def kill(self) -> None:
-        """At once; its end is heard as any other."""
+        """Kills the process at once; its end is reported like any other."""
         self.killed, self.open = True, False
         assert self._child is not None
         self._child.send_signal(signal.SIGKILL)
 
     def hurry(self) -> None:
-        """It was frozen and goes on: its silence until now says nothing."""
+        """Forgets its silence while it was frozen."""
         self.heard_at = self._loop.time()
 
     @property
@@ -115,10 +115,10 @@ class Host:
 
     @property
     def idle_s(self) -> float:
-        """Since it had a trigger."""
+        """The seconds since it last had a trigger."""
         return 0.0 if self.triggers else self._loop.time() - self.busy_at
 
-    # -- what its process says
+    # -- reports of its process
 
     def started(self, pid: int) -> None:
         observe(seen.host_started(self.file.file, pid))

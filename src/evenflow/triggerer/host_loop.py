@@ -1,4 +1,4 @@
-"""In a host: the event loop that runs triggers, told by the triggerer what to begin and to stop."""
+"""In a host: the event loop that runs triggers; the triggerer tells it which ones to begin and to stop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from evenflow.triggerer.watcher import Watcher
 
 
 class HostLoop:
-    """Speaks with the triggerer as :mod:`evenflow.triggerer.host_process` says."""
+    """Exchanges the messages of :mod:`evenflow.triggerer.host_process` with the triggerer."""
 
     def __init__(self, link: Link, output: TriggerOutput) -> None:
         self._link, self._output, self._outbox = link, output, Outbox(link)
@@ -46,12 +46,12 @@ class HostLoop:
             lambda: self._outbox.send({"say": "alive"}),
         )
         watcher.start()
-        self._read()  # what came together with the job of this process
+        self._read()  # messages that came together with the job of this process
         await self._over.wait()
         watcher.stop()
 
     async def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Of the trigger in whose context it is called. Raises :class:`ApiRefused`."""
+        """Asks a question of the trigger in whose context it is called. Raises :class:`ApiRefused`."""
         if CURRENT.get() is None:
             raise ApiRefused(400, f"The question {question!r} was asked outside of a trigger's own tasks and threads of asyncio.")
         body = json.dumps(arguments).encode()
@@ -88,7 +88,7 @@ class HostLoop:
                         task.cancel()
             case {"answer": number, **refusal}:
                 if (answer := self._answers.get(number)) is None or answer.done():
-                    pass  # who asked is gone
+                    pass  # the asking task is gone
                 elif refusal:
                     answer.set_exception(ApiRefused(refusal["status"], refusal["error"]))
                 else:
@@ -126,7 +126,7 @@ class HostLoop:
         del self._tasks[key]
 
     def _ended(self, key: int) -> None:
-        """One that is stopped before its first step never takes it, and says nothing itself."""
+        """Reports a trigger that was stopped before its first step: it takes no step, so it cannot report itself."""
         if self._tasks.pop(key, None) is not None:
             self._tell(key, ({"say": "stopped", "key": key}, b""))
 
@@ -135,7 +135,7 @@ class HostLoop:
         self._outbox.send(*told)
 
     def _masked(self, text: bytes) -> bytes:
-        """Without the secrets of connections and variables that this process has found by itself."""
+        """Masks the secrets of connections and variables that this process has found by itself."""
         if len(secrets := outside.hidden()) != self._secrets:
             self._masker.add(secrets)
             self._secrets = len(secrets)
@@ -146,12 +146,12 @@ class HostLoop:
             try:
                 async with asyncio.timeout(limits.CLEAN_UP):
                     await trigger.cleanup()
-            except BaseException:  # it is over all the same
+            except BaseException:  # it is over anyway
                 traceback.print_exc()
 
 
 async def _event(trigger: BaseTrigger, path: str) -> bytes:
-    """The first event of the trigger, as JSON."""
+    """Returns the first event of the trigger, as JSON."""
     async with contextlib.aclosing(trigger.run()) as events:  # type: ignore[type-var]
         async for event in events:
             if not isinstance(event, TriggerEvent):

@@ -1,19 +1,19 @@
 """What runs inside the templates of a triggerer and their children, the hosts: ``python -m evenflow.triggerer.host_process FD``.
 
-A template loads one DAG file, or none for the triggers that come with Evenflow; each host runs many triggers in one event loop. It
-has no database and no token, and one connection, to its triggerer, which speaks whenever it likes:
+A template loads one DAG file, or none for the built-in triggers; each host runs many triggers in one event loop. A host has no
+database and no token, and one connection, to its triggerer, which may send at any time:
 
     triggerer  {"start": true} + [{"key", "path", "kwargs"}, ...]
-    triggerer  {"stop": [key, ...]}                          each is answered by what the trigger comes to
+    triggerer  {"stop": [key, ...]}                          each is answered by how the trigger ends
     host       {"say": "fired", "key"} + event | {"say": "failed", "key", "error"} | {"say": "stopped", "key"}
     host       {"say": "log", "key"} + lines
     host       {"say": "ask", "number": n, "key", "question"} + arguments
                                                              -> {"answer": n} + answer, or {"answer": n, "error", "status"}
     host       {"say": "blocked", "key": or null, "seconds"} + where       the loop stands still in a step of this trigger
-    host       {"say": "alive"}                              now and then
+    host       {"say": "alive"}                              regularly
     host       {"say": "ended"}                              when the triggerer has gone
 
-A key is one claim of one trigger. Values are JSON. The triggerer believes what :mod:`evenflow.triggerer.said` lets through.
+A key is one claim of one trigger. Values are JSON. The triggerer accepts what :mod:`evenflow.triggerer.said` lets through.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from evenflow.sdk.loading.loader import load_file
 from evenflow.triggerer.capture import TriggerOutput
 from evenflow.triggerer.host_loop import HostLoop
 
-# As in the log of a try: both are the same task's.
+# As in the log of a try, because both go to the same task's log.
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 

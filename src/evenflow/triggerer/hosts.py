@@ -1,13 +1,13 @@
-"""Which trigger runs in which process, and what becomes of the others when one of them misbehaves.
+"""Assigns triggers to processes, and decides about the others when one of them misbehaves.
 
-There is one *open* host for each DAG file of each version of the code whose triggers are in hand, and one for the triggers that
-come with Evenflow; each is a child of a warm template. A trigger that blocks the event loop of such a host is named by the host's
-watcher. Coroutines cannot be moved to another process, and as long as it blocks none of the others goes on, so the host is killed:
-the one that blocked begins anew in a host of its own, the others together in a fresh one. There it may block without harm; when it
-does for half a minute it has failed.
+There is one *open* host for each DAG file of each version of the code whose triggers are in hand, and one for the built-in
+triggers; each is a child of a warm template. If a trigger blocks the event loop of such a host, the host's watcher names it.
+Coroutines cannot be moved to another process, and while it blocks none of the others runs, so the host is killed. The blocking
+trigger begins anew in its own host, the others together in a fresh one. In its own host it may block without harm; after half a
+minute it has failed.
 
-When a host dies nobody says whose fault that was. So its triggers begin anew in two hosts, one half in each, which take no more;
-after a few deaths the one that does it is alone, and has failed. The others have only begun anew, which triggers can.
+When a host dies, the guilty trigger is unknown. So its triggers begin anew in two hosts, half of them in each, which take no more.
+After a few deaths the guilty one is alone, and has failed. The others have only begun anew, which triggers can.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from evenflow.triggerer.trigger import Trigger
 
 
 class Outcomes(Protocol):
-    """Hears of each trigger once, unless it is abandoned."""
+    """Receives the outcome of each trigger once, unless it is abandoned."""
 
     def fired(self, trigger: Trigger, event: bytes) -> None: ...
 
@@ -49,9 +49,9 @@ class Hosts:
         self._hosts: dict[Host, None] = {}
         self._where: dict[Trigger, Host] = {}
         self._open: dict[TemplateKey, Host] = {}
-        self._waiting: dict[TemplateKey, list[Host]] = {}  # for their template
+        self._waiting: dict[TemplateKey, list[Host]] = {}  # hosts that wait for their template
         self._loading: set[asyncio.Task[None]] = set()
-        self._blockers: dict[Host, list[Trigger]] = {}  # of hosts that are being killed: who is to begin in one of its own
+        self._blockers: dict[Host, list[Trigger]] = {}  # of hosts that are being killed: triggers that get their own hosts
         self._gone = asyncio.Event()
         self._gone.set()
 
@@ -60,7 +60,7 @@ class Hosts:
         return len(self._hosts)
 
     def start(self, triggers: Sequence[Trigger]) -> None:
-        """Each in the open host of its file."""
+        """Starts each trigger in the open host of its file."""
         by_file: dict[TemplateKey, list[Trigger]] = {}
         for trigger in triggers:
             by_file.setdefault(trigger.file, []).append(trigger)
@@ -71,7 +71,7 @@ class Hosts:
             self._add(host, some)
 
     def stop(self, triggers: Sequence[Trigger]) -> None:
-        """Each that has come to no end yet is heard of when it has stopped, or has come to another end."""
+        """Stops triggers. Each one without an outcome is reported when it has stopped, or has ended in another way."""
         by_host: dict[Host, list[Trigger]] = {}
         for trigger in triggers:
             if (running := self._where.get(trigger)) is not None:
@@ -80,13 +80,13 @@ class Hosts:
         for host, some in by_host.items():
             if host in self._hosts:
                 host.stop(some)
-            else:  # its template is being loaded
+            else:  # its template is still loading
                 for trigger in some:
                     del host.triggers[trigger.key]
                     self.stopped(trigger)
 
     def abandon(self) -> None:
-        """Kill all at once; nothing more is heard of any trigger."""
+        """Kills all at once; no trigger is reported any more."""
         self._where.clear()
         for host in self._hosts:
             host.triggers.clear()
@@ -99,12 +99,12 @@ class Hosts:
         await self._gone.wait()
 
     def go_on(self) -> None:
-        """They were frozen, and are not any more."""
+        """Tells all hosts that they are no longer frozen."""
         for host in self._hosts:
             host.hurry()
 
     def look(self) -> None:
-        """End what is idle or hangs. Call it now and then, while nothing is frozen."""
+        """Ends idle and hanging hosts. Call it regularly, while nothing is frozen."""
         for host in list(self._hosts):
             if host.killed:
                 continue
@@ -114,7 +114,7 @@ class Hosts:
             elif host.idle_s > (limits.IDLE_HOST if host.open else 0.0):
                 host.kill()
 
-    # -- what hosts say
+    # -- reports of hosts
 
     def fired(self, trigger: Trigger, event: bytes) -> None:
         if self._where.pop(trigger, None) is not None:
@@ -209,7 +209,7 @@ class Hosts:
             self._add(min(alone, key=lambda host: len(host.triggers)), [trigger])
 
     def _new(self, file: TemplateKey, *, open_: bool) -> Host:
-        """A host whose process is there as soon as its template is."""
+        """Returns a new host, whose process starts as soon as its template is ready."""
         host = Host(file, self, self._masker, open_=open_)
         template = self._templates.ready(file)
         if template is not None:
@@ -235,7 +235,7 @@ class Hosts:
             host.begin(template)
         except OSError as error:
             reason = f"this triggerer's host could not start a process: {error}"
-            self._loop.call_soon(self._fail_all, host, reason, "")  # when its triggers are known
+            self._loop.call_soon(self._fail_all, host, reason, "")  # once its triggers are known
             return
         self._hosts[host] = None
         self._gone.clear()

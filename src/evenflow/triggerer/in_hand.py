@@ -1,4 +1,4 @@
-"""The triggers that this triggerer has in hand, and what becomes of them."""
+"""The triggers that this triggerer has in hand, and their outcomes."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from evenflow.wire.triggers import TriggerAssignment, TriggerReport
 
 
 class TriggersInHand:
-    """Implements :class:`evenflow.triggerer.hosts.Outcomes`. ``room`` is set while another one may come. ``masker`` knows the
-    secrets of this service's environment, which triggers see, too.
+    """Implements :class:`evenflow.triggerer.hosts.Outcomes`. ``room`` is set while there is room for another trigger. ``masker``
+    knows the secrets of this service's environment, which triggers see, too.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TriggersInHand:
         return list(self._triggers)
 
     def accept(self, assignments: Iterable[TriggerAssignment]) -> None:
-        """Begin what was never in hand: an answer may come late, or twice, when its triggers have long been given back."""
+        """Begins triggers that are new here: an answer may come late, or twice, when its triggers have long been given back."""
         fresh = []
         for assignment in assignments:
             claim = (assignment.epoch, assignment.claim)
@@ -68,7 +68,7 @@ class TriggersInHand:
             self._begun[claim] = None
             if len(self._begun) > limits.CLAIMS_KNOWN:
                 del self._begun[next(iter(self._begun))]
-            if (earlier := self._triggers.get(assignment.epoch)) is not None:  # an earlier claim of it, that is over
+            if (earlier := self._triggers.get(assignment.epoch)) is not None:  # an earlier claim of the trigger, which is over
                 self.hosts.stop([earlier])
             trigger = Trigger(next(self._keys), assignment, self._logs, self._masker)
             trigger.learn(assignment.secrets)
@@ -83,18 +83,20 @@ class TriggersInHand:
             self.room.clear()
 
     def decline(self, assignments: Iterable[TriggerAssignment]) -> None:
-        """Give back what never began."""
+        """Gives back triggers that never began."""
         for assignment in assignments:
             self._begun[assignment.epoch, assignment.claim] = None
             self._reporter.add(assignment.epoch, TriggerReport(token=assignment.token, given_back=True))
 
     def stop(self, epochs: Iterable[int]) -> None:
-        """Nobody waits for these any more."""
+        """Stops triggers that no task waits for any more."""
         found = (self._triggers.get(epoch) for epoch in epochs)
         self.hosts.stop([trigger for trigger in found if trigger is not None and not trigger.stopping])
 
     def share_out(self, number: int) -> None:
-        """Others have fewer: so many go on there, those that came last. An event that comes while one stops is told as any."""
+        """Gives back the last ``number`` triggers, because other triggerers have fewer. An event during the stop is still
+        reported.
+        """
         number -= sum(trigger.given_back for trigger in self._triggers.values())
         running = [trigger for trigger in self._triggers.values() if not trigger.stopping]
         chosen = running[-min(number, limits.SHARED_OUT) :] if number > 0 else []
@@ -103,7 +105,7 @@ class TriggersInHand:
         self.hosts.stop(chosen)
 
     async def give_back(self) -> None:
-        """Stop all and let others run them, those that do not stop in time, too: their processes are ended."""
+        """Stops all, so that others run them. The processes of those that do not stop in time are ended."""
         running = [trigger for trigger in self._triggers.values() if not trigger.stopping]
         for trigger in running:
             trigger.given_back = True
@@ -120,14 +122,14 @@ class TriggersInHand:
             await asyncio.wait(self._flushing)
 
     def abandon(self) -> None:
-        """They are others' now: kill all at once and report nothing."""
+        """Kills all at once without reports, because they belong to others."""
         self.hosts.abandon()
         for trigger in self._triggers.values():
             trigger.close_log()
         self._triggers.clear()
         self._settle()
 
-    # -- what becomes of them
+    # -- their outcomes
 
     def fired(self, trigger: Trigger, event: bytes) -> None:
         reached(KillPoint.TRIGGER_FIRED)
@@ -150,7 +152,7 @@ class TriggersInHand:
             self._forget(trigger)
 
     def _report(self, trigger: Trigger, report: TriggerReport) -> None:
-        """When its last lines are stored: those that come after its event are refused."""
+        """Reports once its last lines are stored, because later lines are refused."""
         at = self._loop.time()
         if trigger.close_log():
             task = self._loop.create_task(self._report_flushed(trigger, report, at))

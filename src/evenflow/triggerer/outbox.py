@@ -1,4 +1,4 @@
-"""In a host: what it says to its triggerer, sent by a thread, so that no trigger waits while that is busy or stands still."""
+"""In a host: a thread sends messages to the triggerer, so that no trigger waits while the triggerer is busy or stands still."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evenflow.triggerer import limits
 
 
 class Outbox:
-    """Everything is sent, in order, except for lines of logs that come when too many bytes of them wait."""
+    """Sends everything in order, except lines of logs while too many bytes of them wait."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -47,5 +47,5 @@ class Outbox:
                     self._held -= len(body)
             try:
                 self._link.send(header, body)
-            except OSError:  # the triggerer is gone, and this process will be in a moment
+            except OSError:  # the triggerer is gone, and this process soon will be
                 return

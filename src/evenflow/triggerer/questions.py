@@ -1,4 +1,4 @@
-"""What triggers ask the control plane, brought there with their tokens, which they never see."""
+"""Brings triggers' questions to the control plane, with tokens that the triggers never see."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from evenflow.wire.triggers import TRIGGER_QUESTIONS
 
 
 class OpenQuestions:
-    """Of one host. ``taken``: how many of the bytes that were sent to it have left."""
+    """The open questions of one host. ``taken`` returns how many of the bytes for it have left."""
 
     def __init__(self, taken: Callable[[], int]) -> None:
         self._taken = taken
-        self._asked = 0  # bytes of questions without an answer
-        self._answered: deque[tuple[int, int]] = deque()  # answers that may not be taken: where each ends, its bytes
+        self._asked = 0  # bytes of unanswered questions
+        self._answered: deque[tuple[int, int]] = deque()  # answers that may be unread: where each ends, and its bytes
         self._kept = 0  # bytes of those
 
     def ask(self, size: int) -> None:
-        """Raises :class:`ValueError` when it is one too many."""
+        """Counts a question. Raises :class:`ValueError` when it is one too many."""
         taken = self._taken()
         while self._answered and self._answered[0][0] <= taken:
             self._kept -= self._answered.popleft()[1]
@@ -36,15 +36,15 @@ class OpenQuestions:
             raise ValueError(f"questions of more than {limits.OPEN_QUESTIONS // 2**20} MiB at once")
 
     def answer(self, size: int, answer: int, queued: int) -> None:
-        """Of a question of so many bytes; its answer is the last of ``queued`` bytes that were to be sent."""
+        """Counts the answer to a question of ``size`` bytes; the answer is the last of ``queued`` bytes in all."""
         self._asked -= size + limits.QUESTION
         self._answered.append((queued, answer + limits.QUESTION))
         self._kept += answer + limits.QUESTION
 
 
 class Questions:
-    """``serve`` answers through the function that it is given; a trigger that is over by then does not hear it. A trigger has one
-    question at a time at the API: those of a flood keep nobody else's waiting.
+    """``serve`` answers through the function ``answer``; a trigger that is over by then gets no answer. A trigger has one question
+    at a time at the API, so a flood of its questions delays no other trigger.
     """
 
     def __init__(self, api: QuestionApi) -> None:
@@ -60,7 +60,7 @@ class Questions:
         answer: Callable[[FrameHeader, bytes], None],
         wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``wanted``: whether the answer is, when its turn has come."""
+        """``wanted`` returns whether the answer is still wanted, when the question's turn has come."""
         if question not in TRIGGER_QUESTIONS:
             known = ", ".join(TRIGGER_QUESTIONS)
             answer(

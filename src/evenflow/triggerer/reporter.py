@@ -1,4 +1,4 @@
-"""What became of triggers: kept until it is acknowledged, however long the API is away."""
+"""Reports of triggers: kept until they are acknowledged, however long the API is away."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class TriggerReportApi(Protocol):
 
 
 class TriggerReporter(Courier[TriggerReport]):
-    """``acknowledged`` is told how long each event took, in seconds."""
+    """``acknowledged`` is called with the seconds that each event took."""
 
     def __init__(self, api: TriggerReportApi, acknowledged: Callable[[float], None]) -> None:
         super().__init__()
         self._api, self._told = api, acknowledged
 
     def add(self, epoch: int, report: TriggerReport, at: float | None = None) -> None:
-        """``at``: when it happened, by the loop's clock; else now."""
+        """``at`` is when the outcome happened, by the loop's clock; by default now."""
         self._keep(Entry(epoch, report, self._loop.time() if at is None else at))
 
     async def _post(self, reports: list[TriggerReport]) -> TriggerReportsAnswer:
@@ -34,7 +34,9 @@ class TriggerReporter(Courier[TriggerReport]):
         return len(report.event or b"")
 
     def _says_more(self, report: TriggerReport) -> bool:
-        """An event that cannot be stored is a failure of its trigger; what else is refused is of a claim that is over."""
+        """An event that cannot be stored counts as a failure of its trigger; any other refused report is of a claim that is
+        over.
+        """
         return report.event is not None
 
     def _instead(self, report: TriggerReport, reason: str) -> TriggerReport:

@@ -1,4 +1,4 @@
-"""What a host says, as :mod:`evenflow.triggerer.host_process` sends it: these heads of frames, and no others."""
+"""The frames that a host sends, as :mod:`evenflow.triggerer.host_process` does, and no others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class _OfTrigger(_SaidByHost):
 
 
 class Fired(_OfTrigger, tag="fired"):
-    """The body is its event."""
+    """The body is the trigger's event."""
 
 
 class Failed(_OfTrigger, tag="failed"):
@@ -37,7 +37,7 @@ class Asked(_OfTrigger, tag="ask"):
 
 
 class Blocked(_SaidByHost, tag="blocked"):
-    """The event loop stands still in a step of this trigger, or of none. The body says where."""
+    """The event loop stands still in a step of this trigger, or of none. The body is the place."""
 
     key: int | None
     seconds: float
@@ -53,4 +53,4 @@ class Ended(_SaidByHost, tag="ended"):
 
 _SAID = msgspec.json.Decoder(Fired | Failed | Stopped | LogLines | Asked | Blocked | Alive | Ended)
 
-read_head = _SAID.decode  # raises ValueError for what no host of this version sends, and RecursionError for what has no end
+read_head = _SAID.decode  # raises ValueError for frames that no host of this version sends, and RecursionError for endless nesting

@@ -1,4 +1,4 @@
-"""The triggerer as a service: registered, beating, claiming; running triggers; drained or stopped in order."""
+"""The triggerer as a service: it registers, beats, claims and runs triggers, and drains or stops in order."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ AIRFLOW_PROCESS = "evenflow.airflow.waiting.host_process"
 
 
 class TriggererService(ClaimingService):
-    """Runs up to ``capacity`` triggers of ``queues`` at once, of all queues when none is named."""
+    """Runs up to ``capacity`` triggers of ``queues`` at once; without names, of all queues."""
 
     kind = "triggerer"
     template_module = HOST_PROCESS
     foreign_module = AIRFLOW_PROCESS
-    code_folder = "trigger-code"  # its own: a worker of this home prunes what no try uses
+    code_folder = "trigger-code"  # separate, because a worker of this home prunes code that no try uses
 
     def __init__(self, member: Member, *, capacity: int, queues: list[str]) -> None:
         if capacity < 1:
@@ -55,7 +55,7 @@ class TriggererService(ClaimingService):
         return self._reporter, self._claims
 
     async def _rid(self) -> None:
-        """Its triggers are given back, and go on elsewhere at once."""
+        """Gives its triggers back, which continue elsewhere at once."""
         await self._in_hand.give_back()
 
     async def _over(self) -> None:
@@ -94,8 +94,8 @@ class TriggererService(ClaimingService):
             self._in_hand.hosts.look()
 
     def _lapsed(self) -> None:
-        """R-CS7: from here on the triggers may be others', or nobody counts. Until somebody says which, none may go on: templates
-        have stopped their processes, each by itself.
+        """R-CS7: from here on the triggers may belong to others, or leases may not be counted. Until the control plane says which,
+        none may continue: templates have stopped their processes, each by itself.
         """
         self._frozen = True
         observe(seen.triggers_frozen(self._in_hand.count))
@@ -110,12 +110,12 @@ class TriggererService(ClaimingService):
     # -- claims
 
     async def _claim(self, service_id: int) -> None:
-        await self._in_hand.hosts.gone()  # of a registration before: no trigger runs twice
+        await self._in_hand.hosts.gone()  # of an earlier registration: no trigger runs twice
         await self._claims.run(service_id)
 
     def _claim_answered(self, answer: TriggersAnswer) -> None:
         if self._presence.holds:
             self._in_hand.accept(answer.assignments)
-        else:  # they may be others' by now; if not, nobody else would have them
+        else:  # they may be others' by now; if not, no triggerer has them
             self._in_hand.decline(answer.assignments)
         self._heed(answer.state)

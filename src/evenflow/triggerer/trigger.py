@@ -1,4 +1,4 @@
-"""One claim of a trigger on this triggerer, from its assignment to the report of what became of it."""
+"""One claim of a trigger on this triggerer, from its assignment to the report of its outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evenflow.wire.triggers import TriggerAssignment
 
 
 class Trigger:
-    """Thousands of these wait, so what most never need, a log and a masker of their own, is made when it is."""
+    """Thousands of these wait. So a trigger's own log and masker, which most never need, are made only when needed."""
 
     __slots__ = (
         "_file_log",
@@ -34,12 +34,12 @@ class Trigger:
 
     def __init__(self, key: int, assignment: TriggerAssignment, shipper: LogShipper, masker: Masker) -> None:
         self.key, self.assignment = key, assignment
-        self.stopping = False  # told to stop: whatever it comes to, nobody waits for it here
+        self.stopping = False  # told to stop: its outcome is not awaited here
         self.given_back = False  # and another triggerer is to run it
         self.told_blocked = False
         self._turn: asyncio.Lock | None = None
         self._shipper, self._known = shipper, masker
-        self._masker: Masker | None = None  # its own, as soon as it is needed
+        self._masker: Masker | None = None  # its own, once it is needed
         self._log: MaskedLog | None = None
         self._file_log: LogStream | None = None
 
@@ -59,7 +59,7 @@ class Trigger:
 
     @property
     def name(self) -> str:
-        """For the log of this service."""
+        """The trigger's name in the log of this service."""
         a = self.assignment
         instance = a.task_id if a.map_index < 0 else f"{a.task_id}[{a.map_index}]"
         return f"{a.path} of {a.dag_id}.{instance} in run {a.run_id}"
@@ -69,7 +69,7 @@ class Trigger:
         return {"key": self.key, "path": self.assignment.path, "kwargs": self.assignment.kwargs}
 
     def turn(self) -> asyncio.Lock:
-        """To ask a question."""
+        """The lock for asking questions."""
         if self._turn is None:
             self._turn = asyncio.Lock()
         return self._turn
@@ -77,18 +77,18 @@ class Trigger:
     # -- its log
 
     def write(self, data: bytes) -> None:
-        """Lines for its task's log. A trigger cannot be made to wait for it: what is too much is dropped, and its log says so."""
+        """Writes lines into its task's log. A trigger cannot wait for its log: excess output is dropped, and the log says so."""
         if self._log is None:
             self._file_log = self._shipper.open(self.assignment.token, None)
             self._log = MaskedLog(self._file_log, self._own_masker())
         self._log.write(data)
 
     def note(self, what: str) -> None:
-        """Of this service, into its task's log."""
+        """Writes a note of this service into its task's log."""
         self.write(f"\n-- {what} --\n".encode())
 
     def close_log(self) -> bool:
-        """Nothing more is written. Whether something is left that has to be stored."""
+        """Closes the log. Returns whether something is left to be stored."""
         if self._log is None:
             return False
         self._log.close()
@@ -103,7 +103,7 @@ class Trigger:
     # -- its secrets
 
     def learn(self, secrets: list[str]) -> None:
-        """They are not shown in its log from now on."""
+        """Hides these secrets in its log from now on."""
         if secrets:
             self._own_masker().add(secrets)
 

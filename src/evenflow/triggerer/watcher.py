@@ -1,9 +1,8 @@
-"""In a host: a thread that sees when a trigger keeps the event loop for itself, and says which one and where.
+"""In a host: a thread that notices when a trigger keeps the event loop busy, and names the trigger and the place.
 
-It looks now and then which callback asyncio is at. Thousands of triggers that fire at once keep a loop busy for seconds, and none
-of them is to blame; so one blocks only when the very same callback is found again and again. The frame in which asyncio runs a
-callback also tells whose context it is in, whether that is a step of a task or a plain callback. (It has no public name; a test
-notices when it changes.)
+It regularly looks which callback asyncio runs. Thousands of triggers that fire at once keep a loop busy for seconds, and none of
+them is guilty; so only a callback that is found again and again blocks. The frame in which asyncio runs a callback also holds its
+context, both for a step of a task and for a plain callback. (The frame has no public name; a test notices when it changes.)
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import NamedTuple
 from evenflow.triggerer import limits
 from evenflow.triggerer.capture import CURRENT
 
-TellBlocked = Callable[[int | None, float, str], None]  # the key of the trigger, if it is known; for how long; where
+TellBlocked = Callable[[int | None, float, str], None]  # the key of the trigger, if known; for how long; where
 
 _RUN_CALLBACK = asyncio.Handle._run.__code__
 
@@ -33,7 +32,7 @@ class _RunningCallback(NamedTuple):
 
 
 class Watcher(threading.Thread):
-    """Of the event loop of the thread that makes it. ``blocked`` is called, from this thread, for as long as one callback goes on,
+    """Watches the event loop of the thread that makes it. ``blocked`` is called, from this thread, while one callback continues,
     and ``alive`` every few seconds.
     """
 
@@ -48,14 +47,14 @@ class Watcher(threading.Thread):
 
     def run(self) -> None:
         looked = since = told = told_alive = time.monotonic()
-        callback: asyncio.Handle | None = None  # that was running at the last look
+        callback: asyncio.Handle | None = None  # that ran at the last look
         while not self._ended.wait(limits.LOOK):
             before, looked = looked, time.monotonic()
             if looked - told_alive >= limits.ALIVE:
                 told_alive = looked
                 self._alive()
             running = self._look()
-            late = looked - before > limits.BLOCKED  # this thread, too: the process was stopped, or had no CPU
+            late = looked - before > limits.BLOCKED  # this thread was late, too: the process was stopped, or had no CPU
             if running is None or running.callback is not callback or late:
                 callback, since, told = running and running.callback, looked, looked
             elif looked - told >= limits.BLOCKED:
@@ -64,7 +63,7 @@ class Watcher(threading.Thread):
                 self._blocked(running.context.get(CURRENT), looked - since, "".join(summary.format()))
 
     def _look(self) -> _RunningCallback | None:
-        """What the loop is at; None when it waits."""
+        """Returns what the loop runs, or None when it waits."""
         frame: FrameType | None = sys._current_frames().get(self._watched)
         stack = []
         while frame is not None and frame.f_code is not _RUN_CALLBACK:

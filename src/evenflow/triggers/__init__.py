@@ -1,1 +1,1 @@
-"""The triggers that are built in."""
+"""The built-in triggers."""

@@ -13,8 +13,8 @@ from evenflow.triggers.polling import Payload, PollingTrigger
 class ExternalTaskTrigger(PollingTrigger):
     """Fires when runs of ``dag_id`` with these logical dates, or some of their tasks, are in states that decide.
 
-    ``run_ids`` may name the runs instead of their dates. The states are as those of ``ExternalTaskSensor``. The event:
-    ``{"status": "success", "skipped" or "failed", "message": which states decided}``.
+    ``run_ids`` may name the runs instead of their dates. The states are those of ``ExternalTaskSensor``. The event: ``{"status":
+    "success", "skipped" or "failed", "message": which states decided}``.
     """
 
     def __init__(

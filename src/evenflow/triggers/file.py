@@ -12,10 +12,10 @@ from evenflow.triggers.threads import at_file
 
 
 class FileTrigger(PollingTrigger):
-    """Fires when there is a file at ``filepath``, which may be a pattern such as ``in/*.csv`` (``**`` with ``recursive``).
+    """Fires when a file exists at ``filepath``, which may be a pattern such as ``in/*.csv`` (``**`` with ``recursive``).
 
-    Of a directory that it matches, some file must be in it. It is looked for on the triggerer's host, so share the directory, or
-    send the task to a triggerer on the right host by its queue. The event: ``{"status": "success", "path": ...}``, the first found.
+    A matching directory must contain a file. The triggerer's host looks for the file, so share the directory, or send the task to a
+    triggerer on the right host by its queue. The event: ``{"status": "success", "path": ...}``, the first path found.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Waiting for what an HTTP service answers."""
+"""Waiting for the answer of an HTTP service."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ OPTIONS = frozenset(
 
 
 class HttpTrigger(PollingTrigger):
-    """Fires when a request is answered well: with a status below 400 and, with ``field``, with what is waited for.
+    """Fires when a request has a good answer: a status below 400 and, with ``field``, the expected value.
 
     ``field`` is a path into the JSON of the answer, such as ``job.state`` or ``items.0.ready``. Its value must be one of
     ``values``, or true when there are none; one of ``failed_values`` ends the waiting as failed. A status in ``wait_statuses``
-    means: not yet; any other from 400 on fails, except for 5xx, 408, 425 and 429, which are borne with for ``patience`` seconds.
-    The connection has the server (``https://login:password@host/base``) and in its extras headers of every request;
+    means: not yet. Any other from 400 on fails, except for 5xx, 408, 425 and 429, which the trigger tolerates for ``patience``
+    seconds. The connection has the server (``https://login:password@host/base``) and in its extras headers of every request;
     ``verify=false`` there trusts any certificate.
 
     The event: ``{"status": "success" or "failed", "code": the HTTP status, "value": of the field}``, with a ``message`` when
@@ -64,7 +64,7 @@ class HttpTrigger(PollingTrigger):
                 yield event
 
     async def answer(self) -> web.Answer | None:
-        """One that is good by its status; None: not yet."""
+        """Returns an answer with a good status, or None: not yet."""
         request = self._request(await connection_of(self, self.http_conn_id))
         answer = await web.fetch(request)
         if answer.status_code in self.wait_statuses:
@@ -108,7 +108,7 @@ def _headers(conn: Connection) -> dict[str, str]:
 
 
 def _value(document: Any, field: str) -> Any:
-    """None when it has no such field."""
+    """Returns the value of the field, or None without such a field."""
     for part in field.split("."):
         match document:
             case dict():

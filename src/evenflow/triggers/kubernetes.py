@@ -1,4 +1,4 @@
-"""Waiting for a Kubernetes pod, by what the API server says of it. The API is plain HTTP, so no client library is needed."""
+"""Waiting for a Kubernetes pod, by the answers of the API server. The API is plain HTTP, so no client library is needed."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from evenflow.triggers.polling import FAILED, SUCCESS, Payload, PollingTrigger
 from evenflow.triggers.reached import find_connection
 
 DEFAULT_CONNECTION = "kubernetes_default"
-SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # where every pod finds its own
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # every pod finds its own account there
 EVICTED_BY = frozenset({"Evicted", "Preempting", "NodeShutdown", "NodeLost", "Terminated", "DeletionByTaintManager"})
 NEVER_STARTS = frozenset({"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"})
 
 
 class KubernetesPodTrigger(PollingTrigger):
-    """Fires when a pod has ended; with ``container`` when that one has, though sidecars go on.
+    """Fires when a pod has ended; with ``container`` when that container has ended, even if sidecars still run.
 
-    ``uid`` tells the pod from a later one of its name. ``startup_timeout`` is how long after its creation it may be without a
-    running container. The connection is ``kubernetes://host:port/?token=...&ca_file=/path``; where ``kubernetes_default`` is
-    not defined, the service account of the triggerer's own pod. It needs the right to ``get`` pods.
+    ``uid`` distinguishes the pod from a later one of its name. ``startup_timeout`` is how long after its creation it may be without
+    a running container. The connection is ``kubernetes://host:port/?token=...&ca_file=/path``; where ``kubernetes_default`` is not
+    defined, the trigger uses the service account of the triggerer's own pod. It needs the right to ``get`` pods.
 
     The event: ``{"status": ..., "phase", "container", "exit_code", "reason", "node"}``. The status is ``success``, ``failed``,
-    ``evicted`` (by its node or the scheduler, so another try may go well), ``deleted`` (gone, or on its way out, before it
-    ended) or ``not_started``; all but the first with a ``message``.
+    ``evicted`` (by its node or the scheduler, so another try may succeed), ``deleted`` (gone, or being deleted, before it ended) or
+    ``not_started``; all but the first with a ``message``.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class KubernetesPodTrigger(PollingTrigger):
         return judge(pod, self.container, self.startup_timeout, datetime.now(UTC), what)
 
     async def seen(self, cluster: Cluster, *, fresh: bool = False) -> tuple[dict[str, Any] | None, Payload | None]:
-        """The pod, or the event that it is gone. Unless it is to be ``fresh``, from the API server's cache, whose age is at most
-        seconds: the store behind it is spared.
+        """Returns the pod, or the event that it is gone. Unless ``fresh``, the API server's cache answers, which is at most seconds
+        old and spares the store behind it.
         """
         namespace = self.namespace or cluster.namespace
         what = f"The pod {namespace}/{self.pod_name}"
@@ -106,7 +106,7 @@ class Cluster:
 
 
 async def cluster_for(trigger: BaseTrigger, conn_id: str) -> Cluster:
-    """Of the connection, as ``trigger`` may read it. Raises :class:`LookRefused`."""
+    """Returns the cluster of the connection, as ``trigger`` may read it. Raises :class:`LookRefused`."""
     conn = await find_connection(trigger, conn_id)
     if conn is not None:
         return _cluster_of(conn)
@@ -119,12 +119,12 @@ async def cluster_for(trigger: BaseTrigger, conn_id: str) -> Cluster:
 
 
 def pods_path(namespace: str, name: str = "") -> str:
-    """Of all pods of a namespace, or of one."""
+    """Returns the path of all pods of a namespace, or of one."""
     return f"/api/v1/namespaces/{quote(namespace, safe='')}/pods" + (f"/{quote(name, safe='')}" if name else "")
 
 
 def judge(pod: Mapping[str, Any], container: str | None, startup_timeout: float | None, now: datetime, what: str) -> Payload | None:
-    """What the event says of a pod as the API shows it; None: not yet."""
+    """Returns the event for a pod as the API shows it, or None: not yet."""
     status = pod.get("status", {})
     phase = status.get("phase", "Unknown")
     statuses = {each["name"]: each for each in status.get("containerStatuses", [])}
@@ -158,7 +158,7 @@ def judge(pod: Mapping[str, Any], container: str | None, startup_timeout: float 
 def _stuck(
     statuses: Mapping[str, Any], facts: Payload, pod: Mapping[str, Any], startup_timeout: float | None, now: datetime, what: str
 ) -> Payload | None:
-    """A pod that will not start, or has not for too long."""
+    """Returns the event of a pod that will not start, or has not started in time."""
     if facts["phase"] != "Pending":
         return None
     waiting = [each["state"]["waiting"] for each in statuses.values() if each.get("state", {}).get("waiting")]
@@ -177,7 +177,7 @@ def _unscheduled(status: Mapping[str, Any]) -> str | None:
 
 
 def _ended_container(statuses: Mapping[str, Any], container: str | None) -> dict[str, Any] | None:
-    """Of the one that is meant, else of the first that failed, else of any that has ended."""
+    """Returns the wanted container if it has ended; without one, the first that failed, else any that has ended."""
     ended = [
         {"container": name, "exit_code": end.get("exitCode"), "reason": end.get("reason")}
         for name, each in statuses.items()
@@ -187,7 +187,7 @@ def _ended_container(statuses: Mapping[str, Any], container: str | None) -> dict
 
 
 def _evicted_by(status: Mapping[str, Any]) -> str | None:
-    """Why the cluster itself ended it. Since 1.26 a condition says so; the reason of the pod does on every release."""
+    """Returns why the cluster itself ended it. Since 1.26 a condition says so; the reason of the pod does in every release."""
     target: Mapping[str, Any] = next((each for each in status.get("conditions", []) if each.get("type") == "DisruptionTarget"), {})
     if target.get("status") == "True":
         return str(target.get("reason") or "DisruptionTarget")
@@ -223,7 +223,7 @@ def _cluster_of(conn: Connection) -> Cluster:
 
 
 def _own_cluster(account: Path, environ: Mapping[str, str]) -> Cluster:
-    """The token is read for each look: Kubernetes replaces it within the hour."""
+    """Returns the pod's own cluster. Each look reads the token, because Kubernetes replaces it within the hour."""
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     try:
         token = (account / "token").read_text(encoding="ascii").strip()
@@ -253,7 +253,7 @@ def _trusting(ca_file: str) -> ssl.SSLContext:
 
 @lru_cache(maxsize=16)
 def _context(ca_file: str, changed_ns: int) -> ssl.SSLContext:
-    """Made once for each file and content: reading it takes a millisecond."""
+    """Makes a context once for each file and content: reading it takes a millisecond."""
     return ssl.create_default_context(cafile=ca_file)
 
 

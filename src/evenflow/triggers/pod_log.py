@@ -1,7 +1,7 @@
-"""What a container of a pod prints, told piece by piece: each line once, as long as the one who reads goes on.
+"""Prints the output of a pod's container piece by piece: each line once, while one reader lives.
 
-Kubernetes gives a log from a moment on, of whole seconds. Lines come with their own moments, of nanoseconds, so those that were
-told are known by them. A reader that is made anew begins at the beginning.
+Kubernetes returns a log from a given whole second on. Each line has its own time in nanoseconds, by which printed lines are
+recognised. A new reader begins at the beginning.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from evenflow.errors import LookRefused
 from evenflow.triggers import limits, web
 from evenflow.triggers.kubernetes import Cluster, pods_path
 
-_SECOND, _ZONE = 19, 29  # where these end and begin in a stamp such as 2026-03-01T12:00:00.123456789Z
+_SECOND, _ZONE = 19, 29  # positions in a stamp such as 2026-03-01T12:00:00.123456789Z
 
 
 @dataclass
 class PodLog:
-    """``last``: the end of it, for the reason of a failure. ``told``: lines with the newest stamp that have been told."""
+    """``last`` is the end of the log, for the reason of a failure. ``told`` counts printed lines with the newest stamp."""
 
     namespace: str
     pod: str
@@ -29,7 +29,7 @@ class PodLog:
     _at_once: int = field(default_factory=lambda: limits.POD_LOG_AT_ONCE)
 
     async def tell(self, cluster: Cluster) -> bool:
-        """Print what is new, at most so much; whether there is more at once. Raises :class:`LookUnanswered`."""
+        """Prints what is new, up to a limit, and returns whether there is more at once. Raises :class:`LookUnanswered`."""
         asked = self._at_once
         body = await read_log(cluster, self.namespace, self.pod, self.container, asked, timestamps=True, since=self._since)
         if body is None:
@@ -51,7 +51,7 @@ class PodLog:
         return self._stamp[:_SECOND] + self._stamp[_ZONE:] if self._stamp else None
 
     def _news(self, lines: list[str]) -> list[str]:
-        """What follows the newest line that was told."""
+        """Returns the lines after the newest printed one."""
         news, skipped = [], 0
         for line in lines:
             stamp, _, text = line.partition(" ")
@@ -67,7 +67,7 @@ class PodLog:
         return news
 
     def _widen(self) -> None:
-        """One second has more than was asked for; where it has more than can be asked for, what is left of it is passed over."""
+        """Asks for more of a second that has more than was asked for. At the limit, the rest of that second is left out."""
         if self._at_once < limits.POD_LOG_MOST:
             self._at_once = limits.POD_LOG_MOST
         else:
@@ -79,8 +79,8 @@ class PodLog:
 async def read_log(
     cluster: Cluster, namespace: str, pod: str, container: str, at_most: int, *, timestamps: bool = False, since: str | None = None
 ) -> bytes | None:
-    """At most so many bytes of what it has printed; None: it has not begun, or the pod is gone. Raises :class:`LookUnanswered`, and
-    :class:`LookRefused` when it may not be read.
+    """Returns at most ``at_most`` bytes of the output, or None: it has not begun, or the pod is gone. Raises
+    :class:`LookUnanswered`, and :class:`LookRefused` when it may not be read.
     """
     params = {"container": container, "limitBytes": str(at_most), **({"timestamps": "true"} if timestamps else {})}
     answer = await web.fetch(

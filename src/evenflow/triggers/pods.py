@@ -1,7 +1,7 @@
-"""Pods that a task has started, from its request to the end of them: each step is a look that may be taken again.
+"""Pods that a task has started, from their creation to their end: each step is a look that may be repeated.
 
-A pod is known by its labels: the key of its task instance, and the try. So an answer that was lost does no harm: who asks again
-finds the pod under its name, and adopts it when the labels say that it is the same try's.
+A pod is identified by its labels: the key of its task instance, and the try. So a lost answer does no harm: a repeated request
+finds the pod under its name, and adopts it when the labels name the same try.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from evenflow.triggers.kubernetes import DEFAULT_CONNECTION, Cluster, Kubernetes
 from evenflow.triggers.pod_log import PodLog, read_log
 from evenflow.triggers.polling import FAILED, SUCCESS, Payload, PollingTrigger
 
-BASE, RESULT = "base", "evenflow-result"  # containers: the one that works, and the side-car that hands on its result
+BASE, RESULT = "base", "evenflow-result"  # containers: the one that works, and the side-car that passes on its result
 KEY, TRY = "evenflow.dev/key", "evenflow.dev/try"
-REFUSED = "refused"  # status of an event: asking again for the same would be answered in the same way
+REFUSED = "refused"  # status of an event: the same request would be refused again
 
 
 class PodStarts(PollingTrigger):
-    """Creates the pod of ``spec``, once, however often it is asked for. The event has its ``namespace`` and ``uid``."""
+    """Creates the pod of ``spec`` once, however often it is asked to. The event has its ``namespace`` and ``uid``."""
 
     def __init__(
         self,
@@ -50,27 +50,27 @@ class PodStarts(PollingTrigger):
         return {"status": SUCCESS, "namespace": namespace, "uid": answer.json()["metadata"]["uid"]}
 
     async def _there(self, cluster: Cluster, namespace: str, name: str) -> Payload | None:
-        """A pod of this name: of an earlier request of this try, or somebody else's."""
+        """Returns the event for an existing pod of this name: of an earlier request of this try, or a foreign one."""
         answer = await web.fetch(cluster.request(pods_path(namespace, name)))
         if not answer.ok:
-            return None  # it has gone meanwhile
+            return None  # it is gone by now
         meta = answer.json()["metadata"]
         theirs, ours = meta.get("labels") or {}, self.spec["metadata"]["labels"]
         if any(theirs.get(label) != ours[label] for label in (KEY, TRY)):
             return {"status": REFUSED, "message": f"There is another pod {namespace}/{name}, which this task has not started."}
         if meta.get("deletionTimestamp"):
-            return None  # an earlier one, on its way out
+            return None  # an earlier one that is being deleted
         return {"status": SUCCESS, "namespace": namespace, "uid": meta["uid"]}
 
     async def started(self) -> Payload:
-        """The event, waited for in this process."""
+        """Returns the event, after waiting in this process."""
         return await self._poll()
 
 
 class PodRuns(KubernetesPodTrigger):
-    """Fires when the container ``base`` has ended, as :class:`KubernetesPodTrigger` says. Meanwhile it tells what that prints, with
-    ``get_logs``. The event has the end of the log as ``log_end``, and with ``result`` what the side-car handed on, when that is
-    small; else ``result_is_large``. ``env_values`` are here so that those that are secret are masked.
+    """Fires when the container ``base`` has ended, like :class:`KubernetesPodTrigger`. Meanwhile it prints that container's output,
+    with ``get_logs``. The event has the end of the log as ``log_end``, and with ``result`` what the side-car passed on, if that is
+    small; else ``result_is_large``. ``env_values`` are arguments so that secret ones are masked.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class PodRuns(KubernetesPodTrigger):
     async def look(self) -> Payload | None:
         cluster = await cluster_for(self, self.kubernetes_conn_id)
         pod, event = await self.seen(cluster)
-        if pod is None:  # the cache of the API server may not know it yet
+        if pod is None:  # the API server's cache may not know it yet
             pod, event = await self.seen(cluster, fresh=True)
         if pod is None:
             return event and self._told(event)
@@ -125,7 +125,7 @@ class PodRuns(KubernetesPodTrigger):
         return self._told(event)
 
     async def large_result(self) -> bytes:
-        """All of it. Raises :class:`LookUnanswered`, and :class:`LookRefused` for one that is too large."""
+        """Returns the whole result. Raises :class:`LookUnanswered`, and :class:`LookRefused` for one that is too large."""
         cluster = await cluster_for(self, self.kubernetes_conn_id)
         most = limits.POD_RESULT
         found = await read_log(cluster, str(self.namespace), self.pod_name, RESULT, most + 1)
@@ -141,7 +141,7 @@ class PodRuns(KubernetesPodTrigger):
         return {**event, "log_end": list(self._log.last)}
 
     async def _tell_log(self, cluster: Cluster, looks: int) -> None:
-        """A log that cannot be read, because the node is silent, is no end of the pod."""
+        """Prints new output. If the node is silent and the log cannot be read, the pod has still not ended."""
         if not self.get_logs:
             return
         try:
@@ -155,7 +155,7 @@ class PodRuns(KubernetesPodTrigger):
             self._log_fails = True
 
     def _result_is_there(self, pod: Mapping[str, Any]) -> bool:
-        """Whether the side-car has handed it on, or is not going to. It ends after the container that works."""
+        """Returns whether the side-car has passed the result on, or never will. It ends after the container that works."""
         if self._base_ended is None:
             self._base_ended = time.monotonic()
         statuses = {each["name"]: each for each in pod["status"].get("initContainerStatuses") or ()}
@@ -173,8 +173,8 @@ class PodRuns(KubernetesPodTrigger):
 
 
 class PodsEnd(PollingTrigger):
-    """Deletes the pods of a task instance, but for the one of ``keep``, and with ``spares_ended`` for those whose work is over, and
-    fires when they are gone.
+    """Deletes the pods of a task instance, except the one of ``keep``, and with ``spares_ended`` those whose work is over. Fires
+    when they are gone.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class PodsEnd(PollingTrigger):
             yield TriggerEvent(await self._poll())
 
     async def look(self) -> Payload | None:
-        """``settles``: for so long one that was asked for may still come, unless some were found."""
+        """Looks for pods to end. For ``settles`` seconds a requested pod may still appear, unless some were found."""
         if self._began is None:
             self._began = time.monotonic()
         left = await self.asked_to_end()
@@ -210,7 +210,7 @@ class PodsEnd(PollingTrigger):
         return {"status": SUCCESS}
 
     async def asked_to_end(self) -> list[str]:
-        """The names of those that there still are, each of which is asked to end."""
+        """Asks each remaining pod to end, and returns their names."""
         cluster = await cluster_for(self, self.kubernetes_conn_id)
         namespace = self.namespace or cluster.namespace
         answer = await web.fetch(cluster.request(pods_path(namespace), params={"labelSelector": f"{KEY}={self.key}"}))
@@ -231,12 +231,12 @@ class PodsEnd(PollingTrigger):
         return left
 
     async def ended(self) -> Payload:
-        """The event, waited for in this process."""
+        """Returns the event, after waiting in this process."""
         return await self._poll()
 
 
 def _message(answer: web.Answer) -> str:
-    """What the API server says, and what to do where that is known."""
+    """Returns the API server's message, and what to do if that is known."""
     try:
         said = str(answer.json().get("message") or "")
     except (LookRefused, AttributeError):

@@ -1,9 +1,9 @@
-"""Looking again and again: the part that all built-in triggers but those of time share.
+"""Looking again and again: the shared part of all built-in triggers but those of time.
 
-A look answers what the trigger's event says, or None: not yet. When nobody answers at all it raises :class:`LookUnanswered`;
-that is no failure of the trigger until it has lasted for the trigger's patience, so a restart of the other side goes unnoticed.
-What looking again cannot mend is :class:`LookRefused`. Both end as an event of the status ``failed``, whose ``message`` the
-task raises.
+A look returns the content of the trigger's event, or None: not yet. When there is no answer at all it raises
+:class:`LookUnanswered`; the trigger fails only after its patience, so a restart of the other side goes unnoticed.
+:class:`LookRefused` is for problems that another look cannot solve. Both end as an event of the status ``failed``, whose
+``message`` the task raises.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from evenflow.sdk.operators.built_in_triggers import SHORTEST_PAUSE_S
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent
 from evenflow.triggers import limits
 
-Payload = dict[str, Any]  # what TriggerEvent carries: JSON, with "status" at least
+Payload = dict[str, Any]  # content of a TriggerEvent: JSON, with "status" at least
 SUCCESS, FAILED = "success", "failed"
 
 
 class PollingTrigger(BaseTrigger):
-    """Looks every ``poll_interval`` seconds (10 % more or less, by chance), the first time at once.
+    """Looks every ``poll_interval`` seconds (10 % more or less, at random), the first time at once.
 
-    A subclass has ``look`` and an ``__init__`` whose parameters are attributes of the same names: that is how it travels.
+    A subclass has ``look`` and an ``__init__`` whose parameters are attributes of the same names: its arguments are sent as these.
     """
 
     def __init__(self, poll_interval: float, patience: float = limits.PATIENCE) -> None:
@@ -38,7 +38,7 @@ class PollingTrigger(BaseTrigger):
         self.poll_interval, self.patience = float(poll_interval), float(patience)
 
     async def look(self) -> Payload | None:
-        """The event, or None: not yet. Raises :class:`LookUnanswered` and :class:`LookRefused`."""
+        """Returns the event, or None: not yet. Raises :class:`LookUnanswered` and :class:`LookRefused`."""
         raise NotImplementedError(f"{type(self).__name__} has no look(self)")
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -66,6 +66,6 @@ class PollingTrigger(BaseTrigger):
             await asyncio.sleep(self._pause())
 
     def _pause(self, silent_s: float = 0.0) -> float:
-        """With silence it grows, each pause being as long as all before it."""
+        """Returns the pause. During silence it grows: each pause is as long as all before it."""
         pause = max(self.poll_interval, min(silent_s, limits.LONGEST_BACKOFF))
         return pause * random.uniform(1 - limits.JITTER, 1 + limits.JITTER)

@@ -1,8 +1,8 @@
-"""Waiting for a process that outlives the task: one that was started in a session of its own, on the triggerer's host.
+"""Waiting for a process that outlives the task: it was started in its own session, on the triggerer's host.
 
-What can be known of a process that is nobody's child here: whether it is there (its id and when it was started, for ids are used
-again), and not how it ended: the kernel tells that its parent alone. So have the command write its exit code to a file when it
-ends, as :func:`recording_exit` does; that file is also seen from another host, where it is on a shared disk.
+This process is not the parent of that one, so it only learns whether it exists, by its id and its start, because ids are reused.
+The kernel reports an exit code to the parent alone. So let the command write its exit code to a file when it ends, as
+:func:`recording_exit` does. Another host sees that file, too, if it is on a shared disk.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class ProcessTrigger(PollingTrigger):
     """Fires when a process has ended: the one with ``pid`` and ``started_at`` (see :func:`identity_of`) on ``host``, or the
     command that writes its exit code to ``exit_file``, or both.
 
-    The event: ``{"status": ..., "exit_code": ...}``. With ``exit_file`` the status is ``success`` for exit code 0, else
-    ``failed``; also ``failed``, with the code None, when the process is gone and the file never came: killed, or its host was
-    started anew. Without, the status is ``ended`` and the code None: nobody knows it. With ``exit_file`` alone a command that
-    is killed is waited for until the timeout.
+    The event: ``{"status": ..., "exit_code": ...}``. With ``exit_file`` the status is ``success`` for exit code 0, else ``failed``;
+    also ``failed``, with the code None, when the process is gone without the file: it was killed, or its host was restarted.
+    Without ``exit_file``, the status is ``ended`` and the code None, because it is unknown. With ``exit_file`` alone, the trigger
+    waits for a killed command until the timeout.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ProcessTrigger(PollingTrigger):
             return None
         if self.exit_file is None:
             return {"status": "ended", "exit_code": None}
-        self._gone += 1  # its last act may be that file, which comes a moment after what looks at it, or late over a network
+        self._gone += 1  # the process may write that file last, a moment after this look, or late over a network
         if self._gone < limits.GONE_LOOKS:
             return None
         message = f"Process {self.pid} is gone and has not written {self.exit_file}: it was killed, or its host was started anew."
@@ -73,7 +73,7 @@ class ProcessTrigger(PollingTrigger):
         here = os.uname().nodename
         if self.host is not None and self.host != here:
             if self.exit_file is not None:
-                return True  # as far as can be known here
+                return True  # as far as this host knows
             raise LookRefused(
                 f"Process {pid} runs on host {self.host!r}, and this triggerer on {here!r}, where it cannot be seen. Have a "
                 "triggerer on that host take a queue of its own and give it as the task's, or have the command write an exit_file "
@@ -88,7 +88,7 @@ class ProcessTrigger(PollingTrigger):
 
 
 def identity_of(pid: int) -> dict[str, Any]:
-    """What tells this process from all others, as arguments of :class:`ProcessTrigger`. Raises :class:`LookRefused` when it is
+    """Returns what identifies this process, as arguments of :class:`ProcessTrigger`. Raises :class:`LookRefused` when it is
     gone.
     """
     try:
@@ -100,15 +100,15 @@ def identity_of(pid: int) -> dict[str, Any]:
 
 
 def recording_exit(command: Sequence[str], exit_file: str | os.PathLike[str]) -> list[str]:
-    """A command that runs ``command`` and then writes its exit code to ``exit_file``, whole or not at all. Start it in a
-    session of its own: ``subprocess.Popen(recording_exit([...], file), start_new_session=True)``.
+    """Returns a command that runs ``command`` and then writes its exit code to ``exit_file``, whole or not at all. Start it in its
+    own session: ``subprocess.Popen(recording_exit([...], file), start_new_session=True)``.
     """
     file = shlex.quote(os.fspath(exit_file))
     return ["sh", "-c", f"{shlex.join(command)}; echo $? > {file}.part && mv {file}.part {file}"]
 
 
 def exit_code_in(path: Path) -> int | None:
-    """As :func:`recording_exit` writes it. None: not yet. Raises :class:`LookRefused`."""
+    """Reads what :func:`recording_exit` writes. None: not yet. Raises :class:`LookRefused`."""
     try:
         text = path.read_text(encoding="ascii", errors="replace")[: limits.MOST_SHOWN].strip()
     except FileNotFoundError:

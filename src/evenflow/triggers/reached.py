@@ -1,8 +1,7 @@
-"""Connections, as a trigger gets them: from the environment and the secret files of the triggerer's host, else from the control
-plane.
+"""How a trigger gets connections: from the environment and the secret files of the triggerer's host, else from the control plane.
 
-The latter answers with what the DAG of the waiting task may use. A connection is asked for anew with each look, so that a password
-that is changed while tasks wait is the new one in the next.
+The control plane returns only what the DAG of the waiting task may use. Each look asks for its connection anew, so the next look
+uses a password that changed meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from evenflow.sdk.triggers import BaseTrigger
 
 
 async def connection_of(trigger: BaseTrigger, conn_id: str) -> Connection:
-    """Raises :class:`LookRefused` when it is defined nowhere or cannot be read."""
+    """Raises :class:`LookRefused` when it is not defined or cannot be read."""
     found = await find_connection(trigger, conn_id)
     if found is None:
         raise LookRefused(
@@ -26,7 +25,7 @@ async def connection_of(trigger: BaseTrigger, conn_id: str) -> Connection:
 
 
 async def find_connection(trigger: BaseTrigger, conn_id: str) -> Connection | None:
-    """None when it is defined nowhere. Raises :class:`LookRefused` for one that cannot be read or may not be used."""
+    """Returns None when it is not defined. Raises :class:`LookRefused` for one that cannot be read or may not be used."""
     try:
         text = lookup.find(CONNECTION, conn_id)  # within a task this asks the control plane, too
         if text is None and outside.way() is None:
@@ -39,7 +38,7 @@ async def find_connection(trigger: BaseTrigger, conn_id: str) -> Connection | No
 
 
 async def _similar(trigger: BaseTrigger, conn_id: str) -> list[str]:
-    """Names in the database that may have been meant, of what the DAG may use."""
+    """Returns similar names in the database that the DAG may use."""
     asked, within = {"name": conn_id, "similar": True}, outside.way()
     try:
         found = await trigger.ask("connection", asked) if within is None else within.ask("connection", asked)

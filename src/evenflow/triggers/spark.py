@@ -1,11 +1,11 @@
-"""Waiting for a Spark application, by what its master, its driver or a history server says over HTTP. Nothing here needs Spark
+"""Waiting for a Spark application, by HTTP answers of its master, its driver or a history server. This module does not need Spark
 itself.
 
-A driver that runs in a standalone cluster (``--deploy-mode cluster``) is known to the master, which says how it ended:
+The master knows a driver that runs in a standalone cluster (``--deploy-mode cluster``), and how it ended:
 :class:`SparkDriverTrigger`. An application whose driver runs elsewhere is known by its id: to the master while it lives and
-afterwards, to its own UI only while it lives: :class:`SparkApplicationTrigger`. Neither knows how it ended: to the master each
-application that disconnects is FINISHED, also when its driver failed or was killed. So a success needs the driver's exit code. A
-Spark Connect server is one application as long as it runs, whatever its clients do.
+afterwards, to its own UI only while it lives: :class:`SparkApplicationTrigger`. Neither of these knows how it ended: to the master
+each application that disconnects is FINISHED, even if its driver failed or was killed. So a success needs the driver's exit code. A
+Spark Connect server is one application while it runs, whatever its clients do.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from evenflow.triggers.process import exit_code_in
 from evenflow.triggers.threads import at_file
 
 LIVING = frozenset({"SUBMITTED", "RUNNING", "RELAUNCHING", "WAITING", "UNKNOWN"})
-FINISHED = "FINISHED"  # of a driver: with exit code 0; of an application: somehow
+FINISHED = "FINISHED"  # of a driver: with exit code 0; of an application: in any way
 REST_VERSION = "v1"
 
 
 class SparkDriverTrigger(PollingTrigger):
     """Fires when the driver ``submission_id`` (``driver-2026...``) of a standalone cluster has ended.
 
-    ``rest_url`` is the master's REST server, which it has with ``spark.master.rest.enabled=true``: ``http://master:6066``. The
+    ``rest_url`` is the master's REST server, which exists with ``spark.master.rest.enabled=true``: ``http://master:6066``. The
     event: ``{"status": "success" or "failed", "state": "FINISHED", "FAILED", "KILLED", "ERROR" or "NOT_FOUND", "worker":
-    host:port}``, with a ``message`` when failed. A master that has forgotten it (it keeps 200 drivers, or lost its state) says
-    ``NOT_FOUND``, which is ``failed``: nobody knows more.
+    host:port}``, with a ``message`` when failed. A master that has forgotten the driver (it keeps 200 drivers, or lost its state)
+    answers ``NOT_FOUND``, which is ``failed``: no other server knows more.
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class SparkDriverTrigger(PollingTrigger):
 class SparkApplicationTrigger(PollingTrigger):
     """Fires when the application ``application_id`` (``app-2026...``, ``local-17...``) has ended.
 
-    ``master_url`` is the web UI of a standalone master (``http://master:8080``), ``ui_url`` the driver's UI
-    (``http://driver:4040``), which is gone with the application, or a history server. Give one, or both: then the master is asked
-    once the UI is gone. They say that it is over. How it ended says ``exit_file``, where the driver's command writes its exit code
+    ``master_url`` is the web UI of a standalone master (``http://master:8080``). ``ui_url`` is the driver's UI
+    (``http://driver:4040``), which ends with the application, or a history server. Give one, or both: then the master is asked once
+    the UI is gone. They show that it is over. ``exit_file`` shows how it ended: the driver's command writes its exit code there
     (:func:`evenflow.triggers.process.recording_exit`).
 
-    The event: ``{"status": "success", "failed" or "ended", "state": ..., "exit_code": ...}``. ``success`` is the exit code 0;
-    ``failed`` any other, a driver that wrote none, and an application that the master calls FAILED or KILLED; ``ended`` when there
-    is no ``exit_file`` and so no evidence: a failure, with ``accept_unknown=True`` a success.
+    The event: ``{"status": "success", "failed" or "ended", "state": ..., "exit_code": ...}``. ``success`` is the exit code 0.
+    ``failed`` is any other code, a driver that wrote none, and an application that the master calls FAILED or KILLED. ``ended``
+    means that there is no ``exit_file`` and so no evidence: a failure, with ``accept_unknown=True`` a success.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class SparkApplicationTrigger(PollingTrigger):
                 yield event
 
     async def look(self) -> Payload | None:
-        """The exit code comes last: an application ends before its driver does."""
+        """Looks. The exit code comes last: an application ends before its driver does."""
         if self.exit_file is not None:
             path = Path(self.exit_file)
             code = await at_file(lambda: exit_code_in(path))
@@ -128,7 +128,7 @@ class SparkApplicationTrigger(PollingTrigger):
                 return None
             if state != FINISHED:
                 return _ended({"state": state}, str(state), self._what, "")
-        self._gone += 1  # a busy driver misses a look, and its exit code shows a moment after its application's end
+        self._gone += 1  # a busy driver may miss a look, and its exit code shows a moment after its application's end
         if self._gone < limits.GONE_LOOKS and not (state == FINISHED and self.exit_file is None):
             return None
         return self._without_exit_code(state)

@@ -1,8 +1,8 @@
-"""Waiting for what a database answers, with the driver that the connection's scheme names.
+"""Waiting for a database's answer, with the driver that the connection's scheme names.
 
-A driver is what authors install for their databases; any that follows Python's DB-API 2.0 does. Drivers block, so a look is made in
-one of a few threads, on a connection of its own that is rolled back and closed at its end: a look changes nothing and ten thousand
-waiting tasks hold no connection.
+Authors install drivers for their databases; any driver of Python's DB-API 2.0 works. Drivers block, so one of a few threads makes a
+look, on a new connection that is rolled back and closed at its end. So a look changes nothing, and ten thousand waiting tasks hold
+no connection.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Parameters = Sequence[Any] | Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """A module of DB-API 2.0. ``names`` are what its ``connect`` calls what PEP 249 calls otherwise, ``options`` what it is
-    given besides.
+    """A module of DB-API 2.0. ``names`` maps PEP 249's parameter names to those of this driver's ``connect``, ``options`` are its
+    further arguments.
     """
 
     module: str
@@ -46,10 +46,10 @@ DRIVERS = {"postgresql": POSTGRESQL, "postgres": POSTGRESQL, "mysql": MYSQL, "ma
 
 
 class SqlTrigger(PollingTrigger):
-    """Fires when ``sql`` answers a row whose first column is true; with ``fail_on_empty`` it fails when there is no row.
+    """Fires when ``sql`` returns a row whose first column is true; with ``fail_on_empty`` it fails without a row.
 
-    ``parameters`` are written as the driver wants them. The event: ``{"status": "success", "row": [...]}``, numbers, bools and
-    None as they are, all else as text of at most 500 characters, of at most 100 columns.
+    ``parameters`` are in the driver's style. The event: ``{"status": "success", "row": [...]}``: numbers, bools and None as they
+    are, other values as text of at most 500 characters, at most 100 columns.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class SqlTrigger(PollingTrigger):
         self.conn_id, self.sql, self.parameters, self.fail_on_empty = conn_id, sql, parameters, fail_on_empty
 
     async def row(self) -> tuple[Any, ...] | None:
-        """The first that the statement answers."""
+        """Returns the first row of the statement."""
         conn = await connection_of(self, self.conn_id)
         return await at_database(self.conn_id, lambda: first_row(conn, self.sql, self.parameters))
 
@@ -81,7 +81,9 @@ class SqlTrigger(PollingTrigger):
 
 
 def first_row(conn: Connection, sql: str, parameters: Parameters) -> tuple[Any, ...] | None:
-    """Raises :class:`LookUnanswered` when the database is, and :class:`LookRefused` when it refuses the statement or the login."""
+    """Raises :class:`LookUnanswered` when the database does not answer, :class:`LookRefused` when it refuses the statement or the
+    login.
+    """
     driver = _driver_of(conn)
     module = _module_of(driver, conn)
     masker = Masker()
@@ -102,8 +104,8 @@ def first_row(conn: Connection, sql: str, parameters: Parameters) -> tuple[Any, 
 
 
 def _is_passing(module: Any, error: Exception) -> bool:
-    """Of PostgreSQL the SQLSTATE says it: one means a mistake, except for those of connections, resources and operators; others
-    have only the class.
+    """Returns whether an error may pass. PostgreSQL's SQLSTATE decides: it means a mistake, except for those of connections,
+    resources and operators. For other drivers the class decides.
     """
     state = getattr(error, "sqlstate", None)
     if state is not None:
@@ -112,7 +114,7 @@ def _is_passing(module: Any, error: Exception) -> bool:
 
 
 def _is_mistake(text: str) -> bool:
-    """What drivers without SQLSTATE say of a login or a statement that is wrong."""
+    """Returns whether the text of a driver without SQLSTATE means a wrong login or statement."""
     said = text.lower()
     return any(
         part in said
@@ -146,7 +148,7 @@ def _module_of(driver: Driver, conn: Connection) -> Any:
 
 
 def _arguments(conn: Connection, driver: Driver) -> dict[str, Any]:
-    if driver.module == "sqlite3":  # after four slashes the path is absolute, after three it is the triggerer's
+    if driver.module == "sqlite3":  # after four slashes the path is absolute, after three it is relative to the triggerer's
         return {"database": conn.path, "timeout": limits.CONNECTS_WITHIN}
     given = {"host": conn.host, "port": conn.port, "user": conn.login, "password": conn.password, "database": conn.path or None}
     extra = {name: value for name, value in conn.extra_dejson.items() if name != "driver"}

@@ -1,4 +1,4 @@
-"""Threads for what blocks: files on a disk that may be far away, and database drivers. A few of one process, for all its
+"""Threads for calls that block: files on a disk that may be far away, and database drivers. A process has a few, for all its
 triggers.
 """
 
@@ -19,12 +19,14 @@ Turns = defaultdict[str, asyncio.Semaphore]
 
 
 async def at_file(function: Callable[[], T]) -> T:
-    """What ``function`` answers, which looks at a file."""
+    """Returns what ``function`` returns, which looks at a file."""
     return await asyncio.get_running_loop().run_in_executor(_threads("files"), function)
 
 
 async def at_database(name: str, function: Callable[[], T]) -> T:
-    """What ``function`` answers, which asks the database of the connection ``name``; a few ask one database at once."""
+    """Returns what ``function`` returns, which asks the database of the connection ``name``; a few calls ask one database
+    at once.
+    """
     loop = asyncio.get_running_loop()
     async with _turns.setdefault(loop, Turns(lambda: asyncio.Semaphore(THREADS_FOR_ONE)))[name]:
         return await loop.run_in_executor(_threads("databases"), function)

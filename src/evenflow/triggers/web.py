@@ -1,7 +1,7 @@
-"""HTTP as looks need it: one client for all triggers of a process, a bound on everything, and errors that show no secret.
+"""HTTP for looks: one client for all triggers of a process, limits on everything, and errors that show no secret.
 
-A look is one request. That nobody answers, that the answer is a 5xx, a 429 or takes too long is :class:`LookUnanswered`; a
-certificate that is not trusted or a URL that is none is :class:`LookRefused`.
+A look is one request. No answer, a late one, a 5xx or a 429 raises :class:`LookUnanswered`; an untrusted certificate or an invalid
+URL raises :class:`LookRefused`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     import ssl
 
 
-BUSY = frozenset({408, 425, 429})  # statuses below 500 that say: not now
+BUSY = frozenset({408, 425, 429})  # statuses below 500 that mean: not now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebRequest:
     url: str
-    who: str  # what messages call the other side
+    who: str  # the name of the other side in messages
     method: str = "GET"
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -39,12 +39,12 @@ class WebRequest:
     body: Any = field(default=None, repr=False)  # JSON
     tls: ssl.SSLContext | bool = True  # False trusts any certificate
     follow: bool = True  # redirects
-    expected: Collection[int] = ()  # statuses that are answers, though they might say that nobody answers
+    expected: Collection[int] = ()  # statuses that are answers, although they usually mean that the service is away
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """As Python's usual HTTP clients call it."""
+    """Named as in Python's usual HTTP clients."""
 
     status_code: int
     content: bytes = field(repr=False)
@@ -59,7 +59,7 @@ class Answer:
         return self.content.decode(errors="replace")
 
     def json(self) -> Any:
-        """Raises :class:`LookRefused` when it is none."""
+        """Raises :class:`LookRefused` when the body is not JSON."""
         try:
             return json.loads(self.content)
         except ValueError:
@@ -70,7 +70,7 @@ class Answer:
 
 
 async def fetch(request: WebRequest) -> Answer:
-    """The answer, except for statuses that say that nobody answers. Raises :class:`LookUnanswered` and :class:`LookRefused`."""
+    """Returns the answer, except for statuses that mean no answer. Raises :class:`LookUnanswered` and :class:`LookRefused`."""
     import aiohttp
 
     try:
@@ -114,7 +114,9 @@ def _authorization(login: str, password: str) -> dict[str, str]:
 
 
 def base_url(conn: Connection) -> str:
-    """Of a connection such as ``https://host:port/base``, also as Airflow writes it, with the scheme in the host or as the path."""
+    """Returns the URL of a connection such as ``https://host:port/base``, also in Airflow's forms, with the scheme in the host or
+    as the path.
+    """
     if conn.host and "://" in conn.host:
         return conn.host.rstrip("/") + (f":{conn.port}" if conn.port else "")
     if not conn.host:
@@ -131,13 +133,13 @@ def join(base: str, endpoint: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """For messages: without login, path and query."""
+    """Returns the host for messages, without login, path and query."""
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
 class _Client:
-    """Shared by all looks of one event loop that overlap or follow each other closely: sockets are used again."""
+    """Shared by looks of one event loop that overlap or follow each other closely, so that sockets are reused."""
 
     def __init__(self) -> None:
         import aiohttp
@@ -154,7 +156,7 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Client] = WeakKeyDiction
 
 @asynccontextmanager
 async def kept_open() -> AsyncIterator[None]:
-    """While it lasts, looks of this loop share one client; the last to leave closes it."""
+    """While it is open, looks of this loop share one client; the last user closes it."""
     async with _client():
         yield
 

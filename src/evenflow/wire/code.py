@@ -1,8 +1,8 @@
-"""The code of a DAG version on its way: packed by the processor, kept by the API, unpacked by the worker.
+"""The code of a DAG version in transit: packed by the processor, kept by the API, unpacked by the worker.
 
-An archive is a gzipped MessagePack map of paths to contents: it has no room for links, devices or sparse files. Its name is the
-hash of what it holds, not of its bytes: two machines that compress
-differently still agree. Packing the same files twice gives the same bytes.
+An archive is a gzipped MessagePack map of paths to contents: it cannot hold links, devices or sparse files. Its name is the hash of
+its content, not of its bytes: two machines that compress differently still agree. Packing the same files twice gives the same
+bytes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from evenflow.errors import CodeArchiveError
 MAX_ARCHIVE_BYTES = 32 * 2**20  # packed; hundreds of times what DAG files need, and one row in the database
 MAX_UNPACKED_BYTES = 256 * 2**20  # source compresses about 1:5, so this leaves room, and a zip bomb cannot fill a worker's disk
 MAX_FILES = 10_000
-MAX_PATH_BYTES = 255  # what every file system holds
+MAX_PATH_BYTES = 255  # the limit of every file system
 
-# The number of files is compared before the first of them is read.
+# The number of files is checked before the first of them is read.
 _decode = msgspec.msgpack.Decoder(Annotated[dict[str, bytes], msgspec.Meta(max_length=MAX_FILES)]).decode
 
 
 def archive_hash(files: Mapping[str, bytes]) -> str:
-    """The name of an archive of ``files`` (path to content): SHA-256, hex, over ``path NUL sha256(content) LF``, paths sorted."""
+    """Returns the name of an archive of ``files`` (path to content): SHA-256, hex, over ``path NUL sha256(content) LF``, paths
+    sorted.
+    """
     total = hashlib.sha256()
     for path in sorted(files):
         total.update(f"{path}\0{hashlib.sha256(files[path]).hexdigest()}\n".encode())
@@ -40,7 +42,9 @@ def archive_hash(files: Mapping[str, bytes]) -> str:
 
 
 def pack(files: Mapping[str, bytes]) -> bytes:
-    """An archive of ``files``; paths are relative, separated by ``/``. Raises :class:`CodeArchiveError` when it is too large."""
+    """Returns an archive of ``files``; paths are relative, separated by ``/``. Raises :class:`CodeArchiveError` when it is too
+    large.
+    """
     if len(files) > MAX_FILES:
         raise CodeArchiveError(f"This DAG's code has {len(files):,} files (limit {MAX_FILES:,}). Import fewer local modules.")
     unpacked = msgspec.msgpack.encode({checked_path(path): files[path] for path in sorted(files)})
@@ -53,7 +57,7 @@ def pack(files: Mapping[str, bytes]) -> bytes:
 
 
 def read_archive(archive: bytes) -> dict[str, bytes]:
-    """What an archive holds, path to content. Raises :class:`CodeArchiveError` unless :func:`pack` could have made it."""
+    """Returns the content of an archive, by path. Raises :class:`CodeArchiveError` unless :func:`pack` could have made it."""
     inflater = zlib.decompressobj(wbits=31)
     try:
         unpacked = inflater.decompress(archive, MAX_UNPACKED_BYTES)
@@ -77,7 +81,7 @@ def check_archive(code_hash: str, archive: bytes) -> None:
 
 
 def unpack(archive: bytes, folder: Path, *, code_hash: str) -> None:
-    """Puts the files of ``archive`` into ``folder``, which appears at once and whole; nothing happens when it is there already.
+    """Puts the files of ``archive`` into ``folder``, which appears at once and whole; does nothing when it exists already.
 
     Raises :class:`CodeArchiveError` when the archive is not the one that ``code_hash`` names.
     """
@@ -102,7 +106,9 @@ def unpack(archive: bytes, folder: Path, *, code_hash: str) -> None:
 
 
 def is_unpacked(folder: Path, *, code_hash: str) -> bool:
-    """Whether ``folder`` holds what ``code_hash`` names and nothing else, no bytecode either: Python would run that instead."""
+    """Returns whether ``folder`` holds exactly what ``code_hash`` names, without bytecode, because Python would run that
+    instead.
+    """
     files: dict[str, bytes] = {}
     size = 0
     try:
@@ -120,7 +126,7 @@ def is_unpacked(folder: Path, *, code_hash: str) -> bool:
 
 
 def checked_path(path: str) -> str:
-    """A path as archives have it. Raises :class:`CodeArchiveError`."""
+    """Returns a path that archives may have. Raises :class:`CodeArchiveError` for any other."""
     parts = PurePosixPath(path).parts
     plain = path and "/".join(parts) == path and ".." not in parts and "\\" not in path and path.isprintable()
     if not plain or path.startswith("/") or len(path.encode()) > MAX_PATH_BYTES:

@@ -1,7 +1,7 @@
-"""What processes that run user code say to the execution API, and what it answers. MessagePack over HTTP, one struct a body.
+"""Messages between the execution API and processes that run user code. MessagePack over HTTP, one struct a body.
 
-A *fleet token* lets a process register; the *service token* that it is given then is good for what this one service beats, claims
-and delivers. A *try token* comes with an assignment and is good for that try alone: reports, logs and XComs carry it, so no try can
+A *fleet token* lets a process register; the *service token* that it then gets is good for the beats, claims and deliveries of this
+one service. A *try token* comes with an assignment and is good for that try alone: reports, logs and XComs carry it, so no try can
 speak for another. Times are ages in seconds at the moment of sending (by the sender's monotonic clock): hosts need no common clock.
 """
 
@@ -22,7 +22,7 @@ CONTENT_TYPE = "application/msgpack"
 
 
 class Message(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Base of all messages: unknown fields are ignored, so that both sides can be upgraded in any order."""
+    """Base of all messages: readers ignore unknown fields, so that both sides can be upgraded in any order."""
 
 
 class Refusal(Message):
@@ -47,7 +47,7 @@ class Register(Message):
     detail: dict[
         str, Any
     ] = {}  # worker: slots, queues, outrun (epochs of tries that it cannot end; left out when there are none), handed
-    oldest_wire: int = 1  # the versions of these messages that it speaks, from and to; who says none speaks the first
+    oldest_wire: int = 1  # the versions of these messages that it speaks, from and to; without a value, the first
     wire: int = 1
 
 
@@ -55,50 +55,50 @@ class Registered(Message):
     service_id: int
     lease_s: float  # without an answered beat for this long the service counts as lost
     beat_s: float  # beat this often
-    wire: int = 1  # the newest version that both sides speak
-    token: str = ""  # this service's own, for all that it asks from now on; an API of the release before gives none
+    wire: int = 1  # the newest version that both sides know
+    token: str = ""  # this service's own token for its later requests; an API of the previous release gives none
 
 
 class Beat(Message):
     """POST /services/{service_id}/beat"""
 
     state: Literal["active", "draining", "stopped"] = "active"
-    epochs: list[int] = []  # worker: every try that it has, from claim until its exit report is acknowledged; stopped: that it had
-    starting: list[int] | None = None  # worker: those of them whose process does not run yet; null: it does not say
+    epochs: list[int] = []  # worker: every try in hand, from claim until its exit report is acknowledged; stopped: that was in hand
+    starting: list[int] | None = None  # worker: those whose process does not run yet; null: unknown
     detail: dict[str, Any] = {}
-    heard_at: float | None = None  # triggerer: ``at`` of the last answer that it has heard; 0: none yet; null: knows of no such
-    asks: str | None = None  # triggerer: the request key of its newest claim, of which it may not have heard yet
+    heard_at: float | None = None  # triggerer: ``at`` of its last answer; 0: none yet; null: it does not know this field
+    asks: str | None = None  # triggerer: the request key of its newest claim, whose answer may still be on its way
 
 
 class BeatAnswer(Message):
-    known: bool = True  # false: the lease has lapsed and all that it held is others'; kill every try, register anew
-    kill: list[int] = []  # tries to end: revoked, or somebody wants it
-    revoked: list[int] = []  # those of them that may run elsewhere by now: to be killed before anything else goes on
+    known: bool = True  # false: the lease has ended and its work is others'; it kills every try and registers anew
+    kill: list[int] = []  # tries to end: revoked, or a person or limit wants it
+    revoked: list[int] = []  # those that may run elsewhere by now: to be killed before any work continues
     resend: list[Assignment] = []  # claimed by this worker and not listed
     state: Literal["active", "draining"] = "active"
-    token: str | None = None  # to be used from now on: the one that was shown is half over, or its key is to go
-    surplus: int = 0  # to a triggerer: so many triggers it is to give back, as others have fewer
+    token: str | None = None  # to be used from now on: the shown token is half over, or its key will be removed
+    surplus: int = 0  # to a triggerer: how many triggers to give back, because others have fewer
     at: float | None = None  # to a triggerer: when its beat was stored, in seconds since 1970 by the database's clock
-    closed: bool = False  # to a worker: it gets nothing at all for now, as it is fenced or frozen
+    closed: bool = False  # to a worker: it gets no tries for now, because it is fenced or frozen
 
 
 # -- tries -------------------------------------------------------------------------------------------------------------
 
 
 class Claim(Message):
-    """POST /claim. Answered at once when there is work, else when there is or after ``wait_s``."""
+    """POST /claim. Answered at once when there is work, else when work comes or after ``wait_s``."""
 
     service_id: int
-    request_key: str  # the same key again returns the same tries: for lost answers
+    request_key: str  # the same key again returns the same tries, in case an answer was lost
     slots: int
     queues: list[str]
     wait_s: float = 0.0
-    resume_slots: int | None = None  # free on top, for resumes alone; null: it does not know what they are, and gets none
-    epochs: list[int] = []  # these tries and no others: they were handed to the worker. Answered at once
+    resume_slots: int | None = None  # further free slots for resumes only; null: it does not know resumes, and gets none
+    epochs: list[int] = []  # only these tries: they were handed to the worker. Answered at once
 
 
 class Assignment(Message):
-    """One try, with all that its process needs to know."""
+    """One try, with all that its process needs."""
 
     epoch: int
     token: str
@@ -118,13 +118,13 @@ class Assignment(Message):
     data_interval_start: str | None = None
     data_interval_end: str | None = None
     execution_timeout: float | None = None
-    reuse: bool = False  # its process may do other tries of this version of the DAG before and after
-    resources: Resources | None = None  # what its processes may take together
+    reuse: bool = False  # its process may do other tries of this version of the DAG before and after it
+    resources: Resources | None = None  # limits of its processes together
     version_number: int = 1
     map_length: int | None = None
     default_timezone: str = "UTC"  # with which the version was made
     environment: str = ""  # the name of the Python that runs it; empty: the worker's own
-    callback: CallbackOf | None = None  # set: a function is called, of the task, or of the DAG when ``task_id`` is empty
+    callback: CallbackOf | None = None  # set: the try calls a function of the task, or of the DAG when ``task_id`` is empty
     resumed: Resumed | None = None  # set: the try has begun before, and resumes from waiting
 
 
@@ -132,22 +132,22 @@ class ClaimAnswer(Message):
     assignments: list[Assignment] = []
     kill: list[int] = []
     state: Literal["active", "draining", "lost"] = "active"
-    limited: bool = False  # of handed tries: this worker is to have less than it asks for; another one may have the rest
-    busy: list[int] = []  # of handed tries: whether it may have them is known in a moment, when it asks again
+    limited: bool = False  # of handed tries: this worker gets less than it asks for; another one may take the rest
+    busy: list[int] = []  # of handed tries: undecided for a moment; the worker asks again
 
 
 class Report(Message):
-    """What became of a try, or that it has started; that may be left out when its end is at hand, which implies it."""
+    """How a try ended, or that it has started; the start may be left out when the end follows soon, which implies it."""
 
     token: str
-    age_s: float = 0.0  # since it happened
+    age_s: float = 0.0  # since the event
     ending: Ending | None = None  # null: it has started
-    stored: StoredObject | None = None  # where its result is, when that is too large to come along
-    secret: bool = False  # its result holds a secret that the try was given
+    stored: StoredObject | None = None  # where its result is, when that is too large for the report
+    secret: bool = False  # its result contains a secret that the try was given
 
 
 class Reports(Message):
-    """POST /reports. All or nothing; sending a batch again is harmless (a report of a past epoch changes nothing)."""
+    """POST /reports. All or nothing; a repeated batch does no harm (a report of a past epoch changes nothing)."""
 
     reports: list[Report]
 
@@ -159,7 +159,7 @@ class ReportsAnswer(Message):
 
 
 class LostLog(Message):
-    """Bytes that the writer of a log had to drop, as nobody stored them. Ages in seconds."""
+    """Bytes that the writer of a log had to drop, because they were not stored. Ages in seconds."""
 
     bytes: int
     lines: int
@@ -170,28 +170,30 @@ class LostLog(Message):
 
 class LogChunk(Message):
     token: str
-    offset: int  # bytes that its writer wrote before the chunk; of what is stored already nothing is stored again
+    offset: int  # bytes that its writer wrote before the chunk; bytes that are stored already are skipped
     data: bytes
-    lost: LostLog | None = None  # what lies directly before ``offset``, unless it was stored and the answer was lost
+    lost: LostLog | None = None  # what is lost directly before ``offset``, unless it was stored and only the answer was lost
 
 
 class Logs(Message):
-    """POST /logs. Who cannot store all of it answers 507 ``cannot_store``, with the offsets that it has."""
+    """POST /logs. A server that cannot store all of it answers 507 ``cannot_store``, with the offsets that it has."""
 
     chunks: list[LogChunk]
 
 
-REFUSED_LOG = -1  # in LogsAnswer.offsets: the try is not current or its token is no good; send no more of this log
+REFUSED_LOG = -1  # in LogsAnswer.offsets: the try is not current or its token is invalid; send no more of this log
 
 
 class LogsAnswer(Message):
-    """For each chunk, up to where its log is stored now: go on from there. What is missing before the chunk is said in the log."""
+    """For each chunk, up to where its log is stored now: continue from there. The log itself mentions what is missing before the
+    chunk.
+    """
 
     offsets: list[int]
 
 
 class StoredObject(Message):
-    """A value that the worker has put into object storage. Its name begins with the epoch of the try that made it."""
+    """A value that the worker has stored in object storage. Its name begins with the epoch of the try that made it."""
 
     name: str
     size: int  # bytes of JSON
@@ -202,13 +204,13 @@ class XComPush(Message):
     """POST /xcom with the try token as bearer"""
 
     key: str
-    value: bytes  # JSON; null of one that is stored
+    value: bytes  # JSON; null if it is stored
     stored: StoredObject | None = None
-    secret: bool = False  # it holds a secret that the try was given
+    secret: bool = False  # it contains a secret that the try was given
 
 
 class Progress(Message):
-    """POST /progress with the try token as bearer: what the try is doing, for people. The newest replaces the one before."""
+    """POST /progress with the try token as bearer: what the try is doing, for people. The newest replaces the last one."""
 
     label: str
     done: int
@@ -233,7 +235,7 @@ class XComValue(Message):
     value: bytes | None = None  # JSON
     stored: str | None = None  # the name of the object that is the value
     stored_items: dict[int, str] = {}  # of a list: names of the objects that are its elements, by position
-    secret: bool = False  # it holds a secret: the texts in it are masked in the log of the try that pulls it
+    secret: bool = False  # it contains a secret: its texts are masked in the log of the try that pulls it
 
 
 # -- DAG files ---------------------------------------------------------------------------------------------------------
@@ -245,7 +247,7 @@ class FileSeen(Message):
 
 
 class FilesSeen(Message):
-    """POST /files/seen: the whole bundle as it is now; files that are not listed are gone."""
+    """POST /files/seen: the whole bundle at this moment; files that are not listed are gone."""
 
     bundle: str
     files: list[FileSeen]
@@ -258,7 +260,7 @@ class LeasedFile(FileSeen):
 class FilesLease(Message):
     """POST /files/lease: files that changed since they were parsed, least recently parsed first, leased files skipped.
 
-    ``lacking`` was leased before and is given back: this processor's copy of the bundle has it in another form, or not at all.
+    ``lacking`` were leased before and are given back: this processor's copy of the bundle has them in another form, or not at all.
     """
 
     service_id: int
@@ -270,7 +272,7 @@ class FilesLease(Message):
 
 class FilesLeased(Message):
     files: list[LeasedFile]
-    default_timezone: str = "UTC"  # of what they say without a time zone
+    default_timezone: str = "UTC"  # of times in the files without a time zone
 
 
 class ParsedFile(Message):
@@ -282,8 +284,8 @@ class ParsedFile(Message):
     seconds: float
     specs: list[str] = []  # DagSpec JSON
     code_hash: str | None = None  # of the archive that the DAGs need
-    code: bytes | None = None  # the archive itself, where it is small: one request instead of three
-    revision: str | None = None  # the commit that the file is of, in a bundle that has commits
+    code: bytes | None = None  # the archive itself, if it is small: one request instead of three
+    revision: str | None = None  # the commit of the file, in a bundle with commits
     error: str | None = None  # the traceback
     error_line: int | None = None
     warnings: list[str] = []  # each begins with its place

@@ -1,7 +1,7 @@
-"""Object storage for values that are too large for the database: any file system that fsspec knows, by default a local folder.
+"""Object storage for values that are too large for the database: any file system of fsspec, by default a local folder.
 
-Objects have plain names, never paths or URLs, below the one URL that this Evenflow was given: a name from the database can lead
-nowhere else. The calls block; run them in a thread.
+Objects have plain names, never paths or URLs, below the one configured URL: so a name from the database can lead nowhere else. The
+calls block; run them in a thread.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from evenflow.errors import SettingsError
 
-FOLDER = ".parquet"  # how names of folders end: the files of a DataFrame
+FOLDER = ".parquet"  # the ending of a folder's name: it has the files of a DataFrame
 _EXTRAS = {"s3": "evenflow[s3]", "s3a": "evenflow[s3]", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs"}  # to install
 
 
 def open_storage(url: str, **options: Any) -> tuple[Any, str]:
-    """The file system of ``url``, and the path in it. Raises :class:`SettingsError` where it cannot be had here."""
+    """Returns the file system of ``url``, and the path in it. Raises :class:`SettingsError` if it is not available here."""
     import fsspec
 
     try:
@@ -36,10 +36,10 @@ class ObjectStorage:
         self._opened: tuple[Any, str] | None = None
 
     def write(self, name: str, data: bytes) -> None:
-        """Raises :class:`OSError`, or whatever the file system raises."""
+        """Writes an object. Raises :class:`OSError`, or whatever the file system raises."""
         system, root = self._open()
         if "file" in system.protocol and not os.path.isdir(root):
-            os.makedirs(root, mode=0o700, exist_ok=True)  # values are for those who run tasks
+            os.makedirs(root, mode=0o700, exist_ok=True)  # values are only for users who run tasks
         system.pipe_file(f"{root}/{name}", data)
 
     def read(self, name: str) -> bytes:
@@ -48,7 +48,7 @@ class ObjectStorage:
         return data
 
     def list_all(self) -> list[str]:
-        """Names of all objects."""
+        """Returns the names of all objects."""
         system, root = self._open()
         system.invalidate_cache()
         try:
@@ -57,14 +57,14 @@ class ObjectStorage:
             return []
 
     def begin_folder(self, name: str) -> None:
-        """Makes it where folders are made: who is to write there sees by it that this is the same place to both."""
+        """Makes the folder, if the file system has folders. If the writer finds it, both processes see the same place."""
         system, root = self._open()
         if "file" in system.protocol:
             os.makedirs(root, mode=0o700, exist_ok=True)
             os.mkdir(f"{root}/{name}")
 
     def delete(self, name: str) -> None:
-        """What is gone already is deleted."""
+        """Deletes an object. One that is gone already counts as deleted."""
         system, root = self._open()
         try:
             if name.endswith(FOLDER):
@@ -81,5 +81,5 @@ class ObjectStorage:
 
 
 def new_name(epoch: int, ending: str = ".json") -> str:
-    """Never used again, so that an object is deleted or replaced without a look at who else may use it."""
+    """Returns a name that is never used again, so that an object can be deleted or replaced without a check for other users."""
     return f"{epoch}-{secrets.token_hex(8)}{ending}"

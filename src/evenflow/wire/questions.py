@@ -1,4 +1,4 @@
-"""What a running try asks of the control plane while it runs: ``POST /ask/{name}`` with the try's token as bearer."""
+"""Questions of a running try to the control plane: ``POST /ask/{name}`` with the try's token as bearer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AskInletEvents(Message):
 
 
 class AssetEventMessage(Message, omit_defaults=False):
-    """By a task, or by hand: then it has no task."""
+    """An event by a task, or by hand: then it has no task."""
 
     asset: str
     uri: str
@@ -43,13 +43,13 @@ class AssetEventMessage(Message, omit_defaults=False):
 
 
 class AssetEvents(Message):
-    """The oldest first."""
+    """Events, the oldest first."""
 
     events: list[AssetEventMessage]
 
 
 class AskStates(Message):
-    """How the runs of a DAG stand that have one of these logical dates or names, or how these of their tasks do."""
+    """What are the states of a DAG's runs with one of these logical dates or names, or of these of their tasks?"""
 
     dag_id: str
     logical_dates: list[str] = field(default_factory=list)
@@ -62,11 +62,11 @@ class OtherRunState(Message, omit_defaults=False):
     run_id: str
     logical_date: str | None
     state: str
-    counts: dict[str, dict[str, int]] = field(default_factory=dict)  # how many instances are in which state, by task
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)  # by task: how many instances are in each state
 
 
 class States(Message, omit_defaults=False):
-    """``missing``: those task ids, or the group, that the newest version of the DAG has not. Null when there is no such DAG."""
+    """``missing``: task ids, or the group, that the DAG's newest version lacks. Null when the DAG does not exist."""
 
     runs: list[OtherRunState] = field(default_factory=list)
     missing: list[str] | None = None
@@ -79,12 +79,12 @@ class AskTrigger(Message):
     conf: dict[str, Any] = field(default_factory=dict)
     run_id: str | None = None
     logical_date: str | None = None
-    reset: bool = False  # a run that is there is cleared and counts as made
+    reset: bool = False  # an existing run is cleared and counts as made
     fail_when_paused: bool = False
 
 
 class Triggered(Message, omit_defaults=False):
-    """``is_own``: this task instance made it, now or in an earlier try; else a run of this name was there."""
+    """``is_own``: this task instance made the run, now or in an earlier try; else a run of this name existed."""
 
     run_id: str
     state: str
@@ -92,19 +92,19 @@ class Triggered(Message, omit_defaults=False):
 
 
 class AskNamed(Message):
-    """What is the connection, or the variable, of this name? A try is answered with what its DAG may use."""
+    """What is the connection, or the variable, of this name? The answer covers only what the try's DAG may use."""
 
     name: str
-    similar: bool = False  # where it is not defined: what else may have been meant?
+    similar: bool = False  # if it is not defined, also return similar names
 
 
 class Found(Message, omit_defaults=False):
     text: str | None = None  # null: not defined in the database
-    similar: list[str] = field(default_factory=list)  # names of about that length, of what the DAG may use
+    similar: list[str] = field(default_factory=list)  # names of similar length that the DAG may use
 
 
 class SetVariable(Message):
-    """Store a variable. Who may use one that is there stays as it is."""
+    """Store a variable. An existing one keeps its list of DAGs."""
 
     name: str
     text: str
@@ -118,7 +118,7 @@ class AskPriorRun(XComName, kw_only=True, omit_defaults=False):
 
 
 class PriorRun(Message, omit_defaults=False):
-    run_id: str | None = None  # null: none of the newest 1,000 has one
+    run_id: str | None = None  # null: none of the newest 1,000 runs has one
 
 
 class AskElement(Message):
@@ -131,7 +131,7 @@ class AskElement(Message):
 
 class Element(Message, omit_defaults=False):
     length: int  # how many were pushed
-    map_index: int | None  # null: there are fewer
+    map_index: int | None  # null: fewer were pushed
 
 
 class AskPreviousRun(Message):
@@ -146,23 +146,23 @@ class PreviousRun(Message):
 
 
 class AskOnce(Message):
-    """What did this task instance store under this name, in this try or an earlier one, since it was cleared last?"""
+    """What did this task instance store under this name, in this try or an earlier one, since its last clear?"""
 
     name: str
 
 
 class KeptValue(Message, omit_defaults=False):
     value: Any = None  # in JSON's own types
-    secret: bool = False  # it holds a secret that a try was given: the texts in it are masked in the log of the try that asks
+    secret: bool = False  # it contains a secret that a try was given: its texts are masked in the log of the try that asks
 
 
 class Once(Message, omit_defaults=False):
-    key: str  # the same each time until it is forgotten: for systems outside that are to do a thing once
+    key: str  # the same each time until it is forgotten: for outside systems that should do a thing once
     kept: KeptValue | None = None  # null: nothing yet
 
 
 class SetOnce(Message):
-    """Store it. What is there already under this name stays, and is answered."""
+    """Store a value. An existing value of this name stays, and is the answer."""
 
     name: str
     kept: KeptValue
@@ -173,18 +173,18 @@ class ForgetOnce(Message):
 
 
 class AskFolder(Message):
-    """Where may this try put a DataFrame that is to be its result?"""
+    """Where may this try put a DataFrame that will be its result?"""
 
 
 class Folder(Message):
-    """It is the try's own, and lasts if its result says so."""
+    """The folder belongs to the try, and lasts if the result refers to it."""
 
     url: str  # of object storage
     name: str  # of a folder there
 
 
 class Rendered(Message):
-    """The template fields of this try as people may see them; the worker has masked them."""
+    """The template fields of this try for people; the worker has masked them."""
 
     fields: dict[str, str]
 

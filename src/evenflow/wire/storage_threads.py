@@ -1,4 +1,4 @@
-"""Threads for calls that may never return, as a network file system that is away keeps them: nobody waits for such a thread, not
+"""Threads for calls that may never return, for example to a network file system that is away: nothing waits for such a thread, not
 even the end of the process.
 """
 
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 class StorageThreads:
-    """At most ``calls`` at once; one that hangs keeps its turn."""
+    """Runs at most ``calls`` at once; a hanging call keeps its turn."""
 
     def __init__(self, calls: int) -> None:
         self._turns = asyncio.Semaphore(calls)
 
     async def run(self, within_s: float, function: Callable[..., T], *args: object, undo: Callable[[], None] | None = None) -> T:
-        """What ``function`` answers or raises, or :class:`TimeoutError` after ``within_s``. A call for which nobody waits any
-        longer goes on, and ``undo`` follows it.
+        """Returns or raises what ``function`` does, or raises :class:`TimeoutError` after ``within_s``. A call that no caller waits
+        for any longer continues, and ``undo`` follows it.
         """
         try:
             async with asyncio.timeout(within_s) as within:
@@ -49,7 +49,7 @@ class StorageThreads:
                 found = partial(answer.set_result, function(*args))
             except BaseException as error:
                 found = partial(answer.set_exception, error)
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
+            with suppress(RuntimeError):  # the loop is closed, and no caller waits
                 loop.call_soon_threadsafe(settle, found)
 
         _start(call)

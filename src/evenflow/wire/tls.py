@@ -1,6 +1,6 @@
-"""How Evenflow's servers and clients speak HTTP: with TLS, or plain where nobody else listens.
+"""The HTTP of Evenflow's servers and clients: with TLS, or plain on the same host.
 
-Plain HTTP carries tokens, secrets and the code that workers run. It stays on this host, unless somebody asks for more by name.
+Plain HTTP carries tokens, secrets and the code that workers run. It stays on this host, unless a setting allows more by name.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ TRUST_CURE = (
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Names of PEM files. A server with ``cert`` speaks TLS alone; a client shows ``cert`` to servers that ask for one."""
+    """Names of PEM files. A server with ``cert`` speaks only TLS; a client shows ``cert`` to servers that ask for one."""
 
-    cert: str = ""  # with the certificates in between, if any
+    cert: str = ""  # with intermediate certificates, if any
     key: str = ""
-    client_ca: str = ""  # a server's: whoever connects shows a certificate of it
-    ca: str = ""  # a client's: of servers; empty: the authorities that this system trusts
+    client_ca: str = ""  # of a server: clients must show a certificate of this authority
+    ca: str = ""  # of a client: the authority of servers; empty: the authorities that this system trusts
     plaintext: bool = False  # also off this host
 
     @property
     def scheme(self) -> str:
-        """Of servers."""
+        """The scheme of servers."""
         return "https" if self.cert else "http"
 
     def for_server(self) -> ssl.SSLContext | None:
-        """None: it speaks plain HTTP. Raises :class:`SettingsError`."""
+        """Returns None for plain HTTP. Raises :class:`SettingsError`."""
         if not self.cert:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -59,7 +59,7 @@ class Tls:
         return context
 
     def _load_own(self, context: ssl.SSLContext) -> None:
-        """OpenSSL does not say which of the two files it means; which is there at all is seen first."""
+        """Loads the certificate and key. OpenSSL does not say which file it means, so this first checks that each can be opened."""
         with _named("EVENFLOW_TLS_CERT", self.cert), open(self.cert, "rb"):
             pass
         if self.key:
@@ -70,7 +70,9 @@ class Tls:
             context.load_cert_chain(self.cert, self.key or None)
 
     def check_bind(self, what: str, host: str) -> bool:
-        """Whether ``what`` would speak plain HTTP to other hosts, as asked for. Raises :class:`SettingsError` when it was not."""
+        """Returns whether ``what`` would speak plain HTTP to other hosts, as allowed. Raises :class:`SettingsError` when it is not
+        allowed.
+        """
         if self.cert or is_loopback(host):
             return False
         if not self.plaintext:
@@ -90,7 +92,7 @@ class Tls:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what is sent there stays on this host."""
+    """Returns whether messages to this host stay on this host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -99,7 +101,7 @@ def is_loopback(host: str) -> bool:
 
 @contextmanager
 def _named(variable: str, file: str) -> Iterator[None]:
-    """Raises :class:`SettingsError` that says whose file it is."""
+    """Raises :class:`SettingsError` with the setting and the file."""
     try:
         yield
     except OSError as error:
