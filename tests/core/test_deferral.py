@@ -45,6 +45,11 @@ def test_each_line(name: str, default: str, wish: str, limits: list[int]) -> Non
         assert sorted(found.holds + found.retake) == ALL
 
 
+def test_where_nobody_has_set_a_setting_its_default_holds() -> None:
+    """R-DQ2: for schedulers as for dag.test(), which has no settings."""
+    assert Keeping() == DEFAULTS
+
+
 @pytest.mark.parametrize(("name", "default", "wish", "limits"), LINES)
 def test_the_page_says_so(name: str, default: str, wish: str, limits: list[int]) -> None:
     lines = [line for line in PAGE.read_text().splitlines() if line.startswith(f"| {name} |")]

@@ -352,7 +352,11 @@ def of_deferred(run_keys: list[int], limits: list[int]) -> dict[str, dict[str, A
     epochs, nothing = [2_000_000_000 + run_key for run_key in run_keys], [None] * N
     return {
         "deferrals/read_terms": {"limits": limits},
-        "deferrals/read_keeping": {},
+        "deferrals/read_keeping": {
+            "task_limits": "deferred_keep_task_limits",
+            "run": "deferred_keep_run_cap",
+            "executor": "deferred_keep_executor_slot",
+        },
         "deferrals/insert_all": {
             **keys,
             "epochs": epochs,

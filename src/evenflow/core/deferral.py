@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from evenflow.core.settings import DEFERRED_KEEP_EXECUTOR_SLOT, DEFERRED_KEEP_RUN_CAP, DEFERRED_KEEP_TASK_LIMITS, SETTINGS
 from evenflow.errors import BadValue
 
 HOLD, RELEASE = "hold", "release"
@@ -54,11 +55,11 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """What the system's settings say of limits that are no pools: which are kept."""
+    """Which limits that are no pools deferred tasks keep, by the system's settings. Where nobody has set one, its default holds."""
 
-    task_limits: bool
-    run: bool
-    executor: bool
+    task_limits: bool = bool(SETTINGS[DEFERRED_KEEP_TASK_LIMITS].default)
+    run: bool = bool(SETTINGS[DEFERRED_KEEP_RUN_CAP].default)
+    executor: bool = bool(SETTINGS[DEFERRED_KEEP_EXECUTOR_SLOT].default)
 
 
 class Split(NamedTuple):
@@ -81,18 +82,19 @@ def split(
     out = Split([], pool_slots, [], 0)
     for position, limit in enumerate(holds):
         term = by_limit[limit]
-        is_kept = _is_kept(term, keeping, wishes or {})
-        (out.holds if is_kept else out.retake).append(limit)
-        if position == 0 and not is_kept:
+        kept = is_kept(_NAMES[term.kind], keeping, wishes, pool=term.while_deferred)
+        (out.holds if kept else out.retake).append(limit)
+        if position == 0 and not kept:
             out = out._replace(pool_slots=0, retake_slots=pool_slots)
     return out
 
 
-def _is_kept(term: Terms, keeping: Keeping, wishes: Mapping[str, str]) -> bool:
-    name = _NAMES[term.kind]
-    if (wish := wishes.get(name)) is not None:
-        return wish == HOLD
-    return term.while_deferred == HOLD if name == "pool" else getattr(keeping, name)
+def is_kept(name: str, keeping: Keeping, wishes: Mapping[str, str] | None, *, pool: str | None = None) -> bool:
+    """Returns whether a deferred task keeps a hold of this name of ``model.WAITING_HOLDS``. The task's own wish counts first, then
+    what its ``pool`` says or, of other limits, the settings.
+    """
+    said = (wishes or {}).get(name, pool if name == "pool" else None)
+    return getattr(keeping, name) if said is None and name != "pool" else said == HOLD
 
 
 def amounts(holds: Sequence[int], pool_slots: int) -> Iterator[tuple[int, int]]:

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from evenflow.core.deferral import Keeping, is_kept
 from evenflow.core.ending import Defer
 from evenflow.core.flow.state import InstanceKey
 from evenflow.core.model import DagSpec, instance_name
@@ -59,6 +60,7 @@ class Pace:
 
 
 _TOLD = FINISHED | {TaskState.RUNNING, TaskState.DEFERRED, TaskState.UP_FOR_RETRY, TaskState.UP_FOR_RESCHEDULE}
+_KEEPING = Keeping()
 _EVENTS = {
     "success": TaskEvent.SUCCEED,
     "failed": TaskEvent.FAIL,
@@ -273,9 +275,9 @@ class Engine:
         work.slot = work.counted = True
 
     def _hold_while_deferred(self, work: _LiveInstance) -> None:
-        """Gives back what a deferred try does not keep: unless its task says otherwise, its slot of the run."""
-        chosen = self._spec.tasks[work.instance.task_index].while_deferred or {}
-        slot, counted = chosen.get("run") == "hold", chosen.get("task_limits") != "release"
+        """Gives back what a deferred try does not keep where nobody has set the settings that decide, by its task's wishes."""
+        wishes = self._spec.tasks[work.instance.task_index].while_deferred
+        slot, counted = is_kept("run", _KEEPING, wishes), is_kept("task_limits", _KEEPING, wishes)
         self._free(work)
         self._slots += slot
         self._counted[work.instance.task_index] += counted

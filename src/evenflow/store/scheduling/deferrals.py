@@ -14,6 +14,7 @@ from evenflow.core.deferral import Keeping, Terms
 from evenflow.core.flow.state import InstanceKey
 from evenflow.core.limits import MOST_COUNTED
 from evenflow.core.people.approvals import PEOPLE
+from evenflow.core.settings import DEFERRED_KEEP_EXECUTOR_SLOT, DEFERRED_KEEP_RUN_CAP, DEFERRED_KEEP_TASK_LIMITS
 from evenflow.store.db.columns import arrays, numbers, optional_floats, texts, words
 from evenflow.store.db.rows import Conn, Rows, execute, row_of
 
@@ -83,8 +84,18 @@ def read_terms(conn: Conn, limits: Collection[int]) -> Rows[Terms]:
 
 
 def read_keeping(conn: Conn) -> Rows[Keeping]:
-    """One row."""
-    return Rows(execute(conn, "deferrals/read_keeping"), lambda row: Keeping(*row))
+    """Reads one row."""
+    params = {
+        "task_limits": DEFERRED_KEEP_TASK_LIMITS,
+        "run": DEFERRED_KEEP_RUN_CAP,
+        "executor": DEFERRED_KEEP_EXECUTOR_SLOT,
+    }
+    return Rows(execute(conn, "deferrals/read_keeping", params), _keeping)
+
+
+def _keeping(row: Iterable[bool | None]) -> Keeping:
+    names = ("task_limits", "run", "executor")
+    return Keeping(**{name: value for name, value in zip(names, row, strict=True) if value is not None})
 
 
 def read_some(conn: Conn, keys: Collection[InstanceKey]) -> dict[InstanceKey, Waiting]:

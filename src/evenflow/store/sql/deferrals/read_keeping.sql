@@ -1,4 +1,4 @@
--- What the settings say of limits that are no pools.
-select coalesce((select value = 'true' from setting where name = 'deferred_keep_task_limits'), true) as task_limits,
-       coalesce((select value = 'true' from setting where name = 'deferred_keep_run_cap'), false) as run,
-       coalesce((select value = 'true' from setting where name = 'deferred_keep_executor_slot'), false) as executor
+-- What the settings say of limits that are no pools; null where nobody has set one.
+select (select value = 'true' from setting where name = %(task_limits)s),
+       (select value = 'true' from setting where name = %(run)s),
+       (select value = 'true' from setting where name = %(executor)s)
