@@ -66,8 +66,8 @@ DYNAMIC_IMPORTS = {  # who imports by a name made at run time, and why
 }
 PURE = {"evenflow", "__future__"} | {  # of the standard library what neither reads nor writes, and knows neither time nor chance
     *("bisect", "calendar", "collections", "contextlib", "dataclasses", "datetime", "difflib", "enum", "fnmatch", "functools"),
-    *("graphlib", "hashlib", "heapq", "inspect", "itertools", "json", "math", "operator", "re", "shlex", "string", "struct"),
-    *("types", "typing", "zlib", "zoneinfo"),
+    *("graphlib", "hashlib", "heapq", "inspect", "ipaddress", "itertools", "json", "math", "operator", "re", "shlex", "string"),
+    *("struct", "types", "typing", "zlib", "zoneinfo"),
 }
 IMPORTED_AS = {"argon2-cffi": "argon2", "pyjwt": "jwt", "httptools": "uvicorn"}
 

@@ -15,8 +15,8 @@ from evenflow.api.bodies import bearer, header
 from evenflow.api.refusals import Forbidden, Unauthorized
 from evenflow.api.sessions import checked_token
 from evenflow.api.tokens import Tokens
+from evenflow.core.hosts import is_loopback
 from evenflow.telemetry.listener import advertised
-from evenflow.wire.tls import is_loopback
 
 WATCHED = frozenset({"/metrics", "/metrics/targets", "/health"})  # they name services, pools, queues, hosts: not public
 

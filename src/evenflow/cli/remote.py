@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 from evenflow.contracts import rest
+from evenflow.core.hosts import is_loopback
 from evenflow.core.limits import PAGE
 from evenflow.errors import SettingsError
 from evenflow.runtime.login_file import read_login
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.runtime.up import presence
-from evenflow.wire.tls import is_loopback
 
 if TYPE_CHECKING:
     from evenflow.client.rest import RestClient

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from evenflow.core.hosts import in_url
 from evenflow.errors import SettingsError
 from evenflow.kubernetes.limits import TOKEN_S
 
@@ -95,9 +96,10 @@ def _inside(environ: Mapping[str, str]) -> ClusterAddress:
             "This process is not inside of a Kubernetes cluster, or its pod has no token of a service account. Set "
             f"EVENFLOW_KUBERNETES: {FORMS}."
         )
-    named = f"[{host}]" if ":" in host else host
     namespace = (ACCOUNT / "namespace").read_text().strip()
-    return ClusterAddress(f"https://{named}:{port}", namespace, _context(str(ACCOUNT / "ca.crt")), TokenFile(ACCOUNT / "token"))
+    return ClusterAddress(
+        f"https://{in_url(host)}:{port}", namespace, _context(str(ACCOUNT / "ca.crt")), TokenFile(ACCOUNT / "token")
+    )
 
 
 def _context(ca: str | None) -> ssl.SSLContext:

@@ -22,12 +22,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from evenflow.core.bundle import BundleSource
+from evenflow.core.hosts import is_loopback
 from evenflow.errors import EvenflowError
 from evenflow.processor import limits
 from evenflow.processor import observations as seen
 from evenflow.processor.git_command import Git
 from evenflow.telemetry.observing import observe
-from evenflow.wire.tls import is_loopback
 
 
 class GitRepository:

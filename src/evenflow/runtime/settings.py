@@ -20,6 +20,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from evenflow.core import limits
 from evenflow.core.bounds import Bound
 from evenflow.core.bundle import HISTORY_BUNDLE, BundleSource
+from evenflow.core.hosts import is_loopback
 from evenflow.core.object_names import CONNECTION
 from evenflow.core.people.identities import IdentityProvider, rights_from
 from evenflow.errors import SettingsError
@@ -34,7 +35,7 @@ from evenflow.runtime.wrong_settings import did_you_mean, explain
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.secrets.connections import env_name
 from evenflow.telemetry.statsd import parse_address
-from evenflow.wire.tls import Tls, is_loopback
+from evenflow.wire.tls import Tls
 
 CONNECTION_PREFIX = lookup.ENV_PREFIXES[CONNECTION]
 _VALUES = tuple(lookup.ENV_PREFIXES.values())

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from evenflow.core.hosts import is_loopback
 from evenflow.errors import BadArgument, SettingsError
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark import driver, runs, status
@@ -19,7 +20,7 @@ from evenflow.spark.class_data import use_archive
 from evenflow.spark.java import find_java
 from evenflow.spark.properties import write_properties
 from evenflow.spark.rest import RestServer
-from evenflow.spark.target import is_loopback, target_of
+from evenflow.spark.target import target_of
 
 REMOTE = ("k8s", "yarn")  # where spark-submit has the driver made elsewhere, and tells of it in its output
 

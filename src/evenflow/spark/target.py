@@ -10,13 +10,13 @@ here.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
+from evenflow.core.hosts import in_url, is_loopback
 from evenflow.errors import SettingsError
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark.limits import CONNECT_PORT, DRIVER_MEMORY, SHUFFLE_PARTITIONS
@@ -91,7 +91,7 @@ def _local(cores: str, extra: Mapping[str, str], conf: Mapping[str, str], cpus: 
 def _cluster(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
     host, port = _host(conn), conn.port or MASTER_PORT
     return SparkTarget(
-        url=f"spark://{_bracketed(host)}:{port}",
+        url=f"spark://{in_url(host)}:{port}",
         lineage=conn.extra.get("lineage") != "false",
         conf={**(_ON_LOOPBACK if is_loopback(host) else {}), **_driver(conn.extra), **conf},
         environ={"PYSPARK_PYTHON": conn.extra["python"]} if "python" in conn.extra else {},
@@ -107,7 +107,7 @@ def _connect(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
     if ui is not None and not re.fullmatch(r"https?://[^/?#@]+", ui):
         raise SettingsError(f"Connection {conn.conn_id!r} says ui={ui!r}; write where its Spark UI is: ui=http://HOST:4040")
     return SparkTarget(
-        url=f"sc://{_bracketed(host)}:{port}/{written}{''.join(params)}",
+        url=f"sc://{in_url(host)}:{port}/{written}{''.join(params)}",
         connect=True,
         conf={**_spark_conf(conn.extra), **conf},
         address=(host, port),
@@ -145,15 +145,3 @@ def _host(conn: Connection) -> str:
     if not conn.host:
         raise SettingsError(f"Connection {conn.conn_id!r} names no host. Write {conn.scheme}://HOST:PORT.")
     return conn.host
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this host reaches it."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import MappingProxyType
 from typing import Any
 
+from evenflow.core.hosts import in_url
 from evenflow.errors import SettingsError
 from evenflow.telemetry.observing import observe, question_not_answered
 
@@ -70,7 +71,7 @@ class Listener:
 def advertised(host: str, port: int) -> str:
     """Returns the address under which others reach a listener on ``host``: this machine's name, if it listens on all interfaces."""
     name = socket.gethostname() if host in ("0.0.0.0", "::") else host
-    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+    return f"{in_url(name)}:{port}"
 
 
 class _PageServer(ThreadingHTTPServer):

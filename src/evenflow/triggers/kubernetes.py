@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from evenflow.core.hosts import in_url
 from evenflow.errors import LookRefused
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent
@@ -212,9 +213,8 @@ def _cluster_of(conn: Connection) -> Cluster:
             "tls=off for a `kubectl proxy` on this host."
         )
     plain = conn.extra.get("tls") == "off"
-    host = f"[{conn.host}]" if ":" in conn.host else conn.host
     return Cluster(
-        url=f"{'http' if plain else 'https'}://{host}:{conn.port or (8001 if plain else 443)}",
+        url=f"{'http' if plain else 'https'}://{in_url(conn.host)}:{conn.port or (8001 if plain else 443)}",
         who=f"The Kubernetes API server of connection {conn.conn_id!r}",
         namespace=conn.extra.get("namespace", "default"),
         headers={"Authorization": f"Bearer {conn.extra['token']}"} if "token" in conn.extra else {},

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
+from evenflow.core.hosts import in_url
 from evenflow.errors import LookRefused, LookUnanswered
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.triggers import limits
@@ -124,8 +125,7 @@ def base_url(conn: Connection) -> str:
     scheme, path = (conn.path, "") if conn.path in ("http", "https") else (conn.scheme, conn.path)
     if scheme not in ("http", "https"):
         raise LookRefused(f"Connection {conn.conn_id!r} has the scheme {scheme!r}. Write https://HOST:PORT or http://HOST:PORT.")
-    host = f"[{conn.host}]" if ":" in conn.host else conn.host
-    return f"{scheme}://{host}" + (f":{conn.port}" if conn.port else "") + (f"/{path.strip('/')}" if path else "")
+    return f"{scheme}://{in_url(conn.host)}" + (f":{conn.port}" if conn.port else "") + (f"/{path.strip('/')}" if path else "")
 
 
 def join(base: str, endpoint: str) -> str:

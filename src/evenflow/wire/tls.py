@@ -5,7 +5,6 @@ Plain HTTP carries tokens, secrets and the code that workers run. It stays on th
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import ssl
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from evenflow.core.hosts import is_loopback
 from evenflow.errors import SettingsError
 
 _CURE = "Set EVENFLOW_TLS_CERT and EVENFLOW_TLS_KEY, or, in a network that you trust with tokens and secrets, EVENFLOW_PLAINTEXT=1."
@@ -89,14 +89,6 @@ class Tls:
                 f"No token is sent to {url}, which is plain HTTP to another host. Use https:// (EVENFLOW_TLS_CA names the "
                 "authority, if this system does not know it), or, in a network that you trust, set EVENFLOW_PLAINTEXT=1."
             )
-
-
-def is_loopback(host: str) -> bool:
-    """Returns whether messages to this host stay on this host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 @contextmanager

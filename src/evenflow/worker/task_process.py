@@ -100,7 +100,7 @@ def _arm(link: Link, armed: bool) -> None:
     """
     if armed:
         me = os.getpid()
-        signal.signal(signal.SIGTERM, lambda *_: link.when_free(partial(_end, link)) if os.getpid() == me else _die())
+        signal.signal(signal.SIGTERM, lambda *_: link.when_free(partial(_end, link)) if os.getpid() == me else die())
     else:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
@@ -110,10 +110,10 @@ def _end(link: Link) -> None:
     with suppress(OSError):  # the worker is gone, and this process ends soon
         link.send({"say": "cleaning_up"})
     killing.kill_current()
-    _die()
+    die()
 
 
-def _die() -> None:
+def die() -> None:
     """Ends like SIGTERM; a process that the task forked has nothing to stop."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGTERM)

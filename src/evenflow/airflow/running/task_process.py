@@ -109,7 +109,7 @@ def _arm(link: Link, task: Any, process: Supervised) -> None:
     if getattr(kind, "on_kill", None) is BaseOperator.on_kill:
         return
     heard, telling = socket.socketpair()
-    process.watch(heard, _die)
+    process.watch(heard, task_process.die)
     me = os.getpid()
 
     def end(*_: Any) -> None:
@@ -120,11 +120,6 @@ def _arm(link: Link, task: Any, process: Supervised) -> None:
         telling.send(b".")
 
     signal.signal(signal.SIGTERM, end)
-
-
-def _die() -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

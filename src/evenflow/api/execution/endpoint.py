@@ -26,6 +26,7 @@ from evenflow.api.tokens import (
     TryToken,
     listed_id,
 )
+from evenflow.errors import StaleEpoch
 from evenflow.store.serving.events import ORIGIN
 from evenflow.wire.messages import CONTENT_TYPE, Message, Refusal
 
@@ -99,6 +100,11 @@ class Call:
         """Returns when the caller has hung up."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
+
+
+def try_over() -> StaleEpoch:
+    """Returns the refusal of what a try asks or says that is over."""
+    return StaleEpoch("This try is over: it has reported its exit, or its task was started again. Nothing is stored or answered.")
 
 
 Handler = Callable[[Call], Awaitable[Message | bytes | None]]

@@ -5,12 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from evenflow.api import limits
-from evenflow.api.execution.endpoint import Call
+from evenflow.api.execution.endpoint import Call, try_over
 from evenflow.api.execution.values import check_held
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.vault import Vault
 from evenflow.core.limits import MAX_NAME_CHARS, MAX_ONCE_BYTES
-from evenflow.errors import StaleEpoch
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.serving import try_records
 from evenflow.store.serving.sealed import ONCE, name_of_once
@@ -56,7 +55,7 @@ class OnceRoutes:
         message: ForgetOnce = call.message
         async with self._pool.connection() as conn:
             if not await try_records.forget_once(conn, epoch=call.of_try.epoch, name=message.name):
-                raise StaleEpoch("This try is over: it has reported its exit, or its task was started again. Nothing is forgotten.")
+                raise try_over()
         return Done()
 
     def _told(self, call: Call, name: str, found: try_records.OnceValue) -> Once:

@@ -7,7 +7,7 @@ import msgspec
 from evenflow.api import limits
 from evenflow.api.claims import Claims
 from evenflow.api.elements import ElementCache
-from evenflow.api.execution.endpoint import Call
+from evenflow.api.execution.endpoint import Call, try_over
 from evenflow.api.inbox import Inbox
 from evenflow.api.logs.store import Chunk, LogName, LogStore, writer_of
 from evenflow.api.refusals import CannotStore, Refused, too_large
@@ -18,7 +18,7 @@ from evenflow.api.versions import Versions
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import CLAIM_SLOTS, MAX_INLINE_XCOM, MAX_MAP_LENGTH, MAX_NAME_CHARS
 from evenflow.core.model import UNMAPPED
-from evenflow.errors import NotAllowed, StaleEpoch, XComTooLarge
+from evenflow.errors import NotAllowed, XComTooLarge
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.serving import dispatch, xcom
@@ -105,7 +105,7 @@ class TryRoutes:
                 secret=message.secret,
                 stored=checked_object(message.stored, call.of_try.epoch, what),
             ):
-                raise _over()
+                raise try_over()
 
     async def pull(self, call: Call) -> XComValue:
         message: XComPull = call.message
@@ -129,7 +129,7 @@ class TryRoutes:
                     limit=limits.XCOM_LIST,
                 )
                 if listed is None:
-                    raise _over()
+                    raise try_over()
                 value, items, secret = listed
                 if value is None:
                     raise too_large(f"The list of all values {message.key!r} of task {message.task_id!r}", limits.XCOM_LIST)
@@ -144,7 +144,7 @@ class TryRoutes:
                     key=message.key,
                 )
                 if found is None:
-                    raise _over()
+                    raise try_over()
                 value, stored, secret = found
                 if value is None:
                     return XComValue(found=False)
@@ -164,7 +164,7 @@ class TryRoutes:
                 raise Refused(404, "not_found", f"DAG {run.dag_id!r} has no task {message.task_id!r} to map over.")
             pushed = await self._elements.of(conn, epoch=call.of_try.epoch, run_key=run_key, task_index=task_index, key=message.key)
         if pushed is None:
-            raise _over()
+            raise try_over()
         return Element(length=len(pushed), map_index=pushed[message.index] if message.index < len(pushed) else None)
 
     async def prior_run(self, call: Call) -> PriorRun:
@@ -185,7 +185,7 @@ class TryRoutes:
             raise Refused(422, "bad_value", f"The detail of the progress {flaw}.")
         async with self._pool.connection() as conn:
             if not await dispatch.write_progress(conn, epoch=call.of_try.epoch, payload=payload.decode()):
-                raise _over()
+                raise try_over()
 
     def _writer(self, chunk: LogChunk) -> TryToken | TriggerToken | None:
         try:
@@ -202,7 +202,3 @@ class TryRoutes:
 
 def _writer_of(token: TryToken | TriggerToken) -> str:
     return writer_of(token.epoch, token.claim if isinstance(token, TriggerToken) else 0)
-
-
-def _over() -> StaleEpoch:
-    return StaleEpoch("This try is over: it has reported its exit, or its task was started again. Nothing is stored or answered.")

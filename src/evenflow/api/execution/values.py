@@ -9,7 +9,7 @@ import asyncio
 import msgspec
 
 from evenflow.api import limits
-from evenflow.api.execution.endpoint import Call
+from evenflow.api.execution.endpoint import Call, try_over
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.sealing import check_value, may_use
 from evenflow.api.secret_stores.lookup import SecretStores
@@ -78,7 +78,7 @@ class ValueRoutes:
             if not await try_records.write_rendered(
                 conn, epoch=call.of_try.epoch, fields=fields.decode().replace("\\u0000", "\\ufffd")
             ):
-                raise _over()
+                raise try_over()
         return Done()
 
     async def record(self, call: Call) -> Done:
@@ -94,7 +94,7 @@ class ValueRoutes:
             if of_trigger:
                 await check_held(conn, call.asker)
             if not await try_records.write_record(conn, asker, try_number=asker.try_number, kind=message.kind, value=kept):
-                raise _over()
+                raise try_over()
         return Done()
 
     async def _find(self, call: Call, kind: SealedKind) -> Found:
@@ -155,11 +155,7 @@ async def check_held(conn: AsyncConn, token: TryToken | TriggerToken) -> None:
     elif not await dispatch.is_held(
         conn, epoch=token.epoch, run_key=token.run_key, task_index=token.task_index, map_index=token.map_index
     ):
-        raise _over()
-
-
-def _over() -> StaleEpoch:
-    return StaleEpoch("This try is over: it has reported its exit, or its task was started again. It is told nothing any more.")
+        raise try_over()
 
 
 class FolderRoutes:

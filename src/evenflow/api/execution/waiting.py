@@ -14,7 +14,7 @@ from datetime import datetime
 import msgspec
 
 from evenflow.api import limits
-from evenflow.api.execution.endpoint import Call
+from evenflow.api.execution.endpoint import Call, try_over
 from evenflow.api.judge import Judge
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.run_names import check_dag, check_run_id
@@ -24,7 +24,6 @@ from evenflow.contracts.rest.record import checked_instant
 from evenflow.core.limits import FIRST_YEAR, LAST_YEAR, MAX_NAME_CHARS
 from evenflow.core.model import DagSpec
 from evenflow.core.timetable import manual_interval
-from evenflow.errors import StaleEpoch
 from evenflow.store.db.connect import AsyncConn, AsyncPool, Row
 from evenflow.store.serving import assets, events, other_runs, views
 from evenflow.wire.questions import (
@@ -48,7 +47,7 @@ class WaitingRoutes:
         async with self._pool.connection() as conn:
             waited_s = await other_runs.read_waited(conn, call.of_try.epoch)
         if waited_s is None:
-            raise _over()
+            raise try_over()
         return Waited(waited_s=waited_s)
 
     async def triggering_events(self, call: Call) -> AssetEvents:
@@ -107,14 +106,14 @@ class WaitingRoutes:
         logical = None if message.logical_date is None else _instant(message.logical_date)
         async with self._pool.connection() as conn:
             if await other_runs.find_asker(conn, call.of_try.epoch) is None:
-                raise _over()
+                raise try_over()
             current = await _triggerable(conn, message)
         spec = DagSpec.from_json(current.spec)
         params = await self._judge.params(spec.params, message.conf)  # this may take seconds, so no connection is held meanwhile
         async with self._pool.connection() as conn:
             asker = await other_runs.find_asker(conn, call.of_try.epoch)
             if asker is None:
-                raise _over()
+                raise try_over()
             run_id = _own_run_id(asker) if message.run_id is None else message.run_id
             await other_runs.trigger_run(
                 conn,
@@ -206,7 +205,3 @@ def _instant(text: str) -> datetime:
     except ValueError:
         wanted = f"A logical date is ISO 8601 with an offset, of the years {FIRST_YEAR} to {LAST_YEAR}"
         raise Refused(422, "bad_value", f"{wanted}, not {text!r:.100}.") from None
-
-
-def _over() -> StaleEpoch:
-    return StaleEpoch("This try is over: it has reported its exit, or its task was started again. It is told nothing any more.")
