@@ -52,7 +52,7 @@ async def _turns(api: RestClient, fleet: str, options: dict[str, Any], is_over: 
         await api.set_fleet(fleet, queues=["default"], policy=policy, **options)
 
         async def there() -> bool:
-            ready = sum(worker.is_ready and worker.standing != "leaving" for worker in (await api.get_fleet(fleet)).workers)
+            ready = sum(worker.is_ready and worker.mark != "leaving" for worker in (await api.get_fleet(fleet)).workers)
             return (ready >= size if size == MANY else ready <= size) or await is_over()
 
         turned_at = time.monotonic()

@@ -40,8 +40,8 @@ def sales(world: World) -> int:
 async def test_every_state_of_every_object(rest: RestClient, world: World, sales: int, kind: str, name: str) -> None:
     """R-DQ7: it can be set, it shows, it is in the events, and setting it active leaves nothing."""
     for state in STATES:
-        standing = await rest.set_service_state(kind, name, state=state)
-        assert (standing.kind, standing.name, standing.state) == (kind, name, state)
+        found = await rest.set_service_state(kind, name, state=state)
+        assert (found.kind, found.name, found.state) == (kind, name, state)
         listed = [(s.kind, s.name, s.state) for s in (await rest.list_service_states()).items]
         assert listed == ([] if state == "active" else [(kind, name, state)])
         in_status = [(s.kind, s.name, s.state) for s in (await rest.get_status()).not_active]
@@ -61,10 +61,10 @@ async def test_what_is_in_flight_by_task(rest: RestClient, world: World, sales: 
     world.dispatch(sales, 7)
     world.conn.execute("update dispatch set worker_id = %s, holds = array[%s::bigint]", [worker, pool])
     for kind, name in OBJECTS:
-        standing = await rest.get_service_state(kind, name)
-        assert [(t.dag_id, t.task_id, t.running, t.queued, t.deferred) for t in standing.tasks] == [("sales", "extract", 1, 0, 0)]
-        assert standing.tries == 1
-        assert standing.runs == (1 if kind in ("dag", "system") else None)
+        found = await rest.get_service_state(kind, name)
+        assert [(t.dag_id, t.task_id, t.running, t.queued, t.deferred) for t in found.tasks] == [("sales", "extract", 1, 0, 0)]
+        assert found.tries == 1
+        assert found.runs == (1 if kind in ("dag", "system") else None)
     assert (await rest.get_service_state("dag", "sales")).state == "active"
     world.conn.execute("update dispatch set worker_id = null")
     assert (await rest.get_service_state("worker", "w1")).tries == 0
@@ -72,10 +72,10 @@ async def test_what_is_in_flight_by_task(rest: RestClient, world: World, sales: 
 
 
 async def test_a_drain_has_a_deadline_and_others_have_none(rest: RestClient, sales: int) -> None:
-    standing = await rest.set_service_state("pool", "default_pool", state="draining", within_s=60)
-    assert standing.deadline is not None
-    assert standing.since is not None
-    assert 59 < (standing.deadline - standing.since).total_seconds() < 61
+    found = await rest.set_service_state("pool", "default_pool", state="draining", within_s=60)
+    assert found.deadline is not None
+    assert found.since is not None
+    assert 59 < (found.deadline - found.since).total_seconds() < 61
     with pytest.raises(ApiRefused, match="Only a drain has a deadline, and paused is none"):
         await rest.set_service_state("pool", "default_pool", state="paused", within_s=60)
     with pytest.raises(ApiRefused, match="within_s"):

@@ -11,7 +11,7 @@ from psycopg import Connection
 from pydantic import BaseModel, Field
 
 from evenflow.cli.output.replies import print_records, titles
-from evenflow.contracts.rest import assets, backfills, dags, runs, steering, tasks
+from evenflow.contracts.rest import assets, backfills, dags, runs, settings, tasks
 from evenflow.store.db.sql import sql
 
 LISTS: dict[str, tuple[type[BaseModel], set[str]]] = {  # columns that only the API needs
@@ -24,7 +24,7 @@ LISTS: dict[str, tuple[type[BaseModel], set[str]]] = {  # columns that only the 
     "backfills/list_all": (backfills.Backfill, set()),
     "assets/list_assets": (assets.AssetSummary, set()),
     "triggers/list_waiting": (tasks.WaitingTrigger, set()),
-    "settings/list_changes": (steering.SettingVersion, set()),
+    "settings/list_changes": (settings.SettingVersion, set()),
 }
 
 

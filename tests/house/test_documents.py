@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -118,6 +119,15 @@ def test_generated_page_is_current(name: str) -> None:
     page = DOCS / "reference" / name
     assert page.exists(), "type: make docs"
     assert page.read_text(encoding="utf-8") == make_page(name), "type: make docs"
+
+
+def test_references_of_the_api_lead_somewhere() -> None:
+    """Clients are generated from the description, the web UI's too."""
+    text = (DOCS / "reference" / "openapi.json").read_text(encoding="utf-8")
+    parts = json.loads(text)["components"]
+    named = set(re.findall(r'"\$ref": "#/components/(\w+)/([^"]+)"', text))
+    assert named
+    assert {(kind, name) for kind, name in named if name not in parts[kind]} == set()
 
 
 def test_the_words_of_the_web_ui_are_those_of_the_core() -> None:

@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 
 PLACES = [("pool", "p"), ("queue", "default"), ("system", "all")]
 EVERYWHERE = [("dag", "d"), *PLACES]
-STANDING = ("resume_only", "paused", "frozen")  # in all of these nothing starts anywhere
+NOTHING_STARTS = ("resume_only", "paused", "frozen")  # in all of these nothing starts anywhere
 LANES = "select lane_id, xmin::text, ready, parked_on from lane order by lane_id"
 
 
@@ -63,7 +63,7 @@ def events(world: World) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
-@pytest.mark.parametrize("state", STANDING)
+@pytest.mark.parametrize("state", NOTHING_STARTS)
 def test_nothing_starts_for_the_first_time(world: World, kind: str, name: str, state: str) -> None:
     """R-DQ7: what becomes ready waits, whatever its priority, what runs ends; open again, all of it starts."""
     run = run_of(world, task("a"), task("b", 0), task("c", 0))
@@ -245,7 +245,7 @@ def test_clean_up_respects_limits(world: World, kind: str, name: str) -> None:
     world.audit()
 
 
-@pytest.mark.parametrize("state", ["draining", *STANDING])
+@pytest.mark.parametrize("state", ["draining", *NOTHING_STARTS])
 def test_callbacks_run_while_the_system_is_closed(world: World, state: str) -> None:
     """R-DQ7, R-CS4: their runs begin, too; frozen, they wait for a worker like all others."""
     world.pool("p", 9)
@@ -393,7 +393,7 @@ def test_a_drain_is_judged_again_under_the_lock(world: World, monkeypatch: pytes
 
 @pytest.mark.parametrize(("kind", "name"), EVERYWHERE)
 @pytest.mark.parametrize("direct", ["true", "false"])
-@pytest.mark.parametrize("state", STANDING)
+@pytest.mark.parametrize("state", NOTHING_STARTS)
 def test_what_was_deferred_resumes(world: World, kind: str, name: str, direct: str, state: str) -> None:
     """R-DQ7, R-DQ5: directly and in the ordinary way. Turning something off never strands work in flight."""
     world.conn.execute("insert into setting (name, value, changed_by) values ('direct_resume', %s::jsonb, 'ada')", [direct])

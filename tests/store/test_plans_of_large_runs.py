@@ -112,7 +112,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
         )
     for run, tasks in ((DEEP, n), (WIDE, [0]), (MANY, n)):
         one = {"run_key": run, "tasks": tasks}
-        yield "operations/read_standing", one
+        yield "operations/count_ended", one
         yield "operations/read_indexed", one
         yield "operations/read_ranges", one
         yield "operations/withdraw_ranges", one
@@ -136,7 +136,7 @@ def arguments() -> Iterator[tuple[str, dict[str, Any]]]:
             "ended_by": Ender.CANCEL,
         }
         yield "tasks/skip_virtual", {"run_key": run, "spared": tasks[:1], **withdrawn}
-        yield "branches/read_standing", {"run_key": run}
+        yield "branches/read_decisions", {"run_key": run}
         yield "operations/withdraw_ready", {"run_key": run}
         yield "operations/delete_empty_lanes", {"run_key": run}
         yield "selection/delete_run_lanes", {"run_key": run}

@@ -116,7 +116,7 @@ OPERATED_RUNS = (
     10_000  # runs that one request clears, marks or cancels: a year of hours; their reports are written in one statement
 )
 STATUS_SERVICES = 500  # more than anyone reads
-STATUS_STANDINGS = 100  # objects that are not in full service: more than anyone reads; all of them: GET /service-states
+STATUS_SERVICE_STATES = 100  # objects that are not in full service: more than anyone reads; all of them: GET /service-states
 HELD_TASKS = 100  # in flight that one object holds: those that hold most come first
 CALLBACKS_SHOWN = 100  # of one run; all of them: those of the DAG evenflow_callbacks
 PROBE = 2.0  # seconds that the database has to answer a probe; probes are given up after a few

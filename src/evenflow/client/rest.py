@@ -216,29 +216,35 @@ class RestClient:
     rotate_secrets = route("POST", "/secrets/rotate", nothing, lambda: rest.sealed.Rotated)
 
     # what people steer with
-    list_pools = route("GET", "/pools", nothing, lambda: rest.record.Page[rest.steering.Pool])
-    set_pool = route_1("PUT", "/pools/{name}", lambda: rest.steering.PoolChange, lambda: rest.steering.Pool)
-    delete_pool = route_1("DELETE", "/pools/{name}", nothing, lambda: rest.steering.Pool)
+    list_pools = route("GET", "/pools", nothing, lambda: rest.record.Page[rest.pools.Pool])
+    set_pool = route_1("PUT", "/pools/{name}", lambda: rest.pools.PoolChange, lambda: rest.pools.Pool)
+    delete_pool = route_1("DELETE", "/pools/{name}", nothing, lambda: rest.pools.Pool)
     list_executors = route("GET", "/executors", nothing, lambda: rest.record.Page[rest.executors.Executor])
     get_executor = route_1("GET", "/executors/{name}", nothing, lambda: rest.executors.Executor)
     set_executor = route_1("PUT", "/executors/{name}", lambda: rest.executors.ExecutorChange, lambda: rest.executors.Executor)
     delete_executor = route_1("DELETE", "/executors/{name}", nothing, lambda: rest.executors.Executor)
-    list_sharing = route("GET", "/sharing", nothing, lambda: rest.record.Page[rest.steering.Sharing])
-    set_sharing = route_2("PUT", "/sharing/{kind}/{name}", lambda: rest.steering.SharingChange, lambda: rest.steering.Sharing)
-    list_tenants = route_2("GET", "/sharing/{kind}/{name}/tenants", nothing, lambda: rest.record.Page[rest.steering.Tenant])
+    list_sharing = route("GET", "/sharing", nothing, lambda: rest.record.Page[rest.sharing.Sharing])
+    set_sharing = route_2("PUT", "/sharing/{kind}/{name}", lambda: rest.sharing.SharingChange, lambda: rest.sharing.Sharing)
+    list_tenants = route_2("GET", "/sharing/{kind}/{name}/tenants", nothing, lambda: rest.record.Page[rest.sharing.Tenant])
     list_service_states = route(
-        "GET", "/service-states", lambda: rest.queries.StandingQuery, lambda: rest.record.Page[rest.steering.StandingObject]
+        "GET",
+        "/service-states",
+        lambda: rest.queries.ServiceStatesQuery,
+        lambda: rest.record.Page[rest.service_states.ObjectServiceState],
     )
-    get_service_state = route_2("GET", "/service-states/{kind}/{name}", nothing, lambda: rest.steering.ObjectStanding)
+    get_service_state = route_2("GET", "/service-states/{kind}/{name}", nothing, lambda: rest.service_states.DetailedServiceState)
     set_service_state = route_2(
-        "PUT", "/service-states/{kind}/{name}", lambda: rest.steering.StandingChange, lambda: rest.steering.ObjectStanding
+        "PUT",
+        "/service-states/{kind}/{name}",
+        lambda: rest.service_states.ServiceStateChange,
+        lambda: rest.service_states.DetailedServiceState,
     )
-    list_settings = route("GET", "/settings", nothing, lambda: rest.record.Page[rest.steering.SettingValue])
-    get_setting = route_1("GET", "/settings/{name}", nothing, lambda: rest.steering.SettingValue)
-    set_setting = route_1("PUT", "/settings/{name}", lambda: rest.steering.SettingRequest, lambda: rest.steering.SettingValue)
-    unset_setting = route_1("DELETE", "/settings/{name}", nothing, lambda: rest.steering.SettingValue)
+    list_settings = route("GET", "/settings", nothing, lambda: rest.record.Page[rest.settings.SettingValue])
+    get_setting = route_1("GET", "/settings/{name}", nothing, lambda: rest.settings.SettingValue)
+    set_setting = route_1("PUT", "/settings/{name}", lambda: rest.settings.SettingRequest, lambda: rest.settings.SettingValue)
+    unset_setting = route_1("DELETE", "/settings/{name}", nothing, lambda: rest.settings.SettingValue)
     list_setting_history = route_1(
-        "GET", "/settings/{name}/history", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.steering.SettingVersion]
+        "GET", "/settings/{name}/history", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.settings.SettingVersion]
     )
 
     # fleets

@@ -274,10 +274,10 @@ def _upstreams(reason: x.AwaitsUpstreams) -> Told:
     if reason.expands:
         sentence += ". It is mapped: only then is it known how many instances it has"
     more = [f"and {reason.missing - len(reason.upstreams)} more"] if reason.missing > len(reason.upstreams) else []
-    return Told(sentence=f"{sentence}.", facts=[Fact(name="waits for", lines=[*map(_standing, reason.upstreams), *more])])
+    return Told(sentence=f"{sentence}.", facts=[Fact(name="waits for", lines=[*map(_progress, reason.upstreams), *more])])
 
 
-def _standing(upstream: x.Upstream) -> str:
+def _progress(upstream: x.Upstream) -> str:
     if upstream.total == 1:
         return f"{upstream.task_id}: {in_state(*upstream.states)}"
     return f"{upstream.task_id}: {upstream.missing:,} of {upstream.total:,} missing: {_states(upstream.states)}"

@@ -50,7 +50,7 @@ async def fleet_workers(conn: AsyncConn, fleet: FleetRow) -> list[FleetWorker]:
     workers = []
     for name in (*order.chosen, *order.protected):
         worker, is_protected = by_name[name], name in order.protected
-        standing = "leaving" if worker.fence else "cordoned" if worker.cordoned else "protected" if is_protected else ""
+        mark = "leaving" if worker.fence else "cordoned" if worker.cordoned else "protected" if is_protected else ""
         rank = None if is_protected else ranked[name]
-        workers.append(FleetWorker(name=name, is_ready=worker.is_ready, running=worker.running, rank=rank, standing=standing))
+        workers.append(FleetWorker(name=name, is_ready=worker.is_ready, running=worker.running, rank=rank, mark=mark))
     return workers

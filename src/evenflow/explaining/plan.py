@@ -26,7 +26,7 @@ UNAPPLIED_COUNTED = 1_000  # reports, timers, pauses and runs that are still to 
 async def read_plan(conn: AsyncConn, *, limit: int, scope: str | None = None) -> Plan:
     """What a round would start right now, the first ``limit`` of it, and what blocks the rest; of that, what is in the scope."""
     async with one_instant(conn):
-        (standing,) = await read(conn, "plan/count_unapplied", {"counted": UNAPPLIED_COUNTED, "lease_s": LEASE_S})
+        (unapplied,) = await read(conn, "plan/count_unapplied", {"counted": UNAPPLIED_COUNTED, "lease_s": LEASE_S})
         dry = await DryRound.decided(conn)
         if scope is not None:
             asked = {"run_keys": numbers({row.run_key for row in dry.stored.values()}), "scope": scope}
@@ -39,7 +39,7 @@ async def read_plan(conn: AsyncConn, *, limit: int, scope: str | None = None) ->
         blocked = unstarted.group(groups)
         waiting = unstarted.waiting(next_)[:limit]
         names = _LaneNames(conn, dry, unstarted)
-        schedulers = standing.pop("schedulers")
+        schedulers = unapplied.pop("schedulers")
         return Plan(
             starting=sum(count for _, count in grants),
             starts=await names.of([(dry.stored[lane.key], count) for lane, count in grants[:limit]]),
@@ -54,7 +54,7 @@ async def read_plan(conn: AsyncConn, *, limit: int, scope: str | None = None) ->
                     await names.of([(row, count) for row, count, _ in waiting], left=True), waiting, strict=True
                 )
             ],
-            unapplied=standing,
+            unapplied=unapplied,
             schedulers=schedulers,
         )
 

@@ -264,23 +264,23 @@ def _apply(
     return len(reports), stale, bool(cancels or operations) or is_full
 
 
-def _end_runs(run_moves: RunMoves, holds: Holds, finished: Rows[runs.RunStanding] | None) -> bool:
+def _end_runs(run_moves: RunMoves, holds: Holds, finished: Rows[runs.CountedRun] | None) -> bool:
     """Ends the runs of which nothing is left. Whether that lets queued runs start."""
     room = False
     reason: str | None
-    for standing in finished.all() if finished else ():
-        if standing.unfinished > 0:
+    for run in finished.all() if finished else ():
+        if run.unfinished > 0:
             continue
-        if standing.cancelled_by is not None:
-            event, reason = RunEvent.CANCEL, cancelled(standing.cancelled_by)
-        elif standing.interrupted:
+        if run.cancelled_by is not None:
+            event, reason = RunEvent.CANCEL, cancelled(run.cancelled_by)
+        elif run.interrupted:
             event, reason = RunEvent.FAIL, INTERRUPTED
         else:
-            event, reason = RunEvent.FAIL if standing.failed_leaves else RunEvent.SUCCEED, None
-        run_moves.end(standing.run_key, RunState.RUNNING, event, "scheduler", reason)
-        if standing.slot_limit is not None:
-            holds.give(standing.slot_limit)
-            room = room or standing.others_wait
+            event, reason = RunEvent.FAIL if run.failed_leaves else RunEvent.SUCCEED, None
+        run_moves.end(run.run_key, RunState.RUNNING, event, "scheduler", reason)
+        if run.slot_limit is not None:
+            holds.give(run.slot_limit)
+            room = room or run.others_wait
     return room
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evenflow.core.flow.recount import Recounted, by_index, standing_skips
+from evenflow.core.flow.recount import Recounted, by_index, decided_skips
 from evenflow.core.flow.recount import judge as judge_waiting
 from evenflow.core.flow.state import Flow
 from evenflow.core.limits import SETTLED_PER_TURN
@@ -69,18 +69,18 @@ def settle_on(facts: Facts, flow: Flow[Item], moves: Moves, run: Run, report: Ta
 def _recount(facts: Facts, run: Run) -> Recounted:
     graph, conn = run.graph, facts.conn
     upstreams = {u for upstream in graph.upstream for u in upstream} | graph.gates_of.keys()
-    standing = store.read_standing(conn, run.run_key, upstreams) if upstreams else {}
+    counts_of = store.count_ended(conn, run.run_key, upstreams) if upstreams else {}
     asked = [(run.run_key, task_index) for task_index in by_index(graph)]
     mapped = {row.task_index: row for row in tasks.read_mapped(conn, asked).all()} if asked else {}
     states: dict[int, dict[int, TaskState]] = {task_index: {} for task_index in mapped}
     for row in store.read_indexed(conn, run.run_key, mapped) if mapped else ():
         states[row.task_index][row.map_index] = TaskState(row.state)
-    return Recounted(graph, standing, mapped, states)
+    return Recounted(graph, counts_of, mapped, states)
 
 
 def _judge(facts: Facts, flow: Flow[Item], moves: Moves, run: Run, recounted: Recounted, after: tuple[int, int] = _FIRST) -> None:
     messages = moves.messages
-    skips = standing_skips(run.graph, runs.read_decisions(facts.conn, run.run_key).all())
+    skips = decided_skips(run.graph, runs.read_decisions(facts.conn, run.run_key).all())
     rows = store.read_waiting(facts.conn, run.run_key, after, limit=None if recounted.mapped else SETTLED_PER_TURN)
     if len(rows) == SETTLED_PER_TURN and not recounted.mapped:
         last = (rows[-1].task_index, rows[-1].map_index)

@@ -25,10 +25,10 @@ export function Fleet() {
     <div className="page">
       <h1>Fleet</h1>
       <Section title="Services" aside={status.data && counted(status.data.services.length, "service")}>
-        <Found of={status}>{(now) => <Services services={now.services} standings={now.not_active} />}</Found>
+        <Found of={status}>{(now) => <Services services={now.services} closed={now.not_active} />}</Found>
       </Section>
       <Section title="Not in full service">
-        <Found of={status}>{(now) => <Standings standings={now.not_active} />}</Found>
+        <Found of={status}>{(now) => <NotActive closed={now.not_active} />}</Found>
       </Section>
       <Section title="Fleets that an autoscaler keeps">
         <Found of={fleets}>
@@ -48,9 +48,9 @@ export function Fleet() {
   );
 }
 
-function Services({ services, standings }: { services: Service[]; standings: Schemas["StandingObject"][] }) {
+function Services({ services, closed }: { services: Service[]; closed: Schemas["ObjectServiceState"][] }) {
   const [drained, setDrained] = useState<{ name: string; state: "draining" | "active" } | null>(null);
-  const draining = new Set(standings.filter((one) => one.kind === "worker").map((one) => one.name));
+  const draining = new Set(closed.filter((one) => one.kind === "worker").map((one) => one.name));
   const ordered = [...services].sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || a.name.localeCompare(b.name));
   return (
     <>
@@ -126,12 +126,12 @@ function Load({ service }: { service: Service }) {
   );
 }
 
-function Standings({ standings }: { standings: Schemas["StandingObject"][] }) {
-  if (!standings.length) return <Empty title="Everything is in full service: nothing is paused, drained or frozen." />;
+function NotActive({ closed }: { closed: Schemas["ObjectServiceState"][] }) {
+  if (!closed.length) return <Empty title="Everything is in full service: nothing is paused, drained or frozen." />;
   return (
     <Table
       label="Not in full service"
-      rows={standings}
+      rows={closed}
       keyOf={(one) => `${one.kind} ${one.name}`}
       columns={[
         { name: "What", cell: (one) => (one.kind === "dag" ? <Link to="/dags/$dagId" params={{ dagId: one.name }}>{one.name}</Link> : `${one.kind} ${one.name}`) },

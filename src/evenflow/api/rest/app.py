@@ -186,7 +186,7 @@ def described_rest() -> FastAPI:
 
 
 class _Rest(FastAPI):
-    """Its description has each refusal that many routes share once."""
+    """Its description has each refusal that many routes share once, and no second type for an answer that has a record."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -194,6 +194,9 @@ class _Rest(FastAPI):
             shared = described["components"].setdefault("responses", {})
             for operation in (each for path in described["paths"].values() for each in path.values()):
                 for status, told in operation["responses"].items():
+                    for schema in (content.get("schema", {}) for content in told.get("content", {}).values()):
+                        if "$ref" in schema:
+                            schema.pop("type", None)  # FastAPI calls whatever streams a string
                     if told["description"] == _ERRORS.get(int(status)):
                         shared.setdefault(f"Refused{status}", told)
                         operation["responses"][status] = {"$ref": f"#/components/responses/Refused{status}"}

@@ -21,13 +21,19 @@ from evenflow.store.serving.events import ExportPlace, event_text
 routes = Routes("System")
 
 
+class Lines(StreamingResponse):
+    """JSON, a line each."""
+
+    media_type = "application/x-ndjson"
+
+
 @routes.get(
     "/events/export",
     Role.ADMIN,
-    response_class=StreamingResponse,
+    response_class=Lines,
     responses={
         200: {
-            "content": {"application/x-ndjson": {"schema": {"$ref": f"#/components/schemas/{ExportedEvent.__name__}"}}},
+            "model": ExportedEvent,
             "description": "An event a line, the oldest first.",
         },
         429: {"description": "Too many exports at once."},
@@ -41,7 +47,7 @@ async def export_changes(within: InContext, http: Request, query: Annotated[Even
         incarnation = await events.read_incarnation(conn)
     within.exports.check_room()
     lines = _exported(within, http, query, incarnation)
-    return StreamingResponse(lines, media_type="application/x-ndjson", headers={"X-Incarnation": str(incarnation)})
+    return Lines(lines, headers={"X-Incarnation": str(incarnation)})
 
 
 async def _exported(within: ApiContext, http: Request, query: EventExportQuery, incarnation: int) -> AsyncIterator[bytes]:

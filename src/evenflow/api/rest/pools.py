@@ -12,8 +12,9 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused, no_pool
 from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.routes import Routes
+from evenflow.contracts.rest.pools import Pool, PoolChange
 from evenflow.contracts.rest.record import ObjectName, Page
-from evenflow.contracts.rest.steering import Pool, PoolChange, Sharing, SharingChange, Tenant
+from evenflow.contracts.rest.sharing import Sharing, SharingChange, Tenant
 from evenflow.core.deferral import parse_while_deferred
 from evenflow.core.limits import MAX_NAMES
 from evenflow.core.model import DEFAULT_POOL

@@ -11,9 +11,9 @@ from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.dags import set_paused
 from evenflow.api.rest.routes import Routes
-from evenflow.contracts.rest.queries import StandingQuery
+from evenflow.contracts.rest.queries import ServiceStatesQuery
 from evenflow.contracts.rest.record import Page
-from evenflow.contracts.rest.steering import ObjectStanding, StandingChange, StandingObject
+from evenflow.contracts.rest.service_states import DetailedServiceState, ObjectServiceState, ServiceStateChange
 from evenflow.core.limits import PAGE
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
@@ -41,24 +41,26 @@ _WHERE = {
 
 
 @routes.get("/service-states", Role.VIEWER, ScopedBy.ANSWER)
-async def list_service_states(conn: Connection, scope: InScope, query: Annotated[StandingQuery, Query()]) -> Page[StandingObject]:
+async def list_service_states(
+    conn: Connection, scope: InScope, query: Annotated[ServiceStatesQuery, Query()]
+) -> Page[ObjectServiceState]:
     """What is not active."""
-    found = await states.list_standings(conn, paused_dags=query.paused_dags, scope=scope, limit=PAGE + 1)
-    items = [StandingObject.model_validate(row) for row in found[:PAGE]]
-    return Page[StandingObject](items=items, limit=PAGE, offset=0, more=len(found) > PAGE)
+    found = await states.list_service_states(conn, paused_dags=query.paused_dags, scope=scope, limit=PAGE + 1)
+    items = [ObjectServiceState.model_validate(row) for row in found[:PAGE]]
+    return Page[ObjectServiceState](items=items, limit=PAGE, offset=0, more=len(found) > PAGE)
 
 
 @routes.get("/service-states/{kind}/{name:path}", Role.VIEWER, ScopedBy.ANSWER)
-async def get_service_state(conn: Connection, scope: InScope, kind: ObjectKind, name: str) -> ObjectStanding:
+async def get_service_state(conn: Connection, scope: InScope, kind: ObjectKind, name: str) -> DetailedServiceState:
     """The state of one object, and what is in flight there."""
     await _check(conn, kind, name, scope)
-    return await _standing(conn, kind, name, scope)
+    return await _service_state(conn, kind, name, scope)
 
 
 @routes.put("/service-states/{kind}/{name:path}", Role.OPERATOR, ScopedBy.ANSWER)
 async def set_service_state(
-    conn: Connection, actor: Actor, scope: InScope, kind: ObjectKind, name: str, change: StandingChange
-) -> ObjectStanding:
+    conn: Connection, actor: Actor, scope: InScope, kind: ObjectKind, name: str, change: ServiceStateChange
+) -> DetailedServiceState:
     """Changes what an object takes on. What has started goes on in every state but `frozen`; a drain ends by itself."""
     await _check(conn, kind, name, scope)
     if scope is not None and kind in (ObjectKind.WORKER, ObjectKind.SYSTEM):
@@ -70,7 +72,7 @@ async def set_service_state(
         if kind is ObjectKind.DAG:
             await set_paused(conn, name, is_paused=not change.state.starts_tasks(kind))
         await states.set_state(conn, kind, name, change.state, actor=actor, within_s=change.within_s)
-    return await _standing(conn, kind, name, scope)
+    return await _service_state(conn, kind, name, scope)
 
 
 async def _check(conn: AsyncConn, kind: ObjectKind, name: str, scope: str | None) -> None:
@@ -80,13 +82,13 @@ async def _check(conn: AsyncConn, kind: ObjectKind, name: str, scope: str | None
         raise Refused(404, "not_found", f"There is no {kind} {name!r}.{hint} To see all, type: {_WHERE[kind]}")
 
 
-async def _standing(conn: AsyncConn, kind: ObjectKind, name: str, scope: str | None) -> ObjectStanding:
-    found = await states.list_standings(conn, kind=kind, name=name, scope=scope, limit=1)
+async def _service_state(conn: AsyncConn, kind: ObjectKind, name: str, scope: str | None) -> DetailedServiceState:
+    found = await states.list_service_states(conn, kind=kind, name=name, scope=scope, limit=1)
     none = dict.fromkeys(("since", "actor", "deadline", "reason"))
     about = found[0] if found else {"kind": kind, "name": name, "state": "active", **none}
     held = await states.list_held(conn, kind, name, scope=scope, limit=limits.HELD_TASKS)
     of_dag = {ObjectKind.DAG: name, ObjectKind.SYSTEM: None}
-    return ObjectStanding.model_validate(
+    return DetailedServiceState.model_validate(
         {
             **about,
             "tries": held[0]["tries"] if held else 0,

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from evenflow.api.rest.context import Actor, Connection, InSlice
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import Page
-from evenflow.contracts.rest.steering import SettingRequest, SettingValue, SettingVersion
+from evenflow.contracts.rest.settings import SettingRequest, SettingValue, SettingVersion
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.settings import DEFAULT_TIMEZONE, SETTINGS, Setting, find_setting

@@ -29,7 +29,7 @@ async def get_status(conn: Connection, scope: InScope) -> Status:
     """Who lives, what waits, and how the database is."""
     database = await views.read_health(conn)
     triggers = await metrics.count_triggers(conn, scope=scope)
-    standings = await states.list_standings(conn, paused_dags=False, scope=scope, limit=limits.STATUS_STANDINGS)
+    closed = await states.list_service_states(conn, paused_dags=False, scope=scope, limit=limits.STATUS_SERVICE_STATES)
     return Status.model_validate(
         {
             "version": version("evenflow"),
@@ -45,7 +45,7 @@ async def get_status(conn: Connection, scope: InScope) -> Status:
             "triggers_waiting": triggers.waiting,
             "triggers_running": triggers.running,
             "history_days_ahead": await metrics.read_history_days(conn),
-            "not_active": standings,
+            "not_active": closed,
         }
     )
 

@@ -53,7 +53,7 @@ async def partitions(
             asset=asset, is_done=False if missing else None, limit=limit, offset=offset, **span(from_, to)
         )
     empty = "None is missing." if missing else "None yet: no run has made one. To see what is missing of a time, add --from."
-    return listed("partitions", page, rest.assets.AssetPartition, cells={"is_done": _standing}, empty=empty)
+    return listed("partitions", page, rest.assets.AssetPartition, cells={"is_done": _progress}, empty=empty)
 
 
 @verb(app)
@@ -75,7 +75,7 @@ async def emit(
     return Reply(emitted, f"Event {emitted.event_id} of {asset}; it counts for: {counted}")
 
 
-def _standing(partition: rest.assets.AssetPartition) -> str:
+def _progress(partition: rest.assets.AssetPartition) -> str:
     return "done" if partition.is_done else "missing"
 
 

@@ -74,7 +74,7 @@ async def list_(dag_id: Annotated[str | None, Parameter(help="Of this DAG.")] = 
     async with remote() as client:
         page = await client.list_backfills(dag_id=dag_id)
     empty = "No backfills. To make one: evenflow backfill create <dag_id> --from DATE --to DATE"
-    return listed("backfills", page, rest.backfills.Backfill, cells={"is_paused": _standing}, empty=empty)
+    return listed("backfills", page, rest.backfills.Backfill, cells={"is_paused": _state}, empty=empty)
 
 
 @verb(app)
@@ -87,7 +87,7 @@ async def show(backfill_id: int, /) -> Reply:
 
 
 def _show(backfill: rest.backfills.Backfill, dates: list[rest.backfills.BackfillDate]) -> None:
-    say(f"Backfill {backfill.backfill_id} of {backfill.dag_id} is {_standing(backfill)}", "bold")
+    say(f"Backfill {backfill.backfill_id} of {backfill.dag_id} is {_state(backfill)}", "bold")
     done = backfill.success + backfill.failed
     runs = backfill.total - backfill.passed_over
     ended = f"{done} of {counted(runs, 'run')} {'has' if runs == 1 else 'have'} ended"
@@ -119,10 +119,10 @@ async def cancel(backfill_id: int, /) -> Reply:
 async def _set_paused(backfill_id: int, is_paused: bool) -> Reply:
     async with remote() as client:
         backfill = await client.pause_backfill(backfill_id, is_paused=is_paused)
-    return Reply(backfill, f"Backfill {backfill_id} is {_standing(backfill)}")
+    return Reply(backfill, f"Backfill {backfill_id} is {_state(backfill)}")
 
 
-def _standing(backfill: rest.backfills.Backfill) -> str:
+def _state(backfill: rest.backfills.Backfill) -> str:
     if backfill.cancelled_by is not None:
         return f"cancelled by {backfill.cancelled_by}"
     return "over" if backfill.ended_at else "paused" if backfill.is_paused else "active"

@@ -137,8 +137,8 @@ def _last(dag: rest.dags.DagSummary) -> Text:
 def _state(dag: rest.dags.DagSummary) -> Text:
     if not dag.is_active:
         return Text("gone", style="bright_black")
-    standing = in_words(dag.service_state)
-    return Text(standing, style="" if standing == in_words(ServiceState.ACTIVE) else "yellow")
+    words = in_words(dag.service_state)
+    return Text(words, style="" if words == in_words(ServiceState.ACTIVE) else "yellow")
 
 
 def _schedule(dag: rest.dags.DagSummary) -> Text:

@@ -28,7 +28,7 @@ async def list_() -> Reply:
     """All pools, how full they are, and their policy."""
     async with remote() as client:
         page = await client.list_pools()
-    return listed("pools", page, rest.steering.Pool, empty="No pools.")
+    return listed("pools", page, rest.pools.Pool, empty="No pools.")
 
 
 @verb(app, "set", meant=("add", "create"))

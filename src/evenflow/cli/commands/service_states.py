@@ -58,8 +58,8 @@ async def drain(
     kind, name = _chosen(dag_id, other)
     within_s = None if deadline is None else _seconds(deadline)
     async with remote() as client:
-        standing = await client.set_service_state(kind, name, state=ServiceState.DRAINING, within_s=within_s)
-        return await follow_drain(client, standing) if wait else _reply(standing)
+        found = await client.set_service_state(kind, name, state=ServiceState.DRAINING, within_s=within_s)
+        return await follow_drain(client, found) if wait else _reply(found)
 
 
 @replies
@@ -128,17 +128,17 @@ async def _set(chosen: tuple[ObjectKind, str], state: ServiceState) -> Reply:
         return _reply(await client.set_service_state(*chosen, state=state))
 
 
-def _reply(standing: rest.steering.ObjectStanding) -> Reply:
-    return Reply(standing, lambda: _tell(standing))
+def _reply(found: rest.service_states.DetailedServiceState) -> Reply:
+    return Reply(found, lambda: _tell(found))
 
 
-def _tell(standing: rest.steering.ObjectStanding) -> None:
-    what = title(standing.kind, standing.name)
-    say(f"{what} {_SENTENCES.get(standing.state, f'is {standing.state}')}")
-    if standing.state == ServiceState.DRAINING:
-        print_held(standing)
-    if standing.state != ServiceState.ACTIVE:
-        say(f"To take everything on again: {way_to_activate(standing.kind, standing.name)}", "bright_black")
+def _tell(found: rest.service_states.DetailedServiceState) -> None:
+    what = title(found.kind, found.name)
+    say(f"{what} {_SENTENCES.get(found.state, f'is {found.state}')}")
+    if found.state == ServiceState.DRAINING:
+        print_held(found)
+    if found.state != ServiceState.ACTIVE:
+        say(f"To take everything on again: {way_to_activate(found.kind, found.name)}", "bright_black")
 
 
 _SENTENCES: dict[str, str] = {
@@ -150,47 +150,45 @@ _SENTENCES: dict[str, str] = {
 }
 
 
-async def follow_drain(client: RestClient, standing: rest.steering.ObjectStanding) -> Reply:
+async def follow_drain(client: RestClient, found: rest.service_states.DetailedServiceState) -> Reply:
     """Its exit code is 0 when nothing was in flight at the end, 1 when the drain gave up, or the state was changed meanwhile."""
     told = ""
-    while standing.state == ServiceState.DRAINING:
-        if (left := what_is_left(standing)) != told:
+    while found.state == ServiceState.DRAINING:
+        if (left := what_is_left(found)) != told:
             told = left
-            errors.print(f"{title(standing.kind, standing.name)} drains: {left}", markup=False, soft_wrap=True)
+            errors.print(f"{title(found.kind, found.name)} drains: {left}", markup=False, soft_wrap=True)
         await asyncio.sleep(POLL_S)
-        standing = await client.get_service_state(standing.kind, standing.name)
-    drained = standing.state == ServiceState.PAUSED and standing.reason == DRAINED
-    return Reply(standing, lambda: _tell_end(standing, drained=drained), ExitCode.OK if drained else ExitCode.FAILED)
+        found = await client.get_service_state(found.kind, found.name)
+    drained = found.state == ServiceState.PAUSED and found.reason == DRAINED
+    return Reply(found, lambda: _tell_end(found, drained=drained), ExitCode.OK if drained else ExitCode.FAILED)
 
 
-def what_is_left(standing: rest.steering.ObjectStanding) -> str:
+def what_is_left(found: rest.service_states.DetailedServiceState) -> str:
     """In one line."""
-    parts = [] if standing.runs is None else [counted(standing.runs, "run")]
-    parts.append("1 try" if standing.tries == 1 else f"{standing.tries:,} tries")
-    tasks = ", ".join(
-        f"{task.dag_id}.{task.task_id} {task.running + task.queued + task.deferred}" for task in standing.tasks[:NAMED]
-    )
-    more = ", ..." if len(standing.tasks) > NAMED else ""
+    parts = [] if found.runs is None else [counted(found.runs, "run")]
+    parts.append("1 try" if found.tries == 1 else f"{found.tries:,} tries")
+    tasks = ", ".join(f"{task.dag_id}.{task.task_id} {task.running + task.queued + task.deferred}" for task in found.tasks[:NAMED])
+    more = ", ..." if len(found.tasks) > NAMED else ""
     return f"{' and '.join(parts)} left" + (f" ({tasks}{more})" if tasks else "")
 
 
-def print_held(standing: rest.steering.ObjectStanding) -> None:
+def print_held(found: rest.service_states.DetailedServiceState) -> None:
     """What is in flight, by task."""
-    if standing.runs:
-        say(f"{counted(standing.runs, 'run')} {'has' if standing.runs == 1 else 'have'} begun and not ended")
-    rows = ((task.dag_id, task.task_id, task.running, task.queued, task.deferred) for task in standing.tasks)
+    if found.runs:
+        say(f"{counted(found.runs, 'run')} {'has' if found.runs == 1 else 'have'} begun and not ended")
+    rows = ((task.dag_id, task.task_id, task.running, task.queued, task.deferred) for task in found.tasks)
     print_table(("DAG", "task", "#running", "#wait for a worker", "#deferred"), rows, empty="Nothing is in flight.")
 
 
-def _tell_end(standing: rest.steering.ObjectStanding, *, drained: bool) -> None:
-    what, cure = title(standing.kind, standing.name), way_to_activate(standing.kind, standing.name)
+def _tell_end(found: rest.service_states.DetailedServiceState, *, drained: bool) -> None:
+    what, cure = title(found.kind, found.name), way_to_activate(found.kind, found.name)
     if drained:
         say(f"{what} has drained and is paused. To take everything on again: {cure}", "green")
         return
-    if standing.state == ServiceState.PAUSED and standing.reason:
-        say(f"{what} is paused: {standing.reason}. What is left goes on:", "yellow")
-        print_held(standing)
+    if found.state == ServiceState.PAUSED and found.reason:
+        say(f"{what} is paused: {found.reason}. What is left goes on:", "yellow")
+        print_held(found)
         say(f"To take everything on again: {cure}")
         return
-    by = f" by {standing.actor}" if standing.actor else ""
-    say(f"{what} does not drain any more: it was made {in_words(standing.state)}{by}", "yellow")
+    by = f" by {found.actor}" if found.actor else ""
+    say(f"{what} does not drain any more: it was made {in_words(found.state)}{by}", "yellow")

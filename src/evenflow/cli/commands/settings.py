@@ -28,11 +28,11 @@ async def list_() -> Reply:
         for setting in page.items:
             say(f"{setting.name}: {setting.meaning}", "bright_black")
 
-    cells: dict[str, Cell[rest.steering.SettingValue]] = {
+    cells: dict[str, Cell[rest.settings.SettingValue]] = {
         "value": lambda s: _shown(s.value),
         "default": lambda s: _shown(s.default),
     }
-    return listed("settings", page, rest.steering.SettingValue, cells=cells, empty="No settings.", then=tell_meanings)
+    return listed("settings", page, rest.settings.SettingValue, cells=cells, empty="No settings.", then=tell_meanings)
 
 
 @verb(app, "set")
@@ -69,10 +69,10 @@ async def history(name: str, /, *, limit: Limit = 50, offset: int = 0) -> Reply:
     find_setting(name)
     async with remote() as client:
         page = await client.list_setting_history(name, limit=limit, offset=offset)
-    cells: dict[str, Cell[rest.steering.SettingVersion]] = {
+    cells: dict[str, Cell[rest.settings.SettingVersion]] = {
         "value": lambda c: f"{_shown(c.value)}{' (default)' if c.unset else ''}"
     }
-    return listed("history", page, rest.steering.SettingVersion, cells=cells, empty="Nobody has set it.")
+    return listed("history", page, rest.settings.SettingVersion, cells=cells, empty="Nobody has set it.")
 
 
 def _shown(value: Any) -> str:

@@ -23,7 +23,7 @@ async def list_() -> Reply:
     """All pools and executors, whether what waits there ages, and between whom they are shared."""
     async with remote() as client:
         page = await client.list_sharing()
-    return listed("sharing", page, rest.steering.Sharing, empty="No pools.")
+    return listed("sharing", page, rest.sharing.Sharing, empty="No pools.")
 
 
 @verb(app, "set")
@@ -49,4 +49,4 @@ async def tenants(kind: SharedKind, name: str, /) -> Reply:
     """Who shares a pool or executor, and how many slots each holds."""
     async with remote() as client:
         page = await client.list_tenants(kind, name)
-    return listed("tenants", page, rest.steering.Tenant, empty="Nobody has shared it yet.")
+    return listed("tenants", page, rest.sharing.Tenant, empty="Nobody has shared it yet.")

@@ -51,7 +51,7 @@ async def audit() -> Reply:
 
 def _show(found: rest.system.Status, missing: list[str]) -> None:
     now = datetime.now(UTC)
-    closed = {standing.name: standing.state for standing in found.not_active if standing.kind == ObjectKind.WORKER}
+    closed = {each.name: each.state for each in found.not_active if each.kind == ObjectKind.WORKER}
     rows = (
         (
             s.kind,
@@ -92,8 +92,8 @@ def _show(found: rest.system.Status, missing: list[str]) -> None:
     if found.history_days_ahead < PARTITIONS_LEAST and any(s.kind == "scheduler" and s.healthy for s in found.services):
         days = counted(max(found.history_days_ahead, 0), "day")
         say(f"History has partitions for {days} ahead only. The schedulers' logs say what keeps them from making more.", "red")
-    for standing in found.not_active:
-        _tell_standing(standing)
+    for each in found.not_active:
+        _tell_service_state(each)
     for kind in missing:
         if kind == "triggerer":
             waiting = counted(found.triggers_waiting + found.triggers_running, "deferred task")
@@ -127,12 +127,12 @@ def _runs_queued(count: int) -> str:
     return f"{counted(count, 'run')} {'has' if count == 1 else 'have'} not begun"
 
 
-def _tell_standing(standing: rest.steering.StandingObject) -> None:
-    since = f" since {local_time(standing.since)}" if standing.since else ""
-    by = f", by {standing.actor}" if standing.actor else ""
-    words = in_words(standing.state) + (f" ({standing.reason})" if standing.reason else "")
-    what = title(standing.kind, standing.name)
-    say(f"{what} is {words}{since}{by}. To end that: {way_to_activate(standing.kind, standing.name)}", "yellow")
+def _tell_service_state(found: rest.service_states.ObjectServiceState) -> None:
+    since = f" since {local_time(found.since)}" if found.since else ""
+    by = f", by {found.actor}" if found.actor else ""
+    words = in_words(found.state) + (f" ({found.reason})" if found.reason else "")
+    what = title(found.kind, found.name)
+    say(f"{what} is {words}{since}{by}. To end that: {way_to_activate(found.kind, found.name)}", "yellow")
 
 
 def _health(service: rest.system.ServiceStatus, closed: str | None) -> Text:

@@ -46,7 +46,7 @@ class FleetWorker(Record):
     is_ready: bool = Field(title="ready")
     running: int = Field(title="running")
     rank: int | None = Field(title="rank", description="Of what it costs to end it; the lowest goes first. None: it is protected.")
-    standing: str = Field(title="standing", description="`cordoned` by hand, `leaving` by a plan, `protected`; else empty.")
+    mark: str = Field(title="mark", description="`cordoned` by hand, `leaving` by a plan, `protected`; else empty.")
 
 
 class FleetDetail(FleetSummary):

@@ -145,7 +145,7 @@ class LiveQuery(Request):
     run_id: ObjectName | None = Field(default=None, description="With dag_id: only what moves in this run.")
 
 
-class StandingQuery(Request):
+class ServiceStatesQuery(Request):
     paused_dags: bool = Field(default=True, description="Also DAGs that are paused and no more.")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from evenflow.contracts.rest.record import Record, Request, Word
-from evenflow.contracts.rest.steering import StandingObject
+from evenflow.contracts.rest.service_states import ObjectServiceState
 from evenflow.core import limits
 from evenflow.core.why import OutrunTry
 
@@ -64,7 +64,7 @@ class Status(Record):
     oldest_report_s: float | None
     quarantined: dict[str, int] = Field(description="How much is set aside because handling it failed, by kind.")
     database: DatabaseStatus
-    not_active: list[StandingObject] = Field(description="What is not in full service, except for DAGs that are only paused.")
+    not_active: list[ObjectServiceState] = Field(description="What is not in full service, except for DAGs that are only paused.")
     triggers_waiting: int = Field(description="Triggers that no triggerer has. At 10,000 counting ends.")
     triggers_running: int = Field(description="Triggers that a triggerer has. At 10,000 counting ends.")
     history_days_ahead: int = Field(description="Days after today for which history has its partition; schedulers keep it at 7.")

@@ -14,7 +14,7 @@ from typing import Any
 
 from evenflow.core.asking import Asking, Question
 from evenflow.core.flow.expansion import NOTHING, measure, unmappable
-from evenflow.core.flow.level import NOTHING_YET, Level, Standing, summed
+from evenflow.core.flow.level import NOTHING_YET, Counts, Level, summed
 from evenflow.core.flow.questions import CountIndexed, FindInstances, FindMapped, FindTouched
 from evenflow.core.flow.state import Flow, FlowInstance, InstanceKey, MappedTask, Opening, T, TaskKey, VirtualEnd
 from evenflow.core.graph import NO_REGION, Graph
@@ -133,10 +133,10 @@ def _close(flow: Flow[T], o: Opening, waiting: Iterable[T], length: int | None) 
 # -- decisions about waiting instances -------------------------------------------------------------------------------------
 
 
-def decide_indexes(flow: Flow[T], level: Level, standing: Standing) -> Asking[Decided[T]]:
+def decide_indexes(flow: Flow[T], level: Level, counts_of: Counts) -> Asking[Decided[T]]:
     """Returns the verdicts over all instances that this level affects."""
-    outer: Standing = {}
-    for (run_key, task_index), counts in standing.items():
+    outer: Counts = {}
+    for (run_key, task_index), counts in counts_of.items():
         graph = flow.runs[run_key].graph
         if task_index >= graph.n:
             if counts.done >= counts.total:
@@ -148,7 +148,7 @@ def decide_indexes(flow: Flow[T], level: Level, standing: Standing) -> Asking[De
     live = {key for key in {key[:2] for key in level.inner} | outer.keys() if _goes_on(flow, key)}
     yield from know_mapped(flow, live)
     inner = {key: delta for key, delta in level.inner.items() if key[:2] in live}
-    by_index = yield from _decide_by_index(flow, inner, standing)
+    by_index = yield from _decide_by_index(flow, inner, counts_of)
     by_outside = yield from _decide_by_outside(flow, {key: counts for key, counts in outer.items() if key in live})
     return list({item.key: (item, verdict) for item, verdict in (*by_index, *by_outside)}.values())  # both may have decided it
 
@@ -167,7 +167,7 @@ def _goes_on(flow: Flow[T], key: TaskKey) -> bool:
     return not run.cancelled or run.graph.tears_down(run.graph.regions[run.graph.region_of[key[1]]])
 
 
-def _decide_by_index(flow: Flow[T], inner: dict[InstanceKey, list[int]], standing: Standing) -> Asking[Decided[T]]:
+def _decide_by_index(flow: Flow[T], inner: dict[InstanceKey, list[int]], counts_of: Counts) -> Asking[Decided[T]]:
     """Decides about instances with an ended upstream of the same index."""
     counts: dict[InstanceKey, UpstreamCounts] = {}
     counted: list[tuple[InstanceKey, int, list[int]]] = []
@@ -187,14 +187,14 @@ def _decide_by_index(flow: Flow[T], inner: dict[InstanceKey, list[int]], standin
     decided: Decided[T] = []
     for key, within_counts in counts.items():
         graph = flow.runs[key[0]].graph
-        outside = standing.get(key[:2], NOTHING_YET) if graph.outer[key[1]] else NOTHING_YET
+        outside = counts_of.get(key[:2], NOTHING_YET) if graph.outer[key[1]] else NOTHING_YET
         verdict = evaluate(graph.rules[key[1]], summed(outside, within_counts))
         if verdict is not Verdict.WAIT and (item := _undecided(flow, key)) is not None:
             decided.append((item, verdict))
     return decided
 
 
-def _decide_by_outside(flow: Flow[T], outer: Standing) -> Asking[Decided[T]]:
+def _decide_by_outside(flow: Flow[T], outer: Counts) -> Asking[Decided[T]]:
     """Decides about whole tasks that have an ended upstream outside the group, or whose group has just been expanded."""
     decided: Decided[T] = []
     within: dict[TaskKey, tuple[MappedTask, Verdict]] = {}
@@ -221,7 +221,7 @@ def _decide_by_outside(flow: Flow[T], outer: Standing) -> Asking[Decided[T]]:
     return decided
 
 
-def _decide_within(flow: Flow[T], within: dict[TaskKey, tuple[MappedTask, Verdict]], outer: Standing) -> Asking[Decided[T]]:
+def _decide_within(flow: Flow[T], within: dict[TaskKey, tuple[MappedTask, Verdict]], outer: Counts) -> Asking[Decided[T]]:
     """Decides about instances of tasks whose verdict depends on the index. Touched instances are decided one by one; the others
     share a verdict, or wait.
     """

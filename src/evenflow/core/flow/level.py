@@ -10,7 +10,7 @@ from evenflow.core.flow.questions import Deltas
 from evenflow.core.flow.state import InstanceKey, RunFacts, TaskKey
 from evenflow.core.trigger_rules import UpstreamCounts
 
-Standing = dict[TaskKey, UpstreamCounts]
+Counts = dict[TaskKey, UpstreamCounts]
 NOTHING_YET = UpstreamCounts(0)
 
 
@@ -22,7 +22,7 @@ class Level:
 
     runs: Mapping[int, RunFacts]
     deltas: Deltas = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0, 0]))
-    single: Standing = field(default_factory=dict)
+    single: Counts = field(default_factory=dict)
     inner: dict[InstanceKey, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0, 0, 0]))
 
     def add(self, key: TaskKey, given: Sequence[int]) -> None:

@@ -132,9 +132,9 @@ def _decide(flow: Flow[T], level: Level) -> Asking[None]:
     questions += [find_cleared] if cleared else []
     if questions:
         yield questions
-    standing = {**level.single, **dict(count.answer)} if level.deltas else dict(level.single)
+    counts = {**level.single, **dict(count.answer)} if level.deltas else dict(level.single)
     rules = {key: flow.runs[key[0]].graph.rules[key[1]] for key in keys}
-    verdicts = {key: verdict for key in keys if (verdict := evaluate(rules[key], standing[key])) is not Verdict.WAIT}
+    verdicts = {key: verdict for key in keys if (verdict := evaluate(rules[key], counts[key])) is not Verdict.WAIT}
     if flow.surmise is not None:
         for run_key, task_index, _ in _unread(flow, verdicts):
             if verdicts[run_key, task_index] is Verdict.READY and flow.is_untouched((run_key, task_index)):
@@ -149,8 +149,8 @@ def _decide(flow: Flow[T], level: Level) -> Asking[None]:
     for instance in find_cleared.answer if cleared else ():
         item = flow.waits(instance)
         if item is not None:
-            settle(flow, item, evaluate(rules[instance[:2]], standing[instance[:2]]))
-    for item, verdict in (yield from decide_indexes(flow, level, standing)):
+            settle(flow, item, evaluate(rules[instance[:2]], counts[instance[:2]]))
+    for item, verdict in (yield from decide_indexes(flow, level, counts)):
         settle(flow, item, verdict)
 
 

@@ -23,12 +23,12 @@ Skips = Mapping[tuple[int, int], int]  # task index, map index: index of the bra
 
 @dataclass(slots=True, frozen=True)
 class Recounted:
-    """The states of a run's instances. ``standing`` counts them for each task. Expanded regions of several tasks are also listed
+    """The states of a run's instances. ``counts_of`` counts them for each task. Expanded regions of several tasks are also listed
     one by one: ``mapped`` has their tasks, ``states`` the instances that are not virtual, by task and map index.
     """
 
     graph: Graph
-    standing: Mapping[int, UpstreamCounts]
+    counts_of: Mapping[int, UpstreamCounts]
     mapped: Mapping[int, MappedTask]
     states: Mapping[int, Mapping[int, TaskState]]
 
@@ -36,7 +36,7 @@ class Recounted:
         """Returns the value of the counter of a task or gate, if it has one."""
         graph, counts = self.graph, NOTHING_YET
         for upstream in graph.outside(task_index):
-            total, *ended = self.standing[upstream]
+            total, *ended = self.counts_of[upstream]
             given = UpstreamCounts(0, *ended)
             if task_index < graph.n:
                 given = contribution(graph.rules[task_index], (given[1], given[2], given[3]), setup=graph.setup[upstream])
@@ -71,7 +71,7 @@ class Recounted:
             counts = summed(counts, self.inside(task_index, map_index))
         elif graph.inner[task_index]:  # it follows a mapped task, and neither is expanded yet
             (followed,) = graph.upstream[task_index]
-            counts = self.standing[followed]
+            counts = self.counts_of[followed]
         return evaluate(graph.rules[task_index], counts)
 
     def _ended(self, task_index: int) -> set[int]:
@@ -92,7 +92,7 @@ def by_index(graph: Graph) -> list[int]:
     return [i for region in graph.regions if region.head is None or len(region.tasks) > 1 for i in region.tasks]
 
 
-def standing_skips(graph: Graph, decisions: Iterable[tuple[int, int, Iterable[int]]]) -> Skips:
+def decided_skips(graph: Graph, decisions: Iterable[tuple[int, int, Iterable[int]]]) -> Skips:
     """Returns what the decisions of branches (task index, map index, skipped tasks) still skip. A decision holds while its branch
     is a success. It skips a task again that is cleared alone.
     """

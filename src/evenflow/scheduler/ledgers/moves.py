@@ -147,11 +147,11 @@ class RunMoves:
         for position in range(self.facts.runs[run_key].graph.spec.callbacks.count(called)):
             self.messages.call_of_run(run_key, called, position, after, why)
 
-    def count_down(self, conn: Conn) -> Rows[runs.RunStanding] | None:
+    def count_down(self, conn: Conn) -> Rows[runs.CountedRun] | None:
         """Takes what has finished off its runs; answers what is left of them if any may be over."""
         counts = [(run_key, n, leaves) for run_key, (n, leaves) in self.finished.items()]
-        standing = runs.count_down(conn, counts) if counts else None
-        return standing if any(self._may_be_over(run_key, n) for run_key, n, _ in counts) else None
+        counted = runs.count_down(conn, counts) if counts else None
+        return counted if any(self._may_be_over(run_key, n) for run_key, n, _ in counts) else None
 
     def _may_be_over(self, run_key: int, finished: int) -> bool:
         unfinished = self.facts.runs[run_key].unfinished

@@ -192,10 +192,10 @@ def delete_results(conn: Conn, run_key: int, keys: Sequence[TargetKey]) -> None:
     execute(conn, "operations/delete_results", {"run_key": run_key, **key_columns(keys)})
 
 
-def read_standing(conn: Conn, run_key: int, tasks: Iterable[int]) -> dict[int, UpstreamCounts]:
+def count_ended(conn: Conn, run_key: int, tasks: Iterable[int]) -> dict[int, UpstreamCounts]:
     """How the instances of each of these tasks have ended, so far."""
     params = {"run_key": run_key, "tasks": numbers(tasks)}
-    return {task: UpstreamCounts(*counts) for task, *counts in execute(conn, "operations/read_standing", params).fetchall()}
+    return {task: UpstreamCounts(*counts) for task, *counts in execute(conn, "operations/count_ended", params).fetchall()}
 
 
 def set_counters(conn: Conn, run_key: int, counters: Sequence[tuple[int, int, int, int, int]]) -> None:

@@ -29,7 +29,7 @@ class QueuedRun(NamedTuple):
     since: str  # of the next look, as in each row
 
 
-class RunStanding(NamedTuple):
+class CountedRun(NamedTuple):
     run_key: int
     unfinished: int
     failed_leaves: int
@@ -111,11 +111,11 @@ def delete_ended_limits(conn: Conn, limits: Sequence[int]) -> None:
     execute(conn, "runs/delete_ended_limits", {"limits": numbers(limits)})
 
 
-def count_down(conn: Conn, finished: Sequence[tuple[int, int, int]]) -> Rows[RunStanding]:
+def count_down(conn: Conn, finished: Sequence[tuple[int, int, int]]) -> Rows[CountedRun]:
     """Takes (run_key, finished instances, failed leaves) off the runs; a negative number of finished adds instances."""
     run_keys, counts, leaves = zip(*finished, strict=True)
     params = {"run_keys": numbers(run_keys), "finished": numbers(counts), "failed_leaves": numbers(leaves)}
-    return Rows(execute(conn, "runs/count_down", params), row_of(RunStanding))
+    return Rows(execute(conn, "runs/count_down", params), row_of(CountedRun))
 
 
 def finish(conn: Conn, runs: Sequence[tuple[int, str, str | None]]) -> None:
@@ -168,4 +168,4 @@ def keep_decisions(conn: Conn, decisions: Sequence[tuple[int, int, int, Sequence
 
 def read_decisions(conn: Conn, run_key: int) -> Rows[BranchDecision]:
     """The decisions of a run whose branch is a success."""
-    return Rows(execute(conn, "branches/read_standing", {"run_key": run_key}), row_of(BranchDecision))
+    return Rows(execute(conn, "branches/read_decisions", {"run_key": run_key}), row_of(BranchDecision))

@@ -13,7 +13,7 @@ from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES
 from evenflow.store.db.sql import sql
 
 
-async def list_standings(
+async def list_service_states(
     conn: AsyncConn,
     *,
     kind: ObjectKind | None = None,

@@ -1,5 +1,5 @@
 -- What of a run has not finished, how many of its leaves failed, and whether something is as a cancel left it, computed from its task instances
--- and the virtual ones. The two are laid upon each other, as in operations/read_standing.
+-- and the virtual ones. The two are laid upon each other, as in operations/count_ended.
 with parts as (
     select task_index, null::int as length, null::task_state as virtual_state, null::boolean as virtual_left, count(*) as n,
            count(*) filter (where state not in {{finished}}) as unfinished,

@@ -11,7 +11,7 @@ with parts as (
     select task_index, length, virtual_state, 0, 0, 0, 0 from mapped_task where run_key = %(run_key)s and task_index = any(%(tasks)s::int[])
     union all
     select task_index, null, null, 0, 0, 0, 0 from unnest(%(tasks)s::int[]) as k (task_index)
-), standing as (
+), laid_together as (
     select task_index, coalesce(max(length), 1) as total, max(virtual_state) as virtual_state, max(n) as n, max(success) as success, max(failed) as failed,
            max(skipped) as skipped
     from parts
@@ -21,4 +21,4 @@ select task_index, total,
        success + case when virtual_state = 'success' then total - n else 0 end as success,
        failed + case when virtual_state in ('failed', 'upstream_failed') then total - n else 0 end as failed,
        skipped + case when virtual_state = 'skipped' then total - n else 0 end as skipped
-from standing
+from laid_together
