@@ -1,4 +1,6 @@
-"""``evenflow spark explain`` of real tries on a local Spark: while they run, when they have ended, one against another (R-SP3)."""
+"""What people see of real tries on a local Spark, by ``evenflow spark explain`` and in the web UI: while they run, when they have
+ended, and one against another (R-SP3).
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import Page, expect
 
 from tests.running import RunningEvenflow, evenflow_json, running_evenflow
 from tests.spark.servers import BEGINS_S
+from tests.ui.browsing import WITHIN_MS, chromium, logged_in, violations
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
+expect.set_options(timeout=WITHIN_MS)
 
 # Nine of ten orders are of one customer, whose task goes on until the file `go` is there.
 SKEWED = """
@@ -75,6 +80,12 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEvenflow
         yield running
 
 
+@pytest.fixture(scope="module")
+def page(system: RunningEvenflow) -> Iterator[Page]:
+    with chromium() as browser:
+        yield logged_in(browser, system)
+
+
 def triggered(system: RunningEvenflow, dag: str) -> str:
     run: str = evenflow_json(system.home, "runs", "trigger", dag)["run_id"]
     return f"{dag}/{run}"
@@ -95,7 +106,7 @@ def tasks_done(told: dict[str, Any] | None) -> list[tuple[int, int]]:
     return [] if told is None else [(stage["done_tasks"], stage["tasks"]) for stage in told["application"]["stages"]]
 
 
-def test_two_tries_of_a_skewed_job_are_explained_and_compared(system: RunningEvenflow) -> None:
+def test_two_tries_of_a_skewed_job_are_explained_and_compared(system: RunningEvenflow, page: Page) -> None:
     run = triggered(system, "skewed")
     wait_until(lambda: state(system, run) == "running 1", lambda: system.log)
     early = system.evenflow("spark", "explain", run, "count")
@@ -121,19 +132,30 @@ def test_two_tries_of_a_skewed_job_are_explained_and_compared(system: RunningEve
     assert any(slowest["name"] in sentence and sentence.startswith("Stage ") for sentence in both["changes"]), both["changes"]
     said = system.evenflow("spark", "explain", run, "count", "--against", "1").stdout
     assert all(sentence in said for sentence in both["changes"])
+    page.goto(f"/dags/skewed/runs/{run.partition('/')[2]}/tasks/count?tab=spark&try=1")
+    expect(page.locator(".advice").first).to_contain_text("Rows are spread by customer")
+    expect(page.get_by_role("row", name="count by customer").first).to_be_visible()
+    assert violations(page) == []
 
 
-def test_an_application_that_is_submitted_tells_its_stages_too(system: RunningEvenflow) -> None:
+def test_an_application_that_is_submitted_tells_its_stages_too(system: RunningEvenflow, page: Page) -> None:
     """Without a Spark UI, and although it stops its session itself."""
     run = triggered(system, "submitted")
     wait_until(lambda: (2, 3) in tasks_done(explained(system, run, "app")), lambda: system.log, within_s=BEGINS_S)
     live = explained(system, run, "app")
     assert live is not None
     assert (live["runs"], live["try_number"]) == (True, 1)
+    page.goto(f"/dags/submitted/runs/{run.partition('/')[2]}/tasks/app")
+    page.get_by_role("link", name="Spark", exact=True).click()
+    expect(page.get_by_text("So far, as told")).to_be_visible()
+    expect(page.get_by_role("row", name="2 of 3")).to_be_visible()
+    assert violations(page) == []
     (system.home / "go-submitted").touch()
     wait_until(lambda: state(system, run) == "success 1", lambda: system.log)
     told = explained(system, run, "app")
     assert told is not None
     assert not told["runs"]
     assert (3, 3) in tasks_done(told)
+    expect(page.get_by_text("So far, as told")).to_have_count(0)  # without a reload
+    expect(page.get_by_role("row", name="2 of 3")).to_have_count(0)
     assert next(stage["keys"] for stage in told["application"]["stages"] if stage["shuffle_read_bytes"]) == ["id"]

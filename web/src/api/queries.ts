@@ -188,6 +188,20 @@ export const sparkUiQuery = (of: InstanceName) =>
     refetchInterval: ({ state }) => (state.data ? false : CALM_MS),
   });
 
+/** What the stages of a try on Spark take; `active`: it may still tell more. */
+export const sparkStagesQuery = (of: InstanceName, tryNumber: number | undefined, active: boolean) =>
+  queryOptions({
+    queryKey: ["spark-stages", of, tryNumber],
+    queryFn: ({ signal }) =>
+      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark", {
+        names: namesOf(of),
+        query: { map_index: of.map, ...(tryNumber ? { try_number: tryNumber } : {}) },
+        signal,
+      }),
+    retry: false,
+    refetchInterval: active ? LIVE_MS : false,
+  });
+
 export const renderedQuery = (of: InstanceName) =>
   queryOptions({
     queryKey: ["rendered", of],

@@ -54,11 +54,11 @@ export function Section({ title, aside, children }: { title: string; aside?: Rea
   );
 }
 
-/** How much of something is taken. */
-export function Meter({ used, of, label }: { used: number; of: number; label: string }) {
+/** How much of something is taken, or with `calm` done: then all of it is no reason to look up. */
+export function Meter({ used, of, label, calm }: { used: number; of: number; label: string; calm?: boolean }) {
   const share = of > 0 ? Math.min(1, used / of) : used > 0 ? 1 : 0;
   return (
-    <div className={share >= 1 ? "meter full" : "meter"} role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={of} aria-valuenow={Math.min(used, of)}>
+    <div className={share >= 1 && !calm ? "meter full" : "meter"} role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={of} aria-valuenow={Math.min(used, of)}>
       <div style={{ width: `${share * 100}%` }} />
     </div>
   );

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, counted, duration, firstLine, instanceName, moment, quoted } from "./words";
+import { ago, bytes, counted, duration, firstLine, instanceName, moment, quoted } from "./words";
 
 describe("durations have one form", () => {
   test.each([
@@ -22,6 +22,10 @@ test("a moment is told from now, before and after", () => {
   expect(ago(new Date("2026-03-01T11:56:00Z"), now)).toBe("4 min ago");
   expect(ago(new Date("2026-03-01T12:04:00Z"), now)).toBe("in 4 min");
   expect(moment(now, "utc")).toBe("2026-03-01 12:00:00");
+});
+
+test("bytes have the unit that leaves few digits", () => {
+  expect([0, 12, 1023, 1024, 1_500_000, 150 * 2 ** 20, 3 * 2 ** 50].map(bytes)).toEqual(["0", "12 B", "1023 B", "1.0 KiB", "1.4 MiB", "150 MiB", "3,072 TiB"]);
 });
 
 test("numbers have their noun", () => {

@@ -15,6 +15,14 @@ export function duration(seconds: number | null | undefined): string {
   return whole % 60 && minutes < 10 ? `${minutes} min ${whole % 60} s` : `${minutes} min`;
 }
 
+export function bytes(n: number): string {
+  if (n < 1024) return n ? `${Math.round(n)} B` : "0";
+  const units = ["KiB", "MiB", "GiB", "TiB"];
+  const power = Math.min(units.length, Math.floor(Math.log2(n) / 10));
+  const of = n / 1024 ** power;
+  return `${of < 99.95 ? of.toFixed(1) : Math.round(of).toLocaleString("en-US")} ${units[power - 1]}`;
+}
+
 export function ago(instant: Date, now: Date): string {
   const seconds = (now.getTime() - instant.getTime()) / 1000;
   if (Math.abs(seconds) < 1) return "now";

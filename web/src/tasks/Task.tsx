@@ -12,6 +12,7 @@ import { count, instanceName } from "../parts/words";
 import { Operate, type Operation } from "../runs/Operate";
 import { AskBox } from "./Ask";
 import { Log } from "./Log";
+import { Spark } from "./Spark";
 import { WhyBox } from "./Why";
 
 const TABS = [
@@ -19,7 +20,9 @@ const TABS = [
   ["events", "Events"],
   ["results", "Results"],
   ["rendered", "Rendered"],
+  ["spark", "Spark"],
 ] as const;
+const AT_WORK = ["running", "deferred"];
 const INSTANCES = 200; // of a mapped task, listed at first
 
 export function Task() {
@@ -115,6 +118,8 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
   const [operation, setOperation] = useState<Operation | null>(null);
   const navigate = useNavigate();
   const tries = instance?.try_number ?? 0;
+  const atWork = AT_WORK.includes(instance?.state ?? "");
+  const isSpark = instance?.operator.startsWith("spark") ?? false;
   return (
     <>
       <div className="head">
@@ -140,19 +145,19 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
           <div><dt>Began</dt><dd><Time at={instance.started_at} /></dd></div>
           <div><dt>Took</dt><dd><Took seconds={instance.elapsed_s} running={instance.state === "running"} /></dd></div>
           {instance.worker && <div><dt>Worker</dt><dd>{instance.worker}</dd></div>}
-          {(instance.state === "running" || instance.state === "deferred") && instance.operator.startsWith("spark") && <SparkUi of={of} />}
+          {atWork && isSpark && <SparkUi of={of} />}
           {instance.losses > 0 && <div><dt>Lost</dt><dd title="by infrastructure; that uses up no try">{instance.losses} times</dd></div>}
         </dl>
       )}
       {instance?.operator === "approval" && instance.state === "deferred" && <AskBox of={of} />}
       <WhyBox of={of} act={setOperation} />
       <nav className="tabs" aria-label="Views of the task">
-        {TABS.map(([name, title]) => (
+        {TABS.filter(([name]) => name !== "spark" || isSpark).map(([name, title]) => (
           <Link key={name} to="." search={(before) => ({ ...before, tab: name === "log" ? undefined : name })} replace aria-current={tab === name ? "page" : undefined}>
             {title}
           </Link>
         ))}
-        {tab === "log" && tries > 1 && (
+        {(tab === "log" || tab === "spark") && tries > 1 && (
           <label className="tries">
             Try{" "}
             <select
@@ -175,6 +180,7 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
       {tab === "events" && <Events of={of} />}
       {tab === "results" && <Results of={of} />}
       {tab === "rendered" && <Rendered of={of} />}
+      {tab === "spark" && <Spark of={of} tryNumber={chosen} active={atWork && (chosen === undefined || chosen === tries)} />}
       {operation && (
         <Operate
           operation={operation}
