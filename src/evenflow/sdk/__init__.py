@@ -1,1 +1,1 @@
-"""What authors import, and what runs inside a task."""
+"""The names that authors import, and the code that runs inside a task."""

@@ -1,5 +1,5 @@
-"""Names that DAG files import from Airflow: days and states under those names, and of what Evenflow has not what to do instead, so
-that no file ends at "cannot import name".
+"""Names that DAG files import from Airflow: days and states under those names. For names that Evenflow lacks, it says what to do
+instead, so that no file ends at "cannot import name".
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ MISSING_DECORATORS = {
 
 
 def missing(name: str) -> ImportError | None:
-    """The error for an Airflow name, None for any other."""
+    """Returns the error for an Airflow name, None for any other."""
     return ImportError(f"Evenflow has no {name} as Airflow has. {CURES[name]}") if name in CURES else None
 
 

@@ -1,5 +1,5 @@
-"""Settings of Airflow that Evenflow has not: those that change nothing are accepted, the others refused with what to write
-instead. A DAG that is moved over so keeps its ``default_args``, and nothing that it asks for is ignored in silence.
+"""Settings of Airflow that Evenflow lacks. Harmless ones are accepted, the others are refused with what to write instead. So a DAG
+from Airflow keeps its ``default_args``, and no setting is ignored silently.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from evenflow.errors import BadSetting
 
 
 class Foreign(NamedTuple):
-    """``harmless`` are the values under which Evenflow does the same without the setting; None: whatever the value is."""
+    """``harmless`` are the values under which Evenflow does the same without the setting; None: every value."""
 
     cure: str
     harmless: tuple[Any, ...] | None = ()
@@ -22,7 +22,7 @@ _DATA = "Arguments and results are data and need no serializer: leave it out."
 _DATES = "A task runs when its DAG does: give the date to the DAG."
 
 TASK_SETTINGS = {
-    "owner": Foreign("", None),  # the DAG's is shown
+    "owner": Foreign("", None),  # pages show the owner of the DAG
     "email": Foreign(_MAIL, (None, "", [], ())),
     "email_on_failure": Foreign(_MAIL, (False, None)),
     "email_on_retry": Foreign(_MAIL.replace("failure", "retry"), (False, None)),
@@ -67,7 +67,7 @@ DAG_OPTIONS = {
 
 
 def is_harmless(known: Mapping[str, Foreign], name: str, value: Any, where: str) -> bool:
-    """Whether ``name`` is a setting of Airflow that may be left unheeded. Raises :class:`BadSetting` for one that may not."""
+    """Returns whether ``name`` is a setting of Airflow that may be ignored. Raises :class:`BadSetting` for one that may not."""
     foreign = known.get(name)
     if foreign is None:
         return False
@@ -77,7 +77,8 @@ def is_harmless(known: Mapping[str, Foreign], name: str, value: Any, where: str)
 
 
 def sends_no_mail(options: Mapping[str, Any]) -> bool:
-    """Whether an address among the ``options`` may be left unheeded: Airflow would send nothing there either, or callbacks tell.
+    """Returns whether an address among the ``options`` may be ignored: Airflow would send nothing there either, or callbacks
+    report.
 
     In Airflow an address alone is enough: mail on failure and on retry are on unless they are turned off.
     """

@@ -1,4 +1,4 @@
-"""What a running task says of the assets that it makes, and what it can see of those that it uses."""
+"""What a running task says of the assets that it makes, and what it sees of those that it uses."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from evenflow.sdk.assets import Asset, AssetAlias
 
 
 class Control(Protocol):
-    """The way of a running try to the control plane; see ``sdk.runner.Channel.ask``."""
+    """The connection of a running try to the control plane; see ``sdk.runner.Channel.ask``."""
 
     def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssetEvent:
-    """That an asset changed: by which task, or by hand when ``source_task_id`` is None."""
+    """A change of an asset, by a task, or by hand when ``source_task_id`` is None."""
 
     asset: Asset
     timestamp: datetime
     extra: dict[str, Any] = field(default_factory=dict)
-    partition: str | None = None  # of an asset that has partitions: which one
+    partition: str | None = None  # of a partitioned asset: the changed partition
     source_dag_id: str | None = None
     source_run_id: str | None = None
     source_task_id: str | None = None
@@ -37,9 +37,9 @@ class AssetEvent:
 
 
 class OutletEvent:
-    """The event of one outlet: fill ``extra``, or of an alias :meth:`add` assets.
+    """The event of one outlet. Fill ``extra``, or :meth:`add` assets to an alias.
 
-    ``partitions`` says which ones were made, an event each; without it, it is the one of the run.
+    ``partitions`` lists the partitions that were made, with an event each; by default it is that of the run.
     """
 
     def __init__(self, outlet: Asset | AssetAlias) -> None:
@@ -49,7 +49,7 @@ class OutletEvent:
         self.added: list[tuple[Asset, dict[str, Any]]] = []
 
     def add(self, asset: Asset, extra: Mapping[str, Any] | None = None) -> None:
-        """An event of ``asset``, through the alias. Raises :class:`BadArgument` when the outlet is no alias."""
+        """Adds an event of ``asset`` through the alias. Raises :class:`BadArgument` when the outlet is not an alias."""
         if not isinstance(self.outlet, AssetAlias) or not isinstance(asset, Asset):
             raise BadArgument(f"add() takes an Asset, for an outlet that is an AssetAlias; this is {self.outlet!r}, not {asset!r}.")
         self.added.append((asset, dict(extra or {})))
@@ -69,7 +69,7 @@ class OutletEvent:
                 }
 
     def _checked(self, asset: Asset) -> list[str]:
-        """The partitions that the task has named, without repetitions."""
+        """Returns the partitions that the task has named, without repetitions."""
         if isinstance(self.partitions, str) or not all(isinstance(each, str) for each in self.partitions):
             raise BadArgument(f"The partitions of {asset!r} must be a list of texts, not {self.partitions!r:.80}.")
         for each in self.partitions:
@@ -82,7 +82,7 @@ class OutletEvent:
 
 
 class _ByName:
-    """Assets and aliases of a task found by what they are called, as well as by themselves."""
+    """Assets and aliases of a task, found by their names or by themselves."""
 
     _kind = ""
 
@@ -130,7 +130,7 @@ class OutletEvents(_ByName, Mapping[Any, OutletEvent]):
         return len(self._events)
 
     def told(self) -> list[AssetChange]:
-        """What the exit report says of them. Raises :class:`BadArgument` for what is no JSON or too much."""
+        """Returns the events for the exit report. Raises :class:`BadArgument` for what is not JSON, or too much."""
         told = [each for event in self._events.values() for each in event.told()]
         if len(told) > MAX_ASSET_EVENTS:
             raise BadArgument(f"The task made {len(told):,} asset events; the limit is {MAX_ASSET_EVENTS:,} a try.")
@@ -157,14 +157,14 @@ class OutletEvents(_ByName, Mapping[Any, OutletEvent]):
 
 
 def _int64(digits: str) -> int:
-    """Raises :class:`ValueError` for what messages and databases cannot hold."""
+    """Raises :class:`ValueError` for numbers that messages and databases cannot hold."""
     if not -(2**63) <= (number := int(digits)) < 2**63:
         raise ValueError(f"{digits} has more than 64 bits; make it a string")
     return number
 
 
 class TriggeringAssetEvents(Mapping[Asset, list[AssetEvent]]):
-    """``triggering_asset_events`` in the context: the events that made the run, by asset; asked for when first looked at."""
+    """``triggering_asset_events`` in the context: the events that made the run, by asset. The first access reads them."""
 
     def __init__(self, control: Control) -> None:
         self._control = control
@@ -180,7 +180,7 @@ class TriggeringAssetEvents(Mapping[Asset, list[AssetEvent]]):
         return self._events[Asset(asset) if isinstance(asset, str) else asset]
 
     def partitions(self, asset: Asset | str) -> list[str]:
-        """Those of the asset that have changed, in order; what an incremental run has to do."""
+        """Returns the changed partitions of the asset, in order: the work of an incremental run."""
         name = asset if isinstance(asset, str) else asset.name
         return sorted({event.partition for event in self.get(Asset(name), ()) if event.partition is not None})
 
@@ -192,7 +192,7 @@ class TriggeringAssetEvents(Mapping[Asset, list[AssetEvent]]):
 
 
 class InletEvents(_ByName, Mapping[Any, list[AssetEvent]]):
-    """``inlet_events`` in the context: the newest events of each inlet, the oldest of them first; asked for when looked at."""
+    """``inlet_events`` in the context: the newest events of each inlet, oldest first. An access reads them."""
 
     _kind = "inlet"
 

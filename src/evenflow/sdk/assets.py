@@ -1,4 +1,4 @@
-"""Assets: names for data that tasks make and that DAGs wait for, and the conditions that join them with ``&`` and ``|``."""
+"""Assets: names of data that tasks make and that DAGs wait for, and conditions that combine them with ``&`` and ``|``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class AssetCondition:
     """What a schedule may wait for: an asset, an alias, or several of them."""
 
     def to_condition(self) -> Any:
-        """As :mod:`evenflow.core.assets` has it."""
+        """Returns the condition in the form of :mod:`evenflow.core.assets`."""
         raise NotImplementedError
 
     def leaves(self) -> Iterator[Asset | AssetAlias]:
@@ -28,11 +28,11 @@ class AssetCondition:
 
 
 class Asset(AssetCondition):
-    """Data with a name: ``Asset("orders")``, ``Asset("orders", "s3://shop/orders")``, or by its URI alone, which is its name then.
+    """Data with a name: ``Asset("orders")``, ``Asset("orders", "s3://shop/orders")``, or only its URI, which is then its name.
 
-    ``extra`` is a JSON object about the asset. Two assets are the same when their names are. ``partitions`` says which parts it
-    has: ``"hour"``, ``"day"`` or ``"month"``, of which a run makes that of its logical date; or ``{"country": ["de", "fr"]}``, keys
-    of which a run makes the one that is its parameter ``country``.
+    ``extra`` is a JSON object about the asset. Two assets are equal when their names are. ``partitions`` lists its parts:
+    ``"hour"``, ``"day"`` or ``"month"``, where a run makes the part of its logical date; or ``{"country": ["de", "fr"]}``, where a
+    run makes the part that its parameter ``country`` names.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Asset(AssetCondition):
 
 
 class AssetAlias(AssetCondition):
-    """A name for assets that are known only when a task runs: the task adds them with ``outlet_events[alias].add(Asset(...))``."""
+    """A name for assets that are known only when a task runs; the task adds them with ``outlet_events[alias].add(Asset(...))``."""
 
     def __init__(self, name: str, *, group: str = "asset") -> None:
         self.name, self.group = _checked_name(name, "alias"), group
@@ -107,19 +107,19 @@ class _Joined(AssetCondition):
 
 
 class AssetAll(_Joined):
-    """Holds when there is an event of each."""
+    """Holds when each of them has an event."""
 
     word = "all"
 
 
 class AssetAny(_Joined):
-    """Holds when there is an event of one of them."""
+    """Holds when one of them has an event."""
 
     word = "any"
 
 
 class AssetOrTimeSchedule:
-    """Runs when ``timetable`` says so (whatever ``schedule=`` takes for times), and also when ``assets`` hold."""
+    """Runs at the times of ``timetable`` (anything that ``schedule=`` takes for times), and also when ``assets`` hold."""
 
     def __init__(self, *, timetable: Any, assets: Any) -> None:
         condition = condition_of(assets)
@@ -129,7 +129,7 @@ class AssetOrTimeSchedule:
 
 
 def condition_of(schedule: Any) -> AssetCondition | None:
-    """What ``schedule=`` waits for, where it names assets: one, a condition, or a list of which all are needed; else None."""
+    """Returns the condition of a ``schedule=`` with assets: one asset, a condition, or a list that needs all. Else returns None."""
     if isinstance(schedule, AssetCondition):
         return schedule
     if isinstance(schedule, (list, tuple, set, frozenset)) and schedule and all(isinstance(x, AssetCondition) for x in schedule):
@@ -138,7 +138,7 @@ def condition_of(schedule: Any) -> AssetCondition | None:
 
 
 def checked_assets(value: Any) -> tuple[Asset | AssetAlias, ...] | None:
-    """``outlets=`` or ``inlets=`` as a tuple without repetitions; None when it is no list of assets."""
+    """Returns ``outlets=`` or ``inlets=`` as a tuple without repetitions; None when it is not a list of assets."""
     if not isinstance(value, Iterable) or isinstance(value, (str, bytes)):
         return None
     found = tuple(dict.fromkeys(value))

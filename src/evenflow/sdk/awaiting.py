@@ -1,8 +1,8 @@
-"""``await wait_for(trigger)``: how a function that is written as if it waited is deferred instead.
+"""``await wait_for(trigger)``: a function that is written as if it waited is deferred instead.
 
-At an await that has no event yet the function is left where it is: its process ends, and neither ``finally`` nor ``except`` runs in
-it, for it has not ended. When it is back it begins from the top, and each await that had its event answers at once. Awaits are
-known by their order, and by the identity of their triggers: a function that comes to another trigger is told so.
+At an await without an event the function stops: its process ends. Neither ``finally`` nor ``except`` runs in it, because it has not
+ended. When it resumes, it begins from the top, and each await that has its event returns at once. Awaits are identified by their
+order and by their triggers: a function that reaches another trigger gets an error.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BEGIN_AGAIN = "begin_again"  # the method of PythonOperator that does so
-Await = dict[str, Any]  # one of them: trigger and digest say which; when it is over, what a ResumedTry says
+BEGIN_AGAIN = "begin_again"  # the method of PythonOperator that begins again
+Await = dict[str, Any]  # a trigger and a digest identify it; once it is over, it has the fields of a ResumedTry
 
 
 class Waits:
-    """What a function has waited for in this try: ``before`` in the order of its awaits."""
+    """The awaits of a function in this try: ``before`` has those with an event, in order."""
 
     def __init__(self, before: Sequence[Await]) -> None:
         self._before = list(before)
         self._position = 0
         self.deferred: TaskDeferred | None = None
-        self.stopped: asyncio.Event | None = None  # of the loop that runs the function
+        self.stopped: asyncio.Event | None = None  # belongs to the loop that runs the function
 
     @property
     def is_return(self) -> bool:
         return bool(self._before)
 
     async def of(self, trigger: BaseTrigger, at_most: timedelta | float | None) -> Any:
-        """The payload of the event. Raises what it means that there was none."""
+        """Returns the payload of the event. Raises the error that a missing event means."""
         position, self._position = self._position, self._position + 1
         now = _await_of(trigger)
         if position < len(self._before):
@@ -53,17 +53,17 @@ class Waits:
             waits = {"waits": [*self._before, now]}
             self.deferred = TaskDeferred(trigger=trigger, method_name=BEGIN_AGAIN, kwargs=waits, timeout=at_most)
             self.stopped.set()
-        return await asyncio.get_running_loop().create_future()  # never done: nothing goes on here
+        return await asyncio.get_running_loop().create_future()  # never done: the function stops here
 
 
 _waits: ContextVar[Waits | None] = ContextVar("evenflow_waits", default=None)
 
 
 def wait_for(trigger: BaseTrigger, *, timeout: timedelta | float | None = None) -> Coroutine[Any, Any, Any]:
-    """In an ``async def`` with ``@task``: the payload of the trigger's event, for which the task waits without a process.
+    """In an ``async def`` with ``@task``: returns the payload of the trigger's event, for which the task waits without a process.
 
-    Raises :class:`TaskDeferralTimeout` after ``timeout``, and :class:`TriggerFailed` when the trigger does again and again. What
-    stands before the await runs again each time: keep what must happen once in ``once``.
+    Raises :class:`TaskDeferralTimeout` after ``timeout``, and :class:`TriggerFailed` when the trigger fails repeatedly. Code before
+    the await runs again each time: keep what must happen once in ``once``.
     """
     waits = _waits.get()
     if waits is None or waits.stopped is None:
@@ -78,7 +78,7 @@ def wait_for(trigger: BaseTrigger, *, timeout: timedelta | float | None = None) 
 
 @contextmanager
 def waiting(resumed: ResumedTry) -> Iterator[None]:
-    """Inside, a function gets what it has waited for before, as ``resumed`` says."""
+    """Inside, a function gets the events that it has waited for before, from ``resumed``."""
     *before, last = resumed.kwargs["waits"]
     told = {"deferred_s": resumed.deferred_s, "purpose": resumed.purpose, "event": resumed.event, "reason": resumed.reason}
     token = _waits.set(Waits([*before, {**last, **told}]))
@@ -89,13 +89,13 @@ def waiting(resumed: ResumedTry) -> Iterator[None]:
 
 
 def has_waited() -> bool:
-    """Whether the function that runs here has begun before in this try."""
+    """Returns whether the running function has begun before in this try."""
     waits = _waits.get()
     return waits is not None and waits.is_return
 
 
 def run_async(function: Coroutine[Any, Any, Any]) -> Any:
-    """Its result. Raises :class:`TaskDeferred` when it comes to an await that has no event."""
+    """Returns the function's result. Raises :class:`TaskDeferred` when it reaches an await without an event."""
     return where_no_loop_runs(lambda: _run(function))
 
 
@@ -115,14 +115,14 @@ def _run(function: Coroutine[Any, Any, Any]) -> Any:
         return ended.result()
     loop = runner.get_loop()
     for task in asyncio.all_tasks(loop):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(task))  # never collected, which would run what is behind its `finally`
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(task))  # never collected, because that would run its `finally`
     loop.close()
     assert waits.deferred is not None
     raise waits.deferred
 
 
 async def _until_it_waits(function: Coroutine[Any, Any, Any], waits: Waits) -> asyncio.Task[Any] | None:
-    """The task of the function when it has ended, None when it waits."""
+    """Returns the task of the function when it has ended, None when it waits."""
     import asyncio
 
     _waits.set(waits)
@@ -158,7 +158,7 @@ def _await_of(trigger: BaseTrigger) -> Await:
 
 
 def where_no_loop_runs(function: Callable[[], T]) -> T:
-    """What ``function`` returns, which runs an event loop: here, or in a thread of its own when this one has a loop already."""
+    """Returns what ``function`` returns, which runs an event loop: here, or in a new thread if this thread already has a loop."""
     if not _loop_runs():
         return function()
     from concurrent.futures import ThreadPoolExecutor

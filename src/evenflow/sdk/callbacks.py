@@ -1,5 +1,5 @@
-"""Callbacks as authors give them: a function that gets the context, or several; a notifier is one too. Deadlines, as in Airflow 3,
-are times at which one is called unless the run has ended.
+"""Callbacks of authors: a function that gets the context, or several; a notifier is a callback, too. As in Airflow 3, a deadline is
+a time at which a callback is called unless the run has ended.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WANTED = f"a function that takes the context, or a list of at most {MAX_CALLBACK
 
 
 def checked_functions(value: Any) -> tuple[Function, ...] | None:
-    """As a tuple; None when ``value`` is not :data:`WANTED`."""
+    """Returns functions as a tuple; None when ``value`` is not :data:`WANTED`."""
     found = tuple(value) if isinstance(value, (list, tuple)) else () if value is None else (value,)
     return found if len(found) <= MAX_CALLBACKS and all(callable(function) for function in found) else None
 
@@ -43,15 +43,15 @@ class _WithArguments:
 
 
 class SyncCallback(_WithArguments):
-    """``SyncCallback(function, kwargs={...})``: calls it with these arguments, and with ``context`` if it takes one."""
+    """``SyncCallback(function, kwargs={...})`` calls the function with these arguments, and with ``context`` if it takes one."""
 
 
 class AsyncCallback(_WithArguments):
-    """The same for an ``async def``, as in Airflow. Both run on a worker, in a process of their own."""
+    """The same for an ``async def``, as in Airflow. Both run on a worker, in a separate process."""
 
 
 def call(function: Function, context: dict[str, Any]) -> None:
-    """Calls it to its end, also when it is an ``async def``."""
+    """Calls the function to its end, also an ``async def``."""
     result = function(context)
     if inspect.isawaitable(result):
         import asyncio
@@ -72,7 +72,7 @@ class DeadlineStart:
 
 
 class DeadlineReference:
-    """The references that there are. A run without a logical date has no deadline by it."""
+    """The available references. A run without a logical date has no deadline by it."""
 
     DAGRUN_QUEUED_AT: ClassVar[DeadlineStart] = DeadlineStart("queued_at")
     DAGRUN_LOGICAL_DATE: ClassVar[DeadlineStart] = DeadlineStart("logical_date")
@@ -85,7 +85,7 @@ class DeadlineReference:
 
     @staticmethod
     def TIME_OF_DAY(at: str | time, timezone: str | None = None) -> DeadlineStart:
-        """The first such time after the run was due, in the default time zone unless another is given."""
+        """The first such time after the run was due, by default in the default time zone."""
         from zoneinfo import ZoneInfo
 
         timezone = timezone or default_timezone()
@@ -101,8 +101,8 @@ class DeadlineReference:
 
 
 class DeadlineAlert:
-    """A run is to have ended ``interval`` (a timedelta) after ``reference``; ``callback``, one function or several, is called when
-    it has not. A missed deadline shows with the run either way. The run goes on.
+    """A run should end ``interval`` (a timedelta) after ``reference``; if it has not, ``callback``, one function or several, is
+    called. A missed deadline shows with the run either way. The run continues.
     """
 
     def __init__(
@@ -131,7 +131,9 @@ class DeadlineAlert:
     def done_by(
         cls, at: str | time, timezone: str | None = None, callback: Functions = None, *, name: str | None = None
     ) -> DeadlineAlert:
-        """Done by a time of day, e.g. ``DeadlineAlert.done_by("07:00", "Europe/Berlin")``: the first one after the run was due."""
+        """A deadline at a time of day, e.g. ``DeadlineAlert.done_by("07:00", "Europe/Berlin")``: the first after the run
+        was due.
+        """
         return cls(DeadlineReference.TIME_OF_DAY(at, timezone), callback=callback, name=name)
 
     def to_spec(self) -> DeadlineSpec:
@@ -156,6 +158,6 @@ class DeadlineAlert:
 
 
 def checked_deadlines(value: Any) -> tuple[DeadlineAlert, ...] | None:
-    """``deadline=`` as a tuple; None when it is neither an alert nor a list of some."""
+    """Returns ``deadline=`` as a tuple; None when it is neither an alert nor a list of alerts."""
     given = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     return given if len(given) <= MAX_DEADLINES and all(isinstance(alert, DeadlineAlert) for alert in given) else None

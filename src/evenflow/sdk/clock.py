@@ -1,4 +1,4 @@
-"""The time that Evenflow's own tasks go by: the real one, or in tests one that only moves when it is told to."""
+"""The clock of Evenflow's own tasks: the real one, or in tests one that moves only when it is told to."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    stands_still: bool  # while a try runs; a pause then ends the process of the try, as in mode reschedule
+    stands_still: bool  # while a try runs; a pause then ends the try's process, as in mode reschedule
 
     def now(self) -> datetime: ...
 
     def monotonic(self) -> float:
-        """Seconds, of which only differences mean something."""
+        """Returns seconds, of which only differences have a meaning."""
         ...
 
     def pause(self, seconds: float) -> None:
@@ -40,7 +40,7 @@ _clock: Clock = RealClock()
 
 
 def clock() -> Clock:
-    """The one of this process."""
+    """Returns the clock of this process."""
     return _clock
 
 

@@ -1,4 +1,4 @@
-"""What a running task knows about itself, and keeps beyond its process: the context, Airflow's words for Airflow's things.
+"""What a running task knows about itself, and stores beyond its process: the context, in Airflow's words.
 
 Entries of the context reach a function as parameters of the same name, as ``**context``, or through :func:`get_current_context`.
 """
@@ -34,20 +34,20 @@ class XComs(Protocol):
     def pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]: ...
 
     def prior_run(self, task_id: str, key: str, map_index: int) -> str | None:
-        """Which run has the newest value: this one, or one of the DAG with an earlier logical date."""
+        """Returns the run with the newest value: this one, or one of the DAG with an earlier logical date."""
         ...
 
     def push(self, key: str, value: Any) -> None: ...
 
 
 class Kept:
-    """The values of one task instance."""
+    """The stored values of one task instance."""
 
     def __init__(self, task_id: str, control: Control) -> None:
         self._task_id, self._control = task_id, control
 
     def once(self, name: str, function: Callable[[], Any]) -> Any:
-        """As :meth:`evenflow.TaskInstance.once`."""
+        """Works like :meth:`evenflow.TaskInstance.once`."""
         if not callable(function):
             raise BadArgument(
                 f"once({name!r}, ...) takes a function without arguments, e.g. lambda: submit(x), not {function!r:.80}."
@@ -75,12 +75,12 @@ class Kept:
         return self._control.ask("once", {"name": _checked_name(name)})
 
     def _store(self, name: str, value: Any) -> Any:
-        """What is kept now: this value, unless another was kept before."""
+        """Returns the stored value: this one, unless another was stored before."""
         if inspect.isawaitable(value):
             raise BadArgument(
                 f"once({name!r}, ...): the function returned something to be awaited. Give an `async def`, and await once(...)."
             )
-        from evenflow.sdk import xcom  # here and below: not on the way of `import evenflow`
+        from evenflow.sdk import xcom  # here and below: not needed for `import evenflow`
 
         what = f"What task {self._task_id!r} keeps as {name!r}"
         encoded = xcom.encode(value, what)
@@ -103,7 +103,7 @@ def _checked_name(name: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DagRun:
-    """The run that a task belongs to."""
+    """The run of a task."""
 
     dag_id: str
     run_id: str
@@ -124,30 +124,30 @@ class TaskInstance:
     task_id: str
     map_index: int  # -1 when the task is not mapped
     try_number: int  # from 1
-    max_tries: int  # how often it may be tried again after its first try, as in Airflow
+    max_tries: int  # further tries allowed after the first, as in Airflow
     start_date: datetime | None = None  # when the try began
-    end_date: datetime | None = None  # and ended: known to callbacks
-    epoch: int = 0  # names this dispatch, and no other ever: a key for systems outside that are to do a thing once; 0 in tests
+    end_date: datetime | None = None  # when the try ended: known to callbacks
+    epoch: int = 0  # identifies this dispatch for ever: a key for outside systems that should do a thing once; 0 in tests
     task: Task = field(repr=False)
     xcoms: XComs = field(repr=False)
     report_progress: Callable[[str, int, int, dict[str, Any]], None] = field(repr=False)
     control: Control = field(repr=False)
-    skipped_tasks: set[str] = field(default_factory=set, repr=False)  # that a success of this try decides against
+    skipped_tasks: set[str] = field(default_factory=set, repr=False)  # tasks that a success of this try skips
     api_url: str = field(default="", repr=False)
 
     @property
     def duration(self) -> float | None:
-        """Seconds that the try took; None while it runs."""
+        """The seconds that the try took; None while it runs."""
         return (self.end_date - self.start_date).total_seconds() if self.start_date and self.end_date else None
 
     @property
     def hostname(self) -> str:
-        """Of the host that this runs on."""
+        """The name of the host on which this runs."""
         return os.uname().nodename
 
     @property
     def page_url(self) -> str:
-        """Of its page in the web UI; without the host where there is no API, as in ``dag.test()``."""
+        """The URL of its page in the web UI; without the host if there is no API, as in ``dag.test()``."""
         from urllib.parse import quote
 
         path = f"dags/{quote(self.dag_id, safe='')}/runs/{quote(self.run_id, safe='')}/tasks/{quote(self.task_id, safe='')}"
@@ -155,8 +155,8 @@ class TaskInstance:
 
     @property
     def log_url(self) -> str:
-        """Where the API has the log of the try; without the host where there is no API, as in ``dag.test()``."""
-        from urllib.parse import quote  # with its imports it is dear for who only writes a DAG
+        """The URL of the try's log in the API; without the host if there is no API, as in ``dag.test()``."""
+        from urllib.parse import quote  # its imports would slow down the writing of a DAG
 
         path = f"dags/{quote(self.dag_id, safe='')}/runs/{quote(self.run_id, safe='')}/tasks/{quote(self.task_id, safe='')}/logs"
         return f"{self.api_url}/api/v1/{path}?map_index={self.map_index}&try_number={self.try_number}"
@@ -176,12 +176,12 @@ class TaskInstance:
         run_id: str | None = None,
         include_prior_dates: bool = False,
     ) -> Any:
-        """What a task of this run pushed under ``key``, else ``default``; a list for a list of task ids.
+        """Returns what a task of this run pushed under ``key``, else ``default``; a list for a list of task ids.
 
-        Without ``task_ids`` it is this task's own. Of a mapped task it is the list of the values of all instances in map order, or
-        with ``map_indexes`` that of one; of a task of the same mapped group that of the same index.
-        ``run_id`` names another run of the DAG. With ``include_prior_dates`` the value is the newest of this run and those with
-        earlier logical dates. Values of other DAGs cannot be had (:class:`XComError`).
+        Without ``task_ids`` it is this task's own value. For a mapped task it is the list of all instances' values in map order, or
+        with ``map_indexes`` the value of one; for a task of the same mapped group it is the value of the same index. ``run_id``
+        names another run of the DAG. With ``include_prior_dates`` the value is the newest of this run and those with earlier
+        logical dates. Values of other DAGs are not available (:class:`XComError`).
         """
         if dag_id not in (None, self.dag_id):
             raise XComError(
@@ -208,41 +208,41 @@ class TaskInstance:
         return value if found else default
 
     def once(self, name: str, function: Callable[[], T]) -> T:
-        """What ``function()`` returned the first time: stored durably under ``name``, and answered without a call from then on, in
-        this try and in all later ones of this task, whatever becomes of its workers. Clearing the task, or :meth:`forget`, begins
-        anew. Of an ``async def`` it is to be awaited.
+        """Returns what ``function()`` returned the first time. The value is stored durably under ``name``, and later calls return
+        it without calling the function, in this try and in all later ones of this task, whatever happens to its workers. Clearing
+        the task, or :meth:`forget`, begins anew. For an ``async def``, await the result.
 
         The value is of the types that results may have. When the process dies between the call and the storing, ``function`` is
-        called again: give the system outside :meth:`once_key`, so that it can tell.
+        called again: give the outside system :meth:`once_key`, so that it notices.
         """
         kept: T = Kept(self.task_id, self.control).once(name, function)
         return kept
 
     def once_value(self, name: str, default: Any = None) -> Any:
-        """What :meth:`once` has stored under ``name``, without calling anything."""
+        """Returns what :meth:`once` has stored under ``name``, without calling anything."""
         return Kept(self.task_id, self.control).value(name, default)
 
     def once_key(self, name: str) -> str:
-        """A key for :meth:`once`, the same each time until the task is cleared or the name forgotten, and no other's ever."""
+        """Returns a unique key for :meth:`once`, the same each time until the task is cleared or the name forgotten."""
         return Kept(self.task_id, self.control).key(name)
 
     def forget(self, name: str) -> None:
-        """The next :meth:`once` of this name calls its function again, with another key."""
+        """Makes the next :meth:`once` of this name call its function again, with another key."""
         Kept(self.task_id, self.control).forget(name)
 
     def progress(self, label: str, done: int, total: int, **detail: Any) -> None:
-        """Shows people how far the try is, in whole steps; the newest replaces the one before."""
+        """Shows the progress of the try, in whole steps; the newest replaces the last one."""
         self.report_progress(str(label), int(done), int(total), detail)
 
 
 class Context(dict[str, Any]):
-    """The entries that :data:`CONTEXT_KEYS` names. ``lazy_keys`` cost a question to the control plane, when they are asked for."""
+    """The entries that :data:`CONTEXT_KEYS` names. Each of ``lazy_keys`` costs a question to the control plane when it is used."""
 
     lazy: Callable[[str], Any] | None = None
     lazy_keys: frozenset[str] = frozenset()
 
     def once(self, name: str, function: Callable[[], T]) -> T:
-        """As :meth:`TaskInstance.once`; so are the three that follow."""
+        """Works like :meth:`TaskInstance.once`; so do the next three."""
         kept: T = self["ti"].once(name, function)
         return kept
 
@@ -274,10 +274,10 @@ def make_context(
     map_length: int | None,
     previous: Callable[[str], Any],
 ) -> Context:
-    """``previous`` gives one of :data:`PREVIOUS_KEYS`."""
+    """``previous`` returns one of :data:`PREVIOUS_KEYS`."""
     from evenflow.sdk.templating.macros import MACROS, ds_nodash_of, ts_nodash_with_tz_of
 
-    # A run triggered by hand may have no logical date. Then ds and ts tell when it was to run, instead of failing as in Airflow.
+    # A run triggered by hand may have no logical date. Then ds and ts have its due time, instead of failing as in Airflow.
     date = (run.logical_date or run.run_after).astimezone(UTC)
     context = Context(
         conn=Accessor(get_connection, ConnectionNotFound),
@@ -316,7 +316,7 @@ def make_context(
 
 
 def _with_own(task: Task, params: dict[str, Any]) -> dict[str, Any]:
-    """What a task says itself stands where the run leaves the DAG's default, or the DAG has no such parameter."""
+    """Adds a task's own parameters where the run left the DAG's default, or the DAG has no such parameter."""
     own, declared = task.task_settings.params or {}, task.dag.header.params
     left = {name for name in own if name in declared and params.get(name) == declared[name].default}
     return {**own, **{name: value for name, value in params.items() if name not in left}}
@@ -326,7 +326,7 @@ current: ContextVar[Context | None] = ContextVar("evenflow_context", default=Non
 
 
 def get_current_context() -> Context:
-    """The context of the task that is running here. Raises :class:`NoContext` anywhere else."""
+    """Returns the context of the task that is running here. Raises :class:`NoContext` anywhere else."""
     context = current.get()
     if context is None:
         raise NoContext(
@@ -352,7 +352,7 @@ class Accessor:
         return self._find(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """``default`` when it is not defined; what must not be used is an error all the same."""
+        """Returns ``default`` when the name is not defined; a forbidden name is still an error."""
         try:
             return self._find(name)
         except self._missing:

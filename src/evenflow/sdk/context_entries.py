@@ -1,4 +1,4 @@
-"""The names of what the context has, and what to write for those of Airflow's that it has not."""
+"""The names of the context's entries, and what to write for entries of Airflow's that it lacks."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PREVIOUS_KEYS = frozenset(
 
 _DATE = "Use logical_date, or what macros makes of it."
 
-MISSING_ENTRIES = {  # of Airflow's, with what to do instead
+MISSING_ENTRIES = {  # entries of Airflow's, with what to do instead
     "asset_state_store": "Keep what tasks need next time in a Variable.",
     "conf": "Use params, a Variable or the environment.",
     "execution_date": "It is logical_date, as in Airflow 3.",
@@ -80,6 +80,6 @@ MISSING_ENTRIES = {  # of Airflow's, with what to do instead
 
 
 def meant_entry(name: str, known: Iterable[str]) -> str:
-    """What to write in the place of an entry that there is not: a sentence with a space behind it, or nothing."""
+    """Returns what to write for a missing entry: a sentence with a space behind it, or an empty text."""
     meant = MISSING_ENTRIES.get(name) or did_you_mean(name, known).lstrip()
     return meant and f"{meant} "

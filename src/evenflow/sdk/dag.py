@@ -42,23 +42,23 @@ _observer: ContextVar[Callable[[DAG], None] | None] = ContextVar("evenflow_dag_o
 
 class DAG(NodesOfDag[Task, TaskGroup]):
     """A workflow. Tasks that are defined inside ``with DAG("name", ...):`` belong to it. Its options can be read and assigned by
-    name, as in ``dag.doc_md = __doc__``, as long as the file is being loaded.
+    name, as in ``dag.doc_md = __doc__``, while the file is being loaded.
     """
 
     def __init__(self, dag_id: str, **options: Unpack[DagOptions]) -> None:
         self.dag_id = check_id("DAG", dag_id)
         self._take(options)
-        self.file: Path | None = None  # that it was loaded from
+        self.file: Path | None = None  # from which it was loaded
         super().__init__()
         if (observer := _observer.get()) is not None:
             observer(self)
 
     def _take(self, options: Mapping[str, Any]) -> None:
-        """Raises :class:`DagError` and leaves everything as it was when they make no sense."""
+        """Raises :class:`DagError`, without changes, when the options make no sense."""
         header = spec_of_header(self.dag_id, options)
         self.__dict__.update(options=dict(options), header=header, default_args=header.default_args)
 
-    if not TYPE_CHECKING:  # or a type checker would take any attribute for one of ours
+    if not TYPE_CHECKING:  # or a type checker would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
             if name in DAG_OPTION_NAMES and "header" in self.__dict__:
@@ -66,7 +66,7 @@ class DAG(NodesOfDag[Task, TaskGroup]):
             raise AttributeError(f"DAG {self.__dict__.get('dag_id')!r} has no attribute {name!r}", name=name, obj=self)
 
         def __setattr__(self, name: str, value: Any) -> None:
-            """Raises :class:`BadSetting` for what would change nothing."""
+            """Raises :class:`BadSetting` for an assignment without effect."""
             if is_own_affair(self) or name == "file":
                 object.__setattr__(self, name, value)
             else:
@@ -84,26 +84,26 @@ class DAG(NodesOfDag[Task, TaskGroup]):
 
     @property
     def folder(self) -> Path | None:
-        """Of the file that defines it: where it was loaded from, else the program that runs. None when that is no file."""
+        """The folder of the file that defines it: the loaded file, else the running program. None without a file."""
         from pathlib import Path
 
         file = self.file or getattr(sys.modules.get("__main__"), "__file__", None)
         return Path(file).absolute().parent if file else None
 
     def template_folders(self) -> list[str]:
-        """Where files of templates are looked for: ``template_searchpath``, then the folder of the DAG file."""
+        """Where template files are searched: ``template_searchpath``, then the folder of the DAG file."""
         if self.folder is None:
             return list(self.header.template_searchpath)
         return [os.fspath(self.folder / each) for each in (*self.header.template_searchpath, "")]
 
     def param(self, name: str) -> Any:
-        """A reference to the value that a parameter has in the run, to be given to tasks as an argument."""
+        """Returns a reference to a parameter's value in the run, to be given to tasks as an argument."""
         if name not in self.header.params:
             raise BadArgument(f"DAG {self.dag_id!r} has no parameter {name!r}. Declare it: params={{{name!r}: ...}}")
         return ParamRef(name)
 
     def to_spec(self) -> DagSpec:
-        """The DAG as the scheduler knows it. Raises :class:`DagError` for what is wrong with it as a whole, such as a cycle."""
+        """Returns the DAG as the scheduler knows it. Raises :class:`DagError` for errors of the whole, such as a cycle."""
         return compile_spec(self)
 
     def test(
@@ -118,9 +118,9 @@ class DAG(NodesOfDag[Task, TaskGroup]):
     ) -> RunOutcome:
         """Runs the DAG once in this process, without a database, one task after the other.
 
-        Trigger rules, mapping, retries and XComs are as in production; limits, timeouts and schedules do not apply. Retries
-        follow at once unless ``wait_for_retries``. ``answers`` are those of people, by task: a choice, a dict of ``choice`` and
-        ``values``, or None when nobody answers in time. Raises :class:`ParamError` for params that do not fit.
+        Trigger rules, mapping, retries and XComs are as in production; limits, timeouts and schedules do not apply. Retries follow
+        at once unless ``wait_for_retries``. ``answers`` are those of people, by task: a choice, a dict of ``choice`` and
+        ``values``, or None for no answer in time. Raises :class:`ParamError` for params that do not fit.
         """
         return _run_in_memory(
             self,
@@ -145,7 +145,7 @@ class DAG(NodesOfDag[Task, TaskGroup]):
 
 @contextmanager
 def observed(observer: Callable[[DAG], None]) -> Iterator[None]:
-    """``observer`` is told of every DAG that is made inside."""
+    """Inside, ``observer`` is called with every new DAG."""
     token = _observer.set(observer)
     try:
         yield
@@ -154,15 +154,15 @@ def observed(observer: Callable[[DAG], None]) -> Iterator[None]:
 
 
 def runs_in_memory(run: Callable[..., RunOutcome]) -> None:
-    """``run`` does what :meth:`DAG.test` says, with its arguments: it knows what DAGs are, so these know nothing of it."""
+    """Makes ``run`` the implementation of :meth:`DAG.test`. It knows what DAGs are, so DAGs need not know it."""
     global _run_in_memory
     _run_in_memory = run
 
 
 class DagFunction(Generic[P]):
-    """A function with ``@dag``: calling it makes the DAG of the tasks that its body defines.
+    """A function with ``@dag``: a call makes the DAG of the tasks that its body defines.
 
-    Its arguments are parameters of the DAG's runs: inside they are references to the values of the run, to be given to tasks.
+    Its arguments are parameters of the DAG's runs: inside they are references to the run's values, to be given to tasks.
     """
 
     def __init__(self, function: Callable[P, Any], dag_id: str | None, options: DagOptions) -> None:

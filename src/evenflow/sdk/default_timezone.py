@@ -1,6 +1,6 @@
-"""The time zone of what names none: a setting of the database, told to whoever loads a DAG file; UTC where nobody tells it.
+"""The time zone of times without one: a setting of the database, passed to each loader of DAG files; UTC without it.
 
-One value a process, set before the first DAG is made: a file must mean the same wherever it is loaded.
+A process has one value, set before the first DAG is made, because a file must mean the same wherever it is loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def set_default_timezone(name: str) -> None:
 
 
 def default_timezone() -> str:
-    """Its name."""
+    """Returns the name of the default time zone."""
     return _name
 
 

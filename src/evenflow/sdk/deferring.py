@@ -1,4 +1,4 @@
-"""A try that defers, as data, and the way back from that data to the method that goes on."""
+"""Turns a deferral into data, and that data back into a call of the method that continues."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from evenflow.sdk.triggers import BaseTrigger, load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumedTry(Resumed):
-    """In the process of the try: ``kwargs`` and ``event`` are the author's values again."""
+    """A resume in the process of the try: ``kwargs`` and ``event`` are the author's values again."""
 
     @classmethod
     def from_assignment(cls, resumed: Mapping[str, Any], task_id: str) -> ResumedTry:
-        """From the fields of a :class:`Resumed`."""
-        from evenflow.sdk import xcom  # here and below: not on the way of `import evenflow`
+        """Makes one from the fields of a :class:`Resumed`."""
+        from evenflow.sdk import xcom  # here and below: not needed for `import evenflow`
 
         values = {name: resumed[name] for name in cls.__dataclass_fields__ if resumed.get(name) is not None}
         if values["purpose"] != Purpose.CLEAN_UP:
@@ -34,7 +34,7 @@ class ResumedTry(Resumed):
         return cls(**values)
 
     def raise_without_event(self, task_id: str) -> None:
-        """Raises what it means for a try that there is no event."""
+        """Raises the error that a missing event means for the try."""
         waited = f"Task {task_id!r} waited {self.deferred_s:.1f} s for {self.trigger.rpartition('.')[2]}"
         if self.purpose == Purpose.TIMEOUT:
             raise TaskDeferralTimeout(f"{waited}, which is its timeout.")
@@ -43,7 +43,7 @@ class ResumedTry(Resumed):
 
 
 def go_on(operator: Task, context: Context, resumed: ResumedTry) -> Any:
-    """The result of the method that was named when it deferred."""
+    """Returns the result of the method that was named at the deferral."""
     resumed.raise_without_event(operator.task_id)
     method = getattr(operator, resumed.method, None)
     if not callable(method):
@@ -55,7 +55,7 @@ def go_on(operator: Task, context: Context, resumed: ResumedTry) -> Any:
 
 
 def deferral_of(operator: Task, deferred: TaskDeferred) -> Defer:
-    """Raises :class:`BadDeferral` for what could not be brought back."""
+    """Returns the deferral as data. Raises :class:`BadDeferral` for one that could not be resumed."""
     where = f"Task {operator.task_id!r} defers"
     if not isinstance(deferred.trigger, BaseTrigger):
         raise BadDeferral(
@@ -78,7 +78,7 @@ def deferral_of(operator: Task, deferred: TaskDeferred) -> Defer:
 
 
 def _serialized(trigger: BaseTrigger, where: str) -> tuple[str, dict[str, Any]]:
-    """Also tried: that it can be made again is better said now than by a triggerer at night."""
+    """Serialises a trigger, and tries to make it again: an error is better now than in a triggerer at night."""
     match trigger.serialize():
         case (str() as path, dict() as kwargs):
             pass

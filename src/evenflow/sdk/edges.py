@@ -1,5 +1,5 @@
 """Dependencies: ``>>``, ``<<``, ``set_upstream``, ``set_downstream`` and ``chain``, between tasks, groups, results and lists of
-them.
+these.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T", bound="Connectable")
 
 
 class KeepsEdges(Protocol):
-    """The DAG of both ends."""
+    """The DAG of both ends of an edge."""
 
     dag_id: str
 
@@ -26,20 +26,20 @@ class KeepsEdges(Protocol):
 
 
 class Dependency:
-    """What can stand on a side of ``>>``: a task, a task group, or the result of a task."""
+    """A possible side of ``>>``: a task, a task group, or the result of a task."""
 
     dag: KeepsEdges
 
     def endpoint(self) -> Dependency:
-        """The task or group whose edges these are."""
+        """The task or group that has the edges."""
         return self
 
     def set_downstream(self, other: Connectable, edge_modifier: Label | None = None) -> None:
-        """``other`` waits for this."""
+        """Makes ``other`` wait for this."""
         connect(self, other)
 
     def set_upstream(self, other: Connectable, edge_modifier: Label | None = None) -> None:
-        """This waits for ``other``."""
+        """Makes this wait for ``other``."""
         connect(other, self)
 
     def __rshift__(self, other: T) -> T:
@@ -60,9 +60,9 @@ class Dependency:
 
 
 class Label(Dependency):
-    """What an edge of a drawn graph would say, between two ends: ``small >> Label("rows < 10") >> load``.
+    """A label for an edge of a drawn graph, between two ends: ``small >> Label("rows < 10") >> load``.
 
-    The ends are connected as without it. Nothing that Evenflow shows draws it.
+    The ends are connected as without it. Evenflow does not draw it.
     """
 
     def __init__(self, label: str) -> None:
@@ -71,7 +71,7 @@ class Label(Dependency):
         self._after: list[Dependency] = []
 
     def join(self, end: Dependency, *, upstream: bool) -> None:
-        """One of its ends is known; each before it is connected with each behind it."""
+        """Adds one of its ends; each end before the label is connected with each behind it."""
         (self._before if upstream else self._after).append(end)
         for other in self._after if upstream else self._before:
             connect(*((end, other) if upstream else (other, end)))
@@ -81,16 +81,16 @@ class Label(Dependency):
 
 
 class Uncalled:
-    """What becomes a task by being called: a function with ``@task``."""
+    """Something that becomes a task by a call: a function with ``@task``."""
 
     def refuse(self, where: str = "") -> NoReturn:
-        """Raises :class:`BadArgument`: it stands in the place of a task or a result."""
+        """Raises :class:`BadArgument`, because it is used as a task or a result."""
         name = getattr(self, "__name__", "it")
         raise BadArgument(f"{where}{name} is a function with @task, and a task only where it is called. Call it: {name}(...)")
 
 
 def connect(upstream: Connectable, downstream: Connectable) -> None:
-    """Every endpoint of ``downstream`` waits for every endpoint of ``upstream``; an edge that exists already is no error."""
+    """Makes every endpoint of ``downstream`` wait for every endpoint of ``upstream``; an existing edge is not an error."""
     for first in _endpoints(upstream):
         for second in _endpoints(downstream):
             if isinstance(first, Label):
@@ -110,14 +110,14 @@ def connect(upstream: Connectable, downstream: Connectable) -> None:
 def chain(*steps: Connectable) -> None:
     """``chain(a, [b, c], [d, e], f)`` is ``a >> b >> d >> f`` and ``a >> c >> e >> f``.
 
-    Between two lists the edges go pairwise, so they must be of one length; ``cross_downstream`` connects each with each.
+    Between two lists the edges go pairwise, so the lists must be of equal length; ``cross_downstream`` connects each with each.
     """
     for first, second in pairwise(steps):
         if isinstance(first, Dependency) or isinstance(second, Dependency):
             connect(first, second)
             continue
         if not isinstance(first, (list, tuple)) or not isinstance(second, (list, tuple)):
-            connect(first, second)  # which says what is none
+            connect(first, second)  # this names the wrong one
             continue
         if len(first) != len(second):
             raise BadArgument(
@@ -136,7 +136,7 @@ def chain_linear(*steps: Connectable) -> None:
 
 
 def cross_downstream(upstream: Sequence[Connectable], downstream: Sequence[Connectable]) -> None:
-    """Every one of ``downstream`` waits for every one of ``upstream``."""
+    """Makes every one of ``downstream`` wait for every one of ``upstream``."""
     connect(upstream, downstream)
 
 

@@ -1,4 +1,4 @@
-"""From what the author connected to edges between tasks: group edges resolved, an order found, a cycle named."""
+"""Turns the author's connections into edges between tasks: resolves group edges, finds an order, names a cycle."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BEFORE_A_FAILURE = (TriggerRule.ALL_SUCCESS, TriggerRule.ALL_DONE_SETUP_SUCCESS
 
 
 def upstream_indexes(dag: AnyDag) -> list[list[int]]:
-    """For each task, by task index, the indexes of the tasks that it waits for, ascending.
+    """Returns for each task, by task index, the indexes of its upstream tasks, ascending.
 
-    An edge between groups is resolved after all edges inside them: the roots and leaves of a group depend on edges between two of
-    its tasks only, and such an edge has its closest common group further in.
+    An edge between groups is resolved after all edges inside them: the roots and leaves of a group depend only on edges between two
+    of its tasks, and the closest common group of such an edge is further in.
     """
     upstream = {task_id: set(task.upstream_tasks) for task_id, task in dag.task_dict.items()}
     edges = sum(map(len, upstream.values()))
@@ -31,7 +31,7 @@ def upstream_indexes(dag: AnyDag) -> list[list[int]]:
 
 
 class _GroupEnds:
-    """Arrows from a group leave out its teardowns, and setups that nothing but a teardown waits for."""
+    """The roots and leaves of groups. Edges from a group exclude its teardowns, and setups for which only a teardown waits."""
 
     def __init__(self, upstream: dict[str, set[str]]) -> None:
         self.upstream = upstream
@@ -67,20 +67,22 @@ class _GroupEnds:
 
 
 def _common_depth(first: Node, second: Node) -> int:
-    """How deep the innermost group around both ends is; 0 is the DAG itself."""
+    """Returns the depth of the innermost group around both ends; 0 is the DAG itself."""
     around = set(map(id, first.around()))
     return next((group.depth for group in second.around() if id(group) in around), 0)
 
 
 def topological_order(dag_id: str, task_ids: Sequence[str], upstream: Sequence[Sequence[int]]) -> list[int]:
-    """Task indexes, each after all that it waits for. Raises :class:`DagCycle` naming one cycle when there is none."""
+    """Returns task indexes, each after its upstream tasks. Raises :class:`DagCycle`, which names one cycle, when no order
+    exists.
+    """
     downstream: list[list[int]] = [[] for _ in upstream]
     missing = [len(sources) for sources in upstream]
     for task, sources in enumerate(upstream):
         for source in sources:
             downstream[source].append(task)
     order = [task for task, count in enumerate(missing) if not count]
-    for task in order:  # grows while it is read
+    for task in order:  # the list grows while it is read
         for target in downstream[task]:
             missing[target] -= 1
             if not missing[target]:
@@ -91,7 +93,7 @@ def topological_order(dag_id: str, task_ids: Sequence[str], upstream: Sequence[S
 
 
 def _cycle(upstream: Sequence[Sequence[int]], missing: Sequence[int]) -> list[int]:
-    """A cycle among the tasks that still miss an upstream: each of them has such an upstream, so walking up must come back."""
+    """Returns a cycle among the tasks that still miss an upstream: each of them has such an upstream, so walking up must return."""
     task = next(task for task, count in enumerate(missing) if count)
     seen: dict[int, int] = {}
     path: list[int] = []
@@ -103,7 +105,7 @@ def _cycle(upstream: Sequence[Sequence[int]], missing: Sequence[int]) -> list[in
 
 
 def check_flow(dag: AnyDag, upstream: Sequence[Sequence[int]]) -> None:
-    """Raises :class:`BadSetting` for trigger rules that may not be combined with what they follow."""
+    """Raises :class:`BadSetting` for trigger rules that cannot be combined with what they follow."""
     tasks = list(dag.task_dict.values())
     for task, sources in zip(tasks, upstream, strict=True):
         rule = task.task_settings.trigger_rule
@@ -123,7 +125,7 @@ def check_flow(dag: AnyDag, upstream: Sequence[Sequence[int]]) -> None:
 
 
 def check_partials(dag: AnyDag) -> None:
-    """Raises :class:`BadArgument` for one that nothing came of: the task that its author means would be missing."""
+    """Raises :class:`BadArgument` for a ``partial`` that was never expanded: the task that its author means would be missing."""
     for partial in dag.partials:
         if not partial.is_expanded:
             raise BadArgument(

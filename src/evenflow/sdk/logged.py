@@ -1,4 +1,4 @@
-"""``self.log`` of what authors subclass: operators, sensors, hooks, triggers and notifiers."""
+"""``self.log`` of the classes that authors subclass: operators, sensors, hooks, triggers and notifiers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class Logged:
-    """Has a log, as in Airflow. A class that has another use for the name keeps its own."""
+    """Has a log, as in Airflow. A class with another use for the name keeps its own."""
 
     @functools.cached_property
     def log(self) -> logging.Logger:
-        """Named after the class. What is logged while a task runs is in the log of the task."""
+        """The logger, named after the class. Its records during a task are in the log of the task."""
         import logging
 
         kind = type(self)

@@ -1,4 +1,4 @@
-"""What a DAG is made of: tasks, groups of them, and the edges between. What authors do with these stands above."""
+"""The parts of a DAG: tasks, groups of them, and edges between. The authors' classes are built on these."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Node(Dependency):
     dag: AnyDag
 
     def around(self) -> Iterable[GroupNode]:
-        """The groups that it is in, innermost first."""
+        """The groups around it, innermost first."""
         raise NotImplementedError
 
 
@@ -35,14 +35,14 @@ class TaskNode(Node):
     mapped_items: set[str]  # items of its result that other tasks map over
     is_setup = False
     is_teardown = False
-    on_failure_fail_dagrun = False  # of a teardown: when it fails, the run does
+    on_failure_fail_dagrun = False  # of a teardown: its failure fails the run
 
     def around(self) -> Iterable[GroupNode]:
         return self.task_group.ancestry() if self.task_group is not None else ()
 
     @property
     def mapped_group(self) -> GroupNode | None:
-        """The mapped group that it is in: then it has an instance for each index of that."""
+        """The mapped group around it, if any: then it has an instance for each index of that group."""
         return next((group for group in self.around() if group.is_mapped), None)
 
     @property
@@ -51,7 +51,7 @@ class TaskNode(Node):
         return self.mapped_group is not None
 
     def index_seen(self, source: TaskNode, map_index: int) -> int | None:
-        """The index of the instance of ``source`` whose results the instance ``map_index`` of this task sees. In the same mapped
+        """Returns the index of the instance of ``source`` that the instance ``map_index`` of this task sees. In the same mapped
         group that is its own index; of any other mapped task it sees all instances, which is None.
         """
         if not source.is_mapped:
@@ -64,12 +64,12 @@ class TaskNode(Node):
 
     @property
     def qualified_name(self) -> str:
-        """How messages name the task."""
+        """The task's name in messages."""
         return f"DAG {self.dag.dag_id!r}, task {self.task_id!r}"
 
     @property
     def upstream_task_ids(self) -> frozenset[str]:
-        """The tasks that it waits for directly; edges of groups are added when the DAG is complete."""
+        """The tasks for which it waits directly; edges of groups are added when the DAG is complete."""
         return frozenset(self.upstream_tasks)
 
     @property
@@ -87,7 +87,7 @@ class GroupNode(Node):
     prefix_group_id: bool
     parent: GroupNode | None
     default_args: dict[str, Any]
-    tasks: list[Any]  # also those of the groups inside
+    tasks: list[Any]  # including those of the groups inside
     depth: int
     is_mapped: bool
 
@@ -95,12 +95,12 @@ class GroupNode(Node):
         return self.parent.ancestry() if self.parent is not None else ()
 
     def ancestry(self) -> Iterator[GroupNode]:
-        """This group and all around it, innermost first."""
+        """Yields this group and all around it, innermost first."""
         yield self
         yield from self.around()
 
     def child_id(self, label: str) -> str:
-        """The id of a task or group with this label inside the group."""
+        """Returns the id of a task or group with this label inside the group."""
         if self.prefix_group_id:
             return f"{self.group_id}.{label}"
         return self.parent.child_id(label) if self.parent else label
@@ -114,7 +114,7 @@ GroupT = TypeVar("GroupT", bound=GroupNode)
 
 
 class NodesOfDag(Generic[TaskT, GroupT]):
-    """The tasks and groups of a DAG, each of which has an id that no other has."""
+    """The tasks and groups of a DAG, each with a unique id."""
 
     dag_id: str
     options: dict[str, Any]
@@ -131,7 +131,7 @@ class NodesOfDag(Generic[TaskT, GroupT]):
 
     @property
     def tasks(self) -> list[TaskT]:
-        """All of them, in the order in which they were made."""
+        """All tasks, in the order in which they were made."""
         return list(self.task_dict.values())
 
     @property
@@ -139,7 +139,7 @@ class NodesOfDag(Generic[TaskT, GroupT]):
         return list(self.task_dict)
 
     def get_task(self, task_id: str) -> TaskT:
-        """Raises :class:`BadArgument` naming the tasks that there are."""
+        """Raises :class:`BadArgument`, which names the existing tasks."""
         try:
             return self.task_dict[task_id]
         except KeyError:
@@ -176,7 +176,7 @@ class NodesOfDag(Generic[TaskT, GroupT]):
             self.group_edges.append((upstream, downstream))
 
     def free_id(self, wanted: str) -> str:
-        """``wanted``, or with ``__1``, ``__2``, ... behind it when it is taken, as for a function that is called more than once."""
+        """Returns ``wanted``, with ``__1``, ``__2``, ... behind it when it is taken, as for a function that is called again."""
         if wanted not in self.task_dict and wanted not in self.groups:
             return wanted
         number = self._next_suffix.get(wanted, 1)

@@ -1,4 +1,4 @@
-"""Operators: what a task does. Subclass ``BaseOperator`` and write ``execute`` for one of your own."""
+"""Operators: the work of a task. To write one, subclass ``BaseOperator`` and write ``execute``."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ else:
 class BaseOperator(Logged, Task, metaclass=_Registering):
     """A task that runs ``execute``.
 
-    ``template_fields`` names the attributes that may hold results of other tasks, and templates, also deep inside lists, tuples and
-    dicts: they are replaced by their values before ``execute`` runs. A string there that ends with one of ``template_ext`` names a
-    file, whose text is the template. A subclass passes its ``**options`` on to ``super().__init__``.
+    ``template_fields`` names the attributes that may hold results of other tasks and templates, also deep inside lists, tuples and
+    dicts: their values replace them before ``execute`` runs. A string there with an ending of ``template_ext`` names a file, whose
+    text is the template. A subclass passes its ``**options`` on to ``super().__init__``.
     """
 
     dag: DAG
-    operator_name: ClassVar[str] = ""  # what people see as the kind of the task; the class name if empty
+    operator_name: ClassVar[str] = ""  # the kind of the task for people; the class name if empty
     template_ext: ClassVar[Sequence[str]] = ()  # of files, e.g. (".sql",)
-    template_ext_in_dicts: ClassVar[bool] = False  # whether values of dicts may be such names, too
+    template_ext_in_dicts: ClassVar[bool] = False  # whether values of dicts may be names of files, too
     preloaded: ClassVar[tuple[str, ...]] = ()  # modules that its tries import
-    preloaded_to_defer: ClassVar[tuple[str, ...]] = ()  # and those of a deferrable one
-    releases_while_deferred: ClassVar[Mapping[str, str] | None] = None  # where the task says nothing
+    preloaded_to_defer: ClassVar[tuple[str, ...]] = ()  # further modules for a deferrable one
+    releases_while_deferred: ClassVar[Mapping[str, str] | None] = None  # unless the task says otherwise
 
     def __init__(
         self, *, task_id: str, dag: DAG | None = None, task_group: TaskGroup | None = None, **options: Unpack[TaskOptions]
@@ -70,7 +70,7 @@ class BaseOperator(Logged, Task, metaclass=_Registering):
         )
 
     def execute(self, context: Context) -> Any:
-        """Does the work. What it returns is the result of the task."""
+        """Does the work. The return value is the result of the task."""
         raise NotImplementedError(f"{type(self).__name__} has no execute(self, context)")
 
     def defer(
@@ -82,22 +82,22 @@ class BaseOperator(Logged, Task, metaclass=_Registering):
         timeout: timedelta | float | None = None,
         queue: str | None = None,
     ) -> NoReturn:
-        """Ends the process, without ending the try: ``method_name(context, event=..., **kwargs)`` is called with the payload of the
-        trigger's event, in a new process, where nothing is left of what was set on ``self``.
+        """Ends the process, without ending the try. Later ``method_name(context, event=..., **kwargs)`` is called with the payload
+        of the trigger's event, in a new process, without any attribute that was set on ``self``.
 
         After ``timeout`` the try fails with :class:`TaskDeferralTimeout`. ``queue`` chooses triggerers.
         """
         raise TaskDeferred(trigger=trigger, method_name=method_name, kwargs=kwargs, timeout=timeout, queue=queue)
 
     def resume_execution(self, context: Context, resumed: ResumedTry) -> Any:
-        """The result of a try that is back from being deferred."""
+        """Returns the result of a try that was deferred."""
         return go_on(self, context, resumed)
 
     def on_kill(self) -> None:
-        """Stops what a try has started outside, when the try is ended early: by people, by a timeout, or with its run.
+        """Stops what a try has started outside, when the try is ended early: by a person, by a timeout, or with its run.
 
-        While the try is deferred it is called in a process of its own: what is to be stopped is known there from
-        ``get_current_context()``, e.g. by ``once_value``. An operator that has work in other processes or systems overrides it.
+        While the try is deferred, a separate process calls it: there it learns from ``get_current_context()`` what to stop, e.g. by
+        ``once_value``. An operator with work in other processes or systems overrides it.
         """
 
     @classmethod
@@ -132,7 +132,7 @@ class BaseOperator(Logged, Task, metaclass=_Registering):
 
     @classmethod
     def partial(cls, *, task_id: str, **arguments: Any) -> Partial:
-        """The arguments that all instances of a mapped task share; go on with ``.expand(...)``."""
+        """Returns the arguments that all instances of a mapped task share; continue with ``.expand(...)``."""
         _check_class(cls, f"Task {task_id!r}")
         return scope.begun(Partial(cls, task_id, arguments), arguments.get("dag"))
 
@@ -178,7 +178,7 @@ class Partial(Begun[MappedOperator]):
 
 
 def _refuse_arguments(operator: type[BaseOperator], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raises :class:`BadArgument` for what the constructor cannot be called with: first for a name that nothing knows."""
+    """Raises :class:`BadArgument` for wrong arguments of the constructor, first for an unknown name."""
     where = f"Task {kwargs['task_id']!r}" if "task_id" in kwargs else f"A task of {operator.__name__}"
     known = keywords_of(operator)
     for name in kwargs:
@@ -190,7 +190,7 @@ def _refuse_arguments(operator: type[BaseOperator], args: Sequence[Any], kwargs:
 
 
 def _check_made(operator: BaseOperator) -> None:
-    """Raises :class:`BadArgument` for a class that makes no task, or one that can do nothing."""
+    """Raises :class:`BadArgument` for a class that makes no task, or whose task can do nothing."""
     kind, name = type(operator), type(operator).__name__
     if "task_settings" not in vars(operator):
         raise BadArgument(
@@ -220,7 +220,7 @@ def _check_constructor(operator: type[BaseOperator], task_id: str, shared: Mappi
 
 
 class EmptyOperator(BaseOperator):
-    """Does nothing, for edges to meet. The scheduler finishes it itself, no worker sees it."""
+    """Does nothing, and joins edges. The scheduler finishes it itself, without a worker."""
 
     operator_name = "empty"
     is_empty = True
@@ -234,14 +234,14 @@ class PythonOperator(BaseOperator):
 
     A parameter of the function that is named after an entry of the context (``ds``, ``ti``, ``params``, ...) and is not given gets
     that entry; a function with ``**kwargs`` gets them all. ``templates_dict`` is rendered and is an entry of the context. Strings
-    that end with one of ``templates_exts`` name files of templates.
+    with an ending of ``templates_exts`` name files of templates.
     """
 
     operator_name = "python"
     template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs")
     template_ext_in_dicts = True
     injected: ClassVar[frozenset[str]] = frozenset()  # parameters that the operator itself fills in
-    takes_async: ClassVar[bool] = True  # functions that are `async def`
+    takes_async: ClassVar[bool] = True  # whether it takes an `async def`
 
     def __init__(
         self,
@@ -273,7 +273,7 @@ class PythonOperator(BaseOperator):
         return self.call(context)
 
     def call(self, context: Context, **injected: Any) -> Any:
-        """The function's result, ``injected`` being what the operator fills in. An ``async def`` is run to its end, or until it
+        """Returns the function's result; the operator fills in ``injected``. An ``async def`` runs to its end, or until it
         waits.
         """
         result = self.python_callable(*self.op_args, **self.signature.fill(self.op_args, {**self.op_kwargs, **injected}, context))
@@ -287,7 +287,7 @@ class PythonOperator(BaseOperator):
         return self.begin_again(context, resumed)
 
     def begin_again(self, context: Context, resumed: ResumedTry) -> Any:
-        """A function that has waited begins again."""
+        """Begins a function again that has waited."""
         with waiting(resumed):
             return self.execute(context)
 
@@ -296,5 +296,5 @@ class PythonOperator(BaseOperator):
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Whether it can wait; what it waits for, and what of that is to be stopped, is known only when it runs."""
+    """Returns whether it can wait. Its triggers, and whether these must be stopped, are known only when it runs."""
     return inspect.iscoroutinefunction(inspect.unwrap(function))

@@ -1,5 +1,5 @@
-"""The options that tasks and DAGs take: each with its type for authors, what it means, which field it fills, and how its value is
-read where the type and the bounds of that field do not say it. Checks and the reference page come from here.
+"""The options of tasks and DAGs: each with its type for authors, its meaning, the field that it fills, and a reader where the type
+and the bounds of that field are not enough. Checks and the reference page come from here.
 """
 
 import functools
@@ -47,12 +47,12 @@ Paths = Sequence[str | os.PathLike[str]]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What an option is beside its name and its type for authors."""
+    """An option apart from its name and its type for authors."""
 
     meaning: str
     field: str = ""  # of the settings that it fills; its own name if empty
-    read: Reader | None = None  # else as type and bounds of the field say
-    wanted: str = ""  # what the value must be, in better words than theirs
+    read: Reader | None = None  # by default, from the type and bounds of the field
+    wanted: str = ""  # what the value must be, in better words than those of the bounds
 
 
 _DOC = "Prose, for people."
@@ -65,7 +65,7 @@ _read_assets = found_by(checked_assets, "a list of Asset(...) or AssetAlias(...)
 
 
 class TaskOptions(TypedDict, total=False):
-    """What ``@task(...)``, every operator and ``default_args`` take. Durations are a timedelta or seconds."""
+    """Options of ``@task(...)``, every operator and ``default_args``. Durations are a timedelta or seconds."""
 
     retries: Annotated[int, Option("How often a failed try is repeated.")]
     retry_delay: Annotated[timedelta | float, Option("From the end of a failed try to the next one.")]
@@ -156,8 +156,8 @@ class TaskOptions(TypedDict, total=False):
 
 
 def resources(*, memory: str | int | None = None, cpu: float | None = None) -> Resources:
-    """For the option ``resources`` of a task: the ``memory`` that all processes of a try have together, as ``"2GiB"``, ``"500MB"``
-    or bytes, and ``cpu``, how many processors they keep busy: 1.5 is one and a half. Raises :class:`BadSetting`.
+    """Makes the option ``resources`` of a task: ``memory`` limits all processes of a try together, as ``"2GiB"``, ``"500MB"`` or
+    bytes; ``cpu`` is how many processors they keep busy: 1.5 is one and a half. Raises :class:`BadSetting`.
     """
     if memory is None and cpu is None:
         raise BadSetting('resources() limits nothing: give it memory, cpu or both, e.g. resources(memory="2GiB", cpu=1.5).')
@@ -172,7 +172,7 @@ def resources(*, memory: str | int | None = None, cpu: float | None = None) -> R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSettings(TaskTerms):
-    """Checked :class:`TaskOptions`: beside what a scheduler goes by what only the process of a try knows, and the weight's rule."""
+    """Checked :class:`TaskOptions`: the scheduler's terms, what only the process of a try knows, and the weight's rule."""
 
     weight_rule: WeightRule = WeightRule.DOWNSTREAM
     do_xcom_push: bool = True
@@ -189,7 +189,7 @@ class TaskSettings(TaskTerms):
 
 
 class DagOptions(TypedDict, total=False):
-    """What ``DAG(...)`` and ``@dag(...)`` take besides the id. Durations are a timedelta or seconds."""
+    """Options of ``DAG(...)`` and ``@dag(...)`` besides the id. Durations are a timedelta or seconds."""
 
     schedule: Annotated[
         ScheduleOption | None,
@@ -298,8 +298,8 @@ _AS_GIVEN = ("schedule", "start_date", "end_date", "default_args")
 
 
 def check_options(options: Mapping[str, Any], where: str, kind: type | None = None) -> TaskSettings:
-    """Raises :class:`BadSetting`, its message beginning with ``where``, for a name that is no setting or a value that is not
-    allowed. ``kind`` is that of the task, whose own arguments may be meant by a name.
+    """Raises :class:`BadSetting`, with a message that begins with ``where``, for an unknown name or a forbidden value. ``kind`` is
+    the task's class, whose own arguments may be meant by a name.
     """
     values: dict[str, Any] = {}
     for name, value in options.items():
@@ -315,19 +315,19 @@ def check_options(options: Mapping[str, Any], where: str, kind: type | None = No
 
 
 def changed(settings: TaskSettings, name: str, value: Any, where: str) -> TaskSettings:
-    """With one option given another value. Raises :class:`BadSetting` as :func:`check_options` does."""
+    """Returns the settings with another value of one option. Raises :class:`BadSetting` like :func:`check_options`."""
     return replace(settings, **{field_of_task(name): _checked(_of_tasks(), name, value, where)})
 
 
 def option_of(settings: TaskSettings, name: str) -> Any:
-    """What an option is, by its name for authors."""
+    """Returns the value of an option, by its name for authors."""
     return getattr(settings, field_of_task(name))
 
 
 def check_dag_options(options: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Values that say something, by the fields of :class:`Header` and ``DagSpec`` that they fill. Raises :class:`BadSetting`.
+    """Returns the given values by the fields of :class:`Header` and ``DagSpec`` that they fill. Raises :class:`BadSetting`.
 
-    Dates may be among ``default_args``, where files of Airflow have them.
+    Dates may be among ``default_args``, as in files of Airflow.
     """
     for_all = options.get("default_args")
     dates = {name: for_all.get(name) for name in ("start_date", "end_date")} if isinstance(for_all, Mapping) else {}
@@ -344,7 +344,7 @@ def check_dag_options(options: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def option_of_dag(header: Header, options: Mapping[str, Any], name: str) -> Any:
-    """What an option is, by its name for authors: nothing that could be changed in place, for that would not count."""
+    """Returns the value of an option, by its name for authors. It cannot be changed in place, because that would have no effect."""
     if name in _AS_GIVEN:
         return options.get(name)
     if name == "params":
@@ -354,13 +354,13 @@ def option_of_dag(header: Header, options: Mapping[str, Any], name: str) -> Any:
 
 
 def field_of_task(name: str) -> str:
-    """Of :class:`TaskSettings`, that an option fills."""
+    """Returns the field of :class:`TaskSettings` that an option fills."""
     return _of_tasks()[name][0]
 
 
 @functools.cache
 def _of_tasks() -> dict[str, tuple[str, Reader]]:
-    """Of each option the field that it fills, and how its value is read."""
+    """Returns for each option the field that it fills, and its reader."""
     return _table(TaskOptions, TaskSettings)
 
 

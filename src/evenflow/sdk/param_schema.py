@@ -1,7 +1,7 @@
-"""Run parameters against their JSON Schema (draft 2020-12, with its formats).
+"""Checks run parameters against their JSON Schema (draft 2020-12, with its formats).
 
-The library is imported when the first schema is met: most DAGs have none. A ``$ref`` reaches within its schema only: nothing is
-ever fetched. Patterns are matched in time linear in the value, whatever they are: a pattern that would need more is refused.
+The library is imported with the first schema, because most DAGs have none. A ``$ref`` reaches only within its schema: nothing is
+ever fetched. Patterns match in time linear in the value: a pattern that would need more is refused.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_ALTERNATIVES = 5  # of an anyOf, in an error
 
 
 def check_schema(schema: Mapping[str, Any], where: str) -> None:
-    """Raises :class:`BadSetting`, its message beginning with ``where``, for what is no JSON Schema."""
+    """Raises :class:`BadSetting`, with a message that begins with ``where``, for an invalid JSON Schema."""
     if not schema:
         return
     unknown = next((name for name in schema if not is_keyword(name)), None)
@@ -43,12 +43,12 @@ def check_schema(schema: Mapping[str, Any], where: str) -> None:
 
 
 def is_keyword(name: str) -> bool:
-    """Of JSON Schema, of Airflow's forms, or of somebody's own notes."""
+    """Returns whether a keyword is JSON Schema's, Airflow's, or an author's own note."""
     return name in _KEYWORDS or name.startswith(("$", "x-"))
 
 
 def checked_params(specs: Mapping[str, RunParamSpec], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every parameter. Raises :class:`ParamError` for the first that is unknown, missing, or does not fit."""
+    """Returns the value of every parameter. Raises :class:`ParamError` for the first that is unknown, missing, or does not fit."""
     values = resolve_params(specs, given)
     for name, spec in specs.items():
         problem = problem_of_value(values[name], spec.schema)
@@ -58,7 +58,7 @@ def checked_params(specs: Mapping[str, RunParamSpec], given: Mapping[str, Any]) 
 
 
 def problem_of_value(value: Any, schema: Mapping[str, Any]) -> str | None:
-    """What is wrong with ``value``, as the end of a sentence that names it; None when it fits."""
+    """Returns what is wrong with ``value``, as the end of a sentence that names it; None when it fits."""
     if not schema:
         return None
     from jsonschema_rs import ValidationError
@@ -69,7 +69,7 @@ def problem_of_value(value: Any, schema: Mapping[str, Any]) -> str | None:
         return f"cannot be checked: {_say_of_schema(error)}"
     try:
         errors = list(validator.iter_errors(value))
-    except (ValueError, TypeError) as error:  # what JSON does not have, or deeper than anyone nests
+    except (ValueError, TypeError) as error:  # values that JSON lacks, or nested too deeply
         return f"is no JSON: {str(error).rstrip('.')}."
     if not errors:
         return None
@@ -153,12 +153,12 @@ def _say(error: ValidationError) -> str:
 
 
 def _fits_several(error: ValidationError) -> bool:
-    """Whether a value fits more than the one alternative that it may."""
+    """Returns whether a value fits more than the one alternative that it may."""
     return any(not alternative for alternative in error.kind.value)
 
 
 def _example(name: str, spec: RunParamSpec) -> str:
-    """What to type instead, where the schema shows it."""
+    """Returns a sentence with a valid value to type, if the schema shows one."""
     for candidate in (*spec.schema.get("examples", ()), *spec.schema.get("enum", ()), spec.default, spec.schema.get("minimum")):
         if candidate is not None and problem_of_value(candidate, spec.schema) is None:
             text = candidate if isinstance(candidate, str) else json.dumps(candidate)
@@ -175,7 +175,7 @@ def _close(name: str) -> str:
     return meant_or(name, _KEYWORDS, "For notes of your own begin it with 'x-'.")
 
 
-# The vocabulary, and what Airflow's forms know beside it.
+# The vocabulary, and the keywords of Airflow's forms beside it.
 _KEYWORDS = frozenset(
     {
         "type",

@@ -1,4 +1,4 @@
-"""Run parameters as authors write and read them."""
+"""Run parameters for authors."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MISSING: Any = object()
 
 
 class Param:
-    """A parameter of a DAG's runs: its default, what it is for, and a JSON Schema for its values as keyword arguments.
+    """A parameter of a DAG's runs: its default, its purpose, and a JSON Schema for its values as keyword arguments.
 
-    ``Param(5, type="integer", minimum=1)``; without a default it must be given when a run is triggered.
+    ``Param(5, type="integer", minimum=1)``; a parameter without a default must be given when a run is triggered.
     """
 
     def __init__(self, default: Any = _MISSING, description: str = "", **schema: Any) -> None:
@@ -26,7 +26,7 @@ class Param:
         self.schema = schema
 
     def to_spec(self, where: str) -> model.RunParamSpec:
-        """Raises :class:`BadSetting`, its message beginning with ``where``, for a schema or a default that makes no sense."""
+        """Raises :class:`BadSetting`, with a message that begins with ``where``, for a schema or a default that makes no sense."""
         check_schema(self.schema, where)
         if self.default is _MISSING:
             return model.RunParamSpec(schema=self.schema, required=True, description=self.description)
@@ -43,7 +43,7 @@ class Param:
 
 
 class ParamRef(Reference):
-    """The value that a parameter has in the run: ``dag.param("name")``, or an argument of a function with ``@dag``."""
+    """The value of a parameter in the run: ``dag.param("name")``, or an argument of a function with ``@dag``."""
 
     def __init__(self, name: str) -> None:
         self.name = name

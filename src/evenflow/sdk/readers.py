@@ -1,4 +1,4 @@
-"""What becomes of a value that an author gives: read as the type and the bounds of the field that it fills say, or refused."""
+"""Reads an author's value by the type and the bounds of the field that it fills, or refuses it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Reader = Callable[[Any], Any]
 
 
 class Unfit(Exception):
-    """Says what the value must be; ``near`` is a sentence about what may have been meant."""
+    """Says what the value must be; ``near`` is a sentence with a suggestion."""
 
     def __init__(self, wanted: str, near: str = "") -> None:
         super().__init__(wanted)
@@ -34,8 +34,8 @@ class Unfit(Exception):
 
 
 def reader_of(kind: Any, given: Any, default: Any) -> Reader:
-    """For a field of this ``kind``, bounds and all, where authors have values of the type ``given``. A None that is no value of the
-    field is its ``default``.
+    """Returns a reader for a field of this ``kind``, including its bounds, whose values authors give as the type ``given``. A None
+    that is not a value of the field means its ``default``.
     """
     plain, bounds = bounds_of(kind)
     read = _reader(plain, bounds, timed=timedelta in _alternatives(given))
@@ -45,7 +45,7 @@ def reader_of(kind: Any, given: Any, default: Any) -> Reader:
 
 
 def instance_of(kinds: type | tuple[type, ...], wanted: str) -> Reader:
-    """What is taken as it is."""
+    """Returns a reader that takes a value as it is."""
 
     def check(value: Any) -> Any:
         if not isinstance(value, kinds):
@@ -56,7 +56,7 @@ def instance_of(kinds: type | tuple[type, ...], wanted: str) -> Reader:
 
 
 def seconds(between: Between) -> Reader:
-    """Of a timedelta, or a number of them."""
+    """Returns a reader of a timedelta, or a number of seconds."""
 
     def check(value: Any) -> float:
         given = value.total_seconds() if isinstance(value, timedelta) else value
@@ -116,7 +116,7 @@ def held_or_released(value: Any) -> dict[str, str] | None:
 
 
 def values_of_params(value: Any) -> dict[str, Any] | None:
-    """Of the parameters of a task: nobody gives a run others."""
+    """Reads the parameters of a task. They need values, because a run gives it no others."""
     if not isinstance(value, (Mapping, type(None))):
         raise Unfit("a dict of values or Param(...)")
     try:
@@ -130,7 +130,7 @@ def values_of_params(value: Any) -> dict[str, Any] | None:
 
 
 def found_by(check: Callable[[Any], Any], wanted: str) -> Reader:
-    """By a ``check`` that has None for what is not ``wanted``."""
+    """Returns a reader by a ``check``, which returns None for what is not ``wanted``."""
 
     def read(value: Any) -> Any:
         found = check(value)
@@ -230,7 +230,7 @@ def _text(chars: Chars) -> Reader:
 
 
 def _texts(items: Items, each: Bound) -> Reader:
-    """In order, without repetitions."""
+    """Returns a reader of a list of texts, in order and without repetitions."""
 
     def check(value: Any) -> tuple[str, ...]:
         if not isinstance(value, (list, tuple, set, frozenset)) or items.flaw(value):
@@ -257,7 +257,7 @@ def _text_by_text(items: Items, key: Bound, item: Bound) -> Reader:
 
 
 def check_id(kind: str, value: Any, where: str = "") -> str:
-    """Raises :class:`BadId` unless ``value`` has the form that Airflow asks of a ``kind`` of id (DAG, task or group)."""
+    """Raises :class:`BadId` unless ``value`` has Airflow's form for a ``kind`` of id (DAG, task or group)."""
     pattern, allowed = _GROUP_ID if kind == "group" else _KEY
     shown = f"{where}: the" if where else "The"
     if not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""``Reference``: what stands in a DAG for a value that is known when a task runs, and how values take its place."""
+"""``Reference``: stands in a DAG for a value that is known when a task runs, and is then replaced by it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from evenflow.errors import BadArgument
 from evenflow.sdk.edges import Dependency
 
 if TYPE_CHECKING:
-    # To a type checker a reference fits wherever the value itself would: ``transform(extract())`` is checked against the
-    # names and the number of arguments, and ``extract() >> load()`` against this class.
+    # To a type checker a reference fits wherever the value itself would: it checks ``transform(extract())`` against the names and
+    # the number of arguments, and ``extract() >> load()`` against this class.
     _Anything = Any
 else:
     _Anything = object
@@ -23,13 +23,13 @@ class Reference(_Anything):  # type: ignore[misc]
     """Stands for a value that is known when the task runs."""
 
     def sources(self) -> Iterator[Dependency]:
-        """The results of tasks that it is made of: whoever uses it waits for them."""
+        """Yields the task results that it is made of: a task that uses it waits for them."""
         return iter(())
 
     if not TYPE_CHECKING:  # to a type checker it is the value itself
 
         def __str__(self) -> NoReturn:
-            """Raises :class:`BadArgument`: a text that is made while the file is loaded would have this object's name in it."""
+            """Raises :class:`BadArgument`: a text made while the file is loaded would contain this object's name."""
             raise BadArgument(
                 f"{self!r} cannot be part of a text here: its value is known only when the DAG runs. Give it to the task as an "
                 "argument and make the text there, or write a template: \"... {{ ti.xcom_pull('task') }}\", {{ params.name }}. "
@@ -50,12 +50,12 @@ class Reference(_Anything):  # type: ignore[misc]
 
 
 def references(value: Any) -> Iterator[Reference]:
-    """All references in ``value``, which may be nested in lists, tuples and dicts."""
+    """Yields all references in ``value``, which may be nested in lists, tuples and dicts."""
     return found_in(value, Reference)
 
 
 def found_in(value: Any, kind: type[T]) -> Iterator[T]:
-    """All of this kind in ``value``, which may be nested in lists, tuples and dicts."""
+    """Yields all objects of this kind in ``value``, which may be nested in lists, tuples and dicts."""
     if isinstance(value, kind):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -67,7 +67,7 @@ def found_in(value: Any, kind: type[T]) -> Iterator[T]:
 
 
 def resolve(value: Any, pull: Callable[[Reference], Any]) -> Any:
-    """``value`` with every reference replaced by what ``pull`` says it is; the very same object when it has none."""
+    """Returns ``value`` with every reference replaced by the result of ``pull``; the same object when it has none."""
     if isinstance(value, Reference):
         return pull(value)
     if next(references(value), None) is None:

@@ -1,4 +1,4 @@
-"""``retry_policy``: which failures are worth another try, as data that the scheduler decides from."""
+"""``retry_policy``: which failures get another try, as data by which the scheduler decides."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ ExceptionSpec = type[BaseException] | str
 
 
 class RetryAction(StrEnum):
-    RETRY = "retry"  # as long as there are tries left
+    RETRY = "retry"  # while there are tries left
     FAIL = "fail"  # at once, whatever tries are left
     DEFAULT = "default"  # as if there were no policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryRule:
-    """What a failure by ``exception`` means: a class, its dotted name (it is never imported), or a list of these.
+    """The consequence of a failure by ``exception``: a class, its dotted name (it is never imported), or a list of these.
 
-    ``retry_delay`` replaces the task's. ``retries`` lowers how many the task allows. ``match_subclasses=False`` asks for this very
-    class.
+    ``retry_delay`` replaces the task's. ``retries`` lowers the number that the task allows. ``match_subclasses=False`` matches only
+    this very class.
     """
 
     exception: ExceptionSpec | Sequence[ExceptionSpec]
@@ -60,7 +60,7 @@ class RetryRule:
 
 @dataclass(frozen=True, slots=True)
 class ExceptionRetryPolicy:
-    """The first rule that matches decides; if none does, ``default``."""
+    """The first matching rule decides; without one, ``default`` does."""
 
     rules: Sequence[RetryRule]
     default: RetryAction | str = RetryAction.DEFAULT

@@ -1,4 +1,4 @@
-"""Which DAG and which task group a task that is being defined belongs to: the innermost ``with`` that is open."""
+"""The DAG and the task group of a task that is being defined: those of the innermost open ``with``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def current_dag() -> AnyDag | None:
 
 
 def current_group(dag: AnyDag) -> GroupNode | None:
-    """The innermost open group that belongs to ``dag``."""
+    """Returns the innermost open group that belongs to ``dag``."""
     groups = _groups.get()
     return groups[-1] if groups and groups[-1].dag is dag else None
 
@@ -59,7 +59,7 @@ def detached() -> Iterator[None]:
 
 
 def begun(partial: B, dag: AnyDag | None = None) -> B:
-    """``partial``, which ``dag``, else the one that is open, waits for."""
+    """Notes ``partial`` in ``dag``, by default the open one, which checks that it gets expanded."""
     dag = dag or current_dag()
     if dag is not None:
         dag.partials.append(partial)

@@ -1,4 +1,4 @@
-"""Setups make what other tasks need, teardowns remove it, and ``with`` marks what lies between."""
+"""Setups make what other tasks need, teardowns remove it, and ``with`` marks the tasks between."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-SetupRole = Literal["setup", "teardown", "decisive_teardown"]  # the last fails the run when it fails
+SetupRole = Literal["setup", "teardown", "decisive_teardown"]  # the last one also fails the run when it fails
 
 
 class SetupScope:
-    """One ``with setup_or_teardown:``. What is defined inside comes after the setups and before the teardowns: edges are made for
-    what has no upstream, or no downstream, inside.
+    """One ``with setup_or_teardown:``. Tasks defined inside come after the setups and before the teardowns: those without an
+    upstream, or a downstream, inside get an edge.
     """
 
     def __init__(self, task: TaskNode, around: SetupScope | None) -> None:
@@ -35,7 +35,7 @@ class SetupScope:
         self.tasks: list[TaskNode] = []
 
     def add_task(self, *tasks: Dependency) -> None:
-        """Counts tasks that were made outside as ones of this scope."""
+        """Adds tasks that were made outside to this scope."""
         self.tasks += _tasks(tasks)
 
     def close(self) -> None:
@@ -62,17 +62,17 @@ _open: ContextVar[SetupScope | None] = ContextVar("evenflow_setup_scope", defaul
 
 
 def defined(task: TaskNode) -> None:
-    """A task that has just joined its DAG is in the innermost scope."""
+    """Adds a task that has just joined its DAG to the innermost scope."""
     scope = _open.get()
     if scope is not None:
         scope.tasks.append(task)
 
 
 class Markable(Dependency):
-    """A task, or the result of one, that can be made a setup or a teardown."""
+    """A task, or its result, that can become a setup or a teardown."""
 
     def as_setup(self) -> Self:
-        """Marks the task as a setup: teardowns of it run if it has succeeded, whatever became of the tasks between."""
+        """Marks the task as a setup: its teardowns run if it has succeeded, whatever happened to the tasks between."""
         for task in _tasks(self):
             _mark_setup(task)
         return self
@@ -80,7 +80,7 @@ class Markable(Dependency):
     def as_teardown(self, *, setups: Any = None, on_failure_fail_dagrun: bool | None = None) -> Self:
         """Marks the task as a teardown of ``setups`` (one task or several), which become setups and upstream of it.
 
-        It runs once all upstream has ended, if one of the setups succeeded. Its own failure fails the run only with
+        It runs once all upstream tasks have ended, if one of the setups succeeded. Its own failure fails the run only with
         ``on_failure_fail_dagrun``.
         """
         for task in _tasks(self):

@@ -1,4 +1,4 @@
-"""Is a function called rightly? Checked when the DAG is defined, not when the task runs at night."""
+"""Checks the call of a function when the DAG is defined, not when the task runs at night."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from evenflow.core.likeness import meant_or
 from evenflow.errors import BadArgument
 from evenflow.sdk.context_entries import CONTEXT_KEYS, MISSING_ENTRIES
 
-_CACHED_FUNCTIONS = 1024  # a DAG calls few functions many times, and reading a signature is a third of the cost of defining a task
+_CACHED_FUNCTIONS = 1024  # a DAG calls few functions often, and reading a signature is a third of the cost of defining a task
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters that a caller may give; None of a callable that does not tell, which is then not checked."""
+    """The parameters that a caller may give; None for a callable that hides them, which is not checked."""
 
     function: str
     parameters: inspect.Signature | None
 
     @classmethod
     def of(cls, function: Callable[..., Any], injected: frozenset[str] = frozenset()) -> Signature:
-        """``injected`` are filled in by the operator and cannot be given."""
+        """The operator fills in ``injected``, so a caller cannot give these."""
         name = getattr(function, "__name__", type(function).__name__)
         signature = _of_function(function) if isinstance(function, FunctionType) else _of_callable(function)
         if signature is None:
@@ -41,8 +41,8 @@ class Signature:
         return cls(name, signature.replace(parameters=kept) if len(kept) < len(signature.parameters) else signature)
 
     def check(self, args: Sequence[Any], kwargs: Mapping[str, Any], where: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments, by keyword wherever the function allows. Raises :class:`BadArgument` for any that is unknown, missing or
-        given twice.
+        """Returns the arguments, by keyword wherever the function allows. Raises :class:`BadArgument` for one that is unknown,
+        missing or given twice.
 
         Parameters that are named after entries of the context may be missing.
         """
@@ -77,7 +77,7 @@ class Signature:
         return (), by_name
 
     def fill(self, args: Sequence[Any], kwargs: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
-        """``kwargs`` and the entries of the context that the function declares and was not given."""
+        """Returns ``kwargs`` and the entries of the context that the function declares and was not given."""
         filled = dict(kwargs)
         if self.parameters is None:
             return filled
@@ -109,7 +109,7 @@ class Signature:
 
 
 def keywords_of(kind: type) -> list[str]:
-    """What may be given to ``kind(...)`` by name, as far as the constructors of its classes declare it."""
+    """Returns the names that ``kind(...)`` takes, where the constructors of its classes declare them."""
     found: dict[str, None] = {}
     for each in kind.__mro__[:-1]:
         if isinstance(init := vars(each).get("__init__"), FunctionType):
@@ -120,11 +120,11 @@ def keywords_of(kind: type) -> list[str]:
 
 
 def returns_mapping(function: Callable[..., Any]) -> bool:
-    """Whether it says so: its annotation is a kind of ``Mapping``. One that cannot be read here says nothing."""
+    """Returns whether its return annotation is a kind of ``Mapping``. An annotation that cannot be read here does not count."""
     said = getattr(function, "__annotations__", {}).get("return")
     if isinstance(said, str):
         try:
-            said = eval(said, getattr(function, "__globals__", {}))  # what typing.get_type_hints does, for this annotation alone
+            said = eval(said, getattr(function, "__globals__", {}))  # as typing.get_type_hints does, for this annotation alone
         except Exception:
             return False
     kind = get_origin(said) or said

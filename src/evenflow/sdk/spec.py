@@ -1,4 +1,4 @@
-"""A DAG as written becomes a ``DagSpec``: its header is checked when the DAG is made, its tasks when it is complete."""
+"""Turns a written DAG into a ``DagSpec``: the header is checked when the DAG is made, the tasks when it is complete."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _IN_HEADER = {each.name for each in fields(Header)}
 
 
 def spec_of_header(dag_id: str, options: Mapping[str, Any]) -> Header:
-    """Raises :class:`BadSetting` or :class:`BadSchedule` naming the option that is wrong."""
+    """Raises :class:`BadSetting` or :class:`BadSchedule`, which names the wrong option."""
     where = f"DAG {dag_id!r}"
     given = check_dag_options(options, where)
     default_args = dict(given.pop("default_args", {}))
@@ -71,7 +71,7 @@ def _aware(instant: datetime | None, zone: tzinfo) -> datetime | None:
 
 
 def _with_assets(schedule: Any, start_date: datetime | None, where: str) -> Schedule:
-    """Of times, of assets, or of both."""
+    """Returns a schedule of times, of assets, or of both."""
     if isinstance(schedule, AssetOrTimeSchedule):
         return replace(_schedule(schedule.timetable, start_date, where), assets=schedule.assets.to_condition())
     condition = condition_of(schedule)
@@ -81,12 +81,12 @@ def _with_assets(schedule: Any, start_date: datetime | None, where: str) -> Sche
 
 
 def _assets_of(dag: NodesOfDag[Task, TaskGroup]) -> tuple[AssetSpec, ...]:
-    """Every asset that it makes, reads or waits for, by name."""
+    """Returns every asset that the DAG makes, reads or waits for, by name."""
     schedule = dag.options.get("schedule")
     condition = schedule.assets if isinstance(schedule, AssetOrTimeSchedule) else condition_of(schedule)
     settings = [task.task_settings for task in dag.tasks]
     named = [*(condition.leaves() if condition else ()), *(asset for each in settings for asset in (*each.outlets, *each.inlets))]
-    # Several mean one asset. What says its partitions is heard, wherever else it is named without them.
+    # Several objects may mean one asset. The one with partitions counts, if others name it without them.
     found = {each.name: each for each in sorted(named, key=_says_partitions) if isinstance(each, Asset)}
     return tuple(
         AssetSpec(name=asset.name, uri=asset.uri, group=asset.group, extra=asset.extra, partitions=asset.partitions)
@@ -115,7 +115,7 @@ def _check_continuous(given: dict[str, Any], schedule: Schedule, where: str) -> 
 
 
 def _check_runnable(schedule: Schedule, params: Mapping[str, RunParamSpec], where: str) -> None:
-    """A run that nobody triggers has nobody to give it values."""
+    """Raises for a parameter without a default in a scheduled DAG: no person gives its runs values."""
     missing = [name for name, param in params.items() if param.required]
     if schedule.kind != "manual" and missing:
         raise BadSetting(
@@ -124,7 +124,7 @@ def _check_runnable(schedule: Schedule, params: Mapping[str, RunParamSpec], wher
 
 
 def compile_spec(dag: NodesOfDag[Task, TaskGroup]) -> DagSpec:
-    """Raises a :class:`DagError` for a cycle, an empty group with edges, or more than the limits allow."""
+    """Raises a :class:`DagError` for a cycle, an empty group with edges, or exceeded limits."""
     check_partials(dag)
     upstream = upstream_indexes(dag)
     tasks = list(dag.task_dict.values())
@@ -186,6 +186,6 @@ def _task_spec(
 
 
 def _callbacks_of(task: Task) -> tuple[str, ...]:
-    """Names of events, one for each function that a worker is to call."""
+    """Returns names of events, one for each function that a worker must call."""
     settings = task.task_settings
     return tuple(event for event in OF_TASKS if event is not Callback.EXECUTE for _ in getattr(settings, event))

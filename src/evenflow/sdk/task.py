@@ -1,4 +1,4 @@
-"""``Task``, the node of a DAG's graph: what operators and mapped operators have in common."""
+"""``Task``, the node of a DAG's graph: the common part of operators and mapped operators."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from evenflow.sdk.references import found_in, references
 from evenflow.sdk.setup_teardown import Markable, defined
 from evenflow.sdk.xcomarg import XComArg
 
-_FOR_ASYNC = ("asyncio", "concurrent.futures.thread", "hashlib", "evenflow.sdk.awaiting")  # what running an async function imports
+_FOR_ASYNC = ("asyncio", "concurrent.futures.thread", "hashlib", "evenflow.sdk.awaiting")  # imports of an async function's run
 
 
 class Task(TaskNode, Markable):
-    """A task of a DAG. Its ``task_id`` has the prefixes of the groups that it is in.
+    """A task of a DAG. Its ``task_id`` has the prefixes of the groups around it.
 
     It belongs to the DAG and the group whose ``with`` (or decorated function) is open, unless they are given. Its settings can be
-    read and assigned by name, as in ``load.retries = 3``, as long as the file is being loaded.
+    read and assigned by name, as in ``load.retries = 3``, while the file is being loaded.
     """
 
     is_empty: ClassVar[bool] = False  # no code to run
     template_fields: ClassVar[Sequence[str]] = ()
-    returns_dict = False  # as its function says, so that items of the result can be pulled by key
-    is_made = False  # it has joined its DAG; a try's own copy is free again
+    returns_dict = False  # by its function's annotation, so that items of the result can be pulled by key
+    is_made = False  # it has joined its DAG; a try's own copy is open again
     dag: NodesOfDag[Task, Any]
     upstream_tasks: dict[str, Task]
     downstream_tasks: dict[str, Task]
@@ -69,7 +69,7 @@ class Task(TaskNode, Markable):
         defaults = {**dag.default_args, **(self.task_group.default_args if self.task_group else {})}
         self.task_settings = check_options({**defaults, **options}, self.qualified_name, type(self))
 
-    if not TYPE_CHECKING:  # or a type checker would take any attribute for one of ours
+    if not TYPE_CHECKING:  # or a type checker would accept any attribute
 
         def __getattr__(self, name: str) -> Any:
             if name in OWN_OPTIONS and "task_settings" in self.__dict__:
@@ -77,7 +77,7 @@ class Task(TaskNode, Markable):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
         def __setattr__(self, name: str, value: Any) -> None:
-            """Raises :class:`BadSetting` for what would change nothing, unless the task keeps it for itself."""
+            """Raises :class:`BadSetting` for an assignment without effect, unless the task assigns its own attribute."""
             if name in OWN_OPTIONS and "task_settings" in self.__dict__:
                 value, name = changed(self.task_settings, name, value, named(self)), "task_settings"
             elif self.is_made and not is_own_affair(self):
@@ -92,21 +92,23 @@ class Task(TaskNode, Markable):
             refuse(named(self), name, [*OPTION_NAMES, *vars(self)])
 
     def has_attribute(self, name: str) -> bool:
-        """Whether a try of it would see what is assigned to ``name``."""
+        """Returns whether a try of it would see an assignment to ``name``."""
         return name in self.__dict__ or hasattr(type(self), name)
 
     @property
     def operator_class(self) -> type[Task]:
-        """What its instances are made of."""
+        """The class of its instances."""
         return type(self)
 
     @property
     def may_defer(self) -> bool:
-        """Whether its operator is told to be deferrable."""
+        """Whether its operator is deferrable."""
         return bool(getattr(self, "deferrable", False))
 
     def runs_async(self) -> bool:
-        """Whether it calls an ``async def``: what that waits for, and what of it is to be stopped, is known only when it runs."""
+        """Returns whether it calls an ``async def``. Its triggers, and whether these must be stopped, are known only when
+        it runs.
+        """
         return False
 
     @classmethod
@@ -115,55 +117,57 @@ class Task(TaskNode, Markable):
 
     @classmethod
     def modules_of_tries(cls, deferrable: bool) -> tuple[str, ...]:
-        """Modules that tries of this class would import each for itself."""
+        """Returns modules that each try of this class would import."""
         return ()
 
     @classmethod
     def released_by_default(cls, deferrable: bool) -> dict[str, str] | None:
-        """What the class says of its holds; None of one that is not to be deferred."""
+        """Returns what the class holds or releases by default; None for one that is not deferred."""
         return None
 
     def files_beside(self) -> Iterable[str]:
-        """Names, from the folder of the DAG, of files that its tries read: they travel with the code."""
+        """Returns names, relative to the DAG's folder, of files that its tries read: they travel with the code."""
         return ()
 
     def stops_work(self) -> bool:
-        """Whether there may be something to do when a try of it is ended early: ``on_kill`` of its operator, or callbacks."""
+        """Returns whether an early end of a try may need work: ``on_kill`` of its operator, or callbacks."""
         return bool(self.task_settings.on_kill_callback) or self.operator_class.overrides_on_kill()
 
     def cleans_up(self) -> bool:
-        """Whether that may be so while it is deferred, too."""
+        """Returns whether that may also be so while it is deferred."""
         return self.stops_work() or self.runs_async()
 
     def held_while_deferred(self) -> dict[str, str] | None:
-        """What it holds or releases while it is deferred, where it or its operator says so."""
+        """What it holds or releases while it is deferred, if it or its operator says so."""
         return self.task_settings.while_deferred or self.operator_class.released_by_default(self.may_defer)
 
     def preloads(self) -> tuple[str, ...]:
-        """Modules that its tries would import: loaded once, by the process that they are forked from."""
+        """Returns modules that its tries would import: loaded once, by the process that forks them."""
         return (*self.operator_class.modules_of_tries(self.may_defer), *(_FOR_ASYNC if self.runs_async() else ()))
 
     def templates(self) -> tuple[Any, tuple[str, ...]]:
-        """What may hold templates, however deep, and the endings of names of files that are some."""
+        """Returns values that may hold templates, however deep, and the endings of template files."""
         return (), ()
 
     def templates_by_field(self) -> Iterable[tuple[str, Any]]:
-        """What is rendered for sure when the task runs, by the names of the fields."""
+        """Yields what is surely rendered when the task runs, by the names of the fields."""
         return ()
 
     @property
     def has_outputs(self) -> bool:
-        """Whether items of its result are to be had under their keys, as in Airflow: it says so, or its function returns a dict."""
+        """Whether items of its result are available under their keys, as in Airflow: by its option, or because its function returns
+        a dict.
+        """
         said = self.task_settings.multiple_outputs
         return self.returns_dict if said is None else said
 
     @property
     def output(self) -> XComArg:
-        """The result of the task, for others to use as an argument."""
+        """The result of the task, as an argument for other tasks."""
         return XComArg(self)
 
     def join_dag(self, *arguments: Any) -> None:
-        """Adds the task to its DAG, downstream of every task that ``arguments`` refer to."""
+        """Adds the task to its DAG, downstream of every task to which ``arguments`` refer."""
         for function in found_in(arguments, Uncalled):
             function.refuse(f"{self.qualified_name}: ")
         self.dag.add_task(self)
@@ -174,11 +178,11 @@ class Task(TaskNode, Markable):
         self.is_made = True
 
     def to_mapping(self, index_of: Mapping[str, int]) -> model.Mapping | None:
-        """How it is expanded, ``index_of`` giving the task index of a task id; None when it is not."""
+        """Returns how it is expanded, None if it is not. ``index_of`` maps a task id to its task index."""
         return None
 
     def make_instance(self, arguments: Mapping[str, Any]) -> Task:
-        """The operator to run, references not resolved yet; ``arguments`` are those of this map index."""
+        """Returns the operator to run, with unresolved references; ``arguments`` are those of this map index."""
         raise NotImplementedError
 
 
@@ -188,5 +192,5 @@ _FIXED = frozenset(
 
 
 def named(task: Task) -> str:
-    """As :attr:`Task.qualified_name`, also of an instance that is in no DAG."""
+    """Works like :attr:`Task.qualified_name`, also for an instance that is in no DAG."""
     return task.qualified_name if "dag" in task.__dict__ else f"Task {task.task_id!r}"

@@ -1,4 +1,4 @@
-"""Task groups: a prefix for ids, defaults for tasks, and one end of an edge that stands for many."""
+"""Task groups: a prefix for ids, defaults for tasks, and one end of an edge for many tasks."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ R = TypeVar("R")
 class TaskGroup(GroupNode):
     """Tasks defined inside ``with TaskGroup("load"):`` have ids such as ``load.copy``.
 
-    An edge from a group begins at its leaves, the tasks that none of the group waits for; one to a group ends at its roots. Both
-    are found when the DAG is complete, so tasks may still be added after the edge.
+    An edge from a group begins at its leaves, the tasks for which no task of the group waits; an edge to a group ends at its roots.
+    Both are found when the DAG is complete, so tasks may still be added after the edge.
     """
 
     tasks: list[Task]
@@ -64,7 +64,7 @@ class TaskGroup(GroupNode):
         self.prefix_group_id = prefix_group_id
         self.tooltip = tooltip
         self.default_args = {**(self.parent.default_args if self.parent else {}), **(default_args or {})}
-        self.expansion = expansion  # what a mapped group is expanded over
+        self.expansion = expansion  # the inputs of a mapped group
         self.is_mapped = expansion is not None
         self._refuse_nesting()
         self.tasks = []
@@ -73,10 +73,10 @@ class TaskGroup(GroupNode):
         for source in references_of(expansion):
             connect(source, self)
 
-    if not TYPE_CHECKING:  # or a type checker would take any attribute for one of ours
+    if not TYPE_CHECKING:  # or a type checker would accept any attribute
 
         def __setattr__(self, name: str, value: Any) -> None:
-            """Raises :class:`BadSetting` for what would change nothing."""
+            """Raises :class:`BadSetting` for an assignment without effect."""
             if not is_own_affair(self):
                 self._check_assigned(name, value)
             object.__setattr__(self, name, value)
@@ -94,7 +94,7 @@ class TaskGroup(GroupNode):
             refuse(where, name, ("tooltip", "default_args"))
 
     def __iter__(self) -> Iterator[Task]:
-        """Its tasks, and those of the groups inside."""
+        """Yields its tasks, and those of the groups inside."""
         return iter(self.tasks)
 
     @property
@@ -131,26 +131,26 @@ class GroupFunction(Generic[P, R]):
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """What the function returns or, if that is None, the group."""
+        """Returns what the function returns or, if that is None, the group."""
         return self._make(None, lambda group: self.function(*args, **{**self.shared, **kwargs}))
 
     def override(self, **options: Any) -> GroupFunction[P, R]:
-        """The same function with other options, e.g. ``group_id``."""
+        """Returns the same function with other options, e.g. ``group_id``."""
         return GroupFunction(self.function, {**self.options, **options}, self.shared)
 
     def partial(self, **arguments: Any) -> GroupFunction[P, R]:
-        """The arguments that are the same for every index; go on with ``.expand(...)``."""
+        """Returns the function with arguments that are the same for every index; continue with ``.expand(...)``."""
         return GroupFunction(self.function, self.options, {**self.shared, **arguments})
 
     def expand(self, *unnamed: Never, **inputs: Any) -> R:
-        """A mapped group: its tasks have one instance for each combination of the ``inputs``, the last of them varying fastest, and
-        each index proceeds on its own. Inside the function an argument of ``inputs`` stands for its element.
+        """Makes a mapped group: its tasks have one instance for each combination of the ``inputs``, of which the last varies
+        fastest, and each index proceeds on its own. Inside the function an argument of ``inputs`` stands for its element.
         """
         check_named(self._owner, unnamed, inputs, self.shared)
         return self._expanded(ExpandedInputs(self._owner, inputs, unpack=False, taken=self.shared), list(inputs))
 
     def expand_kwargs(self, kwargs: Any) -> R:
-        """As :meth:`expand`, over a list of dicts of arguments, or a result that is one: an index for each dict."""
+        """Works like :meth:`expand`, over a list of dicts of arguments, or a result with one: an index for each dict."""
         names = [name for name in inspect.signature(self.function).parameters if name not in self.shared]
         return self._expanded(ExpandedInputs(self._owner, {UNPACKED: kwargs}, unpack=True, taken=self.shared), names)
 
@@ -176,7 +176,7 @@ class GroupFunction(Generic[P, R]):
 
 
 class GroupArgument(Reference):
-    """An argument of a mapped group's function: in each index another element of what the group is expanded over."""
+    """An argument of a mapped group's function: another element of the group's inputs in each index."""
 
     def __init__(self, expansion: ExpandedInputs, name: str) -> None:
         self.expansion, self.name = expansion, name
@@ -192,7 +192,7 @@ class GroupArgument(Reference):
 
 
 def references_of(expansion: ExpandedInputs | None) -> Iterator[Any]:
-    """The results that a group is expanded over, also inside a literal."""
+    """Yields the results over which a group is expanded, also inside a literal."""
     for reference in references(expansion.inputs) if expansion is not None else ():
         yield from reference.sources()
 

@@ -1,4 +1,4 @@
-"""When a DAG runs, for ``schedule=``: what a cron expression or a timedelta alone does not say."""
+"""When a DAG runs, for ``schedule=``: choices that a cron expression or a timedelta alone cannot express."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenflow.sdk.default_timezone import default_zone
 
 
 class Timetable(Protocol):
-    """What ``schedule=`` takes beside text and timedelta."""
+    """A value of ``schedule=`` beside text and timedelta."""
 
     def to_schedule(self, zone: tzinfo | None) -> Schedule:
         """``zone`` is that of the DAG's ``start_date``."""
@@ -23,8 +23,8 @@ class Timetable(Protocol):
 
 class CronTriggerTimetable:
     """A run at each tick of a cron expression, as with the expression alone. Its logical date is the tick; its data interval is the
-    time ``interval`` before that. ``run_immediately``: without a ``start_date``, the first run is for the last tick that has
-    passed."""
+    time ``interval`` before that. ``run_immediately``: without a ``start_date``, the first run is for the last passed tick.
+    """
 
     def __init__(
         self, cron: str, *, timezone: str | tzinfo | None = None, interval: timedelta = timedelta(), run_immediately: bool = False
@@ -36,7 +36,7 @@ class CronTriggerTimetable:
 
 
 class MultipleCronTriggerTimetable:
-    """A run at each tick of any of several cron expressions, one where they coincide."""
+    """A run at each tick of any of several cron expressions; coinciding ticks make one run."""
 
     def __init__(
         self, *crons: str, timezone: str | tzinfo | None = None, interval: timedelta = timedelta(), run_immediately: bool = False
@@ -52,8 +52,8 @@ class MultipleCronTriggerTimetable:
 
 
 class CronDataIntervalTimetable:
-    """A run for the time between two ticks of a cron expression, made at the second and named by the first: what a bare expression
-    meant in Airflow 2.
+    """A run for the time between two ticks of a cron expression, made at the second and named by the first: Airflow 2's meaning of
+    a bare expression.
     """
 
     def __init__(self, cron: str, timezone: str | tzinfo | None = None) -> None:
@@ -86,7 +86,7 @@ class DeltaDataIntervalTimetable:
 
 
 class EventsTimetable:
-    """A run at each of these instants. One without a time zone is in that of ``start_date``, else in the default one."""
+    """A run at each of these instants. An instant without a time zone is in that of ``start_date``, else in the default one."""
 
     def __init__(self, event_dates: Iterable[datetime]) -> None:
         self._dates = list(event_dates)
@@ -102,7 +102,7 @@ _PLAIN = {"@once": "once", "@continuous": "continuous"}
 
 
 def schedule_of(value: str | timedelta | Timetable, zone: tzinfo | None) -> Schedule:
-    """What ``schedule=`` means; ``zone`` is that of ``start_date``. Raises :class:`BadSchedule`."""
+    """Returns the meaning of ``schedule=``; ``zone`` is that of ``start_date``. Raises :class:`BadSchedule`."""
     if isinstance(value, timedelta):
         return DeltaTriggerTimetable(value).to_schedule(zone)
     if not isinstance(value, str):
@@ -113,7 +113,7 @@ def schedule_of(value: str | timedelta | Timetable, zone: tzinfo | None) -> Sche
 
 
 def zone_name(zone: str | tzinfo | None) -> str:
-    """None: the default one. Raises :class:`BadSetting` for a zone whose summer time cannot be known."""
+    """Returns the name of a zone, by default the default one. Raises :class:`BadSetting` for a zone with unknown summer time."""
     zone = zone or default_zone()
     name = zone if isinstance(zone, str) else "UTC" if zone == UTC else getattr(zone, "key", None)
     if name is None:

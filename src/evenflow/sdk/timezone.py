@@ -19,12 +19,12 @@ def utc_epoch() -> dt.datetime:
 
 
 def datetime(*parts: Any, **named: Any) -> dt.datetime:
-    """As ``datetime.datetime``; in UTC unless ``tzinfo`` says otherwise."""
+    """Works like ``datetime.datetime``, in UTC unless ``tzinfo`` says otherwise."""
     return dt.datetime(*parts, **{"tzinfo": utc, **named})  # noqa: DTZ001  # it has a zone
 
 
 def parse(text: str, timezone: dt.tzinfo | None = None) -> dt.datetime:
-    """A time in ISO 8601; without an offset it is in ``timezone``, else in the default zone. Raises :class:`ValueError`."""
+    """Reads a time in ISO 8601; without an offset it is in ``timezone``, else in the default zone. Raises :class:`ValueError`."""
     return make_aware(dt.datetime.fromisoformat(text), timezone)
 
 
@@ -53,7 +53,7 @@ def is_naive(value: dt.datetime) -> bool:
 
 
 def parse_timezone(name: str | int) -> dt.tzinfo:
-    """A zone by its name, or by its offset in seconds. Raises :class:`zoneinfo.ZoneInfoNotFoundError`."""
+    """Returns a zone by its name, or by its offset in seconds. Raises :class:`zoneinfo.ZoneInfoNotFoundError`."""
     from zoneinfo import ZoneInfo
 
     return dt.timezone(dt.timedelta(seconds=name)) if isinstance(name, int) else ZoneInfo(name)

@@ -1,7 +1,7 @@
-"""Triggers: what a deferred task waits for, as a coroutine that a triggerer runs beside thousands of others.
+"""Triggers: a deferred task waits for one, a coroutine that a triggerer runs beside thousands of others.
 
-A trigger is made twice: by the task that defers, and by the triggerer from what :meth:`BaseTrigger.serialize` said. So all that it
-knows must be in its arguments, and its class must be found by its path.
+A trigger is made twice: by the task that defers, and by the triggerer from the result of :meth:`BaseTrigger.serialize`. So all that
+it knows must be in its arguments, and its class must be found by its path.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _LOOK_AGAIN_S = 60.0  # at the clock of the host, which may have been set
 
 
 class TriggerChannel(Protocol):
-    """The way of a running trigger to the control plane."""
+    """The connection of a running trigger to the control plane."""
 
     async def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerEvent:
-    """That what a trigger waits for is there. ``payload`` is handed to the task as ``event``, and is stored as results are."""
+    """Says that the wait of a trigger is over. The task gets ``payload`` as ``event``; it is stored like results."""
 
     payload: Any = None
 
@@ -37,15 +37,15 @@ class TriggerEvent:
 class BaseTrigger(Logged):
     """Subclass it and write ``run``, an async generator; its first :class:`TriggerEvent` ends it.
 
-    ``run`` must not block: it shares its thread with other triggers. An exception means that the trigger failed: it is begun anew
-    after a pause, and after some failures the try fails with :class:`evenflow.errors.TriggerFailed`.
+    ``run`` must not block, because it shares its thread with other triggers. An exception means that the trigger failed: it begins
+    anew after a pause, and after some failures the try fails with :class:`evenflow.errors.TriggerFailed`.
     """
 
-    channel: TriggerChannel | None = None  # set by what runs it
+    channel: TriggerChannel | None = None  # set by its runner
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """The path of the class, and the arguments that make such a trigger elsewhere: here the attributes that are named as the
-        parameters of ``__init__``. Values are of the types that results may have.
+        """Returns the path of the class, and the arguments that make such a trigger elsewhere: by default the attributes that are
+        named like the parameters of ``__init__``. Values are of the types that results may have.
         """
         parameters = list(inspect.signature(type(self).__init__).parameters.values())[1:]
         names = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
@@ -58,8 +58,8 @@ class BaseTrigger(Logged):
         return path_of(type(self)), {name: getattr(self, name) for name in names}
 
     def identity(self) -> tuple[str, dict[str, Any]]:
-        """What is the same each time a function comes to the same ``await wait_for(...)``: as :meth:`serialize`, without what
-        depends on when it was made.
+        """Returns what is the same each time a function reaches the same ``await wait_for(...)``: like :meth:`serialize`, without
+        values that depend on when the trigger was made.
         """
         return self.serialize()
 
@@ -68,13 +68,13 @@ class BaseTrigger(Logged):
         raise NotImplementedError(f"{type(self).__name__} has no async def run(self)")
 
     async def cleanup(self) -> None:
-        """Called in the triggerer when ``run`` is over, whatever the reason: also when another triggerer is to go on."""
+        """Called in the triggerer when ``run`` is over, for any reason: also when another triggerer will continue."""
 
     async def on_kill(self) -> None:
-        """Called on a worker, when the task ends early for good while it is deferred: to stop what it waits for."""
+        """Called on a worker, when the task ends early for good while it is deferred: stops what it waits for."""
 
     async def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """As a running task asks the control plane. Raises :class:`ApiRefused` with its reason."""
+        """Asks the control plane like a running task. Raises :class:`ApiRefused` with its reason."""
         if self.channel is None:
             raise NoContext(
                 f"The trigger {type(self).__qualname__} asks the control plane, but nothing runs it. Run it by deferring."
@@ -102,7 +102,7 @@ class DateTimeTrigger(BaseTrigger):
 
 
 class TimeDeltaTrigger(DateTimeTrigger):
-    """Fires ``delta`` after it was made; a triggerer that takes it over from another goes on with the same ``moment``."""
+    """Fires ``delta`` after it was made; a triggerer that takes it over keeps the same ``moment``."""
 
     def __init__(self, delta: timedelta, *, moment: datetime | None = None) -> None:
         if not isinstance(delta, timedelta):
@@ -115,7 +115,7 @@ class TimeDeltaTrigger(DateTimeTrigger):
 
 
 def path_of(kind: type[BaseTrigger]) -> str:
-    """Where :func:`load` finds the class. Raises :class:`BadDeferral` for one that only a running function has."""
+    """Returns the path by which :func:`load` finds the class. Raises :class:`BadDeferral` for a class inside a function."""
     if "<locals>" in kind.__qualname__:
         raise BadDeferral(
             f"The trigger {kind.__qualname__} is defined inside a function: a triggerer could not find it. Define it at the top of "
@@ -125,15 +125,15 @@ def path_of(kind: type[BaseTrigger]) -> str:
 
 
 def is_built_in(path: str) -> bool:
-    """Whether every triggerer has the class; any other needs the code of its DAG file."""
+    """Returns whether every triggerer has the class; any other needs the code of its DAG file."""
     return path.startswith("evenflow.")
 
 
 def load(path: str, kwargs: Mapping[str, Any]) -> BaseTrigger:
-    """The trigger that was serialised; ``kwargs`` are as ``xcom.encode`` made them. A class of a DAG file is found once
-    ``sdk.loader`` has loaded that. Raises :class:`BadDeferral`, or what its ``__init__`` raises.
+    """Returns a serialised trigger; ``kwargs`` are as ``xcom.encode`` made them. A class of a DAG file is found once ``sdk.loader``
+    has loaded that file. Raises :class:`BadDeferral`, or what its ``__init__`` raises.
     """
-    from evenflow.sdk import xcom  # here: not on the way of `import evenflow`
+    from evenflow.sdk import xcom  # here: not needed for `import evenflow`
 
     kind = _find(path)
     decoded = {name: xcom.decode(value, f"The argument {name!r} of the trigger {path}") for name, value in kwargs.items()}
@@ -170,4 +170,4 @@ def _module(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             return None
-        raise  # the module is there, and needs one that is not
+        raise  # the module exists, and needs one that does not

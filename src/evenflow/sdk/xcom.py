@@ -1,12 +1,12 @@
 """XCom values as JSON that PostgreSQL's jsonb keeps, and back.
 
-What JSON has is stored as it is: a value can be read by any tool. What JSON lacks, or jsonb would change or refuse, becomes an
-object ``{"__type__": ..., "value": ...}``: tuples, sets, bytes, dates and times, timedeltas, Decimals, UUIDs, paths, enums,
-dataclasses, dicts with keys that are no strings; also NaN, infinities, -0.0 and floats without a fraction when written out (jsonb
-would make 1e16 an int), integers above 64 bits, and strings with ``\\u0000`` or lone surrogates.
+Values that JSON has are stored as they are, so any tool can read them. Values that JSON lacks, or jsonb would change or refuse,
+become an object ``{"__type__": ..., "value": ...}``: tuples, sets, bytes, dates and times, timedeltas, Decimals, UUIDs, paths,
+enums, dataclasses, dicts with keys that are not strings; also NaN, infinities, -0.0 and floats that are written without a fraction
+(jsonb would make 1e16 an int), integers above 64 bits, and strings with ``\\u0000`` or lone surrogates.
 
 Dataclasses and enums are stored by the name of their class. They are decoded only to classes of modules that the DAG file has
-imported already: decoding never imports a module, so that no stored value can choose code to be loaded.
+imported already: decoding never imports a module, so no stored value can choose code to load.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _INT64 = 2**63
 
 
 def dump(value: Any, what: str) -> bytes:
-    """``value`` as JSON text. ``what`` begins messages, e.g. "The result of task 'x'".
+    """Returns ``value`` as JSON text. ``what`` begins messages, e.g. "The result of task 'x'".
 
     Raises :class:`XComError` for a type that cannot be stored, :class:`XComTooLarge` above 256 KiB.
     """
@@ -42,7 +42,7 @@ def dump(value: Any, what: str) -> bytes:
 
 
 def to_json(encoded: Any, what: str) -> bytes:
-    """The text of what :func:`encode` made."""
+    """Returns the text of what :func:`encode` made."""
     text = json.dumps(encoded, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     if len(text) > MAX_XCOM_BYTES:
         raise XComTooLarge(what, len(text), MAX_XCOM_BYTES)
@@ -50,7 +50,7 @@ def to_json(encoded: Any, what: str) -> bytes:
 
 
 def encode(value: Any, what: str) -> Any:
-    """``value`` in JSON's own types."""
+    """Returns ``value`` in JSON's own types."""
     try:
         return _encode(value, what)
     except RecursionError:
@@ -60,7 +60,7 @@ def encode(value: Any, what: str) -> Any:
 
 
 def mapped_length(encoded: Any) -> int | None:
-    """How many instances a mapping over this value has; None when it cannot be mapped over."""
+    """Returns how many instances a mapping over this value has; None when it cannot be mapped over."""
     if isinstance(encoded, list):
         return len(encoded)
     if not isinstance(encoded, dict):
@@ -71,7 +71,7 @@ def mapped_length(encoded: Any) -> int | None:
 
 
 def decode(encoded: Any, what: str) -> Any:
-    """The inverse of :func:`encode`. Raises :class:`XComError` for a type that is not known here."""
+    """Returns the value that :func:`encode` took. Raises :class:`XComError` for an unknown type."""
     if isinstance(encoded, list):
         return [decode(item, what) for item in encoded]
     if not isinstance(encoded, dict):
@@ -101,7 +101,7 @@ def _encode(value: Any, what: str) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {f.name: _encode(getattr(value, f.name), f"{what}, field {f.name!r}") for f in dataclasses.fields(value)}
         return {TYPE: "dataclass", "class": _class_name(type(value), what), VALUE: fields}
-    # Subclasses of what is stored, such as pandas' Timestamp or a defaultdict, come back as their base.
+    # Subclasses of stored types, such as pandas' Timestamp or a defaultdict, are decoded as their base.
     for base, base_encoder in _ENCODERS.items():
         if isinstance(value, base):
             return base_encoder(value, what)
@@ -155,7 +155,7 @@ def _encode_list(value: Any, what: str) -> list[Any]:
 
 
 def _encode_set(value: Any, what: str) -> list[Any]:
-    """Sorted by their JSON, so that equal sets are stored as equal text."""
+    """Returns items sorted by their JSON, so that equal sets are stored as equal text."""
     return sorted((_encode(item, what) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
 
 
@@ -177,7 +177,7 @@ def _encode_tuple(value: tuple[Any, ...], what: str) -> Any:
     return _tagged("tuple", _encode_list(value, what))
 
 
-# Order matters to subclasses: a datetime is a date.
+# The order matters for subclasses: a datetime is a date.
 _ENCODERS: dict[type, Callable[[Any, str], Any]] = {
     str: _encode_str,
     int: _encode_int,
@@ -198,7 +198,7 @@ _ENCODERS: dict[type, Callable[[Any, str], Any]] = {
     PurePath: lambda value, what: _tagged("Path", _encode_str(str(value), what)),
 }
 
-# Zones by name, too, and what the standard library has not.
+# Also zones by name, and types outside the standard library.
 _DECODERS: dict[str, Callable[[Any], Any]] = {
     **DECODERS,
     "datetime": _decode_datetime,
@@ -235,7 +235,7 @@ def _decode_class(encoded: dict[str, Any], what: str) -> Any:
 
 
 def _rebuild(cls: Any, values: dict[str, Any], what: str) -> Any:
-    """As pickle does, without calling ``__init__``, which may take other arguments than the fields."""
+    """Makes an instance as pickle does, without calling ``__init__``, which may take other arguments than the fields."""
     names = {f.name for f in dataclasses.fields(cls)}
     if names != set(values):
         raise XComError(

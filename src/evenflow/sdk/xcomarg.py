@@ -1,4 +1,4 @@
-"""References to values that exist only at run time: what a task passes on to another while the DAG is being defined, as it is or
+"""References to values that exist only at run time: what a task passes on to another while the DAG is being defined, unchanged or
 mapped by a function, zipped and concatenated.
 """
 
@@ -20,31 +20,31 @@ _MISSING: Any = object()
 
 
 class Combinable(Reference):
-    """What ``.map()``, ``.zip()`` and ``.concat()`` can be called on. They cost nothing until a task runs."""
+    """The base of references with ``.map()``, ``.zip()`` and ``.concat()``. These cost nothing until a task runs."""
 
     def sources(self) -> Iterator[XComArg]:
         raise NotImplementedError
 
     def has_instances(self) -> bool:
-        """Whether it is the list of what the instances of a mapped task made."""
+        """Whether it is the list of results of a mapped task's instances."""
         return False
 
     def to_input(self, name: str, index_of: Mapping[str, int]) -> MapInput:
-        """How the scheduler will know the length of a result of a task; ``index_of`` gives the task index of a task id."""
+        """Returns how the scheduler learns the length of a task's result; ``index_of`` maps a task id to its task index."""
         raise NotImplementedError
 
     def map(self, function: Callable[[Any], Any]) -> MapResult:
-        """Each element as ``function`` returns it. Where it raises ``TaskSkipped``, the instance of that element is skipped."""
+        """Maps each element by ``function``. If it raises ``TaskSkipped``, the instance of that element is skipped."""
         if not callable(function) or hasattr(function, "override"):
             raise BadMapping(f"{self!r}.map() needs a plain function, not {function!r}. To run a task over it, .expand() the task.")
         return MapResult(self, function)
 
     def zip(self, *others: Any, fillvalue: Any = _MISSING) -> ZipResult:
-        """Tuples of elements, as many as the shortest has; with ``fillvalue`` for what is missing as many as the longest."""
+        """Makes tuples of elements, as many as the shortest has; with ``fillvalue`` for missing ones, as many as the longest."""
         return ZipResult((self, *map(_checked_part, others)), fillvalue)
 
     def concat(self, *others: Any) -> ConcatResult:
-        """The elements of one after the other."""
+        """Joins the elements of one after the other."""
         return ConcatResult((self, *map(_checked_part, others)))
 
 
@@ -98,8 +98,8 @@ def _checked_part(part: Any) -> Any:
 class XComArg(Markable, Combinable):
     """The result of a task, or what it pushed under ``key``. ``arg["name"]`` is an item of that value.
 
-    Of a mapped task it is the list of the values of all instances that pushed one, in map order, and ``arg["name"]`` the list of
-    their items.
+    For a mapped task it is the list of values of all instances that pushed one, in map order, and ``arg["name"]`` the list of their
+    items.
     """
 
     def __init__(self, task: TaskNode, key: str = RETURN_VALUE, path: tuple[str | int, ...] = ()) -> None:
@@ -160,10 +160,10 @@ class XComArg(Markable, Combinable):
 
 
 def item_key(item: str) -> str:
-    """The XCom key of an item of a result that other tasks map over."""
+    """Returns the XCom key of an item of a result over which other tasks map."""
     return f"{RETURN_VALUE}.{item}"
 
 
 def source_key(value: XComArg) -> str:
-    """The XCom key whose length decides how many instances a mapping over ``value`` has."""
+    """Returns the XCom key whose length decides how many instances a mapping over ``value`` has."""
     return item_key(str(value.path[0])) if value.path and not value.task.is_mapped else value.key

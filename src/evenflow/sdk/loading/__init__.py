@@ -1,1 +1,1 @@
-"""From a file to its DAGs, and what is said of one that cannot be loaded."""
+"""Loads a file's DAGs, and explains why one cannot be loaded."""

@@ -1,7 +1,7 @@
-"""The files beside a DAG file that its tasks read: they travel with its code, and a change of one makes a new version.
+"""Files beside a DAG file that its tasks read: they travel with its code, and a change of one makes a new version.
 
-These are the templates that the fields of its tasks name, what those include, what operators say that they read, and the
-``data_files`` of its DAGs. Only what lies below the root of the bundle travels.
+These are the templates that the fields of its tasks name, the files that those include, files that operators declare, and the
+``data_files`` of its DAGs. Only files below the root of the bundle travel.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evenflow.sdk.templating.templates import is_template, texts
 
 
 def watched_paths(dags: Iterable[DAG], root: Path) -> list[str]:
-    """The paths below ``root`` that say which data files there are: files, folders, and what is not there, but would count."""
+    """Returns the paths below ``root`` that decide which data files exist: files, folders, and missing ones that would count."""
     found: set[str] = set()
     for dag in dags:
         if dag.folder is not None:
@@ -42,9 +42,9 @@ def check_data_files(dags: Iterable[DAG], root: Path) -> None:
 
 
 def files_of(watched: Iterable[str], root: Path) -> list[str]:
-    """The data files at these paths below ``root``: of a folder all that are not Python, hidden or in a cache.
+    """Returns the data files at these paths below ``root``: in a folder, all that are not Python, hidden or in a cache.
 
-    Raises :class:`DagError` when they are more than :data:`MAX_DATA_FILES` or have more than :data:`MAX_DATA_BYTES`.
+    Raises :class:`DagError` for more than :data:`MAX_DATA_FILES` files or :data:`MAX_DATA_BYTES` bytes.
     """
     sizes: dict[str, int] = {}
     for path in watched:
@@ -77,7 +77,7 @@ def _walk(root: Path, path: str) -> Iterator[str]:
 
 
 def _templates(dag: DAG, root: Path) -> set[str]:
-    """What the template fields of the tasks name, found as it will be found when they are rendered."""
+    """Returns the paths of the files that template fields name, by the same search as at rendering."""
     search = _FileSearch(dag, root)
     for task in dag.task_dict.values():
         values, endings = task.templates()
@@ -86,7 +86,7 @@ def _templates(dag: DAG, root: Path) -> set[str]:
 
 
 class _FileSearch:
-    """``paths`` are those at which the named files are looked for, up to the first that is there."""
+    """``paths`` are those at which the named files are searched, up to the first that exists."""
 
     def __init__(self, dag: DAG, root: Path) -> None:
         assert dag.folder is not None
@@ -103,7 +103,7 @@ class _FileSearch:
 
     def _find(self, name: str) -> None:
         if is_template(name):
-            return  # its name is known only when it is rendered
+            return  # its name is known only at rendering
         for folder in self._folders:
             path = _below(self._root, folder / name)
             known = path is None or path in self.paths
@@ -115,7 +115,7 @@ class _FileSearch:
                 return
 
     def _follow(self, text: str) -> None:
-        """What a template includes, extends or imports by a name that stands in it."""
+        """Follows what a template includes, extends or imports by a literal name."""
         if "{%" not in text:
             return
         from jinja2 import Environment, TemplateSyntaxError
@@ -124,13 +124,13 @@ class _FileSearch:
         try:
             names = list(find_referenced_templates(Environment().parse(text)))
         except TemplateSyntaxError:
-            return  # rendering it will say so
+            return  # rendering it will report this
         for name in names:
             if name is not None:
                 self._find(name)
 
 
 def _below(root: Path, path: Path) -> str | None:
-    """The path below ``root``, however it is written; None for what is not there."""
+    """Returns the path below ``root``, however it is written; None if it is elsewhere."""
     relative = os.path.relpath(os.path.normpath(path), root)
     return None if relative.startswith("..") else Path(relative).as_posix()

@@ -1,4 +1,6 @@
-"""Files beside DAG files that no import finds: a module of Python's standard library, or an installed one, has their name."""
+"""Files beside DAG files that no import finds, because a module of Python's standard library, or an installed one, has
+their name.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 
 
 def hidden_files(files: Iterable[Path], root: Path) -> dict[Path, str]:
-    """Those of the ``files`` below ``root`` that their name does not import, each with what is to be said of it."""
+    """Returns those of the ``files`` below ``root`` that an import of their name does not find, each with an explanation."""
     by_top: dict[str, list[Path]] = {}
     for file in files:
         by_top.setdefault(file.relative_to(root).with_suffix("").parts[0], []).append(file)
@@ -18,11 +20,11 @@ def hidden_files(files: Iterable[Path], root: Path) -> dict[Path, str]:
 
 
 def hiding(top: str, root: Path) -> str | None:
-    """What ``import top`` means, where that is not what lies below ``root`` under this name."""
+    """Returns what ``import top`` means, where that is not the module of this name below ``root``."""
     own = next((path for path in (root / f"{top}.py", root / top) if path.exists()), None)
     try:
         found = find_spec(top)
-    except ValueError:  # a loaded module that does not tell where it is from
+    except ValueError:  # a loaded module that does not know its origin
         return None
     if own is None or found is None or found.origin in (None, str(own), str(own / "__init__.py")):
         return None

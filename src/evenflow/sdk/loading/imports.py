@@ -1,5 +1,5 @@
-"""Which local files a Python file imports, read from its text: also imports inside functions, which have not run yet when it is
-loaded.
+"""Finds the local files that a Python file imports, by its text: this includes imports inside functions, which have not run yet
+when the file is loaded.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def local_imports(path: Path, root: Path) -> set[Path]:
-    """The file, and every file below ``root`` that it imports by a name that starts at ``root``, directly or not."""
+    """Returns the file, and every file below ``root`` that it imports, directly or not, by a name that starts at ``root``."""
     found: set[Path] = set()
     to_read = [path]
     while to_read:
@@ -26,7 +26,7 @@ def local_imports(path: Path, root: Path) -> set[Path]:
 def _imported(file: Path, root: Path) -> Iterator[Path]:
     try:
         tree = ast.parse(file.read_bytes())
-    except SyntaxError:  # of a module that is imported lazily; it will say so itself
+    except SyntaxError:  # of a module that is imported lazily; its import reports this
         return
     package = file.relative_to(root).parts[:-1]
     for node in _statements(tree.body):
@@ -42,7 +42,9 @@ def _imported(file: Path, root: Path) -> Iterator[Path]:
 
 
 def _statements(block: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All of a block, those inside others included: an import is a statement, so expressions, the most of a file, need no look."""
+    """Yields all statements of a block, including nested ones. An import is a statement, so expressions, most of a file, are
+    skipped.
+    """
     left = [*block]
     while left:
         node = left.pop()
@@ -52,7 +54,7 @@ def _statements(block: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def _files_of(parts: list[str], root: Path) -> Iterator[Path]:
-    """The module ``a.b.c``: its file, and the ``__init__.py`` of every package on the way."""
+    """Yields the files of the module ``a.b.c``: its own, and the ``__init__.py`` of every package on the way."""
     folder = root
     for part in parts:
         module = folder / f"{part}.py"

@@ -1,4 +1,4 @@
-"""What was meant by a module, or a name in one, that Python does not find here; and where the package is to be installed."""
+"""Finds which module, or name in one, a failed import meant, and where to install the package."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 
 from evenflow.core.likeness import closest, did_you_mean
 
-_ALIKE = 0.75  # of 1: among the hundreds of names that there are, many are a little like any other
+_ALIKE = 0.75  # of 1: among hundreds of names, many are a little alike
 
-# Under another name than that of the module, or with what make setup does; and names that are often misspelt where they are not
-# installed: nobody is told to install what only looks like one of them, for somebody else may have put a package there.
+# Modules with another name than their package, or from make setup; and names that are often misspelt where they are not installed.
+# Only these are suggested: a package whose name merely looks alike could be anybody's.
 _PACKAGES = {
     "PIL": "Pillow",
     "bs4": "beautifulsoup4",
@@ -49,7 +49,7 @@ def cure_of_module(module: str) -> str:
 
 
 def misspelt_name(error: ImportError) -> str | None:
-    """Of ``from module import name``: what was meant, if that shows."""
+    """Returns a suggestion for the name in ``from module import name``, if there is one."""
     module = sys.modules.get(error.name or "")
     name = getattr(error, "name_from", None) or _name_in(str(error))
     return did_you_mean(name, dir(module)).lstrip() or None if module is not None and name else None
@@ -72,6 +72,6 @@ def _likely_part(top: str, rest: str) -> str:
 
 
 def _name_in(message: str) -> str | None:
-    """Before Python 3.12 an error does not tell the name by itself."""
+    """Returns the missing name. Before Python 3.12 it is only in the error's message."""
     head, _, rest = message.partition("cannot import name '")
     return rest.partition("'")[0] if rest and not head else None

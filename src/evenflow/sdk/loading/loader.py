@@ -1,10 +1,10 @@
-"""A DAG file, loaded: its DAGs, and the local modules that it needs.
+"""Loads a DAG file: its DAGs, and the local modules that it needs.
 
-``root`` is put behind all else on ``sys.path``, so a DAG file imports its neighbours by their path below ``root``: ``from
-lib.tables import TABLES`` for ``root/lib/tables.py``. Behind, because ``email.py`` would else be what every library means by
-``import email``; :mod:`evenflow.sdk.loading.hidden_modules` says when a file is hidden so. The file itself is loaded under a
-name of its own (``evenflow_dag_...``), so that a DAG file called ``json.py`` does not hide a module; the name depends on its
-path below ``root`` only, so that classes which it defines are found again by other processes that load it elsewhere.
+``root`` is put last on ``sys.path``, so a DAG file imports its neighbours by their path below ``root``: ``from lib.tables import
+TABLES`` for ``root/lib/tables.py``. It is last, because otherwise ``email.py`` would be what every library means by ``import
+email``; :mod:`evenflow.sdk.loading.hidden_modules` finds files that are hidden so. The file itself is loaded under a name of its
+own (``evenflow_dag_...``), so that a DAG file called ``json.py`` does not hide a module. The name depends only on its path below
+``root``, so that other processes that load it elsewhere find its classes again.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from evenflow.sdk.loading.imports import local_imports
 
 MODULE_PREFIX = "evenflow_dag_"
 
-# Before any DAG file was. They are most of all modules, and a look at each costs a forked process, which must copy what memory it
-# touches, nearly as much as to run a small file.
+# Modules from before any DAG file. They are the large majority, and in a forked process, which must copy the memory that it
+# touches, a look at each costs nearly as much as to run a small file.
 _LOADED_BEFORE = frozenset(sys.modules)
 
 
-_ROOTS: set[str] = set()  # that were put on sys.path here
+_ROOTS: set[str] = set()  # roots that this module put on sys.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedFile:
-    """``modules`` are the files below the root that the DAG file needs, itself included, found in its imports and in what they
+    """``modules`` are the files below the root that the DAG file needs, including itself, found in its imports and in what they
     loaded.
     """
 
@@ -43,16 +43,16 @@ class LoadedFile:
     dags: dict[str, DAG]
     lines: dict[str, int]  # of the file, by dag_id: where the DAG is made
     modules: list[Path]
-    uncalled: dict[str, int]  # functions with @dag of its own that made none, by name: their lines
-    hidden: dict[Path, str]  # those that it means to import and does not get, with what is to be said of each
-    module_names: list[str]  # in sys.modules: the DAG file and the local modules that are loaded
+    uncalled: dict[str, int]  # its functions with @dag that made no DAG, by name: their lines
+    hidden: dict[Path, str]  # files that it means to import and does not get, each with an explanation
+    module_names: list[str]  # in sys.modules: the DAG file and the loaded local modules
 
 
 def load_file(path: Path, root: Path) -> LoadedFile:
-    """Runs the file. A DAG belongs to it when its code, or a function that it called, made the DAG; not a module that it imported.
+    """Runs the file. A DAG belongs to it when its code, or a function that it called, made the DAG; not if an imported module did.
 
-    Raises :class:`DagFileError`, with file and line, for what the author got wrong about DAGs; any other exception of the file
-    passes through.
+    Raises :class:`DagFileError`, with file and line, for the author's mistakes about DAGs; any other exception of the file passes
+    through.
     """
     path, root = path.resolve(), root.resolve()
     if not path.is_relative_to(root):
@@ -76,7 +76,7 @@ def load_file(path: Path, root: Path) -> LoadedFile:
     sys.modules[name] = module
     try:
         with observed(collect):
-            # Not by the import system, whose bytecode cache misses an edit in the same second that leaves the size as it was.
+            # Not by the import system, whose bytecode cache misses an edit within one second that keeps the size.
             exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     except BaseException as error:
         del sys.modules[name]
@@ -105,20 +105,20 @@ def load_file(path: Path, root: Path) -> LoadedFile:
 
 
 def _search(root: str) -> None:
-    """Behind what is installed, and before the roots of files that were loaded earlier."""
-    if root in sys.path and root not in _ROOTS:  # somebody has said that it comes earlier
+    """Puts the root behind installed packages, and before the roots of files that were loaded earlier."""
+    if root in sys.path and root not in _ROOTS:  # a setting has put it earlier
         return
     _ROOTS.add(root)
     sys.path[:] = [path for path in sys.path if path not in _ROOTS] + [root, *(p for p in sys.path if p in _ROOTS and p != root)]
 
 
 def module_name(path: Path, root: Path) -> str:
-    """The name in ``sys.modules`` of a DAG file."""
+    """Returns the name of a DAG file in ``sys.modules``."""
     return MODULE_PREFIX + re.sub(r"\W", "_", path.relative_to(root).with_suffix("").as_posix())
 
 
 def _loading_file() -> str | None:
-    """The file whose top level is being run: that of the innermost module frame that is no text given to ``exec``."""
+    """Returns the file whose top level is running: that of the innermost module frame that is not a text for ``exec``."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and (frame.f_code.co_name != "<module>" or frame.f_code.co_filename.startswith("<")):
         frame = frame.f_back
@@ -126,7 +126,7 @@ def _loading_file() -> str | None:
 
 
 def _line_now(path: Path) -> int:
-    """The line of the file that is being run, as deep as the calls go into it."""
+    """Returns the running line of the file, in the innermost frame within it."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_filename != str(path):
         frame = frame.f_back
@@ -134,21 +134,21 @@ def _line_now(path: Path) -> int:
 
 
 def _modules_below(folder: str) -> list[str]:
-    """Names of loaded modules whose file is there: few of many, found without looking at each as a path."""
+    """Returns the names of loaded modules whose file is in the folder, without a path operation for each."""
     later = [name for name in sys.modules if name not in _LOADED_BEFORE]
     files = {name: getattr(sys.modules[name], "__file__", None) for name in later}
     return [name for name, file in files.items() if isinstance(file, str) and file.startswith(folder)]
 
 
 def _local_file(name: str, root: Path) -> Path | None:
-    """The file of a loaded module that was found by its path below ``root``."""
+    """Returns the file of a loaded module that was found by its path below ``root``."""
     file = getattr(sys.modules[name], "__file__", None)
     expected = root.joinpath(*name.split("."))
     return next((path for path in (expected.with_suffix(".py"), expected / "__init__.py") if file == str(path)), None)
 
 
 def _line_in(error: BaseException, path: Path) -> int | None:
-    """The line of the DAG file in which the error arose, as deep as it goes into that file."""
+    """Returns the line of the DAG file at which the error arose, in the innermost frame within it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return lines[-1] if lines else None
 

@@ -1,4 +1,4 @@
-"""What to do about an import that fails: another name, a package to install, or a line that is written for Airflow."""
+"""What to do about a failed import: another name, a package to install, or another line for one from Airflow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AirflowImport:
 
 
 def airflow_imports(source: bytes) -> list[AirflowImport]:
-    """All imports from Airflow that loading the file, or a task, would run. Nothing of a text that is no Python."""
+    """Returns all imports from Airflow that loading the file, or a task, would run; none for a text that is not Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -60,7 +60,7 @@ def _is_airflow(module: str) -> bool:
 
 
 def replacement(module: str, names: list[str]) -> str:
-    """What to write instead of ``from module import names``: a line for the names that there are, a sentence for each other."""
+    """Returns what to write instead of ``from module import names``: a line for known names, a sentence for each other one."""
     from evenflow import exceptions
 
     if module in ("airflow.sdk.timezone", "airflow.utils.timezone"):
@@ -81,7 +81,7 @@ def replacement(module: str, names: list[str]) -> str:
 
 
 def explain(error: ImportError, path: Path, root: Path) -> str | None:
-    """What to do about a module, or a name in one, that ``path`` below ``root``, or what it imports from there, does not find."""
+    """Returns what to do about a module, or a name in one, that ``path`` below ``root`` or its local imports do not find."""
     top = (error.name or "").partition(".")[0]
     beside = path.parent
     if not top:
@@ -101,7 +101,7 @@ def explain(error: ImportError, path: Path, root: Path) -> str | None:
 
 
 def _innermost(error: BaseException, root: Path, path: Path) -> Path:
-    """The author's file in which it arose."""
+    """Returns the author's file in which the error arose."""
     found, trace = path, error.__traceback__
     while trace is not None:
         file = Path(trace.tb_frame.f_code.co_filename)

@@ -1,4 +1,4 @@
-"""Imports that are paid once, by the process that tries are forked from, and not by each of them."""
+"""Imports that happen once, in the process from which tries are forked, and not in each try."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ WITH_TEMPLATES = ("evenflow.sdk.templating.jinja", "jinja2._identifier")
 
 
 def preload_ahead() -> None:
-    """Before it is known of which DAGs."""
+    """Loads common modules before the DAGs are known."""
     for name in (*EVERY_TRY, *WITH_TEMPLATES):
         importlib.import_module(name)
 
 
 def preload(dags: Iterable[DAG]) -> None:
-    """Loads what tasks of these import when they are tried. What cannot be imported is told by the try that needs it."""
+    """Loads what tasks of these DAGs import in their tries. A failed import is reported by the try that needs it."""
     for name in dict.fromkeys(name for dag in dags for task in dag.task_dict.values() for name in _modules(task)):
         with suppress(ImportError):
             importlib.import_module(name)

@@ -1,5 +1,5 @@
-"""What a run in memory is answered: by people, and by a control plane that is not there, which ``dag.test()`` stands in for when a
-task asks for other runs or for events.
+"""Answers for a run in memory: those of people, and those of the missing control plane. ``dag.test()`` takes its place when a task
+asks for other runs or for events.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class TestAnswer:
     by: str = "test"
 
     def to(self, defer: Defer) -> str:
-        """As the event of what waits for people. Raises :class:`BadValue` and :class:`ParamError` for what does not fit."""
+        """Returns the answer as the event of a task that waits for people. Raises :class:`BadValue` and :class:`ParamError` for a
+        wrong one.
+        """
         asked = json.loads(defer.trigger_kwargs["question"])
         params = {name: RunParamSpec(**each) for name, each in asked.pop("params").items()}
         choice = ApprovalQuestion(params=params, **asked).checked_choice(self.choice)
@@ -39,7 +41,7 @@ class TestAnswer:
 
 
 class _AnswerOf(BaseTrigger):
-    """None: nobody answers in time."""
+    """An answer; None: no person answers in time."""
 
     def __init__(self, answer: TestAnswer | None, defer: Defer) -> None:
         self._answer, self._defer = answer, defer
@@ -51,7 +53,7 @@ class _AnswerOf(BaseTrigger):
 
 
 class TestAnswers:
-    """By task: a choice, a dict of ``choice`` and ``values``, or None when nobody answers in time."""
+    """Answers by task: a choice, a dict of ``choice`` and ``values``, or None for no answer in time."""
 
     def __init__(self, given: Mapping[str, str | Mapping[str, Any] | None]) -> None:
         self._given = given
@@ -79,15 +81,15 @@ class TestAnswers:
 
 @functools.cache
 def _results() -> Path:
-    """For files that are results, as long as this process lives."""
+    """Makes a folder for files that are results, which exists as long as this process."""
     folder = Path(tempfile.mkdtemp(prefix="evenflow-test-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def answer_alone(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """In ``dag.test()`` a run is alone: no events came before it, nothing is defined outside, and what it triggers or waits for in
-    other DAGs is said on stdout and taken as done.
+    """Answers for a run in ``dag.test()``, which is alone: no events came before it, nothing is defined outside, and runs of other
+    DAGs that it triggers or waits for are mentioned on stdout and taken as done.
     """
     match question:
         case "waited":
@@ -109,7 +111,7 @@ def answer_alone(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
                 "missing": [],
             }
         case "record":
-            return {}  # nobody keeps it
+            return {}  # it is not kept
         case "folder":
             name = f"0-{secrets.token_hex(8)}.parquet"
             (_results() / name).mkdir()

@@ -1,4 +1,4 @@
-"""The callbacks of a run in memory: called in its process, after what they are about, each once, or only noted."""
+"""The callbacks of a run in memory: each is called once in its process, after its cause, or only noted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evenflow.sdk.trying.runner import Channel, TryContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """A function that an event calls; ``task_id`` is None for those of a DAG."""
+    """A function that an event calls; ``task_id`` is None for a function of the DAG."""
 
     event: Callback
     task_id: str | None
@@ -26,7 +26,7 @@ class Called:
 
 
 class TestCallbacks:
-    """A callback that fails is said to have failed, and that is all. Without ``executes`` none is called."""
+    """A failed callback is only reported. Without ``executes`` none is called."""
 
     def __init__(self, dag: DAG, say: Callable[[str], None], channel: Callable[[str, int], Channel], *, executes: bool) -> None:
         self.called: list[Called] = []

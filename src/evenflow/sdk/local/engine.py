@@ -1,7 +1,7 @@
-"""A run in memory: an event loop over a time of its own, on which tries start, end, and are started again.
+"""A run in memory: an event loop with its own time, on which tries start, end, and start again.
 
-The flow says what may run, by the rules of :mod:`evenflow.core.flow` that a scheduler goes by; the pace says when: one after the
-other, or side by side within the limits of the run, and whether time passes for real between two events.
+The flow decides what may run, by the same rules of :mod:`evenflow.core.flow` as a scheduler. The pace decides when: one after the
+other, or side by side within the limits of the run, and whether real time passes between two events.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from evenflow.sdk.triggers import BaseTrigger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """A try that starts (``state`` is running) or ends, at a time of the run's own. What ends without having run has no try."""
+    """A try that starts (``state`` is running) or ends, at a time of the run. An instance that ends without running has no try."""
 
     at: datetime
     task_id: str
@@ -47,12 +47,12 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """``sleep`` lets time pass between two events, ``make_loop`` makes an event loop in whose time triggers wait, which
-    ``trigger_of`` makes from what a task instance deferred with; ``slots`` is how many tries may run at once.
+    """``sleep`` lets time pass between two events. ``make_loop`` makes an event loop with its time, in which triggers wait;
+    ``trigger_of`` makes these from a task instance's deferral. ``slots`` is how many tries may run at once.
     """
 
     slots: int | None = 1
-    by_priority: bool = False  # else in the order of the DAG
+    by_priority: bool = False  # otherwise in the order of the DAG
     wait_for_retries: bool = False
     sleep: Callable[[float], None] = field(default=lambda seconds: time.sleep(seconds))
     make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
@@ -80,7 +80,7 @@ class _LiveInstance:
     slot: bool = False  # of the run
     counted: bool = False  # by the limits of its task
     began_s: float = 0.0  # its try
-    resumed: dict[str, Any] | None = None  # it goes on after it was deferred: the fields of a core.deferral.Resumed
+    resumed: dict[str, Any] | None = None  # set when it resumes from a deferral: the fields of a core.deferral.Resumed
 
     @property
     def ended(self) -> bool:
@@ -88,7 +88,7 @@ class _LiveInstance:
 
 
 class Engine:
-    """``moments`` and ``ended`` are in the order in which things happen."""
+    """``moments`` and ``ended`` are in the order of events."""
 
     def __init__(self, spec: DagSpec, began_at: datetime, tries: TestTries, pace: Pace) -> None:
         self.flow = LocalFlow(spec, tries.xcoms)
@@ -122,7 +122,7 @@ class Engine:
         return state
 
     def _let_time_pass(self) -> None:
-        """Until something is due, or a trigger is over: a resume is not refused by a limit."""
+        """Waits until something is due, or a trigger is over. Limits do not stop a resume."""
         left_s = self._events[0][0] - self.now_s if self._events else None
         if self._triggers:
             with self._tries.quiet():
@@ -136,7 +136,7 @@ class Engine:
             self.now_s += left_s
 
     def _start_what_may(self) -> bool:
-        """Whether anything has been started."""
+        """Returns whether anything was started."""
         self._offer_new()
         held_back, started = [], False
         while self._ready and (self._pace.slots is None or self._slots < self._pace.slots):
@@ -192,7 +192,7 @@ class Engine:
             self._judge(work, tried)
 
     def _judge(self, work: _LiveInstance, tried: Tried) -> None:
-        """A try has ended."""
+        """Handles the end of a try."""
         instance, result = work.instance, tried.result
         task = self._spec.tasks[instance.task_index]
         event = _EVENTS[result.outcome]
@@ -223,14 +223,14 @@ class Engine:
             self._go_on()
 
     def _go_on(self) -> None:
-        """Something has ended, and with it what that decides."""
+        """Applies what the last end decides."""
         self.flow.go_on()
         self._tell()
         if (by := self.flow.take_stop()) is not None:
             self._stop(by)
 
     def _stop(self, by: str) -> None:
-        """What runs fails, what waits is skipped, except for teardowns and what they wait for."""
+        """Cancels the run: running tries fail, waiting ones are skipped, except for teardowns and their upstreams."""
         self._offer_new()
         for ending in self.flow.cancel(by):
             for instance in ending:
@@ -242,7 +242,7 @@ class Engine:
         heapify(self._events)
 
     def _stop_waiting(self, work: _LiveInstance, by: str) -> None:
-        """If it is deferred, what it has started outside is stopped."""
+        """Stops what a deferred instance has started outside."""
         resumed = self._triggers.kill(work, cancel_reason(by))
         task = self._spec.tasks[work.instance.task_index]
         if resumed is not None and task.cleans_up:
@@ -254,7 +254,7 @@ class Engine:
         self._tell()
 
     def _tell(self) -> None:
-        """Writes down what has happened to task instances, and calls what that calls."""
+        """Records the moves of task instances, and calls their callbacks."""
         moves, self.flow.instances.moves = self.flow.instances.moves, []
         for instance, state, callback in moves:
             task, map_index, tries = self._spec.tasks[instance.task_index], instance.map_index, instance.try_number

@@ -1,4 +1,4 @@
-"""The flow of one run in memory: what :mod:`evenflow.core.flow` asks is answered from dicts."""
+"""The flow of one run in memory: it answers the questions of :mod:`evenflow.core.flow` from dicts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LocalInstance:
 
 @dataclass(slots=True)
 class LocalInstances:
-    """``moves`` are those that nobody was told of yet: what has moved, to which state, and what that calls."""
+    """``moves`` are unreported: the instance, its new state, and what this calls."""
 
     mapped: MappedTasks
     items: dict[InstanceKey, LocalInstance] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class LocalInstances:
 
 
 class LocalFlow:
-    """``xcoms`` are the values by task id, key and map index; they grow while the run goes on."""
+    """``xcoms`` are the values by task id, key and map index; they grow during the run."""
 
     def __init__(self, spec: DagSpec, xcoms: Mapping[tuple[str, str, int], bytes]) -> None:
         self.run = RunFacts(run_key=RUN, graph=Graph.of(spec))
@@ -93,19 +93,19 @@ class LocalFlow:
         self.go_on()
 
     def go_on(self) -> None:
-        """Something has ended: all that this decides."""
+        """Decides everything that follows from the last end."""
         self._decide(propagate(self.flow))
 
     def skip(self, branch: LocalInstance, skipped: Sequence[int]) -> None:
         self._decide(apply_skips(self.flow, [(branch, skipped)]))
 
     def take_stop(self) -> str | None:
-        """By what the run is to be cancelled, if it is."""
+        """Returns why the run must be cancelled, or None."""
         stops, self.flow.stops = self.flow.stops, []
         return stops[0][1] if stops else None
 
     def cancel(self, by: str) -> Iterator[list[LocalInstance]]:
-        """What ends because the run is cancelled, before it does: what waits, then what has a process, then what needs one."""
+        """Yields instances that a cancel ends, before they end: waiting ones, those with a process, then those that need one."""
         self.run.cancelled_by = by
         items, gone = self.instances.items, self.instances.gone
         rows = {item: _unfinished(item) for key, item in items.items() if item.state not in FINISHED and key not in gone}
@@ -122,7 +122,7 @@ class LocalFlow:
             self.go_on()
 
     def take_ready(self) -> list[LocalInstance]:
-        """What may start from now on. Here virtual instances get items as soon as they may."""
+        """Returns what may start now. Virtual instances get items as soon as they may start."""
         mapped = self.flow.mapped
         lanes = [task for task in mapped.changed if task.lane]
         found = [self.instances.new_item(RUN, task.task_index, index) for task in lanes for index in range(task.length)]
@@ -136,7 +136,7 @@ class LocalFlow:
         return found
 
     def state(self) -> RunState:
-        """Of the run, at its end."""
+        """The state of the run at its end."""
         _, failed_leaves = self.flow.finished.get(RUN, (0, 0))
         return RunState.FAILED if failed_leaves or self.run.cancelled else RunState.SUCCESS
 
@@ -146,7 +146,7 @@ class LocalFlow:
                 question.answer = self._answer(question)
 
     def _answer(self, question: Question[Any]) -> Any:
-        """Nothing is forgotten here: what is not known is not there."""
+        """Answers a question. Nothing is forgotten here: an unknown row does not exist."""
         match question:
             case questions.FindInstances() | questions.FindCleared() | questions.FindMapped():
                 return ()
@@ -165,7 +165,7 @@ class LocalFlow:
                     self._indexed[key] = summed(self._indexed.get(key, UpstreamCounts(within)), inner)
                 return [(key, self._indexed[key]) for key, _, _ in question.deltas]
             case questions.FindHeld():
-                return frozenset()  # there is no run before
+                return frozenset()  # no run came before
             case _:
                 raise TypeError(f"A run in memory has no answer to {question}.")
 
@@ -179,7 +179,7 @@ class LocalFlow:
 
 
 def _unfinished(instance: LocalInstance) -> Unfinished:
-    """What a scheduler would know of it. Here a process ends as soon as it is killed."""
+    """Returns what a scheduler would know of an instance. Here a killed process ends at once."""
     worker = 0 if instance.state is TaskState.RUNNING else None
     has_deferred, tries = instance.state is TaskState.DEFERRED, instance.try_number
     return Unfinished(*instance.key[1:], instance.state, 0, tries, worker, has_deferred=has_deferred, has_run=tries > 0)

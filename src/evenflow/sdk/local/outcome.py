@@ -1,4 +1,4 @@
-"""What became of a run in memory: how its tasks ended, and what they passed on."""
+"""The outcome of a run in memory: how its tasks ended, and what they passed on."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ StoredXComs = dict[tuple[str, str, int], bytes]  # JSON by task id, key and map 
 
 
 def pulled(xcoms: StoredXComs, task_id: str, key: str, map_index: int | None) -> tuple[bool, Any]:
-    """(found, value), encoded; ``map_index`` None asks for a list of all instances in map order."""
+    """Returns (found, value), encoded; with ``map_index`` None a list of all instances in map order."""
     if map_index is None:
         found = sorted((at[2], text) for at, text in xcoms.items() if at[:2] == (task_id, key))
         return bool(found), [json.loads(text) for _, text in found]
@@ -45,12 +45,12 @@ class RunOutcome:
     dag: NodesOfDag[Task, TaskGroup]
     run_id: str
     state: RunState
-    tasks: list[TaskOutcome]  # in the order in which they ended
+    tasks: list[TaskOutcome]  # in the order of their ends
     xcoms: StoredXComs = field(repr=False)
 
     @property
     def states(self) -> dict[str, TaskState | list[TaskState]]:
-        """By task id; of a mapped task the list for its instances."""
+        """The states by task id; for a mapped task the list of its instances' states."""
         ends: dict[str, list[TaskOutcome]] = {task_id: [] for task_id in self.dag.task_dict}
         for end in self.tasks:
             ends[end.task_id].append(end)
@@ -61,15 +61,15 @@ class RunOutcome:
         return found
 
     def result(self, task_id: str, map_index: int | None = None, key: str = RETURN_VALUE) -> Any:
-        """What a task returned, or pushed under ``key``; of a mapped task the list of all without a ``map_index``. None when there
-        is nothing.
+        """Returns what a task returned, or pushed under ``key``; for a mapped task without ``map_index``, the list of all. None
+        without a value.
         """
         task = self.dag.get_task(task_id)
         found, value = pulled(self.xcoms, task_id, key, map_index if task.is_mapped else UNMAPPED)
         return xcom.decode(value, f"The XCom {key!r} of task {task_id!r}") if found else None
 
     def raise_on_failure(self) -> None:
-        """Raises :class:`DagTestFailed` with the reason of every task that failed, if the run did."""
+        """Raises :class:`DagTestFailed` with the reason of every failed task, if the run failed."""
         if self.state is not RunState.FAILED:
             return
         failed = [end for end in self.tasks if end.state is TaskState.FAILED]

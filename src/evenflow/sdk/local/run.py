@@ -1,4 +1,4 @@
-"""``dag.test()``: a run in one process, without a database, that decides as the scheduler does."""
+"""``dag.test()``: a run in one process, without a database, with the scheduler's decisions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def run_dag(
 def context_of_run(
     spec: DagSpec, now: datetime, params: Mapping[str, Any], run_id: str | None, logical_date: datetime | None
 ) -> TryContext:
-    """What all tries of a run by hand are told of it. Raises :class:`ParamError` for params that do not fit."""
+    """Returns what all tries of a manual run know of it. Raises :class:`ParamError` for params that do not fit."""
     if logical_date is not None and logical_date.tzinfo is None:
         raise BadArgument(f"logical_date must have a time zone, e.g. datetime(2026, 1, 1, tzinfo=UTC); {logical_date!r} has none.")
     return TryContext(

@@ -26,7 +26,7 @@ from evenflow.sdk.xcomarg import RETURN_VALUE
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What came of a try, and how long it took on the clock of the run."""
+    """The result of a try, and how long it took on the clock of the run."""
 
     result: Ending
     took_s: float = 0.0
@@ -34,7 +34,7 @@ class Tried:
 
 
 class Executes(Protocol):
-    """Runs a task, or what stands in for it."""
+    """Runs a task, or its stand-in."""
 
     def __call__(self, dag: DAG, context: TryContext, channel: Channel) -> Tried: ...
 
@@ -93,7 +93,7 @@ class MemoryChannel:
 
 
 class TestTries:
-    """The tries of one run and the callbacks that they cause; without ``calls_back`` these are only noted."""
+    """The tries of one run and their callbacks; without ``calls_back`` these are only noted."""
 
     def __init__(self, dag: DAG, base: TryContext, execute: Executes, *, print_logs: bool, calls_back: bool) -> None:
         self.xcoms: StoredXComs = {}
@@ -111,7 +111,7 @@ class TestTries:
         return MemoryChannel(self.xcoms, task_id, map_index, waited_s, self._kept)
 
     def run(self, task: TaskSpec, instance: LocalInstance, waited_s: float, resumed: dict[str, Any] | None = None) -> Tried:
-        """Raises KeyboardInterrupt, so that Ctrl-C ends the run."""
+        """Runs a try. Raises KeyboardInterrupt, so that Ctrl-C ends the run."""
         if resumed is None and (task.task_id, instance.map_index) in self._begun:
             for at in [at for at in self.xcoms if at[0] == task.task_id and at[2] == instance.map_index]:
                 del self.xcoms[at]
@@ -150,7 +150,7 @@ class TestTries:
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
-        """What user code prints goes nowhere, unless logs are wanted."""
+        """Inside, user code's output is dropped, unless logs are wanted."""
         with contextlib.ExitStack() as stack:
             if not self._print_logs:
                 stack.enter_context(contextlib.redirect_stdout(io.StringIO()))

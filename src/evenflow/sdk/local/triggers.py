@@ -1,4 +1,4 @@
-"""Triggers of a run in memory: all in one event loop, which goes on while the run has nothing else to do."""
+"""Triggers of a run in memory: all in one event loop, which runs while the run has nothing else to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class _AsyncChannel:
-    """A trigger asks what its task may ask."""
+    """Lets a trigger ask what its task may ask."""
 
     channel: Channel
 
@@ -36,7 +36,7 @@ class _RunningTrigger:
 
 
 class TestTriggers(Generic[K]):
-    """By who waits for them. The time of ``make_loop()`` is that of the run."""
+    """Triggers by the instance that waits for them. The time of ``make_loop()`` is that of the run."""
 
     def __init__(self, make_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
         self._make_loop = make_loop
@@ -52,8 +52,8 @@ class TestTriggers(Generic[K]):
         self._running[key] = _RunningTrigger(defer, loop.time(), loop.create_task(_watch(trigger, defer.timeout_s)))
 
     def wait(self, at_most_s: float | None) -> tuple[float, dict[K, dict[str, Any]]]:
-        """Lets time pass until one is over, at most so long. Answers how long it was, and for those who are to go on the fields of
-        a ``core.deferral.Resumed``.
+        """Waits until a trigger is over, for at most ``at_most_s``. Returns how long it waited, and for each instance that resumes
+        the fields of a ``core.deferral.Resumed``.
         """
         assert self._loop is not None
         began = self._loop.time()
@@ -69,7 +69,7 @@ class TestTriggers(Generic[K]):
         }
 
     def kill(self, key: K, reason: str) -> dict[str, Any] | None:
-        """Ends it. Answers how its task is to clean up, None when it does not wait."""
+        """Ends a trigger. Returns how its task should clean up, None when it does not wait."""
         if (killed := self._running.pop(key, None)) is None:
             return None
         self._cancel([killed])
@@ -98,7 +98,7 @@ def _kept(defer: Defer) -> dict[str, Any]:
 
 
 async def _watch(trigger: BaseTrigger, timeout_s: float | None) -> dict[str, Any]:
-    """What its end says to the task. It is tried once: a failure that waiting may cure is for the world outside of tests."""
+    """Returns what the trigger's end means for the task. It runs once: a failure that waiting may cure belongs outside of tests."""
     try:
         async with asyncio.timeout(timeout_s) as bound:
             return {"purpose": Purpose.EVENT, "event": await _first_event(trigger)}

@@ -1,1 +1,1 @@
-"""Tasks that are called once for each of many values."""
+"""Tasks that run once for each of many values."""

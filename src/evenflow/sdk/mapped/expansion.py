@@ -18,8 +18,8 @@ from evenflow.sdk.xcomarg import RETURN_VALUE, Combinable, XComArg
 
 
 class ExpandedInputs:
-    """``inputs`` by argument: one instance for each combination. With ``unpack`` the only one, :data:`UNPACKED`, has dicts of
-    arguments, one for each instance. ``owner`` begins messages; ``taken`` are the arguments that all instances share.
+    """``inputs`` are by argument: one instance for each combination. With ``unpack`` the only input, :data:`UNPACKED`, has a dict
+    of arguments for each instance. ``owner`` begins messages; ``taken`` are the arguments that all instances share.
     """
 
     def __init__(self, owner: str, inputs: Mapping[str, Any], *, unpack: bool, taken: Mapping[str, Any]) -> None:
@@ -29,11 +29,13 @@ class ExpandedInputs:
         self._check_size()
 
     def to_mapping(self, index_of: Mapping[str, int]) -> model.Mapping:
-        """``index_of`` gives the task index of a task id."""
+        """``index_of`` maps a task id to its task index."""
         return model.Mapping(inputs=tuple(length_of(name, value, index_of) for name, value in self.inputs.items()))
 
     def arguments(self, map_index: int, map_length: int | None, results: Results) -> dict[str, Any]:
-        """Those of one instance. Raises :class:`XComError` when the inputs have changed since ``map_length`` was decided."""
+        """Returns the arguments of one instance. Raises :class:`XComError` when the inputs have changed since ``map_length`` was
+        decided.
+        """
         elements = Elements(self.owner, results)
         lengths = [elements.length(value) for value in self.inputs.values()]
         total = math.prod(lengths)
@@ -50,7 +52,9 @@ class ExpandedInputs:
         return self._unpacked(found[UNPACKED]) if self.unpack else dict(reversed(found.items()))
 
     def example(self) -> dict[str, Any] | None:
-        """Arguments such as an instance has, with references for what only tasks will know; None where no names are known."""
+        """Returns the arguments of some instance, with references for values that only tasks know; None where no names are
+        known.
+        """
         if not self.unpack:
             known = all(isinstance(value, Reference) or value for value in self.inputs.values())
             return {n: v if isinstance(v, Reference) else v[0] for n, v in self.inputs.items()} if known else None
@@ -93,7 +97,9 @@ class ExpandedInputs:
         )
 
     def _note_item(self, value: XComArg) -> None:
-        """A mapping over an item of a result needs that item as an XCom of its own, because the scheduler must know its length."""
+        """Notes an item of a result: a mapping over it needs it as an XCom of its own, because the scheduler must know its
+        length.
+        """
         if not value.path or value.task.is_mapped:
             return
         if len(value.path) > 1 or not isinstance(value.path[0], str) or value.key != RETURN_VALUE:

@@ -1,4 +1,4 @@
-"""Mapped tasks: one task, many instances, one for each combination of what it is expanded over."""
+"""Mapped tasks: one task with many instances, one for each combination of its inputs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from evenflow.sdk.xcomarg import RETURN_VALUE, XComArg
 
 
 class MappedOperator(Task):
-    """A task whose instances are made at run time by ``build``, from ``shared`` arguments and from the element of each of
-    ``inputs``; with ``unpack`` from the elements, dicts of arguments, of the only input.
+    """A task whose instances ``build`` makes at run time from ``shared`` arguments and one element of each of ``inputs``; with
+    ``unpack`` from the elements of the only input, which are dicts of arguments.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class MappedOperator(Task):
         return True
 
     def has_attribute(self, name: str) -> bool:
-        """Of the operator that each instance makes anew nothing is here to be assigned."""
+        """Only a task's own attributes can be assigned, because each instance makes its operator anew."""
         return hasattr(Task, name)
 
     @property
@@ -74,12 +74,14 @@ class MappedOperator(Task):
         return (self.shared, self.inputs), tuple(self.template_ext)
 
     def templates_by_field(self) -> Iterable[tuple[str, Any]]:
-        """Arguments of the operator that have the name of a field; those of a function are in its fields by another way."""
+        """Yields the operator's arguments that are named like a template field. Those of a function reach its fields in another
+        way.
+        """
         return [(name, value) for name, value in {**self.shared, **self.inputs}.items() if name in self._kind.template_fields]
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What it is expanded over, by argument."""
+        """The inputs by argument."""
         return self.expansion.inputs
 
     def to_mapping(self, index_of: Mapping[str, int]) -> model.Mapping:
@@ -88,7 +90,9 @@ class MappedOperator(Task):
 
     @property
     def followed(self) -> Task | None:
-        """The mapped task over whose plain result it maps and that is all it waits for: then it follows it, index by index."""
+        """The mapped task that it follows index by index: it maps over the plain result of that task, and waits for nothing
+        else.
+        """
         (value, *others) = self.inputs.values()
         if others or self.expansion.unpack or not isinstance(value, XComArg) or value.path or value.key != RETURN_VALUE:
             return None
@@ -98,13 +102,13 @@ class MappedOperator(Task):
         return None if any(self._is_reached(down, source) for _, down in self.dag.group_edges) else source
 
     def _is_reached(self, end: Any, source: Task) -> bool:
-        """Whether an edge to this end, the task or a group, makes the task wait for more than ``source``."""
+        """Returns whether an edge to this end, the task or a group, makes the task wait for more than ``source``."""
         if end is self:
             return True
         return isinstance(end, GroupNode) and self in end.tasks and source not in end.tasks
 
     def elements(self, map_index: int, map_length: int | None, results: Results) -> dict[str, Any]:
-        """The arguments of this instance. Raises :class:`XComError` when the inputs have changed since it was expanded."""
+        """Returns the arguments of this instance. Raises :class:`XComError` when the inputs have changed since it was expanded."""
         if self.followed is not None:
             return {name: results.of_index(value, map_index) for name, value in self.inputs.items()}
         return self.expansion.arguments(map_index, map_length, results)
@@ -117,7 +121,7 @@ class MappedOperator(Task):
         return operator
 
     def _try_build(self) -> None:
-        """An instance that cannot be made shows now, not when the task runs."""
+        """Makes one instance, so that a wrong one shows now, not when the task runs."""
         first = self.expansion.example()
         if first is not None:
             self.make_instance(first)

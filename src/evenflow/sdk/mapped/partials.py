@@ -1,4 +1,4 @@
-"""What ``partial(...)`` returns, for tasks of functions and of operators alike."""
+"""The result of ``partial(...)``, for tasks of functions and of operators alike."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ UNPACKED = ""  # the name of the only input of expand_kwargs()
 
 
 class Begun(Generic[M]):
-    """What ``partial(...)`` returns: arguments that all instances of a task share. It makes no task; what follows it does."""
+    """The result of ``partial(...)``: arguments that all instances of a task share. Only the next call makes a task."""
 
     is_expanded = False
     owner: str  # begins messages
     arguments: dict[str, Any]
 
     def expand(self, *unnamed: Never, **inputs: Any) -> M:
-        """One instance of the task for each combination of the ``inputs``, the last of them varying fastest.
+        """Makes one instance of the task for each combination of the ``inputs``; the last one varies fastest.
 
         An input is a list, a dict (its items are (key, value) tuples), or the result of a task.
         """
@@ -29,22 +29,22 @@ class Begun(Generic[M]):
         return self._mapped(inputs, inputs, unpack=False)
 
     def expand_kwargs(self, kwargs: Any) -> M:
-        """One instance of the task for each of ``kwargs``, a list of dicts of arguments or the result of a task that is one."""
+        """Makes one instance of the task for each of ``kwargs``, a list of dicts of arguments or a task's result with one."""
         self.is_expanded = True
         first = kwargs[0] if isinstance(kwargs, (list, tuple)) and kwargs and isinstance(kwargs[0], dict) else None
         return self._mapped({UNPACKED: kwargs}, first, unpack=True)
 
     def _taken(self) -> Collection[str]:
-        """Arguments that can be given only once."""
+        """Returns the arguments that can be given only once."""
         return self.arguments
 
     def _mapped(self, inputs: dict[str, Any], example: Mapping[str, Any] | None, *, unpack: bool) -> M:
-        """``example`` has the names of what an instance is given, None where they are known only when the DAG runs."""
+        """``example`` has the names of an instance's arguments, None where they are known only when the DAG runs."""
         raise NotImplementedError
 
 
 def check_named(owner: str, unnamed: Sequence[object], inputs: Collection[str], taken: Collection[str]) -> None:
-    """Raises :class:`BadMapping` unless what ``owner`` is expanded over is given by the names of its arguments, each once."""
+    """Raises :class:`BadMapping` unless the inputs of ``owner`` are given by the names of its arguments, each once."""
     if unnamed:
         raise BadMapping(f"{owner}: expand() takes what to map over by the name of its argument. Type: .expand(name=...)")
     for name in inputs:

@@ -1,7 +1,7 @@
-"""What tasks are expanded over: lists, results of tasks, and what is made of these by ``map``, ``zip`` and ``concat``.
+"""Inputs of expanded tasks: lists, results of tasks, and combinations of these by ``map``, ``zip`` and ``concat``.
 
-The scheduler learns only how long they will be (:func:`length_of`); elements are made where a task runs (:class:`Elements`), and
-only those that it needs.
+The scheduler learns only their lengths (:func:`length_of`). Elements are made where a task runs (:class:`Elements`), and only those
+that it needs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evenflow.sdk.xcomarg import Combinable, ConcatResult, MapResult, XComArg, Z
 
 
 def length_of(name: str, value: Any, index_of: Mapping[str, int]) -> MapInput:
-    """How the scheduler will know the length of ``value``, which is a list or a result."""
+    """Returns how the scheduler learns the length of ``value``, which is a list or a result."""
     match value:
         case MapResult():
             return length_of(name, value.source, index_of)
@@ -30,27 +30,27 @@ def length_of(name: str, value: Any, index_of: Mapping[str, int]) -> MapInput:
 
 
 class Results(Protocol):
-    """What a running task can ask of the results of others."""
+    """What a running task can ask about the results of others."""
 
     def of(self, reference: Reference) -> Any:
-        """The whole value."""
+        """Returns the whole value."""
         ...
 
     def of_index(self, arg: XComArg, map_index: int) -> Any:
-        """What the instance of a mapped task with this index has; None when that is nothing."""
+        """Returns the value of the mapped task's instance with this index, or None without one."""
         ...
 
     def length(self, arg: XComArg) -> int:
-        """How many instances of the mapped task pushed it."""
+        """Returns how many instances of the mapped task pushed it."""
         ...
 
     def element(self, arg: XComArg, index: int) -> Any:
-        """The value of the ``index``-th of those."""
+        """Returns the value of the ``index``-th of those."""
         ...
 
 
 class Elements:
-    """The sequences that ``task_name`` maps over, by element."""
+    """The elements of the sequences over which ``task_name`` maps."""
 
     def __init__(self, task_name: str, results: Results) -> None:
         self._task_name, self._results = task_name, results
@@ -67,7 +67,7 @@ class Elements:
                 return len(self._sequence(value))
 
     def at(self, value: Any, index: int) -> Any:
-        """One element. ``index`` is below the length."""
+        """Returns one element. ``index`` is below the length."""
         match value:
             case MapResult():
                 return value.function(self.at(value.source, index))

@@ -1,1 +1,1 @@
-"""What a task may be: the operators and sensors that come with Evenflow, and their decorators."""
+"""The built-in operators and sensors, and their decorators."""

@@ -1,4 +1,4 @@
-"""A task that asks people, and goes on with their answer. While it waits it has no process, no slot, and no trigger that runs."""
+"""A task that asks people, and continues with their answer. While it waits it has no process, no slot, and no running trigger."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ ON_REJECT = ("skip", "fail", "go_on")
 
 
 class AnswerTrigger(BaseTrigger):
-    """Stands for the answer to ``question``, which is JSON. No triggerer runs it: the API has the answer, and says so."""
+    """Stands for the answer to ``question``, which is JSON. No triggerer runs it: the API stores the answer as its event."""
 
     def __init__(self, question: str) -> None:
         self.question = question
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        import asyncio  # not on the way of `import evenflow`
+        import asyncio  # not needed for `import evenflow`
 
         await asyncio.Event().wait()
         yield TriggerEvent()
@@ -39,10 +39,10 @@ class AnswerTrigger(BaseTrigger):
 class ApprovalOperator(BaseOperator, SkipMixin):
     """Asks people ``subject``, with ``body`` below it, and waits for one of ``choices`` and the fields of ``params``.
 
-    The result is a dict with ``choice``, ``values`` of the fields, ``answered_by`` and ``answered_at``. ``who`` may answer are
-    people by their names and roles as ``role:NAME``; nobody named means everybody who may trigger runs. Without an answer within
-    ``timeout`` (a timedelta or seconds) the answer is ``default``, of nobody; without a default the task fails for good. After
-    ``reject`` all that follows is skipped, or with ``on_reject="fail"`` the task fails, or with ``"go_on"`` nothing differs.
+    The result is a dict with ``choice``, ``values`` of the fields, ``answered_by`` and ``answered_at``. ``who`` lists people by
+    name and roles as ``role:NAME``; without it, everybody who may trigger runs may answer. Without an answer within ``timeout`` (a
+    timedelta or seconds) the answer is ``default``, of no person; without a default the task fails for good. After ``reject`` all
+    downstream tasks are skipped; with ``on_reject="fail"`` the task fails, and ``"go_on"`` makes no difference.
     """
 
     operator_name = "approval"
@@ -78,7 +78,7 @@ class ApprovalOperator(BaseOperator, SkipMixin):
             self.question()
 
     def question(self) -> ApprovalQuestion:
-        """Raises :class:`BadSetting` for one that makes no sense."""
+        """Returns the question. Raises :class:`BadSetting` for one that makes no sense."""
         named = {"subject": [self.subject], "body": [self.body], "choices": self.choices, "who": self.who}
         for name, texts in named.items():
             for text in texts:
@@ -111,7 +111,7 @@ class ApprovalOperator(BaseOperator, SkipMixin):
         return self._judged(context, ApprovalAnswer(choice=self.default, values=values))
 
     def answered(self, context: Context, event: str) -> dict[str, Any]:
-        """Called when somebody has answered, with the answer as JSON."""
+        """Called with a person's answer as JSON."""
         answer = ApprovalAnswer(**json.loads(event))
         print(f"{answer.answered_by} answered {answer.choice!r}.")
         return self._judged(context, answer)
@@ -125,7 +125,7 @@ class ApprovalOperator(BaseOperator, SkipMixin):
 
 
 def approve(subject: str, *, task_id: str = "approve", **arguments: Any) -> ApprovalOperator:
-    """A task that asks people ``subject``; the arguments are those of :class:`ApprovalOperator`. What comes after it goes on when
+    """Makes a task that asks people ``subject``; the arguments are those of :class:`ApprovalOperator`. Downstream tasks run when
     they approve: ``build() >> approve("Deploy?") >> deploy()``.
     """
     return ApprovalOperator(task_id=task_id, subject=subject, **arguments)

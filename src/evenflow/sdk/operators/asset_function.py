@@ -28,9 +28,9 @@ def asset(
     **options: Any,
 ) -> Callable[[Callable[..., Any]], Asset]: ...
 def asset(function: Any = None, /, **options: Any) -> Any:
-    """Makes a function an asset: a DAG of one task, both named after it, that runs on ``schedule`` and whose success is an event.
+    """Makes a function an asset: a DAG with one task, both named after it. It runs on ``schedule``, and its success is an event.
 
-    The function gets the asset as ``self``, the context as ``context``, and each other parameter without a default as the asset of
+    The function gets the asset as ``self``, the context as ``context``, and for each other parameter without a default the asset of
     that name, which is an inlet. Other options are those of the DAG.
     """
     if function is not None:

@@ -18,7 +18,7 @@ from evenflow.sdk.references import Reference
 from evenflow.sdk.taskgroup import TaskGroup
 
 SKIP_EXIT_CODE = 99  # as in Airflow
-_CHUNK = 64 * 1024  # a pipe holds no more at once
+_CHUNK = 64 * 1024  # the capacity of a pipe
 
 
 class _ShellOperator(BaseOperator):
@@ -52,8 +52,8 @@ class BashOperator(_ShellOperator):
     ``env`` replaces the environment, or adds to it with ``append_env``; ``EVENFLOW_DAG_ID``, ``EVENFLOW_RUN_ID``,
     ``EVENFLOW_TASK_ID``, ``EVENFLOW_MAP_INDEX``, ``EVENFLOW_TRY_NUMBER`` and ``EVENFLOW_DS`` are always in it. An exit code of
     ``skip_on_exit_code`` (one or several) skips the task, any other but 0 fails it. A command that ends with ``.sh`` or ``.bash``
-    names a file with the command; to run a script of that name, end it with a space. Pass what is not yours through ``env``, not
-    into the command. ``output_processor`` makes the result of the last line, as ``json.loads`` does.
+    names a file with the command; to run a script of that name, end it with a space. Pass foreign texts through ``env``, not in the
+    command. ``output_processor`` makes the result from the last line, as ``json.loads`` does.
     """
 
     template_fields: ClassVar[Sequence[str]] = ("bash_command", "env", "cwd")
@@ -109,9 +109,9 @@ def run_command(
     cwd: str | os.PathLike[str] | None,
     skip_on_exit_code: int | Sequence[int] | None,
 ) -> str:
-    """The last line that the command prints. Raises :class:`TaskSkipped` or :class:`CommandFailed` as its exit code says.
+    """Returns the last line of output. Raises :class:`TaskSkipped` or :class:`CommandFailed` by the exit code.
 
-    The command stays in the process group of the task, so whatever ends the task ends it too.
+    The command stays in the process group of the task, so it ends with the task.
     """
     import subprocess
 
@@ -146,7 +146,7 @@ def _check_command(command: Any, task_id: str) -> None:
 
 
 def _stream(descriptor: int) -> str:
-    """Copies all that comes to stdout as it comes, and returns the last line."""
+    """Copies the output to stdout as it arrives, and returns the last line."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     last_line = line = ""
     while chunk := os.read(descriptor, _CHUNK):
@@ -154,7 +154,7 @@ def _stream(descriptor: int) -> str:
         sys.stdout.write(text)
         sys.stdout.flush()
         *complete, line = (line + text).split("\n")
-        # One more than a line may have, so that a longer one is refused as too large and not cut silently.
+        # One more character than a line may have, so that a longer one is refused as too large and not cut silently.
         line = line[: MAX_INLINE_XCOM + 1]
         if complete:
             last_line = complete[-1]

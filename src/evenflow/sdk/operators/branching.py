@@ -1,6 +1,6 @@
-"""Tasks that decide which of the tasks downstream of them are skipped.
+"""Tasks that decide which of their downstream tasks are skipped.
 
-What is decided travels with the exit of the try, so that it takes effect together with it: no task downstream can start before.
+The decision is part of the try's exit, so that both take effect together: no downstream task can start before it.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ Chosen = str | Iterable[str] | None
 
 
 class SkipMixin:
-    """Skips tasks downstream from within ``execute``."""
+    """Skips downstream tasks from within ``execute``."""
 
     def skip(self, ti: TaskInstance, tasks: Iterable[Task]) -> None:
-        """Skips these tasks when this try succeeds; whether they are directly downstream makes no difference."""
+        """Skips these tasks when this try succeeds, directly downstream or not."""
         ti.skipped_tasks.update(task.task_id for task in tasks)
 
     def skip_all_except(self, ti: TaskInstance, branch_task_ids: Chosen) -> None:
-        """Skips the tasks directly downstream except for the chosen ones, and for those that follow a chosen one anyway.
+        """Skips the tasks directly downstream, except for the chosen ones and those that follow a chosen one.
 
-        What is chosen is named by the ids of tasks and task groups. Teardowns are never skipped. Raises :class:`BadBranch`.
+        The choice is by ids of tasks and task groups. Teardowns are never skipped. Raises :class:`BadBranch`.
         """
         ti.skipped_tasks.update(not_chosen(ti.task, branch_task_ids))
 
@@ -42,7 +42,7 @@ class BaseBranchOperator(BaseOperator, SkipMixin):
     operator_name = "branch"
 
     def choose_branch(self, context: Context) -> Chosen:
-        """The ids of tasks or task groups directly downstream: one, several, or none (also None) to skip them all."""
+        """Returns ids of tasks or task groups directly downstream: one, several, or none (also None) to skip them all."""
         raise NotImplementedError(f"{type(self).__name__} has no choose_branch(self, context)")
 
     def execute(self, context: Context) -> Any:
@@ -67,9 +67,9 @@ class BranchPythonOperator(BranchByResult):
 
 
 class ShortCircuitOperator(PythonOperator, SkipMixin):
-    """Goes on when ``python_callable`` returns something true. Else it skips everything downstream, or, without
-    ``ignore_downstream_trigger_rules``, what is directly downstream, and leaves the rest to the trigger rules. Teardowns are never
-    skipped.
+    """Continues when ``python_callable`` returns a true value. Otherwise it skips everything downstream, or, without
+    ``ignore_downstream_trigger_rules``, only the tasks directly downstream, and trigger rules decide about the rest. Teardowns are
+    never skipped.
     """
 
     operator_name = "short_circuit"
@@ -88,7 +88,7 @@ class ShortCircuitOperator(PythonOperator, SkipMixin):
 
 
 class LatestOnlyOperator(BaseBranchOperator):
-    """Skips what is directly downstream in a scheduled run that is not the newest that there could be. Other runs always go on."""
+    """Skips the tasks directly downstream in a scheduled run that is not the newest possible. Other runs always continue."""
 
     operator_name = "latest_only"
 
@@ -106,7 +106,7 @@ def _is_latest(dag: DAG, logical_date: datetime | None, interval_end: datetime |
 
 
 def task_indexes(dag: DAG, task_ids: Iterable[str]) -> list[int]:
-    """Ascending."""
+    """Returns the task indexes, ascending."""
     if not task_ids:
         return []
     index_of = {task_id: index for index, task_id in enumerate(dag.task_dict)}
@@ -114,18 +114,18 @@ def task_indexes(dag: DAG, task_ids: Iterable[str]) -> list[int]:
 
 
 def not_chosen(task: Task, chosen: Chosen) -> list[str]:
-    """The tasks that a branch skips which chooses these. Raises :class:`BadBranch` for what it cannot choose."""
+    """Returns the tasks that a branch with this choice skips. Raises :class:`BadBranch` for a wrong choice."""
     return _Downstream(task).not_chosen(chosen)
 
 
 def cut_off(task: Task, *, everything: bool) -> list[str]:
-    """The tasks that a short circuit skips: all downstream, or those directly downstream."""
+    """Returns the tasks that a short circuit skips: all downstream, or those directly downstream."""
     downstream = _Downstream(task)
     return downstream.all() if everything else downstream.direct()
 
 
 class _Downstream:
-    """What follows a task, with the edges of groups; teardowns left out."""
+    """The tasks downstream of a task, including edges of groups, without teardowns."""
 
     def __init__(self, task: Task) -> None:
         self.task, self.dag = task, task.dag
@@ -164,7 +164,7 @@ class _Downstream:
         raise BadBranch(f"Task {own!r} chose {name!r}, {cure}")
 
     def _reached(self, starts: Sequence[str]) -> set[str]:
-        """These tasks and all that follow them."""
+        """Returns these tasks and all their downstream tasks."""
         reached = set(starts)
         waiting = list(reached)
         while waiting:
@@ -178,7 +178,7 @@ class _Downstream:
 
 
 def listed(chosen: Chosen) -> list[str]:
-    """What a branch chose, as ids. Raises :class:`BadBranch` for what names nothing."""
+    """Returns a branch's choice as ids. Raises :class:`BadBranch` for a value that names nothing."""
     if chosen is None:
         return []
     if isinstance(chosen, str):

@@ -1,5 +1,5 @@
-"""The way from sensors to the triggers of ``evenflow.triggers``, met by name: they need what only some tasks do, such as an
-HTTP client.
+"""How sensors reach the triggers of ``evenflow.triggers``: by name, because these need packages that only some tasks use, such as
+an HTTP client.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ EXTERNAL_TASK = "evenflow.triggers.external:ExternalTaskTrigger"
 FILE = "evenflow.triggers.file:FileTrigger"
 HTTP = "evenflow.triggers.http:HttpTrigger"
 SQL = "evenflow.triggers.sql:SqlTrigger"
-SHORTEST_PAUSE_S = 0.1  # between two looks of a built-in trigger: what needs less is told of by an event, not by looking
+SHORTEST_PAUSE_S = 0.1  # between two looks of a built-in trigger: for shorter ones, an event is the right means
 
 
 def built_in(place: str, **arguments: Any) -> BaseTrigger:
-    """The trigger at ``module:class``, made with these arguments."""
+    """Returns the trigger at ``module:class``, made with these arguments."""
     module, _, name = place.partition(":")
     trigger: BaseTrigger = getattr(importlib.import_module(module), name)(**arguments)
     return trigger
 
 
 def look(trigger: Any, context: Context, method: str = "look") -> Any:
-    """What a built-in trigger sees just now, looked for by this process: as default what its event would say, None: not yet."""
+    """Looks with a built-in trigger from this process. By default it returns what the event would hold, or None: not yet."""
     import asyncio
 
     trigger.channel = _ThroughTry(context)
@@ -36,7 +36,7 @@ def look(trigger: Any, context: Context, method: str = "look") -> Any:
 
 
 def checked(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The event of a built-in trigger, unless that means that the task fails or is skipped."""
+    """Returns the event of a built-in trigger, unless the event means that the task fails or is skipped."""
     match event["status"]:
         case "success":
             return event

@@ -1,4 +1,4 @@
-"""``@task.run_if`` and ``@task.skip_if``: whether a task runs is asked when its turn has come."""
+"""``@task.run_if`` and ``@task.skip_if``: a condition decides, when a task's turn comes, whether it runs."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ class RunCondition:
 
 
 def guard_all(function: Callable[..., Any], guards: tuple[RunCondition, ...]) -> Callable[..., Any]:
-    """The function, called only if all guards let it."""
+    """Returns the function, called only if all guards allow it."""
     if not guards:
         return function
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        if not has_waited():  # else they have let it run
+        if not has_waited():  # otherwise they have let it run already
             context = get_current_context()
             for guard in guards:
                 guard.check(context)
         return function(*args, **kwargs)
 
-    guarded.__dict__["guards"] = guards  # for who calls the function in another process
+    guarded.__dict__["guards"] = guards  # for callers in another process
     return guarded
 
 
 def guarding(condition: Condition, wanted: bool, skip_message: str | None) -> Callable[[Any], Any]:
-    """The decorator that adds such a guard to a function with ``@task``."""
+    """Returns the decorator that adds such a guard to a function with ``@task``."""
     what = "run_if" if wanted else "skip_if"
     if not callable(condition):
         raise BadArgument(f"@task.{what} needs a function of the context that says whether, not {condition!r}.")

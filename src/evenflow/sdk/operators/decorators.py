@@ -1,4 +1,4 @@
-"""``@task`` and its kin: a function becomes a task by being called inside a DAG."""
+"""``@task`` and its variants: a function becomes a task by a call inside a DAG."""
 
 from __future__ import annotations
 
@@ -106,26 +106,26 @@ class TaskFunction(Uncalled, Generic[P, R]):
         return self._in_role(operator.output)
 
     def _in_dependency(self, other: object) -> NoReturn:
-        """Raises :class:`BadArgument`: a function is no task until it is called."""
+        """Raises :class:`BadArgument`, because a function is not a task before it is called."""
         self.refuse()
 
     __rshift__ = __lshift__ = __rrshift__ = __rlshift__ = set_upstream = set_downstream = _in_dependency
 
     @functools.cached_property
     def returns_dict(self) -> bool:
-        """Whether the function is annotated so: ``-> dict``, ``-> Mapping[str, int]``, a ``TypedDict``."""
+        """Whether the function is annotated with ``-> dict``, ``-> Mapping[str, int]``, or a ``TypedDict``."""
         return returns_mapping(self.function)
 
     def override(self, **options: Any) -> TaskFunction[P, R]:
-        """The same function with other settings, e.g. ``load.override(task_id="load_late", retries=5)(...)``."""
+        """Returns the same function with other settings, e.g. ``load.override(task_id="load_late", retries=5)(...)``."""
         return self._copy({**self.options, **options})
 
     def in_role(self, role: SetupRole) -> TaskFunction[P, R]:
-        """The same function, every call of which is a setup or a teardown."""
+        """Returns the same function, every call of which is a setup or a teardown."""
         return self._copy(self.options, role=role)
 
     def guarded_by(self, guard: RunCondition) -> TaskFunction[P, R]:
-        """The same function, of which a task is skipped unless ``guard`` lets it run."""
+        """Returns the same function, whose tasks are skipped unless ``guard`` allows them."""
         return self._copy(self.options, guards=(guard, *self.guards))
 
     @property
@@ -134,11 +134,11 @@ class TaskFunction(Uncalled, Generic[P, R]):
         return guard_all(self.function, self.guards)
 
     def partial(self, **arguments: Any) -> PartialFunction:
-        """The arguments that all instances share; go on with ``.expand(...)``."""
+        """Returns the arguments that all instances share; continue with ``.expand(...)``."""
         return scope.begun(PartialFunction(self, arguments))
 
     def expand(self, *unnamed: Never, **inputs: Any) -> XComArg:
-        """Adds a task with one instance for each combination of the ``inputs``, the last of them varying fastest.
+        """Adds a task with one instance for each combination of the ``inputs``; the last one varies fastest.
 
         An input is a list, a dict (its items are (key, value) tuples), or the result of a task.
         """
@@ -170,7 +170,7 @@ class TaskFunction(Uncalled, Generic[P, R]):
         return str(self.options.get("task_id") or getattr(self.function, "__name__", type(self.function).__name__))
 
     def _task_id(self) -> str:
-        """The id inside the current group, with a number behind it when the function has been called before."""
+        """Returns the id inside the current group, with a number behind it when the function was called before."""
         wanted = self.label
         dag = scope.current_dag()
         if dag is None:
@@ -247,7 +247,7 @@ class TaskDecorator:
         """The same as ``@task``."""
         return _decorate(PythonOperator, function, options)
 
-    if not TYPE_CHECKING:  # or a type checker would take any name for one of ours
+    if not TYPE_CHECKING:  # or a type checker would accept any name
 
         def __getattr__(self, name: str) -> Any:
             cure = MISSING_DECORATORS.get(name)
@@ -295,7 +295,7 @@ class TaskDecorator:
         **options: Unpack[_Options],
     ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
     def sensor(self, function: Any = None, /, **options: Any) -> Any:
-        """Makes a function that says whether something is there, by a bool or a ``PokeReturnValue``, a sensor; see
+        """Makes a function a sensor. It returns a bool or a ``PokeReturnValue``, which says whether the wait is over; see
         ``BaseSensorOperator`` for the arguments.
         """
         return _decorate(PythonSensor, function, options)
@@ -314,7 +314,7 @@ class TaskDecorator:
         **options: Unpack[_Options],
     ) -> Callable[[Callable[Concatenate[Any, P], R]], TaskFunction[P, R]]: ...
     def spark(self, function: Any = None, /, **options: Any) -> Any:
-        """Makes a function whose parameter ``spark`` (the first, for type checkers) is a SparkSession a task."""
+        """Makes a function a task whose parameter ``spark`` (the first, for type checkers) is a SparkSession."""
         return _decorate(SparkOperator, function, options)
 
     @overload
@@ -324,7 +324,7 @@ class TaskDecorator:
         self, function: None = None, /, **options: Unpack[_VirtualenvOptions]
     ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
     def virtualenv(self, function: Any = None, /, **options: Any) -> Any:
-        """Makes a function a task that runs in an environment of its own; see ``PythonVirtualenvOperator`` for the arguments."""
+        """Makes a function a task that runs in its own environment; see ``PythonVirtualenvOperator`` for the arguments."""
         return _decorate(PythonVirtualenvOperator, function, options)
 
     @overload
@@ -344,7 +344,7 @@ class TaskDecorator:
         self, function: None = None, /, **options: Unpack[_Options]
     ) -> Callable[[Callable[P, Chosen]], TaskFunction[P, Chosen]]: ...
     def branch(self, function: Any = None, /, **options: Any) -> Any:
-        """Makes a function that returns ids of tasks or task groups a branch: the others directly downstream are skipped."""
+        """Makes a function a branch: it returns ids of tasks or task groups, and the others directly downstream are skipped."""
         return _decorate(BranchPythonOperator, function, options)
 
     @overload
@@ -354,7 +354,7 @@ class TaskDecorator:
         self, function: None = None, /, **options: Unpack[_VirtualenvOptions]
     ) -> Callable[[Callable[P, Chosen]], TaskFunction[P, Chosen]]: ...
     def branch_virtualenv(self, function: Any = None, /, **options: Any) -> Any:
-        """As ``virtualenv``, for a function that returns ids of tasks or task groups, as with ``branch``."""
+        """Works like ``virtualenv``, for a function that returns ids of tasks or task groups, as with ``branch``."""
         return _decorate(BranchPythonVirtualenvOperator, function, options)
 
     @overload
@@ -364,7 +364,7 @@ class TaskDecorator:
         self, function: None = None, /, **options: Unpack[_ExternalPythonOptions]
     ) -> Callable[[Callable[P, Chosen]], TaskFunction[P, Chosen]]: ...
     def branch_external_python(self, function: Any = None, /, **options: Any) -> Any:
-        """As ``external_python``, for a function that returns ids of tasks or task groups, as with ``branch``."""
+        """Works like ``external_python``, for a function that returns ids of tasks or task groups, as with ``branch``."""
         return _decorate(BranchExternalPythonOperator, function, options)
 
     @overload
@@ -374,7 +374,7 @@ class TaskDecorator:
         self, function: None = None, /, *, ignore_downstream_trigger_rules: bool = True, **options: Unpack[_Options]
     ) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
     def short_circuit(self, function: Any = None, /, **options: Any) -> Any:
-        """Makes a function a task that skips what is downstream when it returns something false; see ``ShortCircuitOperator``."""
+        """Makes a function a task that skips downstream tasks when it returns a false value; see ``ShortCircuitOperator``."""
         return _decorate(ShortCircuitOperator, function, options)
 
     def run_if(self, condition: Condition, skip_message: str | None = None) -> Callable[[TaskFunction[P, R]], TaskFunction[P, R]]:

@@ -1,6 +1,6 @@
-"""A function in another Python: its source, its arguments and its result cross as text, nothing is pickled.
+"""Runs a function in another Python: its source, its arguments and its result cross as text, without pickle.
 
-The other process belongs to the process group of the task, so whatever ends the task ends it too. What it prints is the task's log.
+The other process belongs to the process group of the task, so it ends with the task. Its output is in the task's log.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from evenflow.sdk import xcom
 from evenflow.sdk.operators import isolated_child
 
 CHILD = Path(isolated_child.__file__)
-HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # they speak about this Python
+HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")  # they are about this Python
 _CHUNK = 64 * 1024
 
 
 class FunctionSource(NamedTuple):
-    """Of a function, with as many empty lines above it that tracebacks name the lines of its file."""
+    """The source of a function, below as many empty lines as needed for tracebacks to name the lines of its file."""
 
     file: str
     text: str
@@ -37,7 +37,9 @@ class FunctionSource(NamedTuple):
 
 
 def source_of(function: Callable[..., Any], where: str) -> FunctionSource:
-    """Without its decorators. Raises :class:`IsolatedTaskFailed` for what has no source of its own, such as a lambda."""
+    """Returns the source without decorators. Raises :class:`IsolatedTaskFailed` for a function without its own source, such as a
+    lambda.
+    """
     try:
         lines, first = inspect.getsourcelines(function)
         tree = ast.parse(textwrap.dedent("".join(lines)))
@@ -67,7 +69,7 @@ def run_in(
     skip_on_exit_code: Sequence[int],
     where: str,
 ) -> Any:
-    """What the function returns there. Raises what it raised if that is a built-in exception, else :class:`IsolatedTaskFailed`."""
+    """Returns what the function returns there. Raises its exception if that is built in, else :class:`IsolatedTaskFailed`."""
     what = f"An argument of {source.function}()"
     job = {
         "file": source.file,
@@ -86,12 +88,12 @@ def run_in(
 
 
 def own_environment() -> dict[str, str]:
-    """That of this process, without what is about its Python."""
+    """Returns this process's environment, without the variables about its Python."""
     return {name: value for name, value in os.environ.items() if name not in HIDDEN}
 
 
 def interpreter_version(python: str | os.PathLike[str], where: str) -> str:
-    """``3.12.4``. Raises :class:`IsolatedTaskFailed` when that is no Python that can be run here, or one that is too old."""
+    """Returns for example ``3.12.4``. Raises :class:`IsolatedTaskFailed` for a Python that does not run here, or is too old."""
     code = "import sys; print('%d.%d.%d' % sys.version_info[:3]); sys.exit(sys.version_info < (3, 8))"
     try:
         done = subprocess.run([os.fspath(python), "-I", "-c", code], capture_output=True, text=True, timeout=60, check=False)
@@ -137,7 +139,7 @@ def _result(file: Path, exit_code: int, function: str, where: str) -> Any:
     if isinstance(cls, type) and issubclass(cls, Exception):
         try:
             raised = cls(error["message"])
-        except TypeError:  # it takes other arguments, as UnicodeDecodeError does
+        except TypeError:  # it takes other arguments, like UnicodeDecodeError
             raised = IsolatedTaskFailed(f"{error['type']}: {error['message']}")
         raise raised
     raise IsolatedTaskFailed(f"{error['type']}: {error['message']}")

@@ -1,10 +1,10 @@
-"""What runs in the other Python: ``python isolated_child.py JOB RESULT``, both files of JSON. It imports nothing but the standard
+"""The program in the other Python: ``python isolated_child.py JOB RESULT``, both files of JSON. It imports only the standard
 library and runs on Python 3.8 and newer.
 
 JOB    {"file", "source", "function", "args", "kwargs"}
 RESULT {"value"} or {"error": {"type", "bases", "message"}}
 
-Values are those of evenflow.sdk.xcom, as far as the standard library has their types.
+Values are those of evenflow.sdk.xcom, where the standard library has their types.
 """
 
 import __future__
@@ -34,7 +34,7 @@ DECODERS: Dict[str, Callable[[Any], Any]] = {  # noqa: UP006
     "Decimal": decimal.Decimal,
     "UUID": uuid.UUID,
     "Path": pathlib.Path,
-    "frame": dict,  # of a DataFrame: where it is, and what
+    "frame": dict,  # a DataFrame: its place and its schema
 }
 ENCODERS: List[Tuple[type, str, Callable[[Any], Any]]] = [  # noqa: UP006  # a datetime is a date
     (datetime.datetime, "datetime", lambda value: value.isoformat()),
@@ -91,7 +91,7 @@ def run(job: Dict[str, Any]) -> Any:  # noqa: UP006
         "__name__": "isolated_task",
         "__file__": job["file"],
     }
-    flags = __future__.annotations.compiler_flag  # annotations may name what is not installed here
+    flags = __future__.annotations.compiler_flag  # annotations may name packages that are not installed here
     exec(compile(job["source"], job["file"], "exec", flags=flags, dont_inherit=True), names)
     return encode(names[job["function"]](*decode(job["args"]), **decode(job["kwargs"])))
 

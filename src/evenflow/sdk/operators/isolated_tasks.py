@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class _IsolatedOperator(PythonOperator):
-    """Runs the function in the Python that a subclass finds. Everything that it uses it imports itself; arguments, and entries of
-    the context that it names, are data: JSON types, tuples, sets, dates and times, paths. So is its result.
+    """Runs the function in the Python that a subclass finds. The function imports everything that it uses. Its arguments, and the
+    entries of the context that it names, are data: JSON types, tuples, sets, dates and times, paths. So is its result.
     """
 
     takes_async = False
@@ -40,7 +40,7 @@ class _IsolatedOperator(PythonOperator):
 
     @contextmanager
     def python(self, where: str) -> Iterator[str | os.PathLike[str]]:
-        """The Python to run in, which stays while the context lasts."""
+        """Yields the Python to run in, which stays while the context lasts."""
         raise NotImplementedError
 
     def execute(self, context: Context) -> Any:
@@ -64,7 +64,9 @@ class _IsolatedOperator(PythonOperator):
             )
 
     def _crossing(self, function: Callable[..., Any], context: Context, where: str) -> dict[str, Any]:
-        """The arguments and what the function wants of the context. With ``**kwargs`` it gets what of that can cross."""
+        """Returns the arguments and the entries of the context that the function wants. With ``**kwargs`` it gets those that can
+        cross.
+        """
         from evenflow.sdk import xcom
 
         kept = dict(self.op_kwargs)
@@ -85,7 +87,7 @@ class _IsolatedOperator(PythonOperator):
 
 
 class ExternalPythonOperator(_IsolatedOperator):
-    """Runs the function in the Python at the path ``python``, which the worker's host has."""
+    """Runs the function in the Python at the path ``python`` on the worker's host."""
 
     operator_name = "external_python"
     template_fields: ClassVar[Sequence[str]] = ("templates_dict", "op_args", "op_kwargs", "env_vars", "python_path")
@@ -107,9 +109,9 @@ class ExternalPythonOperator(_IsolatedOperator):
 class PythonVirtualenvOperator(_IsolatedOperator):
     """Runs the function in an environment with ``requirements``: a list, or the path of a .txt file beside the DAG file.
 
-    ``python_version`` such as ``"3.12"`` is that of the worker if it is left out. Packages come from where uv takes them on the
-    worker's host; ``index_conn_ids`` name connections that are indexes, the default one first. The environment is kept for the next
-    task with equal needs, in ``venv_cache_path`` or ``EVENFLOW_VENV_DIR`` of the worker.
+    ``python_version`` such as ``"3.12"`` defaults to the worker's. Packages come from where uv takes them on the worker's host;
+    ``index_conn_ids`` name connections that are indexes, the default one first. The environment is kept for the next task with
+    equal needs, in ``venv_cache_path`` or ``EVENFLOW_VENV_DIR`` of the worker.
     """
 
     operator_name = "virtualenv"

@@ -1,4 +1,4 @@
-"""``KubernetesPod``: a pod that does the work of a task, waited for without a process."""
+"""``KubernetesPod``: a pod does the work of a task, which waits for it without a process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STARTS, RUNS, END = (f"evenflow.triggers.pods:{name}" for name in ("PodStarts", 
 DEFAULT_CONNECTION = "kubernetes_default"
 STARTUP_S = 600.0  # to be placed on a node, and to have its images pulled
 POLL_S = 5.0
-SETTLES_S = 3.0  # after an early end: a request of the process that has ended may be on its way
+SETTLES_S = 3.0  # after an early end: a request of the ended process may be on its way
 RESULT_IMAGE = "busybox:stable"
 OnFinish = Literal["delete_pod", "delete_succeeded_pod", "keep_pod"]
 _ONCE = "pod"
@@ -27,10 +27,10 @@ _ONCE = "pod"
 class KubernetesPod(BaseOperator):
     """Runs a pod, is deferred until its container ``base`` has ended, and deletes it.
 
-    What the pod is, say the arguments, on top of ``pod_template_dict``. Its log becomes that of the task while it runs. With
+    The arguments describe the pod, on top of ``pod_template_dict``. While it runs, its log becomes that of the task. With
     ``do_xcom_push`` the result is the JSON that it writes to ``/evenflow/result.json``, or to ``/airflow/xcom/return.json``; a
-    side-car of ``result_image`` hands it on. A try has one pod, whose name is made from it, and none begins before those of
-    earlier tries are gone. It has no token of Evenflow, and none of its cluster without ``service_account_name``.
+    side-car of ``result_image`` passes it on. A try has one pod, named after the try, and none begins before those of earlier tries
+    are gone. The pod has no token of Evenflow, and none of its cluster without ``service_account_name``.
     """
 
     operator_name = "kubernetes_pod"
@@ -99,10 +99,12 @@ class KubernetesPod(BaseOperator):
         self.startup_timeout = _seconds(where, "startup_timeout", startup_timeout, 1.0)
         self.poll_interval = _seconds(where, "poll_interval", poll_interval, SHORTEST_PAUSE_S)
 
-    # -- a try: it waits for the pods of earlier ones to go, starts its own, waits for that, and ends it
+    # -- a try waits until the pods of earlier tries are gone, starts its own, waits for it, and ends it
 
     def execute(self, context: Context) -> NoReturn:
-        """Nothing is started yet: from its first wait on, a try that is ended is cleaned up whatever has become of its process."""
+        """Waits before anything is started: from its first wait on, a try that is ended is cleaned up, whatever happened to its
+        process.
+        """
         self._pod(context)
         self.defer(trigger=self._ends(context, spares=True), method_name="begin")
 
@@ -136,14 +138,14 @@ class KubernetesPod(BaseOperator):
         return self.ended(context, {"status": "success"}, None if failure is None else str(failure), result)
 
     def ended(self, context: Context, event: Mapping[str, Any], failure: str | None, result: Any) -> Any:
-        """Once the cluster has answered that the pod is on its way out."""
+        """Called once the cluster has answered that it deletes the pod."""
         if failure is not None:
             raise PodFailed(failure)
         checked(event)
         return result
 
     def on_kill(self) -> None:
-        """Deletes what any try of this task instance has started, and sees it to its end."""
+        """Deletes what any try of this task instance has started, and waits for its end."""
         context = get_current_context()
         event = look(self._ends(context, all_of_it=True, spares=True, settles=SETTLES_S), context, "ended")
         print(
@@ -188,7 +190,7 @@ class KubernetesPod(BaseOperator):
             raise BadArgument(f"Task {self.task_id!r}: {error}") from None
 
     def _ends(self, context: Context, *, all_of_it: bool = False, spares: bool = False, settles: float = 0.0) -> Any:
-        """What ends the pods of other tries, or all; it ``spares`` those that have ended where these are to be kept."""
+        """Returns the trigger that ends the pods of other tries, or all; it ``spares`` ended ones if these are to be kept."""
         of = self._of_try(context)
         keep = None if all_of_it else self._pod(context)["metadata"]["name"]
         return built_in(
@@ -214,7 +216,7 @@ class KubernetesPod(BaseOperator):
         )
 
     def _end(self, context: Context) -> bool:
-        """Ask the cluster to delete its pods; whether it has answered."""
+        """Asks the cluster to delete its pods. Returns whether it has answered."""
         try:
             look(self._ends(context, all_of_it=True), context, "asked_to_end")
         except LookUnanswered as error:
@@ -223,7 +225,7 @@ class KubernetesPod(BaseOperator):
         return True
 
     def _result(self, context: Context, event: Mapping[str, Any], where: Mapping[str, str]) -> Any:
-        """Raises :class:`ValueError` for what is no JSON."""
+        """Returns the result. Raises :class:`ValueError` for what is not JSON."""
         text = event.get("result") or ""
         if event.get("result_is_large"):
             text = look(self._runs(where, []), context, "large_result").decode()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_CONNECTION = "smtp_default"
-TIMEOUT_S = 30.0  # of each answer of the server; greylisting ones take long
+TIMEOUT_S = 30.0  # of each answer of the server; servers with greylisting take long
 MAX_FILE_BYTES = 20 * 1024 * 1024  # of all files of a mail: servers commonly refuse more
 PORTS = {"smtp": 587, "smtps": 465}
 
@@ -67,7 +67,7 @@ def send_email(
 
 
 def addresses(given: str | Sequence[str]) -> list[str]:
-    """A list from a list, or from a string with ``,`` or ``;`` between them."""
+    """Returns a list of addresses from a list, or from a string with ``,`` or ``;`` between them."""
     parts = re.split(r"[,;]", given) if isinstance(given, str) else given
     return [part.strip() for part in parts if part.strip()]
 

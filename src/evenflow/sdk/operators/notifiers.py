@@ -15,7 +15,7 @@ from evenflow.sdk.secrets.connections import get_connection
 if TYPE_CHECKING:
     from evenflow.sdk.templating.templates import Renderer
 
-ATTEMPTS = 3  # of a webhook: a server that restarts is back; then the callback has tries of its own
+ATTEMPTS = 3  # of a webhook: a restarted server is back by then; after that the callback has its own tries
 PAUSE_S = 1.0  # before the second attempt, twice that before the third
 TIMEOUT_S = 10.0  # of one attempt: a chat server that takes longer is down
 
@@ -29,7 +29,7 @@ class BaseNotifier(Logged):
         raise NotImplementedError(f"{type(self).__name__} has no notify(self, context)")
 
     def rendered(self, renderer: Renderer) -> BaseNotifier:
-        """A copy with its templates rendered."""
+        """Returns a copy with its templates rendered."""
         made = copy.copy(self)
         for name in self.template_fields:
             setattr(made, name, renderer.render(getattr(made, name), name))
@@ -42,7 +42,7 @@ class BaseNotifier(Logged):
 class EmailNotifier(BaseNotifier):
     """Sends a mail through the SMTP server of the connection ``smtp_conn_id``. The arguments are those of Airflow's SmtpNotifier.
 
-    Without ``subject`` and ``html_content`` it says which task or run it is about, its state and the reason.
+    Without ``subject`` and ``html_content`` the mail names its task or run, the state and the reason.
     """
 
     template_fields: ClassVar[Sequence[str]] = ("to", "from_email", "cc", "bcc", "subject", "html_content")
@@ -75,9 +75,9 @@ class EmailNotifier(BaseNotifier):
 
 
 class WebhookNotifier(BaseNotifier):
-    """Posts JSON to a URL: ``url``, or that of the connection ``conn_id`` (whose ``extra`` are headers), so that a secret URL
-    stands in no DAG file. Without a ``payload`` it tells dag_id, run_id, task_id, state, reason and the page of the task. It is
-    signed (HMAC-SHA256, with the time, as Standard Webhooks say) with the password of the connection ``signed_by``.
+    """Posts JSON to a URL: ``url``, or that of the connection ``conn_id`` (whose ``extra`` are headers), so that a secret URL is in
+    no DAG file. The default ``payload`` has dag_id, run_id, task_id, state, reason and the page of the task. It is signed
+    (HMAC-SHA256 with the time, by Standard Webhooks) with the password of the connection ``signed_by``.
     """
 
     template_fields: ClassVar[Sequence[str]] = ("url", "payload", "headers")

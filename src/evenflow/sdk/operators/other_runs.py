@@ -1,4 +1,4 @@
-"""Tasks that deal with runs of other DAGs: triggering one, and waiting for one that has its own schedule."""
+"""Tasks about runs of other DAGs: one triggers a run, one waits for a run with its own schedule."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from evenflow.sdk.operators.sensors import POKE_INTERVAL_S, BaseSensorOperator
 from evenflow.sdk.references import Reference
 from evenflow.sdk.triggers import BaseTrigger
 
-RUN_ID_KEY = "trigger_run_id"  # the XCom under which the name of the triggered run is, as in Airflow
+RUN_ID_KEY = "trigger_run_id"  # the XCom with the name of the triggered run, as in Airflow
 CURE = " Once that is mended, clear this task: it triggers another."
 
 
 class TriggerDagRunOperator(BaseOperator):
     """Makes a run of ``trigger_dag_id`` with ``conf`` as its params, and waits for its end with ``wait_for_completion``.
 
-    Waiting takes no slot: every ``poke_interval`` it looks again, or with ``deferrable`` a triggerer does. The run is made
-    once, however often the task is tried; an operator who clears the task has another made. A run that is there already under
-    ``trigger_run_id`` or ``logical_date`` fails the task, skips it with ``skip_when_already_exists``, or is cleared and runs
-    again with ``reset_dag_run``. The name of the run is the result, and the XCom ``trigger_run_id``.
+    The wait takes no slot: the task looks again every ``poke_interval``, or with ``deferrable`` a triggerer does. The run is made
+    once, however often the task is tried; a person who clears the task has another made. If a run already exists under
+    ``trigger_run_id`` or ``logical_date``, the task fails, is skipped with ``skip_when_already_exists``, or clears that run with
+    ``reset_dag_run``. The name of the run is the result, and the XCom ``trigger_run_id``.
     """
 
     operator_name = "trigger_dag_run"
@@ -97,7 +97,7 @@ class TriggerDagRunOperator(BaseOperator):
         return run_id
 
     def completed(self, context: Context, event: Mapping[str, Any], run_id: str) -> str:
-        """Called when the run that it was deferred for is over."""
+        """Called when the run for which it was deferred is over."""
         if event["status"] == "failed":
             raise TaskFailedForGood(event["message"] + CURE)
         checked(event)
@@ -123,7 +123,7 @@ class RunsVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Awaited:
-    """Runs of a DAG, by their logical dates or their names, or some of their tasks, and the states of them that decide."""
+    """Runs of a DAG, by their logical dates or names, or some of their tasks, and their states that decide."""
 
     dag_id: str
     logical_dates: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class Awaited:
     failed: frozenset[str] = frozenset()
 
     def question(self) -> dict[str, Any]:
-        """The arguments of the question ``states``."""
+        """Returns the arguments of the question ``states``."""
         return {
             "dag_id": self.dag_id,
             "logical_dates": list(self.logical_dates),
@@ -145,7 +145,7 @@ class Awaited:
         }
 
     def judge(self, answer: Mapping[str, Any]) -> RunsVerdict | None:
-        """What the answer decides; None: not yet."""
+        """Returns what the answer decides; None: not yet."""
         runs = answer["runs"]
         of_tasks = bool(self.task_ids) or self.group_id is not None
         found = [counts for run in runs for counts in (run["counts"].values() if of_tasks else ({run["state"]: 1},))]
@@ -171,10 +171,10 @@ class ExternalTaskSensor(BaseSensorOperator):
     """Waits for a run of ``external_dag_id``, or for some of its tasks (``external_task_id``, ``external_task_ids``,
     ``external_task_group_id``), to be in one of ``allowed_states``.
 
-    The run is that with the logical date of this one, less ``execution_delta``, or those whose dates
-    ``execution_date_fn(logical_date)`` (or with the context as a second argument) gives. A task in one of ``failed_states`` fails
-    the sensor for good, one in ``skipped_states`` skips it. ``check_existence`` fails it at its first look when the DAG, a task
-    or the group does not exist; otherwise it waits. With ``deferrable`` a triggerer waits instead of it.
+    The run has the logical date of this one, less ``execution_delta``, or there are several, whose dates
+    ``execution_date_fn(logical_date)`` (or with the context as a second argument) returns. A task in one of ``failed_states`` fails
+    the sensor for good, one in ``skipped_states`` skips it. With ``check_existence`` it fails at its first look when the DAG, a
+    task or the group does not exist; otherwise it waits. With ``deferrable`` a triggerer waits instead.
     """
 
     operator_name = "sensor"

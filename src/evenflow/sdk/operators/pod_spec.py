@@ -1,4 +1,4 @@
-"""The pod of one try, as Kubernetes' API takes it: from a template, what the task says of it, and what Evenflow adds."""
+"""The pod of one try for Kubernetes' API: from a template, the task's options, and what Evenflow adds."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from evenflow.errors import BadArgument
 
 BASE, RESULT = "base", "evenflow-result"  # containers, as in evenflow.triggers.pods
 KEY, TRY = "evenflow.dev/key", "evenflow.dev/try"
-MOST_LABEL = 63  # characters of a label's value, and of a name that is one of a host
-MOST_RESULT = 1024 * 1024  # bytes that the side-car hands on: as many as are read
+MOST_LABEL = 63  # characters of a label's value, and of a host's name
+MOST_RESULT = 1024 * 1024  # bytes that the side-car passes on: as many as are read
 _VOLUME = "evenflow-result"
-_FOLDERS = ("/evenflow", "/airflow/xcom")  # of a result: result.json, or return.json as for Airflow
-# It is told to end when all others have ended, and then says what they have left. A shell that waits hears that at once.
+_FOLDERS = ("/evenflow", "/airflow/xcom")  # of a result: result.json, or return.json as in Airflow
+# The cluster ends it after all others, and it then prints what they have left. A waiting shell reacts to this at once.
 _HAND_ON = (
     f"trap 'cd /evenflow && for f in result.json return.json; do if [ -f $f ]; then head -c {MOST_RESULT} $f; break; fi; done; "
     "exit 0' TERM; while true; do sleep 3600 > /dev/null 2>&1 & wait $!; done"
@@ -27,7 +27,7 @@ _HAND_ON = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodTerms:
-    """What a task says of its pod. Names are those of Kubernetes, in Python's spelling."""
+    """A task's options for its pod. Names are those of Kubernetes, in Python's spelling."""
 
     image: str | None = None
     cmds: Sequence[str] = ()
@@ -47,7 +47,7 @@ class PodTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfTry(TryName):
-    """Which try the pod is of. ``key`` is the same for all tries of its task instance, and no other's ever."""
+    """The try of the pod. ``key`` is the same for all tries of its task instance, and unique."""
 
     key: str
 
@@ -63,7 +63,7 @@ def pod_name(name: str, of: OfTry) -> str:
 
 
 def pod_of(template: Mapping[str, Any], wanted: PodTerms, name: str, of: OfTry) -> dict[str, Any]:
-    """Raises :class:`BadArgument`."""
+    """Returns the pod. Raises :class:`BadArgument`."""
     pod: dict[str, Any] = copy.deepcopy(dict(template))
     meta, spec = pod.setdefault("metadata", {}), pod.setdefault("spec", {})
     pod["apiVersion"], pod["kind"] = "v1", "Pod"
@@ -84,14 +84,14 @@ def pod_of(template: Mapping[str, Any], wanted: PodTerms, name: str, of: OfTry) 
 
 
 def env_values(pod: Mapping[str, Any]) -> list[str]:
-    """Of all its containers: some may be secrets, which logs must not show."""
+    """Returns the values of all its containers' variables: some may be secrets, which logs must not show."""
     spec = pod["spec"]
     containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
     return [str(each["value"]) for container in containers for each in container.get("env") or () if each.get("value")]
 
 
 def _base(spec: dict[str, Any]) -> dict[str, Any]:
-    """The container of the work: the one with this name, else the template's first."""
+    """Returns the container for the work: the one with this name, else the template's first."""
     containers: list[dict[str, Any]] = spec.setdefault("containers", [])
     if not containers:
         containers.append({})
@@ -133,7 +133,7 @@ def _add_result(spec: dict[str, Any], base: dict[str, Any], image: str) -> None:
     sidecar = {
         "name": RESULT,
         "image": image,
-        "restartPolicy": "Always",  # what makes it a side-car: it is told to end after the others
+        "restartPolicy": "Always",  # this makes it a side-car, which ends after the others
         "command": ["sh", "-c", _HAND_ON],
         "volumeMounts": mounts[:1],
         "resources": {"requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"memory": "32Mi"}},
@@ -159,7 +159,7 @@ def _labels(of: OfTry) -> dict[str, str]:
 
 
 def _ids(of: OfTry) -> dict[str, str]:
-    """In full, which labels cannot hold."""
+    """Returns the full ids, which labels cannot hold."""
     told = {"dag-id": of.dag_id, "task-id": of.task_id, "run-id": of.run_id, "map-index": str(of.map_index)}
     return {f"evenflow.dev/{name}": value for name, value in told.items()}
 

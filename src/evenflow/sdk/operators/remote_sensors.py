@@ -1,6 +1,6 @@
-"""Sensors that look at other systems: at what an HTTP service answers, or a database.
+"""Sensors that look at other systems: at the answer of an HTTP service, or of a database.
 
-How they look is said in ``evenflow.triggers``, once for the process of a task and for a triggerer.
+``evenflow.triggers`` has the looks, for the process of a task and for a triggerer.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from evenflow.sdk.triggers import BaseTrigger
 
 
 class HttpSensor(BaseSensorOperator):
-    """Waits until a request is answered with a status below 400, and with what is waited for: with ``field``, a path into the
-    JSON of the answer such as ``job.state``, its value must be one of ``values``, or true when there are none; one of
-    ``failed_values`` fails the try. ``response_check(response)`` says it by a function, of ``response.json()``, ``.text`` and
-    ``.status_code``; it may take entries of the context too.
+    """Waits until a request has an answer with a status below 400 and the expected content. With ``field``, a path into the JSON of
+    the answer such as ``job.state``, its value must be one of ``values``, or true when there are none; one of ``failed_values``
+    fails the try. ``response_check(response)`` decides by a function, from ``response.json()``, ``.text`` and ``.status_code``; it
+    may take entries of the context, too.
 
-    A status in ``response_error_codes_allowlist`` means: not yet. ``request_params`` are those of the URL, of other methods
-    than GET and HEAD the JSON that is sent. The connection is ``https://login:password@host/base``, with headers in its extras.
-    With ``deferrable`` a triggerer waits instead of it; it calls no function of yours, so not with ``response_check``.
+    A status in ``response_error_codes_allowlist`` means: not yet. ``request_params`` are those of the URL; for methods other than
+    GET and HEAD they are the JSON body. The connection is ``https://login:password@host/base``, with headers in its extras. With
+    ``deferrable`` a triggerer waits instead; it calls no user function, so this excludes ``response_check``.
     """
 
     operator_name = "sensor"
@@ -99,12 +99,12 @@ class HttpSensor(BaseSensorOperator):
 
 
 class SqlSensor(BaseSensorOperator):
-    """Waits until ``sql`` answers a row whose first column is true.
+    """Waits until ``sql`` returns a row whose first column is true.
 
-    ``selector(row)`` chooses what of the row counts, ``success(value)`` says whether that is it, and ``failure(value)`` whether
-    to fail the try. With ``fail_on_empty`` no row fails it, too. ``parameters`` are written as the driver wants them; which
-    driver that is, says the scheme of the connection. With ``deferrable`` a triggerer waits instead of it; it calls no function
-    of yours, so say in the statement what is waited for.
+    ``selector(row)`` selects from the row, ``success(value)`` decides whether the wait is over, and ``failure(value)`` whether to
+    fail the try. With ``fail_on_empty`` a missing row fails it, too. ``parameters`` are in the style of the driver, which the
+    scheme of the connection selects. With ``deferrable`` a triggerer waits instead; it calls no user function, so put the condition
+    into the statement.
     """
 
     operator_name = "sensor"

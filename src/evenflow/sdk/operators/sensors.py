@@ -1,8 +1,8 @@
-"""Sensors: tasks that wait for something outside by looking again and again.
+"""Sensors: tasks that wait for something outside by repeated looks.
 
-In mode ``poke`` a sensor keeps its slot and sleeps between two looks. In mode ``reschedule`` each look that finds nothing ends the
-process with the outcome ``rescheduled``: the slot is free until the next look is due, which is the same try. With ``deferrable`` it
-looks once, and then a trigger waits for it; a sensor that has no trigger is deferred from one look to the next.
+In mode ``poke`` a sensor keeps its slot and sleeps between two looks. In mode ``reschedule`` each futile look ends the process with
+the outcome ``rescheduled``: the slot is free until the next look is due, which belongs to the same try. With ``deferrable`` it
+looks once, and then a trigger waits; a sensor without a trigger is deferred from one look to the next.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from evenflow.sdk.triggers import BaseTrigger, TimeDeltaTrigger
 POKE_INTERVAL_S = 60.0  # the defaults are Airflow's
 TIMEOUT_S = 7 * 86_400.0
 MODES = ("poke", "reschedule")
-_RESUME, _LOOK_AGAIN = "resume", "look_again"  # the methods that a deferrable sensor goes on with
+_RESUME, _LOOK_AGAIN = "resume", "look_again"  # the methods with which a deferrable sensor continues
 
 
 class PokeReturnValue:
-    """What ``poke`` may resume instead of a bool: whether it has been found, and the result of the task when it has."""
+    """A return value of ``poke`` beside a bool: whether the wait is over, and the result of the task then."""
 
     def __init__(self, is_done: bool, xcom_value: Any = None) -> None:
         self.is_done, self.xcom_value = is_done, xcom_value
@@ -37,17 +37,17 @@ class PokeReturnValue:
 
 
 class BaseSensorOperator(BaseOperator):
-    """Calls ``poke(context)`` every ``poke_interval`` until it answers true, for at most ``timeout``. Durations are a timedelta or
-    seconds.
+    """Calls ``poke(context)`` every ``poke_interval`` until it returns a true value, for at most ``timeout``. Durations are a
+    timedelta or seconds.
 
     ``mode`` is ``poke`` (keeps its slot between looks) or ``reschedule`` (gives it back). With ``exponential_backoff`` the pause
     grows with the time waited so far, up to ``max_wait``. The timeout counts from the first look, with ``reschedule`` also across
-    the looks of earlier tries; it fails the task whatever tries are left, or skips it with ``soft_fail``, which skips too when
-    ``poke`` raises :class:`TaskFailedForGood`. An exception from ``poke`` fails the try, unless ``silent_fail`` (logged, and
-    looked again) or ``never_fail`` (skipped).
+    the looks of earlier tries. It fails the task whatever tries are left, or skips it with ``soft_fail``, which also skips when
+    ``poke`` raises :class:`TaskFailedForGood`. An exception from ``poke`` fails the try, unless ``silent_fail`` (logged, and looked
+    again) or ``never_fail`` (skipped).
 
     With ``deferrable`` it waits without a process, whatever the ``mode``, and all of this means the same for its trigger. A
-    subclass that has one overrides :meth:`trigger`, and :meth:`found` where the event says more than that it is there.
+    subclass with a trigger overrides :meth:`trigger`, and :meth:`found` if the event carries a result.
     """
 
     releases_while_deferred: ClassVar[Mapping[str, str] | None] = {"pool": "release"}  # it only looks
@@ -86,15 +86,15 @@ class BaseSensorOperator(BaseOperator):
         return self.mode == "reschedule"
 
     def poke(self, context: Context) -> bool | PokeReturnValue:
-        """Whether what it waits for is there."""
+        """Returns whether the wait is over."""
         raise NotImplementedError(f"{type(self).__name__} has no poke(self, context)")
 
     def trigger(self, context: Context) -> BaseTrigger | None:
-        """What waits in the place of a deferrable sensor; None when only ``poke`` knows what is there."""
+        """Returns the trigger that waits for a deferrable sensor; None when only ``poke`` can look."""
         return None
 
     def found(self, context: Context, event: Any) -> Any:
-        """The result of the sensor when its trigger has fired, ``event`` being the payload. Raises what ``poke`` might."""
+        """Returns the result of the sensor when its trigger has fired with the payload ``event``. Raises what ``poke`` might."""
         return None
 
     def execute(self, context: Context) -> Any:
@@ -118,7 +118,7 @@ class BaseSensorOperator(BaseOperator):
             time.pause(pause)
 
     def resume_execution(self, context: Context, resumed: ResumedTry) -> Any:
-        """As :meth:`execute` goes on; what a subclass deferred by itself is judged as a look is."""
+        """Continues like :meth:`execute`. A subclass's own deferral is judged like a look."""
         if resumed.method not in (_RESUME, _LOOK_AGAIN):
             has_ended, result = self._judged(lambda: self._resume_own(context, resumed))
             return result if has_ended else self.execute(context)
@@ -172,7 +172,7 @@ class BaseSensorOperator(BaseOperator):
         return has_looked and found
 
     def _judged(self, look: Callable[[], Any]) -> tuple[bool, Any]:
-        """Whether there is an answer, and which; none of a failure that is only logged."""
+        """Returns whether a look has an answer, and the answer. A failure that is only logged is none."""
         try:
             return True, look()
         except (TaskSkipped, TaskRescheduled):
@@ -198,7 +198,9 @@ class BaseSensorOperator(BaseOperator):
         raise TaskSkipped(message) if self.soft_fail else SensorTimeout(message)
 
     def _pause(self) -> float:
-        """Until the next look. Growing by what has been waited, it doubles each time, and needs no count of the looks."""
+        """Returns the pause until the next look. It grows by the time waited, so it doubles each time without a count of
+        the looks.
+        """
         pause = self.poke_interval
         if self.exponential_backoff:
             pause += self.waited_s
@@ -208,7 +210,7 @@ class BaseSensorOperator(BaseOperator):
 
 
 class PythonSensor(BaseSensorOperator, PythonOperator):
-    """Waits until ``python_callable(*op_args, **op_kwargs)`` answers true; see ``PythonOperator`` for what it is given."""
+    """Waits until ``python_callable(*op_args, **op_kwargs)`` returns a true value; ``PythonOperator`` describes its arguments."""
 
     operator_name = "sensor"
 

@@ -16,7 +16,7 @@ def setup(function: TaskFunction[..., Any]) -> TaskFunction[..., Any]: ...
 @overload
 def setup(function: Callable[..., Any]) -> TaskFunction[..., Any]: ...
 def setup(function: Any) -> TaskFunction[..., Any]:
-    """Makes each call of the function a setup; without ``@task`` below it is a Python task."""
+    """Makes each call of the function a setup; without ``@task`` below it, a Python task."""
     return _task_function("setup", function).in_role("setup")
 
 
@@ -25,8 +25,8 @@ def teardown(function: Callable[..., Any], /) -> TaskFunction[..., Any]: ...
 @overload
 def teardown(*, on_failure_fail_dagrun: bool = False) -> Callable[[Callable[..., Any]], TaskFunction[..., Any]]: ...
 def teardown(function: Any = None, /, *, on_failure_fail_dagrun: bool = False) -> Any:
-    """Makes each call of the function a teardown. It runs once all upstream has ended, if a setup succeeded that is directly
-    upstream of it. With ``on_failure_fail_dagrun`` the run fails when it fails.
+    """Makes each call of the function a teardown. It runs once all upstream tasks have ended, if a setup directly upstream of it
+    succeeded. With ``on_failure_fail_dagrun`` its failure fails the run.
     """
     role: SetupRole = "decisive_teardown" if on_failure_fail_dagrun else "teardown"
     if function is None:

@@ -1,4 +1,4 @@
-"""A DataFrame that a task has as its result: what other tasks get is where it is, and what it is."""
+"""A DataFrame as the result of a task: other tasks get its place and its schema."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class SparkFrame:
 
     @property
     def path(self) -> str:
-        """For who reads Parquet: pandas, DuckDB, Spark."""
+        """The path for readers of Parquet: pandas, DuckDB, Spark."""
         return f"{self.url.rstrip('/')}/{self.name}"
 
     @property
     def columns(self) -> dict[str, str]:
-        """Name to type, in the order of the DataFrame."""
+        """Names and types, in the order of the DataFrame."""
         return {field["name"]: type_name(field["type"]) for field in json.loads(self.schema)["fields"]}
 
     def __repr__(self) -> str:
@@ -32,10 +32,10 @@ class SparkFrame:
         return f"<DataFrame of {self.rows:,} rows ({columns}) in {self.path}>"
 
     def told(self) -> dict[str, Any]:
-        """In JSON's own types."""
+        """Returns the fields in JSON's own types."""
         return asdict(self)
 
 
 def type_name(kind: Any) -> str:
-    """Of a type in the JSON of a schema: a name, or an object that names its kind."""
+    """Returns the name of a type in the JSON of a schema: a name, or an object that names its kind."""
     return kind if isinstance(kind, str) else str(kind["type"])

@@ -20,9 +20,8 @@ from evenflow.sdk.taskgroup import TaskGroup
 class SparkPipeline(SparkSessionOperator):
     """Runs the pipeline whose spec is the YAML file ``spec``, as ``spark-pipelines run`` does, on a Spark Connect server.
 
-    ``refresh`` and ``full_refresh`` name datasets that are to be updated, or computed anew; ``full_refresh_all`` means all. With
-    ``dry_run`` the pipeline is only checked. The result says what each flow came to; of a failure the reason is the
-    flow that failed.
+    ``refresh`` and ``full_refresh`` name datasets to update, or to compute anew; ``full_refresh_all`` means all. With ``dry_run``
+    the pipeline is only checked. The result has the outcome of each flow; the reason of a failure is the failed flow.
     """
 
     operator_name = "spark_pipeline"
@@ -61,7 +60,7 @@ class SparkPipeline(SparkSessionOperator):
         self.full_refresh_all, self.dry_run = full_refresh_all, dry_run
 
     def files_beside(self) -> list[str]:
-        """The folder of the spec, and the Python files in it, which are definitions and no modules."""
+        """Returns the folder of the spec, and its Python files, which are definitions and not modules."""
         within = _folder_of(self.spec)
         if self.dag.folder is None or posixpath.isabs(within):
             return []
@@ -89,5 +88,5 @@ class SparkPipeline(SparkSessionOperator):
 
 
 def _folder_of(spec: str) -> str:
-    """By name: pathlib, with its imports, is dear for who only writes a DAG."""
+    """By name, because importing pathlib would slow down the writing of a DAG."""
     return posixpath.dirname(posixpath.normpath(spec))

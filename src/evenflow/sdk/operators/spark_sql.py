@@ -1,4 +1,4 @@
-"""``SparkSQL``: a query as a task. What is put into it is bound, never written into its text."""
+"""``SparkSQL``: a query as a task. Values are bound, never written into its text."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from evenflow.sdk.options import TaskOptions
 from evenflow.sdk.references import Reference
 from evenflow.sdk.taskgroup import TaskGroup
 
-MAX_ROWS = 1_000  # of a result, unless the task says otherwise: what people read and other tasks map over
-MOST_ROWS = 100_000  # whatever it says: they all are in the memory of one process, and then of each task that asks
+MAX_ROWS = 1_000  # of a result, unless the task says otherwise: people read it and other tasks map over it
+MOST_ROWS = 100_000  # in any case: the rows are in the memory of one process, and then of each task that reads them
 
 
 class SparkSQL(SparkSessionOperator):
     """Runs one statement of Spark SQL, or a script (``BEGIN ... END``): its text, or the name of a ``.sql`` file.
 
-    ``parameters`` are bound by Spark: ``:day`` in the text takes ``{"day": ...}``, and ``?`` the next of a list. The result is a
-    list of dicts, of ``max_rows`` at most; more fail the task. With ``path`` (Parquet) or ``table`` the rows replace what is there,
-    with ``partition_by`` only in the partitions that the rows have, with ``partition`` in this one alone, and the result is
-    their number. With ``result="frame"`` they are kept as a DataFrame. A statement without rows has no result. ``views``
-    names results that are DataFrames, for the text.
+    Spark binds ``parameters``: ``:day`` in the text takes ``{"day": ...}``, and ``?`` the next of a list. The result is a list of
+    dicts, of at most ``max_rows``; more fail the task. With ``path`` (Parquet) or ``table`` the rows replace the existing ones,
+    with ``partition_by`` only in the partitions of the rows, with ``partition`` only in this one, and the result is their number.
+    With ``result="frame"`` they are kept as a DataFrame. A statement without rows has no result. ``views`` names results that are
+    DataFrames, for the text.
     """
 
     operator_name = "spark_sql"

@@ -1,4 +1,4 @@
-"""``SparkSubmit``: an application whose driver is a process of its own, waited for without one."""
+"""``SparkSubmit``: an application whose driver is a separate process, for which the task waits without a process."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from evenflow.sdk.taskgroup import TaskGroup
 
 
 class SparkSubmit(BaseOperator):
-    """Submits a Spark application, a Python file or a jar, and is deferred until it is over. The connection says where it runs.
+    """Submits a Spark application, a Python file or a jar, and is deferred until it is over. The connection selects where it runs.
 
-    It succeeds when there is evidence of that: the driver's exit code 0, and nothing that its wrapper says against it. A driver
-    that dies without a word is a failure, unless ``accept_unknown``. The result is a dict with ``application_id``, ``exit_code``
-    and ``peak_memory_bytes``. A try has one driver at most, and none begins before that of the try before is proven to be dead.
+    It succeeds only with evidence: the driver's exit code 0, and no objection from its wrapper. A driver that dies silently is a
+    failure, unless ``accept_unknown``. The result is a dict with ``application_id``, ``exit_code`` and ``peak_memory_bytes``. A try
+    has at most one driver, and none begins before that of the previous try is proven to be dead.
     """
 
     operator_name = "spark_submit"
@@ -73,14 +73,14 @@ class SparkSubmit(BaseOperator):
         self._started: dict[str, Any] | None = None  # in this process
 
     def files_beside(self) -> list[str]:
-        """Those that are known before anything is rendered."""
+        """Returns the files that are known before rendering."""
         lists = [each for each in (self.py_files, self.jars, self.files, self.archives) if not isinstance(each, Reference)]
         named = [self.application, *(name for each in lists for name in each)]
         paths = [name.partition("#")[0] for name in named if isinstance(name, str)]
         return [path for path in paths if ":" not in path and "{" not in path and not path.startswith("/")]
 
     def execute(self, context: Context) -> dict[str, Any]:
-        # By name, because the SDK must not depend on what only some tasks need.
+        # By name, because the SDK must not depend on packages that only some tasks need.
         runs, submission = map(importlib.import_module, ("evenflow.spark.runs", "evenflow.spark.submission"))
         ti = context["ti"]
         for name, value in (*self.conf.items(), *self.env.items()):
@@ -126,11 +126,11 @@ class SparkSubmit(BaseOperator):
         return outcome
 
     def again(self, context: Context, event: dict[str, Any], folder: str) -> dict[str, Any]:
-        """After an earlier try has ended."""
+        """Called after an earlier try has ended."""
         return self.execute(context)
 
     def on_kill(self) -> None:
-        """While it is deferred its trigger does it, which knows the folder."""
+        """Ends the driver. While the task is deferred its trigger does this, because it knows the folder."""
         if self._started is None:
             return
         from pathlib import Path
@@ -139,7 +139,7 @@ class SparkSubmit(BaseOperator):
         waiting.end_run(Path(self._started["folder"]), self._started["rest"], self._started["submission_id"])
 
     def _end_earlier(self, context: Context, runs: Any, folder: Any) -> None:
-        """Defers until nothing of an earlier try runs. Raises :class:`SparkFailedForGood` for what cannot be known."""
+        """Defers until nothing of an earlier try runs. Raises :class:`SparkFailedForGood` if that cannot be known."""
         waiting, evidence = map(importlib.import_module, ("evenflow.spark.waiting", "evenflow.spark.evidence"))
         for earlier in runs.tries_before(folder):
             seen = runs.Watch(earlier).end()
@@ -155,5 +155,5 @@ class SparkSubmit(BaseOperator):
 
 
 def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    """Authors write numbers and truths as such."""
+    """Authors write numbers and booleans as such."""
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""Tasks with a SparkSession, and ``@task.spark``, whose function gets it; where it runs is said by a connection."""
+"""Tasks with a SparkSession, and ``@task.spark``, whose function gets it; a connection selects where it runs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from evenflow.sdk.secrets.masking import mask_secret
 DEFAULT_CONNECTION = "spark_default"
 LOCAL = "local[*]"
 _OF_CONNECT = ("pyspark.sql.connect.session", "pyspark.sql.connect.functions.builtin")
-_SESSION = "spark connect session"  # kept under this name
+_SESSION = "spark connect session"  # under which it is kept
 
 
 class SparkSessionOperator(BaseOperator):
     """Has a SparkSession while it executes.
 
-    The connection ``spark_default`` is a local Spark on all cores when it is not defined.
+    Without a definition, the connection ``spark_default`` is a local Spark on all cores.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class SparkSessionOperator(BaseOperator):
 
     @classmethod
     def modules_of_tries(cls, deferrable: bool) -> tuple[str, ...]:
-        """Of pyspark, half of what a warm session takes; where no server is named its client is not needed."""
+        """Modules of pyspark take half the time of a warm session. Without a server its client is not needed."""
         servers = any(name.startswith(env_name("")) and uri.startswith("sc:") for name, uri in os.environ.items())
         return (*super().modules_of_tries(deferrable), "evenflow.spark.session", "pyspark.sql", *(_OF_CONNECT if servers else ()))
 
     @contextmanager
     def session(self, context: Context) -> Iterator[Any]:
-        # By name, because the SDK must not depend on what only some tasks need.
+        # By name, because the SDK must not depend on packages that only some tasks need.
         session_for = importlib.import_module("evenflow.spark.session").session_for
         instance = context["ti"]
         for key, value in self.conf.items():
@@ -67,14 +67,16 @@ class SparkSessionOperator(BaseOperator):
             yield spark
 
     def kept(self, context: Context, result: Any) -> Any:
-        """``result``, or what stands for it if it is a DataFrame, whose files are then written."""
+        """Returns ``result``. If it is a DataFrame, writes its files and returns what stands for it."""
         if not self.task_settings.do_xcom_push:
             return None
         control = context["ti"].control
         return importlib.import_module("evenflow.spark.frames").kept(result, lambda: control.ask("folder", {}))
 
     def _begin_session(self, context: Context, conn: Connection) -> str:
-        """The id of the try's own, kept before it is there; what an earlier try has left on the server is ended first."""
+        """Returns the id of the try's own session, kept before the session exists. First ends what an earlier try has left on the
+        server.
+        """
         connect = importlib.import_module("evenflow.spark.connect")
         earlier = context.once_value(_SESSION)
         if earlier is not None:
@@ -93,8 +95,8 @@ class SparkSessionOperator(BaseOperator):
 
 
 class SparkOperator(SparkSessionOperator, PythonOperator):
-    """Calls the function with a SparkSession as keyword argument ``spark``. A DataFrame that it returns is kept as files, and is a
-    DataFrame again to functions that get it.
+    """Calls the function with a SparkSession as keyword argument ``spark``. A DataFrame that it returns is kept as files, and
+    functions that get it receive a DataFrame again.
     """
 
     operator_name = "spark"
@@ -109,7 +111,7 @@ class SparkOperator(SparkSessionOperator, PythonOperator):
 
 
 def keep_with_try(control: Control, kind: str, value: dict[str, Any]) -> None:
-    """That it cannot be kept is no failure of the task."""
+    """Keeps a record. If that fails, the task does not fail."""
     try:
         control.ask("record", {"kind": kind, "value": value})
     except ApiRefused as refused:
@@ -117,7 +119,7 @@ def keep_with_try(control: Control, kind: str, value: dict[str, Any]) -> None:
 
 
 def connection_of(conn_id: str) -> Connection:
-    """A local Spark where the default one is not defined."""
+    """Returns the connection, or a local Spark if the default one is not defined."""
     try:
         return get_connection(conn_id)
     except ConnectionNotFound:

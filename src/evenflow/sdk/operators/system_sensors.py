@@ -1,4 +1,4 @@
-"""Sensors that look at the worker's host: at files, or at what a shell command says."""
+"""Sensors that look at the worker's host: at files, or at the result of a shell command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evenflow.sdk.triggers import BaseTrigger
 class FileSensor(BaseSensorOperator):
     """Waits for a file: ``filepath`` may be a pattern such as ``in/*.csv`` (``**`` with ``recursive``).
 
-    Of a directory that it matches, some file must be in it. With ``fs_conn_id`` the path is relative to the path of that connection
+    A matching directory must contain a file. With ``fs_conn_id`` the path is relative to the path of that connection
     (``file:///data``). With ``deferrable`` a triggerer looks for it instead, on its own host.
     """
 
@@ -50,7 +50,7 @@ class FileSensor(BaseSensorOperator):
         checked(event)
 
     def _path(self) -> str:
-        """Absolute, because a triggerer has another working directory."""
+        """Returns an absolute path, because a triggerer has another working directory."""
         base = "/" + get_connection(self.fs_conn_id).path if self.fs_conn_id else ""
         return os.path.abspath(os.path.join(base, self.filepath))
 
@@ -58,7 +58,7 @@ class FileSensor(BaseSensorOperator):
 class BashSensor(BaseSensorOperator):
     """Waits until ``bash -c bash_command`` ends with exit code 0.
 
-    Any other exit code means: not yet; with ``retry_exit_code`` only that one does, and others fail the try. ``env`` is as with
+    Any other exit code means: not yet; with ``retry_exit_code`` only that one does, and others fail the try. ``env`` works as in
     ``BashOperator``.
     """
 
@@ -88,7 +88,7 @@ class BashSensor(BaseSensorOperator):
 
 
 def find_file(pattern: str, recursive: bool) -> str | None:
-    """The first path that matches and is a file, or a directory with a file somewhere in it. ``**`` matches folders with
+    """Returns the first matching path that is a file, or a directory with a file somewhere in it. ``**`` matches folders with
     ``recursive``.
     """
     return next((path for path in iglob(pattern, recursive=recursive) if _has_file(path)), None)

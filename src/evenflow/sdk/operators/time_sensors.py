@@ -15,7 +15,7 @@ from evenflow.sdk.triggers import BaseTrigger, DateTimeTrigger
 
 
 class DateTimeSensor(BaseSensorOperator):
-    """Waits until ``target_time``, a datetime or ISO 8601 text; without a time zone it is UTC."""
+    """Waits until ``target_time``, a datetime or ISO 8601 text, in UTC without a time zone."""
 
     operator_name = "sensor"
     template_fields: ClassVar[Sequence[str]] = ("target_time",)
@@ -58,7 +58,7 @@ class TimeDeltaSensor(BaseSensorOperator):
 
 
 class TimeSensor(BaseSensorOperator):
-    """Waits until ``target_time`` of the day on which it first looked, in the time zone of the DAG's schedule or its own."""
+    """Waits until ``target_time`` of the day of its first look, in the time zone of the DAG's schedule or its own."""
 
     operator_name = "sensor"
 

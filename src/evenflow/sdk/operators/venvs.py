@@ -1,8 +1,8 @@
 """Virtual environments for tasks, made by uv and kept: tasks with equal needs on one host share one.
 
-An environment is a folder named by the hash of all that decides what is in it. Its lock file is held shared while a task uses it
-and exclusively while it is made or removed, so two workers make it once, nobody sees half of one, and none is removed under a task.
-What was not used for longest goes when all of them together are too large.
+An environment is a folder named by the hash of everything that decides its content. Its lock file is held shared while a task uses
+it and exclusively while it is made or removed. So two workers make it once, no task sees half of one, and none is removed under a
+task. The least recently used ones are removed when all of them together are too large.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from evenflow.errors import IsolatedTaskFailed
 from evenflow.sdk.operators.isolated import own_environment
 
 FOLDER = "EVENFLOW_VENV_DIR"
-_READY = "evenflow.json"  # written last: an environment without it was left half made
+_READY = "evenflow.json"  # written last: an environment without it is half made
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What decides what is in an environment; ``indexes`` are URLs, that of the default index first."""
+    """Everything that decides the content of an environment; ``indexes`` are URLs, the default index first."""
 
     requirements: tuple[str, ...]
-    python: str  # a version for uv to find, or a path
+    python: str  # a version that uv finds, or a path
     system_site_packages: bool = False
     indexes: tuple[str, ...] = ()
     options: tuple[str, ...] = ()  # for `uv pip install`
 
     @property
     def key(self) -> str:
-        """Sorted: the order of requirements means nothing."""
+        """The hash of the needs. It sorts requirements, because their order means nothing."""
         needs = [sorted(self.requirements), self.python, self.system_site_packages, self.indexes, self.options]
         return hashlib.sha256(json.dumps(needs).encode()).hexdigest()[:32]
 
 
 def default_folder() -> Path:
-    """``EVENFLOW_VENV_DIR``, else beside uv's own cache."""
+    """Returns ``EVENFLOW_VENV_DIR``, else a folder beside uv's own cache."""
     given = os.environ.get(FOLDER)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(given) if given else Path(base, "evenflow", "venvs")
@@ -54,7 +54,7 @@ def default_folder() -> Path:
 
 @contextmanager
 def environment(needs: Needs, folder: Path, where: str, *, max_bytes: int = MAX_VENVS_BYTES) -> Iterator[Path]:
-    """The Python of an environment that is ready and stays while the context lasts. Raises :class:`IsolatedTaskFailed`."""
+    """Yields the Python of a ready environment that stays while the context lasts. Raises :class:`IsolatedTaskFailed`."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / needs.key
     with open(folder / f"{needs.key}.lock", "a") as lock:
@@ -71,7 +71,7 @@ def environment(needs: Needs, folder: Path, where: str, *, max_bytes: int = MAX_
 
 
 def clean_up(folder: Path, max_bytes: int, *, but: str = "") -> list[str]:
-    """Removes those that were not used for longest and that no task uses, until the rest is small enough; answers their keys."""
+    """Removes the least recently used ones that no task uses, until the rest is small enough; returns their keys."""
     ready = folder.glob(f"*/{_READY}")
     found = [(file.stat().st_mtime, int(json.loads(file.read_text())["bytes"]), file.parent) for file in ready]
     total, removed = sum(size for _, size, _ in found), []
@@ -85,13 +85,13 @@ def clean_up(folder: Path, max_bytes: int, *, but: str = "") -> list[str]:
 
 
 def _remove(path: Path) -> bool:
-    """False when somebody uses it."""
+    """Removes an environment. Returns False when it is in use."""
     with open(path.with_name(f"{path.name}.lock"), "a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        (path / _READY).unlink(missing_ok=True)  # first, so that what is left of it is not taken for whole
+        (path / _READY).unlink(missing_ok=True)  # first, so that a rest of it does not count as whole
         shutil.rmtree(path, ignore_errors=True)
         return True
 
@@ -101,7 +101,7 @@ def _make(needs: Needs, path: Path, where: str) -> None:
     began = time.monotonic()
     print(f"Making an environment of Python {needs.python} with {', '.join(needs.requirements) or 'no packages'}", flush=True)
     env = own_environment()
-    if needs.indexes:  # by the environment: command lines are public on a host
+    if needs.indexes:  # in the environment, because command lines are public on a host
         env["UV_DEFAULT_INDEX"], env["UV_INDEX"] = needs.indexes[0], " ".join(needs.indexes[1:])
     flags = ["--system-site-packages"] if needs.system_site_packages else []
     _uv(["venv", "--quiet", "--no-project", "--python", needs.python, *flags, str(path)], env, where)
@@ -128,7 +128,7 @@ def _uv(arguments: Sequence[str], env: Mapping[str, str], where: str) -> None:
 
 
 def _find_uv(where: str) -> str:
-    """Beside this Python, else on the path."""
+    """Returns the uv beside this Python, else the one on the path."""
     beside = Path(sys.executable).with_name("uv")
     found = str(beside) if beside.exists() else shutil.which("uv")
     if found is None:

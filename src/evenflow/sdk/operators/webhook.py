@@ -1,4 +1,4 @@
-"""JSON by HTTP POST, as callbacks need it: a few attempts, each with a timeout, and a failure that shows no secret."""
+"""JSON by HTTP POST for callbacks: a few attempts, each with a timeout, and failures that show no secret."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from uuid import uuid4
 
 from evenflow.errors import NotificationFailed
 
-MAX_ANSWER = 500  # characters of a refusal that are shown
+MAX_ANSWER = 500  # characters of a refusal in the error
 KEY_PREFIX = "whsec_"
-LASTING = 500  # a status below it is the fault of the request: another attempt would get the same
+LASTING = 500  # a status below it means a wrong request: another attempt would get the same
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -40,8 +40,8 @@ def post_json(
     pause_s: float,
     key: str | None = None,
 ) -> None:
-    """Signed with ``key``, if there is one. Redirects are not followed: they would take secrets elsewhere. Raises
-    :class:`NotificationFailed` naming the host alone: chat servers take their secret in the path.
+    """Posts ``payload``, signed with ``key`` if there is one. It follows no redirects, which would take secrets elsewhere. Raises
+    :class:`NotificationFailed` that names only the host, because chat servers have their secret in the path.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -74,8 +74,9 @@ def post_json(
 
 
 def signature(key: str, message_id: str, timestamp_s: int, body: bytes) -> dict[str, str]:
-    """The headers of the specification Standard Webhooks: who receives has libraries for it. The same message has one id in all its
-    attempts, and each attempt its own time. A ``key`` that begins with ``whsec_`` is base64 behind that, as there; else it is text.
+    """Returns the headers of the specification Standard Webhooks, for which receivers have libraries. A message has one id in all
+    its attempts, and each attempt its own time. A ``key`` that begins with ``whsec_`` is base64 behind that, as specified;
+    otherwise it is text.
     """
     try:
         secret = base64.b64decode(key.removeprefix(KEY_PREFIX), validate=True) if key.startswith(KEY_PREFIX) else key.encode()

@@ -1,1 +1,1 @@
-"""Connections and variables: where they are looked for, and what of them nobody may read."""
+"""Connections and variables: where they are found, and which parts of them are secret."""

@@ -1,8 +1,8 @@
-"""Connections: where a task's code finds the systems it talks to, chosen outside the code.
+"""Connections: the systems that a task's code talks to, chosen outside the code.
 
-A connection is a URI. It is looked for in the environment of the task (``EVENFLOW_CONN_<ID>``, the id in upper case with ``_`` for
+A connection is a URI. It is searched in the environment of the task (``EVENFLOW_CONN_<ID>``, the id in upper case with ``_`` for
 every character that is neither letter nor digit; the worker sets these from ``[connections]`` in ``evenflow.toml``), then in the
-directory of secret files, then in the database. :mod:`evenflow.sdk.secrets.lookup` does the looking.
+directory of secret files, then in the database. :mod:`evenflow.sdk.secrets.lookup` does the search.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from evenflow.sdk.secrets.uris import ConnectionUri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection(ConnectionUri):
-    """Where a system is, and how to log in there."""
+    """The address of a system, and the login there."""
 
     @classmethod
     def get(cls, conn_id: str) -> Connection:
-        """As :func:`get_connection`."""
+        """Works like :func:`get_connection`."""
         return get_connection(conn_id)
 
 
 class BaseHook(Logged):
-    """What Airflow's hooks are made of, as far as authors use it to get a connection."""
+    """Airflow's base of hooks, with the part that authors use to get a connection."""
 
     @classmethod
     def get_connection(cls, conn_id: str) -> Connection:
-        """As :func:`get_connection`."""
+        """Works like :func:`get_connection`."""
         return get_connection(conn_id)
 
 
 def env_name(conn_id: str) -> str:
-    """The environment variable that holds the connection."""
+    """Returns the environment variable of the connection."""
     return lookup.env_name(CONNECTION, conn_id)
 
 
 def get_connection(conn_id: str) -> Connection:
-    """The connection of this id, as the DAG of the running task may see it.
+    """Returns the connection of this id, if the running task's DAG may use it.
 
     Raises :class:`ConnectionNotFound`, which says what to type.
     """

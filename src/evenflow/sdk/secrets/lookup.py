@@ -1,7 +1,7 @@
-"""Where connections and variables are found: the environment, then the directory of secret files, then the database.
+"""Finds connections and variables: in the environment, then the directory of secret files, then the database.
 
 The environment and the files are those of the worker's host. The database is asked through the worker, with the token of the try,
-and answers with what the DAG of that try may use. While a DAG file is loaded there is no try, and so no database.
+and answers only what the DAG of that try may use. While a DAG file is loaded there is no try, and so no database.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def env_name(kind: SealedKind, name: str) -> str:
 
 
 def find(kind: SealedKind, name: str) -> str | None:
-    """The text of a connection or variable; None when it is defined nowhere. Raises :class:`ApiRefused` when the DAG may not use
-    it.
+    """Returns the text of a connection or variable; None when it is not defined. Raises :class:`ApiRefused` when the DAG may not
+    use it.
     """
     text = find_here(kind, name)
     if text is not None:
@@ -40,12 +40,12 @@ def find(kind: SealedKind, name: str) -> str | None:
 
 
 def find_here(kind: SealedKind, name: str, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The same without the database."""
+    """Works like :func:`find`, without the database."""
     return environ.get(env_name(kind, name)) or _in_file(kind, name, environ)
 
 
 def not_defined(kind: SealedKind, name: str) -> str:
-    """The beginning of a message: what this host defines, and what was probably meant. The database tells of no more than the DAG
+    """Returns the beginning of a message: what this host defines, and a suggestion. The database suggests only names that the DAG
     may use.
     """
     there = [] if (way := outside.way()) is None else way.ask(kind, {"name": name, "similar": True}).get("similar", [])
@@ -55,12 +55,14 @@ def not_defined(kind: SealedKind, name: str) -> str:
 
 
 def meant(kind: SealedKind, name: str, there: Sequence[str]) -> str:
-    """`` Did you mean ...?`` of what this host defines, and of what is ``there``: in the database, for this DAG; or nothing."""
+    """Returns `` Did you mean ...?`` with a name of this host, or of those ``there`` in the database, for this DAG; or an empty
+    text.
+    """
     return did_you_mean(name, [*there, *_known_names(kind)])
 
 
 def _known_names(kind: SealedKind) -> list[str]:
-    """What the environment and the files define."""
+    """Returns the names that the environment and the files define."""
     prefix = ENV_PREFIXES[kind]
     names = {name.removeprefix(prefix).lower() for name in os.environ if name.startswith(prefix)}
     folder = _folder(kind, os.environ)
@@ -70,7 +72,7 @@ def _known_names(kind: SealedKind) -> list[str]:
 
 
 def where_else(kind: SealedKind, name: str) -> str:
-    """The end of a message about what was not found: the database, or why that was not asked."""
+    """Returns the end of a message about a missing name: the command for the database, or why the database was not asked."""
     if outside.way() is not None:
         return f". For all workers, type: evenflow {FOLDERS[kind]} set {name}"
     return (
@@ -85,7 +87,7 @@ def _folder(kind: SealedKind, environ: Mapping[str, str]) -> str | None:
 
 
 def _in_file(kind: SealedKind, name: str, environ: Mapping[str, str]) -> str | None:
-    """The content of the file of that name, without the newline at its end."""
+    """Returns the content of the file of that name, without the newline at its end."""
     folder = _folder(kind, environ)
     if folder is None or not re.fullmatch(r"[\w-][\w.-]*", name):
         return None

@@ -1,6 +1,6 @@
-"""What must not be shown: which values are secret, and how they may stand in a text. :mod:`evenflow.masker` takes them out.
+"""Defines which values are secret, and their forms in a text. :mod:`evenflow.masker` removes them.
 
-Masking guards against accidents, such as printing a connection. A task that wants to show a secret can spell it backwards.
+Masking guards against accidents, such as a printed connection. A task that wants to show a secret can spell it backwards.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from evenflow.sdk.secrets.outside import hide
 from evenflow.sdk.secrets.uris import ConnectionUri
 
 MASK = "***"
-MIN_LENGTH = 5  # of a value that is masked: shorter ones stand in ordinary words, and everything would be stars
+MIN_LENGTH = 5  # of a masked value: shorter ones occur in ordinary words, and would mask everything
 MIN_LINE_LENGTH = 12  # of a line of a value with several, e.g. a private key that is logged line by line
 MAX_SECRETS = 200  # of one answer
-MAX_FORMS = 4_000  # in all that one try knows: they are searched for at once, and kept in memory
-MAX_FORM_BYTES = 1024 * 1024  # of all of these: what they are searched with takes some sixty times as much
-MAX_TAIL = 4_096  # bytes that wait for the rest of a secret; longer ones are keys of several lines, each masked by itself
+MAX_FORMS = 4_000  # in all that one try knows: they are searched together, and kept in memory
+MAX_FORM_BYTES = 1024 * 1024  # of all forms: their search structure takes some sixty times as much
+MAX_TAIL = 4_096  # bytes that wait for the rest of a secret; longer secrets are keys of several lines, each masked by itself
 
 _URL_SAFE = str.maketrans("+/", "-_")
 
@@ -45,19 +45,19 @@ SECRET_NAMES = (
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable or an extra of this name holds a secret."""
+    """Returns whether a variable or an extra of this name holds a secret."""
     plain = re.sub(r"[-.]", "_", name.lower())
     return any(part in plain for part in SECRET_NAMES)
 
 
 def secrets_in(kind: SealedKind, name: str, text: str) -> list[str]:
-    """What of a connection or variable must not be shown."""
+    """Returns the secret parts of a connection or variable."""
     if kind == CONNECTION:
         try:
             conn = ConnectionUri.parse(name, text)
             extra = conn.extra_dejson
         except (EvenflowError, ValueError):
-            return [text]  # what cannot be read may be secret in any part
+            return [text]  # any part of an unreadable text may be secret
         return [*([conn.password] if conn.password else []), *_secret_items(extra, False)]
     try:
         value = json.loads(text)
@@ -82,14 +82,15 @@ def _secret_items(value: Any, hidden: bool) -> Iterator[str]:
 
 
 def texts_in(value: Any) -> list[str]:
-    """All text in ``value``, of which some is secret and nobody knows which."""
+    """Returns all texts in ``value``, because any of them may be secret."""
     return [text for text in _secret_items(value, True) if len(text) >= MIN_LENGTH]
 
 
 def mask_secret(secret: Any, name: str | None = None) -> None:
     """From now on ``secret`` is shown as ``***`` in the log of this try and in all that people see of it.
 
-    A string, or a dict or list of them; with a ``name`` only if that is the name of a secret, as ``password`` is.
+    ``secret`` is a string, or a dict or list of them; with a ``name`` it is masked only if that is a secret name, like
+    ``password``.
     """
     if name is None or is_secret_name(name):
         mask_values(_secret_items(secret, True))
@@ -100,7 +101,7 @@ def mask_values(values: Iterable[str]) -> None:
 
 
 def forms(secret: str) -> set[str]:
-    """The secret as it is, and as it stands in a URI, in JSON, in a repr and in base64; of several lines each long one too."""
+    """Returns the secret itself, and its forms in a URI, in JSON, in a repr and in base64; for several lines also each long one."""
     from urllib.parse import quote, quote_plus
 
     found = {secret, secret.strip()}
@@ -113,8 +114,8 @@ def forms(secret: str) -> set[str]:
 
 
 def _in_base64(secret: str) -> set[str]:
-    """What of it stands in base64 at each of the three places where it can begin: alone, and inside of more, such as
-    ``login:password``. Characters that it shares with its neighbours are not among them.
+    """Returns its base64 forms at each of the three offsets: alone, and inside a longer text such as ``login:password``. They
+    exclude characters that it shares with its neighbours.
     """
     data, found = secret.encode("utf-8", "surrogatepass"), set()
     for before in range(3):

@@ -1,4 +1,4 @@
-"""The way of a running try to its worker: what it asks for there, and what it has masked there."""
+"""The connection of a running try to its worker: for its questions, and for texts to mask."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any, Protocol
 
 
 class Outside(Protocol):
-    """The way of a running try to its worker."""
+    """The connection of a running try to its worker."""
 
     def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]: ...
 
 
-_outside: Outside | None = None  # of the one try that this process runs; its threads use it too
-_secrets: set[str] = set()  # that the worker has been told of, or will be when there is a try
+_outside: Outside | None = None  # of the one try of this process, including its threads
+_secrets: set[str] = set()  # texts that the worker knows, or will know once there is a try
 
 
 def way() -> Outside | None:
-    """The running try's way to the control plane; None while a file is loaded."""
+    """Returns the running try's connection to the control plane; None while a file is loaded."""
     return _outside
 
 
 @contextmanager
 def reaching(through: Outside) -> Iterator[None]:
-    """While it lasts, what is not found here is asked for there."""
+    """Inside, lookups that fail here continue through this connection."""
     global _outside
     before, _outside = _outside, through
     try:
@@ -36,7 +36,7 @@ def reaching(through: Outside) -> Iterator[None]:
 
 
 def hide(values: Iterable[str]) -> None:
-    """Tells the worker to mask these in all that the try shows; before there is a try, when it begins."""
+    """Tells the worker to mask these in everything that the try shows; without a try yet, when it begins."""
     new = set(values) - _secrets
     _secrets.update(new)
     if new and _outside is not None:
@@ -44,5 +44,5 @@ def hide(values: Iterable[str]) -> None:
 
 
 def hidden() -> frozenset[str]:
-    """What :func:`hide` was told in this process."""
+    """Returns the texts that :func:`hide` got in this process."""
     return frozenset(_secrets)

@@ -1,4 +1,4 @@
-"""Connections as text: a URI, or Airflow's JSON, and the parts of it."""
+"""Connections as text: a URI, or Airflow's JSON, and its parts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any, Self
 
 from evenflow.errors import ConnectionNotFound
 
-EXTRA = "__extra__"  # the part of the query that holds an extra which is no flat dict of strings, as JSON
+EXTRA = "__extra__"  # the part of the query with an extra that is not a flat dict of strings, as JSON
 JSON_FIELDS = ("conn_type", "login", "password", "host", "port", "schema", "extra")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionUri:
-    """A URI and its parts, unquoted. ``extra`` is its query; ``scheme`` is empty for text that is no URI, such as ``local[2]``."""
+    """A URI and its parts, unquoted. ``extra`` is its query; ``scheme`` is empty for text that is not a URI, such as
+    ``local[2]``.
+    """
 
     conn_id: str
     uri: str = field(repr=False)
@@ -31,7 +33,7 @@ class ConnectionUri:
     def parse(cls, conn_id: str, uri: str) -> Self:
         """``uri`` may also be Airflow's JSON form, ``{"conn_type": ..., "login": ..., "extra": {...}}``.
 
-        Raises :class:`ConnectionNotFound` for what cannot be read; the message does not show it, for it may hold a password.
+        Raises :class:`ConnectionNotFound` for what cannot be read; the message does not show it, because it may hold a password.
         """
         from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -61,17 +63,17 @@ class ConnectionUri:
 
     @property
     def conn_type(self) -> str:
-        """The scheme under Airflow's name for it: ``postgres``, ``http``, ``spark_local``."""
+        """The scheme under Airflow's name: ``postgres``, ``http``, ``spark_local``."""
         return {"postgresql": "postgres"}.get(self.scheme, self.scheme.replace("-", "_"))
 
     @property
     def schema(self) -> str:
-        """The path, as Airflow calls it."""
+        """The path, under Airflow's name."""
         return self.path
 
     @property
     def extra_dejson(self) -> dict[str, Any]:
-        """``extra``, or what its ``__extra__`` holds as JSON when values are more than text."""
+        """Returns ``extra``, or the JSON of its ``__extra__`` when values are more than text."""
         nested = json.loads(self.extra[EXTRA]) if EXTRA in self.extra else {}
         return {**{key: value for key, value in self.extra.items() if key != EXTRA}, **nested}
 
@@ -80,7 +82,7 @@ class ConnectionUri:
 
 
 def uri_of_json(conn_id: str, text: str) -> str:
-    """Raises :class:`ConnectionNotFound` without showing the text."""
+    """Returns the URI of a JSON text. Raises :class:`ConnectionNotFound`, which does not show the text."""
     try:
         fields = json.loads(text)
     except ValueError:
@@ -91,7 +93,7 @@ def uri_of_json(conn_id: str, text: str) -> str:
 
 
 def uri_of_fields(conn_id: str, fields: Mapping[str, Any]) -> str:
-    """The URI of a connection that is told by its parts, as Airflow exports it. Raises :class:`ConnectionNotFound`."""
+    """Returns the URI of a connection in parts, as Airflow exports it. Raises :class:`ConnectionNotFound`."""
     from urllib.parse import quote, urlencode
 
     unknown = sorted(set(fields) - {*JSON_FIELDS, "description", "conn_id", "id"})
@@ -117,5 +119,5 @@ def uri_of_fields(conn_id: str, fields: Mapping[str, Any]) -> str:
 
 
 def _without_values(error: ValueError) -> str:
-    """What is wrong, without the part of the URI that the standard library quotes: it may be the end of a password."""
+    """Returns the error without the part of the URI that the standard library quotes, which may be the end of a password."""
     return str(error).partition(" as ")[0].partition(": ")[0]

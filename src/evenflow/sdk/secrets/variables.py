@@ -1,4 +1,4 @@
-"""Variables: values that people give to DAGs from outside, by name."""
+"""Variables: values that people set for DAGs, by name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Variable:
 
     @classmethod
     def get(cls, key: str, default: Any = _NO_DEFAULT, *, deserialize_json: bool = False, default_var: Any = _NO_DEFAULT) -> Any:
-        """The text of a variable, or what it is as JSON; ``default`` when it is not defined.
+        """Returns the text of a variable, or its JSON value; ``default`` when it is not defined.
 
-        Raises :class:`VariableNotFound` without a default, and when the text is not JSON but was to be. ``default_var`` is what
-        Airflow 2 called it: it is refused, as by Airflow 3.
+        Raises :class:`VariableNotFound` without a default, and when the text is not the expected JSON. ``default_var``, Airflow 2's
+        name for it, is refused, as by Airflow 3.
         """
         if default_var is not _NO_DEFAULT:
             raise BadArgument(
@@ -46,7 +46,7 @@ class Variable:
 
     @classmethod
     def set(cls, key: str, value: Any, description: str | None = None, *, serialize_json: bool = False) -> None:
-        """Stores a variable in the database, from a running task. Who may use an existing one stays as it is."""
+        """Stores a variable in the database, from a running task. An existing variable keeps its list of DAGs."""
         text = json.dumps(value) if serialize_json else str(value)
         _ask("set_variable", {"name": key, "text": text, "description": description})
 

@@ -1,1 +1,1 @@
-"""Templates, and what they may use."""
+"""Templates, and their functions."""

@@ -13,14 +13,14 @@ from evenflow.sdk.templating.macros import FILTERS
 
 
 class _TemplateSandbox(SandboxedEnvironment):
-    """Names with one underscore are the author's own; those of the interpreter stay out of reach."""
+    """Names with one underscore are the author's own; the interpreter's names stay out of reach."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         return not (attr.startswith("__") or is_internal_attribute(obj, attr))
 
 
 class _NativeSandbox(_TemplateSandbox, NativeEnvironment):
-    """What a template renders to is read as Python's literal where it is one: a list, a number, a dict."""
+    """Reads the rendered text as Python's literal where it is one: a list, a number, a dict."""
 
 
 def make_environment(dag: DAG, folders: list[str]) -> Environment:

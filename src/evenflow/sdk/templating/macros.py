@@ -1,6 +1,6 @@
-"""``macros`` of the context: what templates may call, under Airflow's names.
+"""``macros`` of the context: functions for templates, under Airflow's names.
 
-Namespaces and not modules, so that a template gets ``macros.uuid.uuid4()`` and not whatever the module ``uuid`` has imported.
+They are namespaces and not modules, so that a template gets ``macros.uuid.uuid4()`` and not the imports of the module ``uuid``.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from typing import Any
 
 
 def ds_add(ds: str, days: int) -> str:
-    """The day ``days`` after ``ds`` (before, when negative), both as YYYY-MM-DD."""
+    """Returns the day ``days`` after ``ds`` (before, when negative), both as YYYY-MM-DD."""
     moved = _datetime.strptime(str(ds), "%Y-%m-%d") + _timedelta(days=days)  # noqa: DTZ007 - a day, in no zone
     return moved.strftime("%Y-%m-%d") if days else str(ds)
 
 
 def ds_format(ds: str, input_format: str, output_format: str) -> str:
-    """``ds``, read by one format of ``strptime`` and written by another."""
+    """Returns ``ds``, read by one format of ``strptime`` and written by another."""
     return _datetime.strptime(str(ds), input_format).strftime(output_format)  # noqa: DTZ007 - a day, in no zone
 
 
 def datetime_diff_for_humans(dt: _datetime, since: _datetime | None = None) -> str:
-    """How far apart two moments are, in words: "2 days ago", "in 3 hours"; with ``since`` "2 days before", "3 hours after"."""
+    """Returns the time between two moments in words: "2 days ago", "in 3 hours"; with ``since`` "2 days before", "3 hours
+    after".
+    """
     other = since or _datetime.now(dt.tzinfo)
     seconds = (dt - other).total_seconds()
     name, size = next((name, size) for name, size in _UNITS if abs(seconds) >= size or size == 1)
@@ -74,7 +76,7 @@ def _or_none(of: Callable[[_datetime], str]) -> Callable[[_datetime | None], str
     return lambda moment: None if moment is None else of(moment)
 
 
-# Filters of templates: {{ data_interval_end | ds }}. What a run without a logical date does not have stays none, as in Airflow.
+# Filters of templates: {{ data_interval_end | ds }}. A value that is missing without a logical date stays none, as in Airflow.
 FILTERS: dict[str, Any] = {
     "ds": _or_none(ds_of),
     "ds_nodash": _or_none(ds_nodash_of),

@@ -1,6 +1,4 @@
-"""Templates that can never be rendered, found when the DAG is loaded: they are parsed, not rendered, for nothing is known yet of a
-run.
-"""
+"""Finds templates that can never be rendered when the DAG is loaded. They are parsed, not rendered, because no run is known yet."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def template_faults(dag: DAG) -> list[str]:
-    """A sentence for each field of a task that is not valid Jinja, and for each file that one names."""
+    """Returns a sentence for each field of a task that is not valid Jinja, and for each named file that is not."""
     found: list[str] = []
     environment: Environment | None = None
     for task in dag.tasks:
@@ -32,7 +30,7 @@ def template_faults(dag: DAG) -> list[str]:
 
 
 def _templates(task: Task) -> Iterator[tuple[str, str, bool]]:
-    """Field, text, and whether that is the name of a file."""
+    """Yields field, text, and whether that is the name of a file."""
     _, endings = task.templates()
     for field, value in task.templates_by_field():
         for text in texts(value):
@@ -49,7 +47,7 @@ def _fault(environment: Environment, text: str, is_file: bool) -> str | None:
     try:
         source = environment.loader.get_source(environment, text.strip())[0] if is_file else text
         environment.parse(source)
-    except TemplateNotFound:  # the try that needs it says where it was looked for
+    except TemplateNotFound:  # the try that needs it reports where it was searched
         return None
     except TemplateSyntaxError as error:
         return syntax_fault(error)

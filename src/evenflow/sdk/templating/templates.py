@@ -1,8 +1,8 @@
-"""Template fields: what an author wrote becomes what the operator gets, by Jinja in its sandbox.
+"""Template fields: Jinja in its sandbox turns what an author wrote into what the operator gets.
 
-A string is a template when it holds ``{{`` or ``{%``; nothing else costs anything. References (results of other tasks, parameters
-of the run) are replaced by their values, which are never rendered themselves: a value that a task returned or that a person gave to
-a run is data, whatever braces it holds.
+A string with ``{{`` or ``{%`` is a template; other strings cost nothing. Values replace references (results of other tasks,
+parameters of the run), and are never rendered themselves: a value that a task returned or that a person gave to a run is data,
+whatever braces it holds.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_template(text: str) -> bool:
 
 
 def texts(values: Any, *, keys: bool = False) -> Iterator[str]:
-    """All strings inside, however deep; those that are keys too, if asked for."""
+    """Yields all strings inside, however deep; with ``keys`` also those that are keys."""
     if isinstance(values, str):
         yield values
     elif isinstance(values, Mapping):
@@ -47,29 +47,29 @@ def texts(values: Any, *, keys: bool = False) -> Iterator[str]:
 
 
 class Renderer:
-    """Renders the fields of one task. ``pull`` gives the value of a reference; ``data`` the arguments of a mapped instance, and
-    those that the author wrote, from which they were taken.
+    """Renders the fields of one task. ``pull`` returns the value of a reference; ``data`` the arguments of a mapped instance, and
+    the author's expressions from which they were taken.
     """
 
     def __init__(
         self, dag: DAG, task_id: str, context: Context, pull: Callable[[Reference], Any], data: Callable[[], tuple[Any, Any]]
     ) -> None:
         self.dag, self.task_id, self.context, self.pull = dag, task_id, context, pull
-        self.rendered: set[str] = set()  # fields in which something was a template
+        self.rendered: set[str] = set()  # fields that had a template
         self._find_data = data
         self._data: set[int] | None = None
-        self._authors: set[str] | None = None  # what alone is a template, where data might have become one
+        self._authors: set[str] | None = None  # the only templates, where data might have become one
         self._environment: Environment | None = None
 
     def render_fields(self, operator: BaseOperator) -> None:
-        """Replaces the template fields of ``operator``. Raises :class:`TemplateError` naming the field and what is wrong."""
+        """Replaces the template fields of ``operator``. Raises :class:`TemplateError`, which names the field and the problem."""
         for field in operator.template_fields:
             endings = tuple(operator.template_ext)
             setattr(operator, field, self.render(getattr(operator, field), field, endings, in_dicts=operator.template_ext_in_dicts))
 
     def render(self, value: Any, field: str, endings: Sequence[str] = (), *, in_dicts: bool = False) -> Any:
-        """``value`` with all in it that is a reference or a template replaced; the very same object when nothing is. ``endings``
-        are of names of files; ``in_dicts`` there are such names, too.
+        """Returns ``value`` with all references and templates in it replaced; the same object when it has none. Strings with one of
+        ``endings`` are names of files, with ``in_dicts`` also values of dicts.
         """
         if isinstance(value, Reference):
             return self.pull(value)
@@ -91,7 +91,7 @@ class Renderer:
         return value
 
     def _render_object(self, value: Any, field: str) -> Any:
-        """An object with template fields of its own, rendered as a copy: the DAG is shared by all tries of this process."""
+        """Renders an object with template fields as a copy, because all tries of this process share the DAG."""
         import copy
 
         rendered = {name: self.render(getattr(value, name), f"{field}.{name}") for name in value.template_fields}
@@ -113,10 +113,11 @@ class Renderer:
         return self._render_template(text, field)
 
     def _is_data(self, text: str) -> bool:
-        """Whether the string came from outside the DAG file. By identity, for an equal one may stand in the file.
+        """Returns whether the string came from outside the DAG file. It compares identity, because an equal string may be in the
+        file.
 
-        An operator may have changed what it was given, or made a new string of it: where the data hold a brace, only what stands
-        in the file as it is counts as the author's.
+        An operator may have changed an argument, or made a new string from it: if the data contain a brace, only strings that are
+        in the file count as the author's.
         """
         if self._data is None:
             values, written = self._find_data()
@@ -186,7 +187,7 @@ class Renderer:
 
 
 def _line(error: Exception, text: str) -> str:
-    """Where in the template it was raised, as far as is known: ``, line 3 ({{ 1 / 0 }})``."""
+    """Returns the place in the template, if known: ``, line 3 ({{ 1 / 0 }})``."""
     numbers = [number for frame, number in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == _IN_TEMPLATE]
     lines = text.splitlines()
     if not numbers or not 0 < numbers[-1] <= len(lines):
@@ -196,7 +197,7 @@ def _line(error: Exception, text: str) -> str:
 
 
 def _beyond_template(error: Exception) -> TracebackType | None:
-    """What the template called, if that is the author's code: Evenflow's own way to it, and Jinja's, tell an author nothing."""
+    """Returns the traceback of the author's code that the template called, without the frames of Evenflow and Jinja."""
     trace = error.__traceback__
     while trace is not None and (
         trace.tb_frame.f_code.co_filename == _IN_TEMPLATE or trace.tb_frame.f_globals.get("__name__", "").startswith(_NOT_AUTHORS)
@@ -214,7 +215,7 @@ def _rebuilt(old: tuple[Any, ...], items: list[Any]) -> Any:
 
 
 def shown_fields(operator: BaseOperator) -> dict[str, str]:
-    """The template fields as people see them: text, each cut at a length, all together below :data:`MAX_RENDERED_CHARS`."""
+    """Returns the template fields for people: text, each cut at a length, all together below :data:`MAX_RENDERED_CHARS`."""
     shown: dict[str, str] = {}
     left = MAX_RENDERED_CHARS
     for field in operator.template_fields:
@@ -234,5 +235,5 @@ def _as_text(value: Any) -> str:
 
 
 def syntax_fault(error: TemplateSyntaxError) -> str:
-    """What Jinja says, as a sentence with its line."""
+    """Returns Jinja's message as a sentence with its line."""
     return f"{(error.message or 'it cannot be read').rstrip('.')} (line {error.lineno})."

@@ -1,1 +1,1 @@
-"""What runs inside a try."""
+"""The code that runs inside a try."""

@@ -1,4 +1,4 @@
-"""One callback, run: an author's function called with the context of the task or run that it is about."""
+"""Runs one callback: an author's function, called with the context of its task or run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OF_A_TASK = ("expanded_ti_count", "task", "task_instance", "task_instance_key_st
 
 
 def functions_of(dag: DAG, task_id: str | None, event: str) -> tuple[Function, ...]:
-    """In the order of their positions; ``task_id`` None: those of the DAG."""
+    """Returns the functions in the order of their positions; with ``task_id`` None, those of the DAG."""
     if task_id is not None:
         found: tuple[Function, ...] = getattr(dag.get_task(task_id).task_settings, event)
         return found
@@ -31,7 +31,9 @@ def functions_of(dag: DAG, task_id: str | None, event: str) -> tuple[Function, .
 
 
 def run_callback(dag: DAG, ctx: TryContext, called: CallbackOf, channel: Channel) -> Ending:
-    """Never raises: an exception makes it failed, its traceback on stderr. ``ctx.task_id`` is empty for one of the DAG."""
+    """Never raises: after an exception it has failed, with the traceback on stderr. ``ctx.task_id`` is empty for a callback of the
+    DAG.
+    """
 
     def execute() -> Ending:
         functions = functions_of(dag, ctx.task_id or None, called.event)

@@ -1,5 +1,5 @@
-"""``on_kill``: stops what a try has started outside, when the try is ended early. Called in the process of the try while it runs,
-else, while it is deferred, in one that is made for it.
+"""``on_kill``: stops what a try has started outside, when the try is ended early. It is called in the process of the try while that
+runs, or, while the try is deferred, in a process that is made for it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def _nobody_listens(armed: bool) -> None:
 
 
 on_armed: Callable[[bool], None] = _nobody_listens
-"""Set by the process of a worker: told when :func:`kill_current` begins to have something to do, and when it no longer has."""
+"""Set by the process of a worker, and called when :func:`kill_current` begins or ceases to have something to do."""
 
 _executing: Callable[[], None] | None = None  # stops what executes in this process
 
 
 @contextmanager
 def executing(operator: BaseOperator, context: Context) -> Iterator[None]:
-    """Inside, :func:`kill_current` means this operator; afterwards too when it has deferred, which is no end of its work."""
+    """Inside, :func:`kill_current` means this operator; also afterwards if it has deferred, because its work has not ended."""
     global _executing
     if not operator.stops_work():
         yield
@@ -51,14 +51,14 @@ def executing(operator: BaseOperator, context: Context) -> Iterator[None]:
 
 
 def disarm() -> None:
-    """What has executed has ended."""
+    """Notes that the operator has ended."""
     global _executing
     _executing = None
     on_armed(False)
 
 
 def kill_current() -> None:
-    """Runs ``on_kill`` of the operator that is executing in this process, at most once: nothing when none is. Never raises."""
+    """Runs ``on_kill`` of the operator that executes in this process, at most once; does nothing without one. Never raises."""
     global _executing
     stopping, _executing = _executing, None
     if stopping is not None:
@@ -66,16 +66,14 @@ def kill_current() -> None:
 
 
 def clean_up(operator: BaseOperator, context: Context, resumed: ResumedTry, render: Callable[[BaseOperator], None]) -> None:
-    """Stops what a deferred try has started, without going on with it, also where its fields cannot be rendered any more. Never
-    raises.
-    """
+    """Stops what a deferred try has started, without continuing it, even if its fields can no longer be rendered. Never raises."""
     _tried(lambda: render(operator))
     stop(operator, context, lambda: load(resumed.trigger, resumed.trigger_kwargs))
 
 
 def stop(operator: BaseOperator, context: Context, trigger: Callable[[], BaseTrigger] | None = None) -> None:
-    """All that is to be done at its early end, each whatever became of the others; errors go to stderr, into the task's log.
-    ``trigger`` is what it waits for when it is deferred, which may know what to stop, too.
+    """Does all that an early end needs, each step whatever happened in the others; errors go to stderr, into the task's log.
+    ``trigger`` makes the trigger of a deferred operator, which may know what to stop, too.
     """
     token = current.set(context)
     try:

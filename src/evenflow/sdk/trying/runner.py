@@ -1,4 +1,4 @@
-"""One try, run: references resolved, the operator executed, what came of it told as data."""
+"""Runs one try: resolves references, executes the operator, and returns the outcome as data."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from evenflow.sdk.xcomarg import RETURN_VALUE, Combinable, XComArg, item_key
 
 
 class Channel(Protocol):
-    """What a try says to the outside. Values are what ``xcom.encode`` makes: as ``json`` reads and writes them."""
+    """The connection of a try to the outside. Values are those of ``xcom.encode``, as ``json`` reads and writes them."""
 
     def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
-        """(found, value); ``map_index`` is -1 of a task that is not mapped, None asks for a list of all instances in map order.
-        ``run_id`` is of another run of the DAG.
+        """Returns (found, value). ``map_index`` is -1 for a task that is not mapped, None for a list of all instances in map order.
+        ``run_id`` names another run of the DAG.
         """
         ...
 
@@ -52,7 +52,7 @@ class Channel(Protocol):
     def progress(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None: ...
 
     def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The control plane's answer to one of ``wire.questions.QUESTIONS``. Raises :class:`ApiRefused` with its reason."""
+        """Returns the control plane's answer to one of ``wire.questions.QUESTIONS``. Raises :class:`ApiRefused` with its reason."""
         ...
 
 
@@ -74,12 +74,12 @@ class TryContext:
     data_interval_start: datetime | None = None
     data_interval_end: datetime | None = None
     map_length: int | None = None
-    api_url: str = ""  # where the API is; empty outside of a worker
-    resumed: Mapping[str, Any] | None = None  # the fields of a core.deferral.Resumed: the try has deferred before
+    api_url: str = ""  # the URL of the API; empty outside of a worker
+    resumed: Mapping[str, Any] | None = None  # of a try that has deferred: the fields of a core.deferral.Resumed
 
     @classmethod
     def from_assignment(cls, assignment: Mapping[str, Any]) -> TryContext:
-        """From the fields of a ``wire.messages.Assignment``, of which others are ignored."""
+        """Makes one from the fields of a ``wire.messages.Assignment``; it ignores other fields."""
         values = {name: assignment[name] for name in cls.__dataclass_fields__ if name in assignment}
         for name in ("run_after", "logical_date", "data_interval_start", "data_interval_end"):
             if values.get(name) is not None:
@@ -88,7 +88,7 @@ class TryContext:
 
 
 def run_try(dag: DAG, ctx: TryContext, channel: Channel) -> Ending:
-    """Runs the task in this process. Never raises: what is raised inside decides the outcome, and its traceback goes to stderr.
+    """Runs the task in this process. Never raises: an exception inside decides the outcome, and its traceback goes to stderr.
 
     ``sys.exit()`` and ``sys.exit(0)`` are a success without a result; any other exit is a failure.
     """
@@ -96,7 +96,7 @@ def run_try(dag: DAG, ctx: TryContext, channel: Channel) -> Ending:
 
 
 def guarded(execute: Callable[[], Ending]) -> Ending:
-    """What ``execute`` answers, or what its exception means."""
+    """Returns the result of ``execute``, or what its exception means."""
     try:
         return execute()
     except TaskRescheduled as error:
@@ -148,7 +148,7 @@ def _execute(dag: DAG, ctx: TryContext, channel: Channel) -> Ending:
 
 
 def _result(task: Task, operator: BaseOperator, context: Context, resumed: ResumedTry | None) -> Any:
-    """Raises :class:`_Deferred` when there is none yet."""
+    """Returns the result. Raises :class:`_Deferred` when there is none yet."""
     try:
         if resumed is not None:
             return operator.resume_execution(context, resumed)
@@ -160,7 +160,7 @@ def _result(task: Task, operator: BaseOperator, context: Context, resumed: Resum
 
 
 def _call_before(task: Task, context: Context) -> None:
-    """``on_execute_callback``, in the process of the try. An error is shown in its log and changes nothing, as in Airflow."""
+    """Calls ``on_execute_callback``, in the process of the try. An error is shown in its log and changes nothing, as in Airflow."""
     for function in task.task_settings.on_execute_callback:
         try:
             call(function, context)
@@ -169,7 +169,7 @@ def _call_before(task: Task, context: Context) -> None:
 
 
 class _Deferred(TaskDeferred):
-    """One that can be brought back."""
+    """A deferral that can be resumed."""
 
     def __init__(self, trigger: BaseTrigger, defer: Defer) -> None:
         super().__init__(trigger=trigger, method_name=defer.method)
@@ -177,7 +177,7 @@ class _Deferred(TaskDeferred):
 
 
 def result_text(task: Task, result: Any, channel: Channel) -> bytes | None:
-    """A result as JSON, None of None. Those of its items that other tasks map over are pushed."""
+    """Returns a result as JSON, None for None. Pushes its items over which other tasks map."""
     what = f"The result of task {task.task_id!r}"
     if task.task_settings.multiple_outputs and result is not None and not _has_names(result):
         raise XComError(f"{what} must be a dict with strings as keys, for multiple_outputs is set; it is {result!r:.80}.")
@@ -193,7 +193,7 @@ def _has_names(result: Any) -> bool:
 
 
 def _data_of(task: Task, arguments: Mapping[str, Any]) -> tuple[Any, Any]:
-    """The elements of a mapped instance, and what of its arguments stands in the DAG file: only that may hold templates."""
+    """Returns the elements of a mapped instance, and the part of its arguments from the DAG file: only that may hold templates."""
     return arguments, (getattr(task, "inputs", {}), getattr(task, "shared", {}))
 
 
@@ -207,12 +207,12 @@ def _item_of(result: Any, encoded: Any, item: str, task_id: str) -> Any:
 
 
 class Values:
-    """The values that references stand for, each pulled once; also the task's own ``ti.xcom_pull`` and ``ti.xcom_push``."""
+    """The values of references, each pulled once; also the task's own ``ti.xcom_pull`` and ``ti.xcom_push``."""
 
     def __init__(self, task: Task, ctx: TryContext, channel: Channel) -> None:
         self.task, self.ctx, self.channel = task, ctx, channel
         self.pulled: dict[tuple[str, str], tuple[bool, Any]] = {}
-        self.arguments: dict[ExpandedInputs, dict[str, Any]] = {}  # of this index, of the group that the task is in
+        self.arguments: dict[ExpandedInputs, dict[str, Any]] = {}  # of this index of the task's mapped group
 
     def of(self, reference: Reference) -> Any:
         match reference:
@@ -278,7 +278,7 @@ class Values:
         return run_id
 
     def pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
-        """What was pushed under ``key``; else, of a task with multiple outputs, that item of its result."""
+        """Returns what was pushed under ``key``, or for a task with multiple outputs that item of its result."""
         found, value = self._pushed(task_id, key, map_index, run_id)
         if found or not self._has_outputs(task_id, key):
             return found, value
@@ -348,7 +348,7 @@ def context_of(
 
 
 class _Previous:
-    """What the context tells of the last successful run before this one, asked for once."""
+    """The context's values about the last successful run before this one, read once."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -379,7 +379,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _bounded(reason: str) -> str:
-    """At most 2,000 characters; NUL, which PostgreSQL's text cannot hold, and lone surrogates are shown as escapes."""
+    """Returns at most 2,000 characters. It escapes lone surrogates and NUL, which PostgreSQL's text cannot hold."""
     shown = reason.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
     return shown if len(shown) <= MAX_REASON else shown[: MAX_REASON - 3] + "..."
 
@@ -390,11 +390,11 @@ def _types(error: BaseException) -> list[str]:
 
 
 def _print_traceback(error: BaseException) -> None:
-    """From the first line of the author's code on: how Evenflow got there helps nobody."""
+    """Prints a traceback from the first line of the author's code on: Evenflow's own frames do not help."""
     trace: TracebackType | None = error.__traceback__
     while trace is not None and trace.tb_frame.f_globals.get("__name__", "").startswith("evenflow.sdk."):
         trace = trace.tb_next
-    if trace is None and isinstance(error, EvenflowError):  # it says itself what is wrong, and where
+    if trace is None and isinstance(error, EvenflowError):  # its message says what is wrong, and where
         traceback.print_exception(error.with_traceback(None))
     else:
         traceback.print_exception(type(error), error, trace or error.__traceback__)
