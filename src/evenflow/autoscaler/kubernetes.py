@@ -70,10 +70,10 @@ class KubernetesTarget:
         client, place = await self._reach(fleet)
         deployment = await self._deployment(client, place)
         labels = selector_text(deployment["spec"]["selector"])
-        sets, _ = await client.list_all(f"{place.apps}/replicasets", labels=labels)
+        lists = (client.list_all(path, labels=labels) for path in (f"{place.apps}/replicasets", place.pods))
+        (sets, _), (found, _) = await asyncio.gather(*lists)
         sets = [each for each in sets if _owner(each) == deployment["metadata"]["uid"]]
         owners = {each["metadata"]["uid"] for each in sets}
-        found, _ = await client.list_all(place.pods, labels=labels)
         pods = [pod for pod in found if _owner(pod) in owners and pod["status"].get("phase") not in ("Succeeded", "Failed")]
         size = int(deployment["spec"].get("replicas", 1))
         order = deletion_order(pods, datetime.now(UTC))

@@ -158,8 +158,11 @@ def _check_taking(who: Register, pushed: Mapping[str, str]) -> None:
         cure = f"evenflow executors set NAME --kind KIND --queue {shlex.quote(wrong[0])}"
         why = f"no executor is sent the tries of queue {wrong[0]!r}, and this worker runs what it is handed. Say which: {cure}"
     else:
+        executor = pushed[wrong[0]]
         why = (
-            f"the tries of queue {wrong[0]!r} are sent to the executor {pushed[wrong[0]]!r}. Start this worker without that queue."
+            f"the tries of queue {wrong[0]!r} are sent to the executor {executor!r}. Start this worker without that queue "
+            "(EVENFLOW_QUEUES; evenflow up --workers 0 starts none), or let workers ask for them again: "
+            f"evenflow executors delete {shlex.quote(executor)}"
         )
     raise Refused(422, "wrong_executor", f"Worker {who.name!r} gets nothing: {why}")
 

@@ -59,7 +59,7 @@ async def delete(name: str, /) -> Reply:
     """Delete an executor: its queues are of `worker` from now on, and so is what has not begun there."""
     async with remote() as client:
         found = await client.delete_executor(name)
-    return Reply(found, f"{found.name} is deleted; {_whose(found)} are for workers that ask for tries from now on")
+    return Reply(found, f"{found.name} is deleted; the tries of {_whose(found)} are for workers that ask for them from now on")
 
 
 def _whose(found: Executor) -> str:
