@@ -1,1 +1,1 @@
-"""The processor: finds DAG files, loads each in a process of its own, and delivers what they define."""
+"""The processor: finds DAG files, loads each in its own process, and delivers what they define."""

@@ -1,7 +1,7 @@
-"""DAG files, checked without a database, as they would be loaded by a processor: for CI.
+"""Checks DAG files without a database, as a processor would load them: for CI.
 
-Each file is loaded twice, in two interpreters that hash strings differently: a DAG that is built from the order of a set, from the
-clock or from chance is another one each time, and would get a new version with every load.
+Each file is loaded twice, in two interpreters with different string hashes: a DAG that depends on the order of a set, on the clock
+or on randomness differs each time, and every load would make a new version.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Checked:
 async def check_files(
     files: Sequence[CheckedFile], within: ParseLimits, *, environment: str = "", environments: Environments = NONE
 ) -> Checked:
-    """By the Python of this ``environment``. Raises :class:`TemplateFailed` when no interpreter can be started, and
+    """Checks files with the Python of this ``environment``. Raises :class:`TemplateFailed` when no interpreter can be started, and
     :class:`NoSuchEnvironment`.
     """
     program = environments.program(environment) if environment else (TEMPLATE_MODULE, "")
@@ -90,7 +90,7 @@ async def check_files(
         if first.error is None:
             findings += _unstable(file, specs, second)
     findings += _duplicates(owners)
-    once = dict.fromkeys(findings)  # several files may be told the same of one that they import
+    once = dict.fromkeys(findings)  # several files may have the same finding about a shared import
     return Checked(len(files), sorted(owners), sorted(once, key=lambda finding: (finding.path, finding.line or 0)))
 
 
@@ -128,7 +128,7 @@ def _of_one(file: CheckedFile, parsed: Parsed) -> Iterable[Diagnostic]:
 
 
 def _excerpt(parsed: Parsed) -> str:
-    """Of a syntax error: the line of the file, and the caret below."""
+    """Returns the line of a syntax error, and the caret below."""
     *_, last = ["", *(parsed.error or "").strip().splitlines()]
     if not re.match(r"(SyntaxError|IndentationError|TabError):", last):
         return ""

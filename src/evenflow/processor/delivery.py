@@ -1,4 +1,4 @@
-"""What loading a DAG file gave, on its way to the control plane: the code first where that is not known yet, then the DAGs."""
+"""Delivers the result of loading a DAG file to the control plane: the code first if it is not known yet, then the DAGs."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ async def deliver(
     *,
     waits: Callable[[], None] = lambda: None,
 ) -> int:
-    """How many of its DAGs are refused, however long the API is away; ``waits`` is called each time. What it refuses as a whole
-    becomes the file's error. Raises :class:`ApiRefused` if not even that.
+    """Delivers, however long the API is away, and returns how many of its DAGs are refused; ``waits`` is called at each wait. If
+    the API refuses the delivery as a whole, that becomes the file's error. Raises :class:`ApiRefused` if that is refused, too.
     """
     message = ParsedFile(
         bundle=leased.bundle,
@@ -81,9 +81,9 @@ async def _deliver(api: DeliveryApi, message: ParsedFile, root: Path, files: lis
 
 
 def _packed(root: Path, files: list[str]) -> tuple[str, bytes]:
-    """The name of the archive of these files, and the archive.
+    """Returns the name of the archive of these files, and the archive.
 
-    The names come from a process that runs authors' code: none may make this one, which can read more, read something else.
+    The names come from a process that runs authors' code. This process can read more, so a name must not make it read another file.
     """
     code: dict[str, bytes] = {}
     left = MAX_UNPACKED_BYTES
@@ -96,7 +96,7 @@ def _packed(root: Path, files: list[str]) -> tuple[str, bytes]:
 
 
 def _content(path: Path, file: str, at_most: int) -> bytes:
-    """Of a regular file, and never more than may travel: opening a pipe waits for its writer, and some devices have no end."""
+    """Reads a regular file, up to what may travel: opening a pipe waits for its writer, and some devices are endless."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
         found = os.fstat(opened.fileno())
         if not stat.S_ISREG(found.st_mode):
@@ -108,7 +108,7 @@ def _content(path: Path, file: str, at_most: int) -> bytes:
 
 
 async def _insist(request: Callable[[], Awaitable[T]], waits: Callable[[], None]) -> T:
-    """Until there is an answer. Raises :class:`ApiSilent`."""
+    """Repeats a request until it is answered. Raises :class:`ApiSilent`."""
     patience, silences = Patience(), Silences()
     while True:
         try:

@@ -1,8 +1,7 @@
-"""The DAG files of a folder, each with a fingerprint that changes when it, a local module that it imports, or its data change.
+"""The DAG files of a folder, each with a fingerprint that changes with the file, its local imports and its data.
 
-Fingerprints are made of contents, so processors on different hosts agree on them. Imports are found in the text, without
-running it; those that show only when a file is loaded, and data, are learned from its load, so such a file is loaded twice when
-it is new.
+Fingerprints depend on contents, so processors on different hosts agree on them. Imports are found in the text, without running it.
+Imports that show only when a file is loaded, and data, are learned from its load, so a new file of this kind is loaded twice.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ Stamp = tuple[int, int, int]  # mtime_ns, size, inode: the content is read again
 
 SETTLED_NS = 2 * 10**9  # the coarsest clock of a file system ticks every two seconds
 
-# A file without one of each, in any case, defines no DAG. Nor does one that was written for Airflow; but that is not left out in
-# silence: loading it says what to change.
+# A file without one of each, in any case, defines no DAG. A file for Airflow defines none either; but it is not skipped silently:
+# loading it says what to change.
 _WORDS = ((b"dag",), (b"evenflow", b"airflow"))
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """``files`` maps a DAG file's path below ``root``, with ``/``, to its fingerprint. ``unread`` are ignore files of Airflow's, in
-    folders without our own.
+    """``files`` maps a DAG file's path below ``root``, with ``/``, to its fingerprint. ``unread`` are Airflow's ignore files, in
+    folders without Evenflow's own.
     """
 
     root: Path
@@ -44,21 +43,21 @@ class Scan:
 @dataclass(frozen=True, slots=True)
 class _Content:
     stamp: Stamp
-    settled: bool  # read long enough after the last change that a later one must have another stamp
+    settled: bool  # read long enough after the last change that any later one has another stamp
     digest: str
     may_define_dags: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Imports:
-    """Of a DAG file: what they were found from, and what they are."""
+    """The imports of a DAG file, and the state from which they were found."""
 
-    names: frozenset[str]  # all Python files: a new one may be what an import means
+    names: frozenset[str]  # all Python files: an import may mean a new one
     digests: dict[str, str]  # by the paths of the imported modules and of the file itself
 
 
 class DagFolder:
-    """Scans may run in a thread, one at a time. ``airflows``: ignore files of Airflow's are read as our own."""
+    """Scans may run in a thread, one at a time. ``airflows``: Airflow's ignore files count like Evenflow's own."""
 
     def __init__(self, folder: Path, *, airflows: bool = False) -> None:
         self._folder, self._airflows = folder, airflows
@@ -66,15 +65,15 @@ class DagFolder:
         self._imports: dict[str, _Imports] = {}
         self._loaded: dict[str, frozenset[str]] = {}
         self._watched: dict[str, list[str]] = {}
-        self._names: frozenset[str] = frozenset()  # the same object as long as it is equal: compared once a scan, not once a file
+        self._names: frozenset[str] = frozenset()  # the same object while it is equal: compared once a scan, not once a file
 
     def learn(self, file: str, files: list[str], watched: list[str]) -> None:
-        """What ``file`` turned out to need when it was loaded, and the paths that say which data files it has."""
+        """Learns which files ``file`` needed when it was loaded, and the paths that decide which data files it has."""
         self._loaded[file] = frozenset(files)
         self._watched[file] = [path for path in watched if not path.startswith("/") and ".." not in path.split("/")]
 
     def scan(self) -> Scan:
-        """Raises :class:`OSError` when the folder cannot be read."""
+        """Scans the folder. Raises :class:`OSError` when it cannot be read."""
         root = self._folder.resolve(strict=True)  # the folder may be a link that deployments swap
         unread: list[str] = []
         found = dict(_python_files(root, "", (), unread, airflows=self._airflows))
@@ -96,10 +95,12 @@ class DagFolder:
         return Scan(root, files, unread)
 
     def _data_of(self, root: Path, file: str) -> dict[str, Stamp | None]:
-        """Data files; one without a name where they are too many or too large, for that to change is news, too."""
+        """Returns the data files. If they are too many or too large, it has an empty name, because a later change of that counts,
+        too.
+        """
         try:
             return {path: _stamp((root / path).stat()) for path in files_of(self._watched[file], root)}
-        except (DagError, OSError):  # loading it says what is wrong
+        except (DagError, OSError):  # loading the file reports what is wrong
             return {"": None}
 
     def _fingerprint(self, root: Path, file: str, stamps: dict[str, Stamp], data: Iterable[str]) -> str:
@@ -119,7 +120,7 @@ class DagFolder:
         ):
             try:
                 modules = {path.relative_to(root).as_posix() for path in local_imports(root / file, root)}
-            except (OSError, ValueError, RecursionError):  # loading it will say what is wrong with it
+            except (OSError, ValueError, RecursionError):  # loading the file reports what is wrong
                 modules = {file}
             known = self._imports[file] = _Imports(self._names, {path: self._digest(root, path, stamps) for path in modules})
         return set(known.digests)
@@ -129,7 +130,7 @@ class DagFolder:
         return content.digest if content else ""
 
     def _content(self, root: Path, path: str, stamps: dict[str, Stamp]) -> _Content | None:
-        """None for a file that is not there, or cannot be read."""
+        """Returns None for a file that is missing or cannot be read."""
         known = self._contents.get(path)
         if known is None and path in stamps:
             try:
@@ -150,7 +151,7 @@ class DagFolder:
 def _python_files(
     root: Path, folder: str, rules: tuple[Rule, ...], unread: list[str], ignored: bool = False, *, airflows: bool = False
 ) -> Iterator[tuple[str, tuple[Stamp, bool]]]:
-    """(path, (stamp, whether it is ignored)) of all Python files; links to folders, hidden ones and caches are left out."""
+    """Yields (path, (stamp, whether it is ignored)) of all Python files, without linked folders, hidden ones and caches."""
     with os.scandir(root / folder) as listing:
         entries = sorted(listing, key=lambda entry: entry.name)
     names = {entry.name for entry in entries}

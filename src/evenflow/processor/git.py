@@ -1,9 +1,9 @@
 """A git repository as a source of DAG files.
 
 Under ``home`` a bundle has a bare, shallow ``mirror``, a tree of plain files for each commit, and the link ``current`` to one of
-them. A new commit becomes a whole tree first; then the link is swapped, which is atomic, so no reader sees half a commit, and
-what is being loaded goes on in its old tree, which is deleted some time later. Processors that share a home share all this: one
-fetches at a time, under a lock that the kernel releases when its holder dies.
+them. A new commit first becomes a whole tree; then the link is swapped, which is atomic. So no reader sees half a commit, and loads
+that run continue in their old tree, which is deleted some time later. Processors that share a home share all this: one fetches at a
+time, under a lock that the kernel releases when its holder dies.
 """
 
 from __future__ import annotations
@@ -61,18 +61,18 @@ class GitRepository:
         }
 
     def check(self) -> None:
-        """What is wrong with a remote may be right later; how it is reached stays."""
+        """Checks the URL only: the state of a remote may change later, the way to it stays."""
         parts = urlsplit(self._url)
         if parts.scheme in ("http", "git") and not is_loopback(parts.hostname or ""):
             observe(seen.repository_open(self.name))
 
     async def refresh(self) -> None:
-        """Has ``current`` lead to the newest commit of the ref."""
+        """Makes ``current`` lead to the newest commit of the ref."""
         error = None
         try:
             with self._alone() as mine:
                 if not mine:
-                    return  # another processor of this home is at it
+                    return  # another processor of this home does it
                 self._switch(await self._checkout(await self._fetch()))
                 await asyncio.to_thread(self._clean)
             self._refreshed_at = datetime.now(UTC)
@@ -83,7 +83,7 @@ class GitRepository:
         self._error = error
 
     async def _fetch(self) -> str:
-        """The commit that the ref names now; its objects are in the mirror."""
+        """Returns the commit that the ref names now; its objects are in the mirror."""
         if not _is_there(self._mirror / "HEAD"):
             await self._git.run("init", "--quiet", "--bare", str(self._mirror))
         mirror = f"--git-dir={self._mirror}"
@@ -94,7 +94,7 @@ class GitRepository:
         return commit
 
     async def _checkout(self, commit: str) -> Path:
-        """The tree of this commit, whole."""
+        """Returns the whole tree of this commit."""
         tree = self._trees / commit
         if not _is_there(tree):
             os.makedirs(self._trees, exist_ok=True)
@@ -124,16 +124,16 @@ class GitRepository:
         link.symlink_to(tree.relative_to(self._home))
         link.replace(self._current)
         if before.is_relative_to(self._trees) and before.is_dir():
-            os.utime(before)  # from now on it is old
+            os.utime(before)  # its age counts from now
         observe(seen.bundle_switched(self.name, self._ref, tree.name))
 
     def _clean(self) -> None:
-        """Deletes trees that nobody can be reading any more, and what an interrupted checkout left."""
+        """Deletes trees that no process can be reading any more, and remains of an interrupted checkout."""
         current = self._current.resolve()
         for tree in self._trees.iterdir():
             if tree != current and time.time() - tree.stat().st_mtime > limits.OLD_TREE:
                 if not tree.name.startswith("."):
-                    tree = tree.rename(tree.with_name(f".old-{tree.name}"))  # so that half a tree is never taken for one
+                    tree = tree.rename(tree.with_name(f".old-{tree.name}"))  # so that half a tree never counts as a whole one
                 shutil.rmtree(tree, ignore_errors=True)
 
     @contextlib.contextmanager
@@ -149,10 +149,12 @@ class GitRepository:
 
 
 def _is_inside(path: Path, tree: Path) -> bool:
-    """Where a link leads is the business of whoever may push: not to the files of this host."""
+    """Returns whether a link stays inside the tree. Anybody who may push chooses its target, which must not be a file of
+    this host.
+    """
     return path.resolve().is_relative_to(tree.resolve())
 
 
 def _is_there(path: Path) -> bool:
-    """A look at a local disk, too short to need a thread."""
+    """Checks a local disk, too quickly to need a thread."""
     return path.exists()

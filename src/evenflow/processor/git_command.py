@@ -1,4 +1,4 @@
-"""The program ``git``, called so that it never asks, never hangs, and never shows a password."""
+"""The program ``git``, called so that it never prompts, never hangs, and never shows a password."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from evenflow.errors import EvenflowError
 from evenflow.processor import limits
 from evenflow.sdk.secrets.connections import get_connection
 
-_SHOWN = 500  # characters of what git says: its last lines name the reason
+_SHOWN = 500  # characters of git's output: its last lines name the reason
 
 
 class GitFailed(EvenflowError):
     """Git is not installed, or refused."""
 
 
-# The helper reads the environment of this one process: a password is in no argument, file or log.
+# The helper reads the environment of this one process, so a password is in no argument, file or log.
 _CREDENTIALS = r'!f() { printf "username=%s\npassword=%s\n" "$EVENFLOW_GIT_LOGIN" "$EVENFLOW_GIT_PASSWORD"; }; f'
 
 
 class Git:
-    """``connection`` names the one whose login and password the host of ``url`` is shown, and no other that it redirects to; it is
-    asked for at each call: it may have changed.
+    """The host of ``url``, and no host to which it redirects, gets the login and password of ``connection``. Each call reads the
+    connection anew, because it may have changed.
     """
 
     def __init__(self, url: str, connection: str | None) -> None:
@@ -36,7 +36,7 @@ class Git:
         self._connection = connection
 
     async def run(self, *arguments: str, **environment: str) -> str:
-        """What ``git ARGUMENTS`` prints. Raises :class:`GitFailed`, or :class:`ConnectionNotFound`."""
+        """Returns the output of ``git ARGUMENTS``. Raises :class:`GitFailed`, or :class:`ConnectionNotFound`."""
         program = shutil.which("git")
         if program is None:
             raise GitFailed("The program git is not installed on the processor's host. Install it, e.g.: apt install git")
@@ -49,7 +49,7 @@ class Git:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # with its helpers (ssh, git-remote-https) it is ended as a group
+            start_new_session=True,  # it ends as a group with its helpers (ssh, git-remote-https)
         )
         try:
             async with asyncio.timeout(limits.GIT_TIMEOUT):
@@ -85,13 +85,13 @@ def _environment() -> dict[str, str]:
         "GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=10",
         **inherited,
         "LC_ALL": "C",
-        "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",  # not ext, which runs a command that the URL names
+        "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",  # not ext, which runs a command from the URL
         "GIT_CONFIG_GLOBAL": os.environ.get(
             "GIT_CONFIG_GLOBAL", os.devnull
         ),  # a person's settings are not for others' repositories
-        "GIT_LFS_SKIP_SMUDGE": "1",  # a repository's .lfsconfig names any host
+        "GIT_LFS_SKIP_SMUDGE": "1",  # a repository's .lfsconfig may name any host
         "GIT_TERMINAL_PROMPT": "0",
-        "GIT_HTTP_LOW_SPEED_LIMIT": "1000",  # bytes a second; slower for half a minute is a connection that hangs
+        "GIT_HTTP_LOW_SPEED_LIMIT": "1000",  # bytes a second; a slower connection for half a minute hangs
         "GIT_HTTP_LOW_SPEED_TIME": "30",
     }
 

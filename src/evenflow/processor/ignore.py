@@ -1,4 +1,6 @@
-"""``.evenflowignore``: which files below a folder are no DAG files, as Git reads ``.gitignore`` except for escapes and ``[^a]``."""
+"""``.evenflowignore``: which files below a folder are not DAG files, read like Git's ``.gitignore`` except for escapes and
+``[^a]``.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class Rule:
         if self.folders_only and not is_folder:
             return False
         names = path.removeprefix(f"{self.folder}/").split("/")
-        ends = {0}  # how many names the pattern may stand for, up to the part that is looked at
+        ends = {0}  # how many names the pattern may stand for, up to the current part
         for part in self.pattern:
             if part == "**":
                 ends = set(range(min(ends, default=len(names)), len(names)))
@@ -32,7 +34,9 @@ class Rule:
 
 
 def read_rules(text: str, folder: str) -> tuple[Rule, ...]:
-    """A rule a line; ``#`` begins a comment, ``!`` takes files in again, ``/`` at the end means folders, elsewhere it anchors."""
+    """Reads one rule a line; ``#`` begins a comment, ``!`` includes files again, ``/`` at the end means folders, elsewhere it
+    anchors.
+    """
     rules = []
     for line in text.splitlines():
         pattern = line.strip()
@@ -41,17 +45,19 @@ def read_rules(text: str, folder: str) -> tuple[Rule, ...]:
             pattern = pattern.removeprefix("!")
             name = pattern.rstrip("/")
             parts = name.removeprefix("/").split("/") if "/" in name else ["**", name]
-            parts += ["*"] if parts[-1] == "**" else []  # what is in a folder, not the folder
+            parts += ["*"] if parts[-1] == "**" else []  # the content of a folder, not the folder
             rules.append(Rule(folder, tuple(parts), pattern.endswith("/"), negated))
     return tuple(rules)
 
 
 def is_ignored(path: str, rules: tuple[Rule, ...], *, is_folder: bool) -> bool:
-    """Whether the last rule that matches ``path``, relative to the root, says so. The folders that it is in are not ignored."""
+    """Returns whether the last rule that matches ``path``, relative to the root, ignores it. The folders around it are not
+    ignored.
+    """
     return next((not rule.negated for rule in reversed(rules) if rule.matches(path, is_folder=is_folder)), False)
 
 
 def not_read(path: Path) -> str:
-    """What to tell of an ignore file of Airflow's in a folder without our own."""
+    """Returns a message about Airflow's ignore file in a folder without Evenflow's own."""
     rename = shlex.join(["mv", str(path), str(path.with_name(IGNORE_FILE))])
     return f"It is not read. Type: {rename} (its lines are glob patterns, as in Airflow 3; not regular expressions)."

@@ -1,7 +1,7 @@
-"""What runs inside a processor's template and its children: ``python -m evenflow.processor.parse_process FD``.
+"""The program in a processor's template and its children: ``python -m evenflow.processor.parse_process FD``.
 
-The template has Evenflow imported, with what the first DAG of a process brings along, and nothing else. Each child loads one DAG
-file and says what it defines:
+The template has imported only Evenflow, with the imports of a process's first DAG. Each child loads one DAG file and reports what
+it defines:
 
     {"tell": "parsed", "files": [path, ...], "watched": [path, ...], "warnings": [text, ...]} + JSON list of the DAGs' specs
     {"tell": "failed", "summary": text, "trace": text, "line": number or null, "watched": [...], "warnings": [text, ...]}
@@ -34,8 +34,8 @@ from evenflow.sdk.templating.template_syntax import template_faults
 
 
 def prepare(config: FrameHeader) -> None:
-    """Makes a DAG as files do: what Python and Evenflow import and compute on first use is then shared by all children. Half of the
-    time that a small file takes is saved so.
+    """Makes a DAG as files do: all children then share what Python and Evenflow import and compute on first use. This saves half of
+    the time of a small file.
     """
     here = Path(__file__)
     local_imports(here, here.parent)
@@ -51,7 +51,7 @@ def prepare(config: FrameHeader) -> None:
 
 
 class FileReader:
-    """What a DAG file comes to; another one may know DAGs of other kinds, too."""
+    """Reads a DAG file; a subclass may know DAGs of other kinds, too."""
 
     def load(self, path: Path, root: Path) -> LoadedFile:
         return load_file(path, root)
@@ -68,7 +68,7 @@ def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, byte
 
 
 def answer(reader: FileReader, job: FrameHeader) -> tuple[FrameHeader, bytes]:
-    """What ``reader`` makes of the file of this job, as the last frame."""
+    """Returns what ``reader`` makes of the file of this job, as the last frame."""
     root = Path(job["root"])
     file = root / job["file"]
     watched: list[str] = []
@@ -105,13 +105,13 @@ def _uncalled(loaded: LoadedFile, file: str) -> list[str]:
 
 
 def _specs_of(loaded: LoadedFile, file: str) -> list[DagSpec]:
-    """Raises :class:`DagFileError` that tells all that is wrong with the DAGs, a line for each fault."""
+    """Returns the specs. Raises :class:`DagFileError` with all errors of the DAGs, one line for each."""
     specs: list[DagSpec] = []
     faults: list[tuple[int, str]] = []
     for dag in loaded.dags.values():
         try:
             specs.append(dag.to_spec())
-        except DagError as error:  # of the DAG as a whole, such as a cycle
+        except DagError as error:  # about the DAG as a whole, such as a cycle
             faults.append((loaded.lines[dag.dag_id], str(error)))
         faults += [(loaded.lines[dag.dag_id], fault) for fault in template_faults(dag)]
     if faults:
@@ -120,7 +120,7 @@ def _specs_of(loaded: LoadedFile, file: str) -> list[DagSpec]:
 
 
 def _files_of(loaded: LoadedFile, watched: list[str], root: Path, file: str) -> list[str]:
-    """What the DAGs of a file need: modules, and data."""
+    """Returns the files that the DAGs need: modules, and data."""
     try:
         check_data_files(loaded.dags.values(), root)
         data = files_of(watched, root)
@@ -130,7 +130,9 @@ def _files_of(loaded: LoadedFile, watched: list[str], root: Path, file: str) -> 
 
 
 def _told(caught: Iterable[warnings.WarningMessage], root: Path) -> list[str]:
-    """``a.py:3: DeprecationWarning: ...``, for what arose in the author's own files; libraries warn each other of much else."""
+    """Returns ``a.py:3: DeprecationWarning: ...`` for warnings from the author's own files; other warnings of libraries do not
+    concern the author.
+    """
     own = (warning for warning in caught if Path(warning.filename).is_relative_to(root))
     told = [
         f"{Path(warning.filename).relative_to(root)}:{warning.lineno}: {warning.category.__name__}: {warning.message}"

@@ -1,4 +1,4 @@
-"""One DAG file, loaded in a child of a warm template, whatever the file does there."""
+"""Loads one DAG file in a child of a warm template, whatever the file does there."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from evenflow.sdk.loading import loader
 from evenflow.telemetry.observing import observe
 from evenflow.wire.code import checked_path
 
-NEVER_CALLED = "A function makes a DAG and is never called, so there is no such DAG"  # begins a warning
+NEVER_CALLED = "A function makes a DAG and is never called, so there is no such DAG"  # beginning of a warning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParseLimits:
-    """What one file may take; settings of the processor."""
+    """Limits of one file; settings of the processor."""
 
     timeout_s: float = limits.PARSE_TIMEOUT
     memory_mib: int = limits.MEMORY_MIB
@@ -43,20 +43,20 @@ class ParseLimits:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a file defines, or why that cannot be known."""
+    """What a file defines, or why that is unknown."""
 
     seconds: float
     specs: list[str] = field(default_factory=list)  # DagSpec JSON
-    files: list[str] = field(default_factory=list)  # paths below the root: modules, the file itself included, and data
-    watched: list[str] = field(default_factory=list)  # paths below the root that say which data there is
+    files: list[str] = field(default_factory=list)  # paths below the root: modules, including the file itself, and data
+    watched: list[str] = field(default_factory=list)  # paths below the root that decide which data exists
     error: str | None = None
-    summary: str | None = None  # the error in one line, where it is an exception
+    summary: str | None = None  # the error in one line, if it is an exception
     error_line: int | None = None
     warnings: list[str] = field(default_factory=list)  # each with its place
 
     @property
     def error_in_short(self) -> str:
-        """For a line of a log or of a list: the summary of an exception, else all that is known."""
+        """The error for a line of a log or of a list: the summary of an exception, else all that is known."""
         return self.summary or (self.error or "").strip()
 
 
@@ -76,7 +76,7 @@ _ANSWER = msgspec.json.Decoder(_ParseAnswer)
 async def parse_file(
     template: OwnedTemplate, root: str, file: str, within: ParseLimits, *, default_timezone: str = UTC, environment: str = ""
 ) -> Parsed:
-    """Load ``file`` in a child of a template whose children have ``within.memory_bytes``. What names no time zone is in
+    """Loads ``file`` in a child of a template whose children have ``within.memory_bytes``. Times without a zone are in
     ``default_timezone``; the template is of this ``environment``.
 
     Raises :class:`OSError` when no process can be started for it.
@@ -102,7 +102,7 @@ async def parse_file(
 
 
 def _as_told_by_handler(printed: str) -> str:
-    """What the interpreter's fault handler says of where the file was, without what led Evenflow there."""
+    """Returns the interpreter's fault handler's report of where the file was, without Evenflow's own frames."""
     told = re.sub(
         r"Fatal Python error: Aborted\n+(?:Current )?[Tt]hread \w+.*\n", "It was here, the innermost call first:\n", printed
     )
@@ -122,11 +122,11 @@ class _Parsing:
         self._said: tuple[_ParseAnswer, bytes] | None = None
         self._printed = bytearray()
         self._printed_bytes = 0
-        self._stopped: str | None = None  # at which limit
+        self._stopped: str | None = None  # the limit at which it was stopped
         self._masker = masker_of(os.environ)
 
     async def abort(self, child: OwnedChild) -> None:
-        """End a process that takes too long; the interpreter's fault handler prints where it is."""
+        """Ends a process that takes too long; the interpreter's fault handler prints where it is."""
         self._stopped = (
             f"it was not loaded after {self._within.timeout_s:g} s. Move what takes so long into a task, or raise the limit "
             "(EVENFLOW_PARSE_TIMEOUT, in seconds, for the processor)"
@@ -156,12 +156,12 @@ class _Parsing:
             return
         try:
             result = self._result(end)
-        except Exception as error:  # the process is the author's, and can say anything; whatever that is, the file has its result
+        except Exception as error:  # the process runs author code and can send anything; the file still gets a result
             result = self._failed(f"its process told nonsense: {type(error).__name__}: {error}")
         self.parsed.set_result(result)
 
     def lost(self) -> Parsed:
-        """Of a process whose end is never told."""
+        """Returns the result for a process whose end is never reported."""
         return self._failed("its process was killed, and its end did not show")
 
     def _failed(self, why: str) -> Parsed:
@@ -172,7 +172,7 @@ class _Parsing:
         return self._masked(Parsed(seconds, error=f"{self._file} cannot be loaded: {why}.\n{printed}"))
 
     def _masked(self, parsed: Parsed) -> Parsed:
-        """What people are shown, without the secrets of this host's environment."""
+        """Returns what people will see, without the secrets of this host's environment."""
         mask = self._masker.mask_text
         return replace(
             parsed,
@@ -205,7 +205,7 @@ class _Parsing:
 
 
 class Parses:
-    """How long DAG files take to load, for the metrics: all of them as a distribution, the slowest by name."""
+    """How long DAG files take to load, for the metrics: a distribution of all, and the slowest by name."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter

@@ -1,6 +1,6 @@
-"""The processor as a service: it watches bundles and keeps what the control plane knows of their DAG files up to date.
+"""The processor as a service: it watches bundles and keeps the control plane's knowledge of their DAG files up to date.
 
-Several processors may watch copies of one bundle. Each says what it sees, and all share the work: files that changed are leased to
+Several processors may watch copies of one bundle. Each reports what it sees, and all share the work: a changed file is leased to
 one of them.
 """
 
@@ -42,13 +42,13 @@ TEMPLATE_MODULE = "evenflow.processor.parse_process"
 AIRFLOW_MODULE = "evenflow.airflow.loading.parse_process"
 TEMPLATE_TIMEOUT = 60.0  # importing Evenflow takes 0.1 s
 
-# The folder is its owner's: no bytecode is left there, and none is read that is older than an edit of the same second. Sets
-# iterate in one order in all processors, so that a DAG that depends on it does not look changed.
+# The folder belongs to its owner: no bytecode is left there, and none is read that is older than an edit of the same second. Sets
+# iterate in one order in all processors, so that a DAG that depends on it does not seem to change.
 PYTHON = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
 
 
 class ProcessorService(FleetService):
-    """Delivers the DAG files of ``sources``. What it fetches is kept below its home."""
+    """Delivers the DAG files of ``sources``. Fetched files are kept below its home."""
 
     kind = "processor"
 
@@ -64,9 +64,9 @@ class ProcessorService(FleetService):
         self._templates: dict[str, OwnedTemplate] = {}  # by environment
         self._templating = asyncio.Lock()
         self._leasing = asyncio.Lock()
-        self._leased: deque[LeasedFile] = deque()  # and not begun yet
+        self._leased: deque[LeasedFile] = deque()  # not begun yet
         self._default_timezone = UTC
-        self._lacking: list[LeasedFile] = []  # what others have seen, and this processor has in another form or not at all
+        self._lacking: list[LeasedFile] = []  # files that others have seen, and this processor has in another form or not at all
         self._news = asyncio.Event()
         self._parsing = 0
         self._idle = asyncio.Event()
@@ -108,15 +108,15 @@ class ProcessorService(FleetService):
         return [((name,), len(bundle.scan.files)) for name, bundle in self._bundles.items()]
 
     def _answered(self, answer: BeatAnswer, until: float) -> None:
-        """Files are leased, not this service."""
+        """Does nothing, because files are leased, not this service."""
 
     def _lapsed(self) -> None:
-        """What is being loaded may be finished: its lease is that of the file, and much longer."""
+        """Lets loads finish: their lease is that of the file, and much longer."""
 
     def _lost(self) -> None:
-        """What is being loaded may be delivered: it is checked against the file's fingerprint."""
+        """Lets loads be delivered: the API compares the file's fingerprint."""
 
-    # -- what the files define
+    # -- contents of the files
 
     def _changed(self) -> None:
         self._lacking.clear()
@@ -150,7 +150,7 @@ class ProcessorService(FleetService):
                     await patience.wait()
 
     async def _ask(self, pulse: Pulse) -> None:
-        """For files that are to be read though none has changed, as a pool was made that one of them lacked."""
+        """Asks for files that should be read again although unchanged, for example because a missing pool was made."""
         while True:
             await asyncio.sleep(limits.ASK)
             pulse.beat()
@@ -160,18 +160,18 @@ class ProcessorService(FleetService):
                 async with self._leasing:
                     await self._lease_files()
             except (ApiUnavailable, ApiSilent, ApiRefused, OSError):
-                continue  # whoever parses says so
+                continue  # the loop that parses reports it
             if self._leased:
                 self._news.set()
 
     async def _next(self) -> LeasedFile | None:
-        """A file that changed and that nobody else loads now."""
+        """Returns a changed file that no other processor loads now."""
         async with self._leasing:
             await self._lease_files()
             return self._leased.popleft() if self._leased else None
 
     async def _lease_files(self) -> None:
-        """Some, when there are none yet. One at a time."""
+        """Leases some, when there are none yet. Runs one at a time."""
         if self._leased:
             return
         wanted = FilesLease(
@@ -191,7 +191,7 @@ class ProcessorService(FleetService):
         scan, revision = bundle.scan, bundle.revision()
         root = scan.root
         if scan.files.get(leased.file) != leased.fingerprint:
-            self._lacking.append(leased)  # given back with the next request; another processor, or the next look, has it
+            self._lacking.append(leased)  # given back with the next request; another processor, or the next scan, has it
             return
         self._parsing += 1
         self._idle.clear()
@@ -202,7 +202,7 @@ class ProcessorService(FleetService):
             bundle.learn(leased.file, parsed)
             refused = await deliver(self._client, leased, parsed, root, revision, waits=pulse.beat)
             reached(KillPoint.FILE_DELIVERED)
-            dags = max(0, len(parsed.specs) - refused)  # what is refused can be the file
+            dags = max(0, len(parsed.specs) - refused)  # the refusal may concern the file
             seconds = round(parsed.seconds, 3)
             if parsed.error is None:
                 observe(seen.file_loaded(leased.bundle, leased.file, dags, seconds))

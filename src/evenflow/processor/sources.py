@@ -1,4 +1,4 @@
-"""Where the files of a bundle come from."""
+"""Sources of a bundle's files."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from evenflow.errors import SettingsError
 
 
 class Source(Protocol):
-    """``refresh_s`` is how often to ask for news; None for what tells by itself."""
+    """``refresh_s`` is how often to fetch; None for a source that notifies by itself."""
 
     name: str
     refresh_s: float | None
 
     @property
     def folder(self) -> Path:
-        """Where the files are; may be a link that is swapped."""
+        """Returns the folder of the files; it may be a link that is swapped."""
         ...
 
     def check(self) -> None:
-        """Raises :class:`SettingsError` for what can never work."""
+        """Raises :class:`SettingsError` for a source that can never work."""
         ...
 
     async def refresh(self) -> None:
-        """Fetches what is new; what goes wrong shows in the state, and the files stay as they were."""
+        """Fetches changes; an error shows in the state, and the files stay unchanged."""
         ...
 
     def revision(self, root: Path) -> str | None:
-        """The commit of files that were found under ``root``, which is ``folder`` with links resolved."""
+        """Returns the commit of files that were found under ``root``, which is ``folder`` with links resolved."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """For people: no secret in it."""
+        """Returns the state for people, without secrets."""
         ...
 
 
 class LocalFolder:
-    """A folder of this host, as it is at any moment."""
+    """A folder of this host, in its present state."""
 
     refresh_s: float | None = None
 
@@ -55,7 +55,7 @@ class LocalFolder:
             )
 
     async def refresh(self) -> None:
-        """Nothing has to be fetched."""
+        """Does nothing, because a local folder needs no fetch."""
 
     def revision(self, root: Path) -> str | None:
         return None

@@ -1,4 +1,4 @@
-"""One bundle of a processor: what is in it is looked up when something may have changed, and told to the control plane."""
+"""One bundle of a processor: it is scanned when something may have changed, and reported to the control plane."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evenflow.wire.messages import FileSeen, FilesSeen
 
 
 class WatchedBundle:
-    """Run all of :meth:`loops`. ``scan`` is the last look; ``news`` is called after each, for there may be something to parse.
+    """Run all of :meth:`loops`. ``scan`` is the last scan; ``news`` is called after each, because there may be something to parse.
     ``airflows``: its environment may have Airflow.
     """
 
@@ -30,7 +30,7 @@ class WatchedBundle:
         self._source, self._client, self._news = source, client, news
         self._dags = DagFolder(source.folder, airflows=airflows)
         self.scan = Scan(source.folder, {})
-        self._told: dict[str, str] | None = None  # what the control plane was told last
+        self._told: dict[str, str] | None = None  # what was last reported to the control plane
         self._look = asyncio.Event()
         self._unreadable: str | None = None
 
@@ -43,7 +43,7 @@ class WatchedBundle:
         }
 
     def learn(self, file: str, parsed: Parsed) -> None:
-        """What ``file`` turned out to need when it was loaded, if that could be found out."""
+        """Learns what ``file`` needed when it was loaded, if that is known."""
         if parsed.error is None or parsed.watched:
             self._dags.learn(file, parsed.files, parsed.watched)
 
@@ -67,7 +67,7 @@ class WatchedBundle:
             await asyncio.sleep(self._source.refresh_s)
 
     async def _rescan(self) -> None:
-        if self._source.refresh_s is None:  # else there may be nothing to look at before the first fetch, which asks for a look
+        if self._source.refresh_s is None:  # otherwise the first fetch asks for a scan
             self._look.set()
         while True:
             await asyncio.sleep(limits.RESCAN)
@@ -83,7 +83,7 @@ class WatchedBundle:
                     observe(seen.ignore_file_not_read(self.name, path, not_read(self.scan.root / path)))
                 self._unreadable = None
                 await self._tell()
-            except (OSError, ApiUnavailable) as error:  # not "no files"; the next look may be luckier
+            except (OSError, ApiUnavailable) as error:  # this does not mean "no files"; a later scan may succeed
                 if isinstance(error, OSError):
                     self._unreadable = str(error)
                 observe(seen.folder_not_read(self.name, str(self._source.folder), str(error)))
@@ -91,7 +91,7 @@ class WatchedBundle:
                 self._news()
 
     async def _tell(self) -> None:
-        """Only what is new is told: of two processors with different copies, none overrules the other again and again."""
+        """Reports changes only, so that two processors with different copies do not overrule each other again and again."""
         if self.scan.files != self._told:
             files = [FileSeen(file=file, fingerprint=fingerprint) for file, fingerprint in self.scan.files.items()]
             await self._client.files_seen(FilesSeen(bundle=self.name, files=files))

@@ -1,1 +1,1 @@
-"""Settings, the home folder, the embedded PostgreSQL, and the one place where services are put together."""
+"""Settings, the home folder, the embedded PostgreSQL, and the one place where services are assembled."""

@@ -1,4 +1,4 @@
-"""``[bundles.<name>]`` of ``evenflow.toml``: DAG files from elsewhere, beside the DAG folder."""
+"""``[bundles.<name>]`` of ``evenflow.toml``: other sources of DAG files, beside the DAG folder."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class BundleSettings(BaseModel):
 
 
 def check_bundles(bundles: Mapping[str, BundleSettings], dags: Path | None) -> None:
-    """Raises :class:`ValueError` for a name that none may have, and for files that two would have."""
+    """Raises :class:`ValueError` for a reserved or invalid name, and for folders that two bundles share."""
     folders = {} if dags is None else {"the DAG folder": dags.resolve()}
     for name, bundle in bundles.items():
         if not NAME.fullmatch(name):
@@ -92,13 +92,15 @@ def check_bundles(bundles: Mapping[str, BundleSettings], dags: Path | None) -> N
 
 
 def pythons_of(environments: Mapping[str, Path]) -> dict[str, Path]:
-    """The Python of each, which may be told by the folder around it. Not resolved: it is a link to one that knows nothing of it."""
+    """Returns the Python of each, also if only the folder around it is given. Links are kept: the target does not know its
+    environment.
+    """
     found = {name: path.expanduser().absolute() for name, path in environments.items()}
     return {name: path / "bin" / "python" if path.is_dir() else path for name, path in found.items()}
 
 
 def check_environments(of_dags: str, bundles: Mapping[str, BundleSettings], environments: Mapping[str, Path]) -> None:
-    """Raises :class:`ValueError` for one that is named, and not there."""
+    """Raises :class:`ValueError` for an environment that is named and not defined."""
     wanted = {"the DAG folder": of_dags, **{f"bundle {name!r}": bundle.environment for name, bundle in bundles.items()}}
     for what, name in wanted.items():
         if name and name not in environments:

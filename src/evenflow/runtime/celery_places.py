@@ -1,4 +1,4 @@
-"""How many tries a worker of Celery takes at once, by its flags; those that would not work are refused."""
+"""How many tries a worker of Celery takes at once, by its flags; flags that would not work are refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _INSTEAD = "A place only waits for a try, so many threads cost little. Type: -P 
 
 
 def places(pool: Any, concurrency: Any, autoscale: Any) -> int:
-    """``pool`` is a class of Celery or its name, ``autoscale`` what that flag says, if anything. Raises :class:`SettingsError`."""
+    """``pool`` is a class of Celery or its name, ``autoscale`` the value of that flag, if any. Raises :class:`SettingsError`."""
     name = (pool if isinstance(pool, str) else pool.__module__).rpartition(".")[2].partition(":")[0]
     name = {"thread": "threads", "processes": "prefork"}.get(name, name)
     if name in ("gevent", "eventlet"):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def build_service(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) -> Service:
-    """The service, not started. Each kind is imported only when it is built, so a worker does not load the API."""
+    """Returns the service, not started. Each kind is imported only when it is built, so a worker does not load the API."""
     match kind:
         case ServiceKind.API:
             from evenflow.api.service import ApiService
@@ -81,7 +81,7 @@ def build_service(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) 
 
 
 def _kubernetes(settings: ServiceSettings) -> KubernetesSettings:
-    """What launchers know of clusters; whether there is one is asked when an executor wants it."""
+    """Returns what launchers know of clusters. Whether a cluster exists is checked when an executor needs it."""
     from evenflow.api.vault import Vault
     from evenflow.launcher.executor import KubernetesSettings
     from evenflow.runtime.tokens import LaunchTokens
@@ -103,7 +103,7 @@ def _kubernetes(settings: ServiceSettings) -> KubernetesSettings:
 
 
 def _of_user_code(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) -> Service:
-    """A service that knows the API alone."""
+    """Returns a service that knows only the API."""
     from evenflow.fleet.service import Member
 
     member = Member(
@@ -136,7 +136,7 @@ def _of_user_code(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) 
             return WorkerService(
                 member,
                 slots=1 if is_for_one else settings.slots,
-                resume_slots=0 if handed else settings.resume_slots,  # who hands tries over says how many
+                resume_slots=0 if handed else settings.resume_slots,  # the sender of tries says how many
                 template_memory=settings.template_memory,
                 queues=list(settings.queues),
                 handed=handed,
@@ -152,7 +152,9 @@ def _of_user_code(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) 
 
 
 def _sandbox(settings: ServiceSettings) -> Sandbox | None:
-    """User code keeps what it was told to use, wherever that is: DAG folders, environments for tasks, files with connections."""
+    """Returns the sandbox. User code keeps its configured folders, wherever they are: DAG folders, environments, files with
+    connections.
+    """
     folders = [source.folder for source in settings.sources if source.folder is not None]
     named = [os.environ[name] for name in FOLDERS if os.environ.get(name)]
     return make_sandbox(settings.sandbox, settings.home, usable=[*folders, *named])

@@ -1,4 +1,4 @@
-"""The database of this Evenflow: yours, or the embedded one of its home."""
+"""The database of this Evenflow: the configured one, or the embedded one of its home."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenflow.runtime.home import prepare_home
 
 @contextlib.contextmanager
 def reach_database(database_url: str, home: Path) -> Iterator[str]:
-    """The URL of the database as it is. Without ``database_url`` it is the embedded one, which runs while the context lasts."""
+    """Yields the URL of the database. Without ``database_url`` it is the embedded one, which runs while the context lasts."""
     if database_url:
         yield database_url
     else:
@@ -23,15 +23,17 @@ def reach_database(database_url: str, home: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def open_database(database_url: str, home: Path) -> Iterator[str]:
-    """As :func:`reach_database`, ready for use: the embedded one is migrated, since only we use it; yours is only checked."""
+    """Works like :func:`reach_database`, and prepares the database: the embedded one is migrated, because only Evenflow uses it; a
+    configured one is only checked.
+    """
     with reach_database(database_url, home) as url:
         make_ready(url, is_ours=not database_url)
         yield url
 
 
 def make_ready(database_url: str, *, is_ours: bool) -> None:
-    """As :func:`open_database` has it."""
-    from evenflow.store.db.connect import UNBOUNDED, connect  # a server may start before there is a client of it
+    """Migrates or checks a database like :func:`open_database`."""
+    from evenflow.store.db.connect import UNBOUNDED, connect  # a server may start before any client of it
     from evenflow.store.db.migrate import Steps, check, migrate
 
     with connect(database_url, name="migrate", timeouts=UNBOUNDED) as conn:

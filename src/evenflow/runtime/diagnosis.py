@@ -1,4 +1,4 @@
-"""What Evenflow needs, checked one by one. Each check says what it found and, when that is not good, the cure."""
+"""Evenflow's needs, checked one by one. Each check reports what it found and, if that is not good, the cure."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from evenflow.store.serving.tokens import list_neglected
 from evenflow.wire.storage_threads import StorageThreads
 from evenflow.wire.tls import TRUST_CURE
 
-DISK_WARN_GB, DISK_FAIL_GB = 5.0, 1.0  # a busy day's logs and WAL fit into the first; PostgreSQL stops when the disk is full
-CLOCK_WARN_S = 1.0  # decisions use the database's clock; a host that is off shows wrong ages and breaks tokens' expiry
+DISK_WARN_GB, DISK_FAIL_GB = 5.0, 1.0  # the first holds the logs and WAL of a busy day; PostgreSQL stops when the disk is full
+CLOCK_WARN_S = 1.0  # decisions use the database's clock; a host with a wrong one shows wrong ages and misjudges expiry
 NOTIFY_WAIT_S = 2.0
 HEALTH_WAIT_S = 3.0
-STORAGE_WAIT_S = 10.0  # as an API gives it
-LONG_DAYS = 90  # as a person's token is good, unless something else is asked for
+STORAGE_WAIT_S = 10.0  # as in an API
+LONG_DAYS = 90  # the default lifetime of a person's token
 UNUSED_DAYS = 30
 NEGLECTED_SHOWN = 20  # tokens: enough to begin with
-WANTED_SHOWN = 10  # ids that two files want: enough to begin with
+WANTED_SHOWN = 10  # ids that two files define: enough to begin with
 
 
 class Severity(StrEnum):
@@ -69,7 +69,7 @@ Examine = Callable[[psycopg.Connection[Any], Settings], Diagnosis]
 
 
 def diagnose(settings: Settings) -> Iterator[Diagnosis]:
-    """All findings, one after the other as they are made. Starts the embedded server for as long as it takes."""
+    """Yields all findings, each as soon as it is made. Starts the embedded server for the duration."""
     yield _python()
     yield from _variables()
     yield _home(settings)
@@ -121,7 +121,7 @@ def _disk(settings: Settings) -> Diagnosis:
 
 
 def _storage(settings: Settings) -> Iterator[Diagnosis]:
-    """Where logs and large results are, if not in the home: whether this host can write and read there."""
+    """Checks whether this host can write and read the places of logs and large results outside of the home."""
     for what, variable, url in (
         ("Logs", "EVENFLOW_LOG_URL", settings.log_url),
         ("Results", "EVENFLOW_XCOM_URL", settings.xcom_url),
@@ -133,7 +133,7 @@ def _storage(settings: Settings) -> Iterator[Diagnosis]:
             asyncio.run(StorageThreads(1).run(STORAGE_WAIT_S, Bucket(url).check))
         except EvenflowError as error:
             yield _failed(what, error)
-        except Exception as error:  # whatever a file system raises
+        except Exception as error:  # a file system may raise anything
             cure = f"Make it, let this account read and write it, or correct {variable}."
             yield Diagnosis(what, Severity.FAIL, f"{url} cannot be written and read: {type(error).__name__}: {error}", cure)
         else:
@@ -177,7 +177,7 @@ def _schema(conn: psycopg.Connection[Any], settings: Settings) -> Diagnosis:
 
 
 def _once_there(what: str, *missing: type[psycopg.Error]) -> Callable[[Examine], Examine]:
-    """Of a database that is older than what is looked at, that is all there is to say. ``missing``: beside a table."""
+    """Skips a check on a database that is older than the checked table. ``missing``: further errors that mean the same."""
     older: tuple[type[psycopg.Error], ...] = (psycopg.errors.UndefinedTable, *missing)
 
     def examine_if_there(examine: Examine) -> Examine:
@@ -425,7 +425,7 @@ def _spark() -> Diagnosis:
 
 
 def _split(error: EvenflowError) -> tuple[str, str]:
-    """An error's first sentence, and the rest, which is the cure."""
+    """Returns an error's first sentence, and the rest, which is the cure."""
     return _parted(str(error))
 
 

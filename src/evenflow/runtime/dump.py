@@ -1,8 +1,8 @@
 """``evenflow db dump`` and ``restore``: the whole database in a file, and back.
 
-A dump is of one moment, while everything goes on. A restore replaces what is there in one transaction, and begins a new incarnation
-of the database in the same one: no service and no try from before is let in afterwards, and what was in flight at the moment of the
-dump is sent again. The programs for that are PostgreSQL's own: those of the embedded server's wheel, or those of PATH.
+A dump has the state of one moment, while work continues. A restore replaces the database in one transaction, and begins a new
+incarnation of it in the same one: no earlier service or try is let in afterwards, and the work in flight at the moment of the dump
+is sent again. PostgreSQL's own programs do this: those of the embedded server's wheel, or those of PATH.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from evenflow.store.db.connect import UNBOUNDED, connect, redacted
 from evenflow.store.db.migrate import SCHEMA_VERSION, Steps, migrate, migrations
 from evenflow.store.serving.replacement import NOT_DUMPED, examine, script
 
-TellTable = Callable[[str], None]  # hears the name of each table
+TellTable = Callable[[str], None]  # called with the name of each table
 
 _SAID = re.compile(r'(?:dumping contents of|processing data for) table "(?:public\.)?([^"]+)"')
 
@@ -36,24 +36,24 @@ _SAID = re.compile(r'(?:dumping contents of|processing data for) table "(?:publi
 class Dumped:
     file: Path
     size: int
-    at: datetime  # what was committed later is not in it
+    at: datetime  # later commits are not in it
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
     schema_version: int  # of the dump
-    migrated: int  # migrations that were applied to it afterwards
-    tokens_kept: bool  # else there are none, and services and people need new ones
+    migrated: int  # migrations that were then applied to it
+    tokens_kept: bool  # otherwise there are none, and services and people need new ones
 
 
 def check_target(file: Path, *, replace: bool) -> None:
-    """Raises :class:`DumpError` when nothing may be written there."""
+    """Raises :class:`DumpError` when the file must not be written."""
     if file.exists() and not replace:
         raise DumpError(f"{file} exists. Name another file, or replace it with --replace.")
 
 
 def dump(url: str, file: Path, *, replace: bool, progress: TellTable) -> Dumped:
-    """Raises :class:`DumpError`, and then there is no file that was not there before."""
+    """Raises :class:`DumpError`, and then leaves no new file."""
     check_target(file, replace=replace)
     with connect(url, name="dump") as conn:
         programs = find_dump_programs(conn.info.server_version // 10_000)
@@ -77,7 +77,7 @@ def dump(url: str, file: Path, *, replace: bool, progress: TellTable) -> Dumped:
 
 
 def restore(url: str, file: Path, *, replace: bool, by: str, progress: TellTable) -> Restored:
-    """Raises :class:`DumpError`, and then the database is as it was."""
+    """Raises :class:`DumpError`, and then the database is unchanged."""
     with connect(url, name="restore", timeouts=UNBOUNDED) as conn:
         programs = find_dump_programs(conn.info.server_version // 10_000)
         version = _version_in(programs, file)
@@ -100,7 +100,7 @@ def restore(url: str, file: Path, *, replace: bool, by: str, progress: TellTable
 
 
 def _version_in(programs: PostgresPrograms, file: Path) -> int:
-    """The schema of the database that was dumped, from the dump."""
+    """Returns the schema version of the dumped database, from the dump."""
     if not file.is_file():
         raise DumpError(f"There is no file {file}.")
     command = [programs["pg_restore"], "--data-only", "--table=schema_version", "--file=-", str(file)]
@@ -123,7 +123,7 @@ def _version_in(programs: PostgresPrograms, file: Path) -> int:
 
 
 def _put(programs: PostgresPrograms, url: str, file: Path, before: str, after: str, progress: TellTable) -> None:
-    """The dump between the two scripts, through psql. Without the end of ``after`` nothing is committed."""
+    """Runs the dump between the two scripts, through psql. Nothing is committed before the end of ``after``."""
     target, environment = connection_arguments(url)
     psql = subprocess.Popen(
         [programs["psql"], "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--output=/dev/null", "--file=-", target],
@@ -145,7 +145,7 @@ def _put(programs: PostgresPrograms, url: str, file: Path, before: str, after: s
         if not complaint:
             psql.stdin.write(after)
         psql.stdin.close()
-    except BrokenPipeError:  # psql has stopped at an error, which it says
+    except BrokenPipeError:  # psql has stopped at an error, which it prints
         pass
     failed = psql.wait() != 0
     listening.join()
@@ -154,7 +154,7 @@ def _put(programs: PostgresPrograms, url: str, file: Path, before: str, after: s
 
 
 def _copy(programs: PostgresPrograms, file: Path, into: IO[str], progress: TellTable) -> str:
-    """Has pg_restore write the dump's commands; answers what it complains of, nothing when all is written."""
+    """Has pg_restore write the dump's commands. Returns its complaint, or an empty text when all is written."""
     command = [programs["pg_restore"], "--no-owner", "--no-privileges", "--verbose", "--file=-", str(file)]
     process = subprocess.Popen(command, stdout=into, stderr=subprocess.PIPE, text=True)
     complaint = _hear(process, progress)
@@ -162,7 +162,7 @@ def _copy(programs: PostgresPrograms, file: Path, into: IO[str], progress: TellT
 
 
 def _hear(process: subprocess.Popen[str], progress: TellTable) -> str:
-    """What the program said last, when it has ended; ``progress`` hears of tables."""
+    """Returns the program's last message, when it has ended; ``progress`` is called with tables."""
     assert process.stderr is not None
     last = ""
     for line in process.stderr:
@@ -189,7 +189,7 @@ class PostgresPrograms:
 
 
 def find_dump_programs(server_major: int) -> PostgresPrograms:
-    """Programs that can dump a server of this major version. Raises :class:`SettingsError`, which says what to install."""
+    """Returns programs that can dump a server of this major version. Raises :class:`SettingsError`, which says what to install."""
     found = [programs for directory in _directories() if (programs := _look_at(directory)) is not None]
     for programs in found:
         if programs.major >= server_major:
@@ -203,7 +203,7 @@ def find_dump_programs(server_major: int) -> PostgresPrograms:
 
 def _directories() -> list[Path]:
     directories = []
-    with contextlib.suppress(DatabaseUnavailable):  # the wheel is not installed, as on a host that uses another server
+    with contextlib.suppress(DatabaseUnavailable):  # the wheel is not installed, as on a host with another server
         directories.append(wheel_programs())
     on_path = shutil.which("pg_dump")
     return [*directories, Path(on_path).parent] if on_path else directories
@@ -218,7 +218,9 @@ def _look_at(directory: Path) -> PostgresPrograms | None:
 
 
 def connection_arguments(url: str) -> tuple[str, dict[str, str]]:
-    """``url`` for a program's command line, and the environment that has its password: arguments are there for everyone to see."""
+    """Returns ``url`` for a program's command line, and the environment with its password, because every user can read
+    arguments.
+    """
     parts = conninfo.conninfo_to_dict(url)
     password = str(parts.pop("password", ""))
     return conninfo.make_conninfo("", **parts), {**os.environ, "PGPASSWORD": password} if password else {**os.environ}

@@ -1,7 +1,8 @@
-"""Events kept outside the database: a file that only grows, each line chained to the one before it, and the comparison of both.
+"""Events kept outside the database: an append-only file, each line chained to the previous one, and its comparison with the
+database.
 
-Who may change the database may change its events, and who may change the file its lines; what differs between the two is found.
-A line is the event as JSON, with the chain's value so far: the SHA-256 of the value before it and of the event's text.
+A database administrator can alter events, and the owner of the file can alter its lines. Comparing both reveals either. A line is
+the event as JSON, with the chain's value so far: the SHA-256 of the previous value and of the event's text.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from evenflow.store.scheduling.incarnation import read_setting
 from evenflow.store.serving import events
 from evenflow.store.serving.events import ExportPlace, event_text, exported_value
 
-AT_ONCE = 1_000  # events in memory, and in one look at the database
+AT_ONCE = 1_000  # events in memory, and in one read of the database
 LONGEST_LINE = 1 << 20  # bytes; details of events are bounded far below
-FIRST = "0" * 64  # what the first line follows
+FIRST = "0" * 64  # the value before the first line
 _NAMES = frozenset({"actor", "action", "object", "counted_as"})
-_MAY_GROW = ("detail", "token_id", "address", "times", "last_at")  # of an event that stands for many: the last one's
+_MAY_GROW = ("detail", "token_id", "address", "times", "last_at")  # of an event that stands for many: the values of the last one
 
 
 class Exported(NamedTuple):
     events: int
-    chain: str  # the value of the last line
+    chain: str  # of the last line
 
 
 class _End(NamedTuple):
@@ -48,14 +49,14 @@ class _End(NamedTuple):
 class Comparison:
     events: int  # in the file
     chain: str
-    newer: int  # in the database alone, because they came later
-    aged: int  # in the file alone, because the database keeps them for so long only
-    kept_days: int  # which is so many; 0: for ever
-    wrong: list[tuple[str, str, str]]  # what is wrong, of which event, and how
+    newer: int  # only in the database, because they came later
+    aged: int  # only in the file, because the database has deleted them by age
+    kept_days: int  # the database's age limit for events; 0: for ever
+    wrong: list[tuple[str, str, str]]  # the problem, the event, and the explanation
 
 
 class GrowingFile:
-    """A file of events that nobody else appends to meanwhile."""
+    """A file of events to which no other process appends meanwhile."""
 
     def __init__(self, file: Path, stream: BinaryIO) -> None:
         self._file, self._stream = file, stream
@@ -64,7 +65,7 @@ class GrowingFile:
 
     @property
     def place(self) -> ExportPlace:
-        """Behind which it goes on."""
+        """The place after which the file continues."""
         return ExportPlace(self._end.xact, self._end.event_id)
 
     @property
@@ -80,7 +81,7 @@ class GrowingFile:
             )
 
     def append(self, found: Sequence[Row]) -> None:
-        """Events with their incarnation. They are on the disk when this returns."""
+        """Appends events with their incarnation. They are on the disk when this returns."""
         lines: list[bytes] = []
         for event in found:
             text = event_text(event)
@@ -94,7 +95,7 @@ class GrowingFile:
 
 @contextmanager
 def growing(file: Path) -> Iterator[GrowingFile]:
-    """Made when it is not there. Raises :class:`BadValue` when its last line is none of an export."""
+    """Opens the file, or makes it. Raises :class:`BadValue` when its last line is not from an export."""
     with open(os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -104,7 +105,7 @@ def growing(file: Path) -> Iterator[GrowingFile]:
 
 
 def export(conn: Conn, file: Path) -> Exported:
-    """Append what has happened since the last line. Raises :class:`BadValue` when that is no line of this database's."""
+    """Appends the events since the last line. Raises :class:`BadValue` when that line is not from this database."""
     with growing(file) as kept:
         incarnation = events.find_incarnation(conn)
         kept.check(incarnation)
@@ -114,7 +115,7 @@ def export(conn: Conn, file: Path) -> Exported:
 
 
 def compare(conn: Conn, file: Path, *, noted: str | None = None) -> Comparison:
-    """What the file has against what the database has. ``noted`` is a value of the chain that somebody has kept."""
+    """Compares the file with the database. ``noted`` is a chain value that a person has kept."""
     with file.open("rb") as stream:
         known, end, wrong, is_noted = _read(stream, noted)
     if not is_noted:
@@ -155,7 +156,7 @@ class _KnownEvent(NamedTuple):
         )
 
     def became(self, row: Row) -> bool:
-        """Whether this can have become that: only the count of an event that stands for many goes up."""
+        """Returns whether this event can have become that row: only the count of an event that stands for many may rise."""
         now = _KnownEvent.of(_bare(row))
         grew = row["counted_as"] is not None and now.times > self.times
         return now.lasting == self.lasting if grew else now.whole == self.whole
@@ -185,7 +186,7 @@ def _read(stream: BinaryIO, noted: str | None) -> tuple[dict[int, _KnownEvent], 
 
 
 def _end_of(stream: BinaryIO, file: Path) -> _End | None:
-    """None: the file is empty."""
+    """Returns the last line, or None for an empty file."""
     size = stream.seek(0, os.SEEK_END)
     stream.seek(max(0, size - LONGEST_LINE))
     tail = stream.read()
@@ -218,7 +219,7 @@ def _all(conn: Conn) -> Iterator[Row]:
 
 
 def _bare(event: Row) -> Row:
-    """Without what says when it was read, which differs for an event that was counted further."""
+    """Returns an event without what depends on when it was read, which differs after further counts."""
     return {name: value for name, value in event.items() if name not in ("xact", "incarnation")}
 
 

@@ -1,4 +1,4 @@
-"""How our processes end: exit codes, and which error has which."""
+"""The exit codes of Evenflow's processes, and the code of each error."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from evenflow import errors
 class ExitCode(IntEnum):
     OK = 0
     FAILED = 1
-    USAGE = 2  # wrong usage or bad input: typing something else helps
-    UNREACHABLE = 3  # the database, the API or a service is not there: starting something helps
+    USAGE = 2  # wrong usage or bad input: another command line helps
+    UNREACHABLE = 3  # the database, the API or a service is down: starting it helps
     BUG = 70  # a defect of Evenflow
     INTERRUPTED = 130  # Ctrl-C
     TERMINATED = 143  # SIGTERM, or the terminal was closed
@@ -38,7 +38,7 @@ def exit_code(error: errors.EvenflowError) -> ExitCode:
 
 
 def unusable_home(error: OSError) -> errors.SettingsError | None:
-    """What to do when it is the home that the system does not let us use; None of any other error."""
+    """Returns what to do when the system refuses access to the home; None for any other error."""
     from evenflow.runtime.settings import load_settings
 
     home = load_settings().home
@@ -52,5 +52,5 @@ def unusable_home(error: OSError) -> errors.SettingsError | None:
 
 
 def debugging() -> bool:
-    """Whether tracebacks are wanted."""
+    """Returns whether tracebacks are wanted."""
     return os.environ.get("EVENFLOW_DEBUG", "") not in ("", "0")

@@ -1,4 +1,4 @@
-"""Waiting until DAG files have been read as they are now, and not as they were before they were changed a moment ago."""
+"""Waits until DAG files have been read in their present state, and not in the one before the last change."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from evenflow.processor.folder import DagFolder
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving.files import Parse, list_parsed, read_parse, request_parse
 
-SEEN_WITHIN_S = 25.0  # a processor looks through its folder every 10 s, also when the kernel tells it of no change
-PARSED_WITHIN_S = 90.0  # longer than a processor lets a file take, so that its own words about that come first
+SEEN_WITHIN_S = 25.0  # a processor scans its folder every 10 s, even if the kernel reports no change
+PARSED_WITHIN_S = 90.0  # longer than a processor lets a file take, so that its own error comes first
 POLL_S = 0.05
 
 
 async def parse_anew(conn: AsyncConn, bundle: str, folder: Path, file: str) -> None:
-    """Returns when a processor of ``folder`` has read ``file`` (its path below the folder) after this was called.
+    """Returns when a processor of ``folder`` has read ``file`` (its path below the folder) after this call began.
 
-    Raises :class:`DagError` with what is wrong with the file, or when no processor reads it in time.
+    Raises :class:`DagError` with the file's error, or when no processor reads it in time.
     """
     try:
         async with asyncio.timeout(PARSED_WITHIN_S) as limit:
@@ -35,7 +35,7 @@ async def parse_anew(conn: AsyncConn, bundle: str, folder: Path, file: str) -> N
 
 
 async def folder_parsed(conn: AsyncConn, bundle: str, folder: Path) -> None:
-    """Returns when processors have read every DAG file that lies in ``folder`` now, or after ``SEEN_WITHIN_S``."""
+    """Returns when processors have read every DAG file that is in ``folder`` now, or after ``SEEN_WITHIN_S``."""
     files = (await asyncio.to_thread(DagFolder(folder).scan)).files.keys()
     deadline = asyncio.get_running_loop().time() + SEEN_WITHIN_S
     while True:
@@ -52,7 +52,7 @@ async def _newly_parsed(conn: AsyncConn, bundle: str, folder: Path, file: str, l
             limit.reschedule(asyncio.get_running_loop().time() + SEEN_WITHIN_S)
         if before is None or not before.is_busy:
             return await _parsed_after(conn, bundle, file, before)
-        await asyncio.sleep(POLL_S)  # whoever reads it now may have begun before the last change
+        await asyncio.sleep(POLL_S)  # a load that runs now may have begun before the last change
 
 
 async def _parsed_after(conn: AsyncConn, bundle: str, file: str, before: Parse | None) -> Parse:
@@ -65,6 +65,6 @@ async def _parsed_after(conn: AsyncConn, bundle: str, file: str, before: Parse |
 
 
 def _have_folder_looked_at(file: Path) -> None:
-    """The kernel tells the processor that something happened in the folder; where it cannot, the next regular look will do."""
+    """Has the kernel report a change in the folder to the processor; if it cannot, the next regular scan comes."""
     with contextlib.suppress(OSError):
         os.utime(file.parent)

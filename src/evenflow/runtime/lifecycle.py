@@ -1,4 +1,4 @@
-"""Hosts one service in a process: from its start to an orderly end, on a signal or when it fails."""
+"""Hosts one service in a process, from its start to an orderly end, on a signal or when it fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenflow.runtime.readiness import LIVE, READY, STOPPING, TELL_S, Notifier
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Service
 
-STOP_TIMEOUT_S = 10.0  # stopping waits for nothing but a few short statements and requests
+STOP_TIMEOUT_S = 10.0  # a stop waits only for a few short statements and requests
 
 
 async def host(
@@ -25,13 +25,13 @@ async def host(
     live: Callable[[], bool] = lambda: True,
     needed_by: int = -1,
 ) -> int:
-    """Run ``service`` until SIGTERM or SIGINT, or until it fails, and return the exit code: 0 when it was told to end, else 1.
+    """Runs ``service`` until SIGTERM or SIGINT, or until it fails, and returns the exit code: 0 when it was told to end, else 1.
 
-    Raises :class:`DatabaseSetBack`, stopped, when the service has to begin anew with nothing that it remembers.
-    The first signal drains it, for ``drain_timeout`` seconds at most; a second one stops it at once. What its ``start`` raises
-    passes through. While it is ``live``, whoever started it is told so every ``TELL_S`` seconds. When the process behind the
-    descriptor ``needed_by`` ends, it drains as upon the first signal. It is no signal: the kernel sends the one that tells of a
-    parent's death once for each thread that dies, and a second one would end what is to be finished.
+    Raises :class:`DatabaseSetBack`, after a stop, when the service must begin anew without its memory. The first signal drains it,
+    for ``drain_timeout`` seconds at most; a second one stops it at once. Errors of its ``start`` pass through. While it is
+    ``live``, it tells its starter so every ``TELL_S`` seconds. When the process behind the descriptor ``needed_by`` ends, it drains
+    as after the first signal. This is not a signal: the kernel sends the signal for a parent's death once for each thread that
+    dies, and a second one would end what should be finished.
     """
     notifier = notifier or Notifier(os.environ)
     told_to_end, told_to_hurry, signalled = asyncio.Event(), asyncio.Event(), asyncio.Event()
@@ -72,7 +72,7 @@ async def host(
 
 
 async def _tell_live(notifier: Notifier, live: Callable[[], bool]) -> None:
-    """From the event loop itself: one that hangs says nothing."""
+    """Runs in the event loop itself, so that a hanging loop reports nothing."""
     while True:
         await asyncio.sleep(TELL_S)
         if live():
@@ -80,7 +80,7 @@ async def _tell_live(notifier: Notifier, live: Callable[[], bool]) -> None:
 
 
 async def _until(work: Coroutine[Any, Any, None], end: asyncio.Event) -> bool:
-    """Whether ``work`` was done before ``end``; if not, it is cancelled. Passes on what it raises."""
+    """Returns whether ``work`` was done before ``end``; if not, it is cancelled. Passes on its exceptions."""
     working, ending = asyncio.ensure_future(work), asyncio.ensure_future(end.wait())
     try:
         await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
@@ -98,7 +98,7 @@ async def _report_failure(service: Service) -> None:
     failure = await service.failed()
     if isinstance(failure, DatabaseSetBack):
         raise failure
-    known = isinstance(failure, EvenflowError)  # its sentence says all; of anything else it counts where it happened
+    known = isinstance(failure, EvenflowError)  # its sentence says all; for other errors the place matters
     observe(seen.broken(service.name, str(failure), None if known else failure))
 
 
@@ -112,7 +112,7 @@ async def _drain(service: Service, hurry: asyncio.Event, at_most_s: float) -> No
 
 
 async def stop_in_time(service: Service) -> None:
-    """However it takes it."""
+    """Stops the service, or gives up after a time."""
     try:
         async with asyncio.timeout(STOP_TIMEOUT_S):
             await service.stop()

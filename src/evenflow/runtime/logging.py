@@ -1,6 +1,6 @@
-"""How the log of a service looks: one observation a line, with names for its parts; for people on a terminal, JSON for machines.
+"""The log of a service: one observation a line, with named fields; for people on a terminal, JSON for machines.
 
-What libraries log by themselves looks the same. Tracebacks show no values of variables, which may be secrets.
+Libraries' own records look the same. Tracebacks show no values of variables, which may be secrets.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from evenflow.core.plain_text import coloured
 LevelName = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "console", "json"]
 
-# Libraries that tell at INFO what is only of interest when they are debugged.
+# Libraries that log at INFO what matters only for their own debugging.
 _TALKATIVE = ("asyncio", "psycopg.pool", "watchfiles", "aiohttp.access", "uvicorn.access", "uvicorn.error")
 _MASK = "***"  # as in the logs of tasks
 _COLOURS = {logging.DEBUG: "\x1b[2m", logging.WARNING: "\x1b[33m", logging.ERROR: "\x1b[31m", logging.CRITICAL: "\x1b[31m"}
 
 
 def configure_logging(level: LevelName, style: Format, stream: TextIO | None = None, secrets: Iterable[str] = ()) -> None:
-    """Send all logging of this process to ``stream`` (stderr), without its ``secrets``. Call it once, first."""
+    """Sends all logging of this process to ``stream`` (stderr), without its ``secrets``. Call it once, first."""
     stream = stream or sys.stderr
     console = style == "console" or (style == "auto" and stream.isatty())
     handler = logging.StreamHandler(stream)
@@ -39,7 +39,7 @@ def configure_logging(level: LevelName, style: Format, stream: TextIO | None = N
 
 
 class _Masked(logging.Formatter):
-    """Whoever logs them: in an error of a library, too."""
+    """Masks secrets in all records, including errors of libraries."""
 
     def __init__(self, shown: logging.Formatter, secrets: list[str]) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 class _Console(logging.Formatter):
-    """What is logged holds names and errors that others chose: they are no orders to the terminal."""
+    """Shows names and errors of others without their terminal sequences."""
 
     def __init__(self, *, in_colour: bool) -> None:
         super().__init__("%(asctime)s.%(msecs)03d [%(levelname)-7s] %(message)s", "%H:%M:%S")

@@ -1,5 +1,5 @@
-"""What `evenflow login` leaves: the API that the command line is logged in to, and its token, for its owner alone. It lies in the
-home that the environment names, else in the user's own.
+"""The file of `evenflow login`: the API to which the command line is logged in, and its token, readable only by its owner. It is in
+the home that the environment names, else in the user's own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class KeptLogin:
 
 
 def read_login() -> KeptLogin | None:
-    """None: nobody is logged in. Raises :class:`SettingsError` when the file is not one of ours."""
+    """Returns the login, or None without one. Raises :class:`SettingsError` when the file has another form."""
     file = _file()
     try:
         return KeptLogin(**json.loads(file.read_text()))
@@ -39,7 +39,7 @@ def read_login() -> KeptLogin | None:
 
 
 def keep_login(login: KeptLogin) -> Path:
-    """It takes the place of the one before."""
+    """Stores a login, which replaces the last one."""
     file = _file()
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_secret(file, json.dumps(asdict(login)))
@@ -51,6 +51,6 @@ def forget_login() -> None:
 
 
 def _file() -> Path:
-    """Never in a project, whose files others may have written: commands would tell them secrets."""
+    """Returns the path. It is never in a project, whose files others may have written: commands would send them secrets."""
     home = os.environ.get(f"{PREFIX}HOME")
     return (Path(home) if home else Path.home() / ".evenflow") / LOGIN

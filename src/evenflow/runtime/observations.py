@@ -1,4 +1,4 @@
-"""What the process of a service observes, whatever the service."""
+"""Observations of a service's process, for all kinds of service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shows a service to those who watch it: a listener for health and metrics, a sender to StatsD, an eye on its event loop."""
+"""Makes a service observable: a listener for health and metrics, a sender to StatsD, a watch on its event loop."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ from evenflow.telemetry.observing import observe
 from evenflow.telemetry.statsd import Sender, StatsD, parse_address
 from evenflow.telemetry.vitals import HealthVerdict, Vitals
 
-LOOK_S = 1.0  # how often the event loop is looked at
+LOOK_S = 1.0  # how often the event loop is checked
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @contextlib.asynccontextmanager
 async def observed(kind: ServiceKind, vitals: Vitals, settings: ServiceSettings) -> AsyncIterator[None]:
-    """An API answers for itself, at its own port. Raises :class:`SettingsError` when an address cannot be had."""
+    """Observes the service inside. An API answers at its own port. Raises :class:`SettingsError` when an address is not
+    available.
+    """
     watch_process(vitals.meter)
     watching = asyncio.create_task(_watch_loop(vitals), name="event loop watch")
     async with contextlib.AsyncExitStack() as contexts:
@@ -65,7 +67,7 @@ def _health(verdict: HealthVerdict) -> HttpAnswer:
 
 
 async def _watch_loop(vitals: Vitals) -> None:
-    """A loop that is late makes everything late: beats, claims, answers."""
+    """Watches the event loop: a late loop delays everything, such as beats, claims and answers."""
     pulse, loop = vitals.loop("event loop"), asyncio.get_running_loop()
     while True:
         due = loop.time() + LOOK_S
@@ -75,7 +77,7 @@ async def _watch_loop(vitals: Vitals) -> None:
 
 
 def watch_process(meter: Meter) -> None:
-    """What the kernel says of this process, for its meter."""
+    """Registers what the kernel knows of this process in its meter."""
     started = time.time()
     meter.gauge(metrics.SERVICE_INFO, lambda: 1.0, version("evenflow"))
     meter.gauge(metrics.SERVICE_START_TIME, lambda: started)

@@ -1,6 +1,7 @@
-"""A worker for exactly one try: it claims that, runs it as any worker does, and ends with it. What runs in a pod of a try.
+"""A worker for exactly one try: it claims the try, runs it like any worker, and ends with it. It runs in a pod of a try.
 
-On SIGTERM its try may go on for as long as a worker's drain may take. What has not ended then is given back: it begins elsewhere.
+After SIGTERM its try may continue for as long as a worker's drain may take. A try that has not ended then is given back, and begins
+elsewhere.
 """
 
 from __future__ import annotations
@@ -20,9 +21,7 @@ from evenflow.worker.service import WorkerService
 
 
 async def host_try(service: WorkerService, epoch: int, *, drain_timeout: float) -> int:
-    """The exit code says what became of it: :data:`TRY_FAILED` of a task that has failed, :data:`TRY_LATER` of one that it could
-    not have.
-    """
+    """Returns the exit code: :data:`TRY_FAILED` if the task has failed, :data:`TRY_LATER` if the worker could not have the try."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
@@ -62,12 +61,12 @@ async def host_try(service: WorkerService, epoch: int, *, drain_timeout: float) 
 
 
 async def _outcome(trying: asyncio.Task[Handed]) -> Handed:
-    """Of a try that goes on when its worker has to end, it is another one's."""
+    """Returns the outcome. A try that continues when its worker must end belongs to another worker."""
     return trying.result() if trying.done() else Handed.LATER
 
 
 class NoStorage(ObjectStorage):
-    """Of a worker whose files go with it, and that was given no other place for large values."""
+    """The storage of a worker whose files vanish with it, and that has no other place for large values."""
 
     def __init__(self) -> None:
         super().__init__("no storage")

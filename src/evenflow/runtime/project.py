@@ -1,4 +1,4 @@
-"""A project: the directory that a command is for, what its file of settings says, and the names that follow from it."""
+"""A project: the directory of a command, its file of settings, and the names that follow from it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class ConfigFile(TomlConfigSettingsSource):
 
 
 def _beside(path: Any) -> Any:
-    """What is no path is told of when it is checked."""
+    """Resolves a path. Other values pass, and fail their check later."""
     return str(config_file().parent / Path(path).expanduser()) if isinstance(path, str) else path
 
 
 def project_dir(start: Path | None = None) -> Path:
-    """The nearest directory from ``start`` (the current one) upwards that looks like a project, else ``start``."""
+    """Returns the nearest directory from ``start`` (the current one) upwards that looks like a project, else ``start``."""
     start = (start or Path.cwd()).absolute()
     for directory in (start, *start.parents):
         if directory != Path.home() and any((directory / mark).exists() for mark in _MARKS):
@@ -48,7 +48,7 @@ def project_dir(start: Path | None = None) -> Path:
 
 
 def default_home() -> Path:
-    """``.evenflow`` of the project around the current directory, or the user's own when there is no project."""
+    """Returns ``.evenflow`` of the project around the current directory, or the user's own without a project."""
     project = project_dir()
     if any((project / mark).exists() for mark in _MARKS):
         return project / ".evenflow"
@@ -56,7 +56,7 @@ def default_home() -> Path:
 
 
 def bundle_of(folder: Path) -> str:
-    """The same folder has the same name, whoever starts a processor on it."""
+    """Returns the bundle name of a folder. It is the same for every processor on this folder."""
     path = folder.expanduser().absolute()
     return f"{path.name[:80] or 'root'}-{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"
 

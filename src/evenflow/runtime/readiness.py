@@ -1,8 +1,8 @@
-"""How a service says that it is ready, and then that it is live, to whoever started it: the ``sd_notify`` protocol, so that systemd
-understands it too.
+"""How a service tells its starter that it is ready, and then that it is live: the ``sd_notify`` protocol, which systemd
+understands, too.
 
 ``NOTIFY_SOCKET`` names a datagram socket, and the service sends ``READY=1`` to it. A name that begins with ``@`` is abstract: it is
-no file, has no owner and needs no clean-up, and nothing but readiness and restarts depends on what is sent there.
+not a file, has no owner and needs no clean-up. Only readiness and restarts depend on these messages.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from collections.abc import MutableMapping
 
 VARIABLE = "NOTIFY_SOCKET"
 READY, STOPPING, LIVE = "READY=1", "STOPPING=1", "WATCHDOG=1"
-TELL_S = 3.0  # between two times that a service says that it is live, as beats: a tenth of what is taken for a hang
+TELL_S = 3.0  # between two messages that a service is live, as beats: a tenth of the time that counts as a hang
 
 
 class Notifier:
-    """The service's side. Takes the variable out of the environment, so that nothing which the service starts inherits it."""
+    """The service's side. It removes the variable from the environment, so that no child of the service inherits it."""
 
     def __init__(self, environ: MutableMapping[str, str]) -> None:
         address = environ.pop(VARIABLE, "")
         self._address = "\0" + address[1:] if address.startswith("@") else address
 
     def send(self, message: str) -> None:
-        """Does nothing when nobody asked, or whoever asked has gone or does not listen: no service waits for that."""
+        """Sends a message. Does nothing without a listener, or if it does not read: a service never waits for it."""
         if self._address:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC) as sender:
                 try:
@@ -36,8 +36,8 @@ class Notifier:
 
 
 class ReadinessSocket:
-    """The starter's side, one for each child: ``ready`` is set when the child that was given ``environment`` is ready; ``live_at``
-    is when it said last that it is ready or live, by the clock of the event loop.
+    """The starter's side, one for each child: ``ready`` is set when the child with ``environment`` is ready; ``live_at`` is when it
+    last reported that it is ready or live, by the clock of the event loop.
     """
 
     def __init__(self) -> None:

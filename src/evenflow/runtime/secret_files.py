@@ -1,5 +1,5 @@
-"""Secret settings from files: ``EVENFLOW_TOKEN_FILE`` names a file whose text is ``EVENFLOW_TOKEN``, as containers and systemd hand
-secrets over. A file stands in no list of processes and in no description of a container.
+"""Secret settings from files: ``EVENFLOW_TOKEN_FILE`` names a file whose text is ``EVENFLOW_TOKEN``, as containers and systemd pass
+secrets. The content of a file shows in no list of processes and in no description of a container.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource
 from evenflow.errors import SettingsError
 
 SUFFIX = "_FILE"
-LONGEST = 64 * 2**10  # bytes: a token has 500, and twenty keys of connections 1,000; a file that has more is another one
+LONGEST = 64 * 2**10  # bytes: a token has 500, and twenty keys of connections 1,000; a larger file is the wrong one
 
 
 class SecretFiles(PydanticBaseSettingsSource):
@@ -26,12 +26,12 @@ class SecretFiles(PydanticBaseSettingsSource):
         return {name: _read(prefix + name.upper(), path) for name, path in named.items() if path}
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Not asked for: all values come from one call."""
+        """Not used: all values come from one call."""
         return None, field_name, False
 
 
 def secret_fields(settings: type[BaseSettings]) -> list[str]:
-    """The names of those that are secret texts."""
+    """Returns the names of the fields with secret texts."""
     return [name for name, field in settings.model_fields.items() if _is_secret(field.annotation)]
 
 

@@ -1,7 +1,7 @@
 """The process of one service: ``python -m evenflow.runtime.service KIND``, with its settings in the environment.
 
-``evenflow scheduler | api | processor | worker | triggerer`` become it, and load no more than the service needs. What ``evenflow
-up`` forks from :mod:`evenflow.runtime.up.service_process` is the same.
+``evenflow scheduler | api | processor | worker | triggerer`` become this process, and load only what the service needs. The
+services that ``evenflow up`` forks from :mod:`evenflow.runtime.up.service_process` run the same code.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.vitals import Vitals
 
-DATABASE_PAUSE_S = 1.0  # between two looks for a server that is not there yet
+DATABASE_PAUSE_S = 1.0  # between two attempts to reach a server that is not there yet
 
 
 def main() -> int:
     prctl.hide()  # its environment has a token, a key or a password
-    faulthandler.enable()  # SIGABRT: says where every thread is, and ends
+    faulthandler.enable()  # on SIGABRT it prints where every thread is, and ends
     kind = ServiceKind(sys.argv[1])
     settings = ServiceSettings.from_environment(os.environ)
     if settings.handed_by >= 0:
-        os.set_inheritable(settings.handed_by, False)  # it came through an exec, and is for none of its own children
+        os.set_inheritable(settings.handed_by, False)  # it came through an exec, and must not reach this process's children
     configure_logging(settings.log_level, settings.log_format, secrets=settings.secrets)
     try:
         prepare_home(settings.home)
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def _run_on_database(kind: ServiceKind, settings: ServiceSettings) -> int:
-    """However long its server is away: it may start after this service."""
+    """Runs the service, after waiting for its server if needed, because the server may start later."""
     from evenflow.runtime.database import open_database
 
     waits = False
@@ -62,7 +62,7 @@ def _run_on_database(kind: ServiceKind, settings: ServiceSettings) -> int:
             with open_database(settings.database_url, settings.home) as url:
                 return _run(kind, replace(settings, database_url=url))
         except DatabaseUnavailable as error:
-            if not settings.database_url:  # the embedded one is started by this very process
+            if not settings.database_url:  # this very process starts the embedded one
                 raise
             if not waits:
                 observe(seen.database_awaited(str(error)))
@@ -98,7 +98,7 @@ def _run(kind: ServiceKind, settings: ServiceSettings) -> int:
     while True:
         try:
             return uvloop.run(run())
-        except DatabaseSetBack as error:  # all that this process remembers is gone with its service
+        except DatabaseSetBack as error:  # the memory of this process is gone with its service
             observe(seen.begun_anew(str(error)))
 
 

@@ -1,7 +1,7 @@
-"""What one service has to know, as it travels from the command line to the service's process: in the environment.
+"""The settings of one service, which travel from the command line to the service's process in the environment.
 
-The command line reads and checks all settings (:mod:`evenflow.runtime.settings`); a service reads what is ready for it, and so
-has to load nothing for that. The variables are the same, except for the sources of DAG files, which are listed in one.
+The command line reads and checks all settings (:mod:`evenflow.runtime.settings`); a service reads the prepared values, so it need
+not load anything for that. The variables are the same, except for the sources of DAG files, which one variable lists.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from evenflow.worker.limits import REUSE_AGE, REUSE_MEMORY, REUSE_TRIES
 
 
 def command_of(kind: ServiceKind) -> list[str]:
-    """What runs this service. The folder that it is started in may be that of DAG files, whose modules are none of its own."""
+    """Returns the command of this service. It starts in a folder that may hold DAG files, whose modules it must not import."""
     return [sys.executable, "-P", "-m", "evenflow.runtime.service", str(kind)]
 
 
@@ -47,8 +47,8 @@ RUNS_AS_ROOT = (
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSettings:
-    """What services are told as people have set it. Beside its type a setting has its bound, which is checked where it is set, and
-    what it means.
+    """Settings that services get as people set them. Beside its type a setting has its bound, which is checked where it is set, and
+    its meaning.
     """
 
     api_url: Annotated[str, "Where the API is for all but schedulers; several with commas between"] = ""
@@ -119,8 +119,8 @@ class SharedSettings:
     log_url: Annotated[str, "Where an API stores logs of tasks, as fsspec names it (s3://..., file:///...); else <home>/logs"] = ""
 
 
-# What only services of these kinds are told: one that runs user code gets no database, the others no token. The keys of what is
-# sealed are for the API, and for a launcher, which makes tokens of pods.
+# Settings that only these kinds of service get: one that runs user code gets no database, the others no token. The keys for sealed
+# values are for the API, and for a launcher, which makes tokens of pods.
 _TOLD = {
     "database_url": frozenset(kind for kind in ServiceKind if kind.knows_database),
     "token": frozenset(kind for kind in ServiceKind if kind.runs_user_code),
@@ -140,33 +140,34 @@ class ServiceSettings(SharedSettings):
     name: str
     database_url: str = ""  # empty: the embedded one of this home
     token: str = ""
-    secret_keys: str = ""  # that seal connections and variables; empty: those of the file in the home
-    metrics_token: str = ""  # that who scrapes must show; empty: none
+    secret_keys: str = ""  # they seal connections and variables; empty: those of the file in the home
+    metrics_token: str = ""  # a scrape must show it; empty: none
     openlineage_key: str = ""
     identity: str = ""  # the provider of identities, as JSON; empty: none
     sources: tuple[BundleSource, ...]
     environments: Mapping[str, str] = field(default_factory=dict)  # paths of Pythons, by name
     slots: int
-    resume_slots: int  # on top of them, for resumes alone
+    resume_slots: int  # on top of them, for resumes only
     queues: tuple[str, ...]
-    trigger_queues: tuple[str, ...]  # that a triggerer serves; none: all
+    trigger_queues: tuple[str, ...]  # of a triggerer; none: all
     celery_broker: str = ""  # of a launcher
-    handed_at: str = ""  # where a worker is handed its tries, by the process that started it; empty: it asks for them
-    handed_by: int = -1  # a descriptor of that process, which is readable once it has ended; -1: none
-    kubernetes: str = ""  # of a launcher or an autoscaler: where the cluster is; empty: this process is in it
+    handed_at: str = ""  # where a worker gets its tries from the process that started it; empty: it claims them
+    handed_by: int = -1  # a descriptor that is readable once that process has ended; -1: none
+    kubernetes: str = ""  # of a launcher or an autoscaler: the address of the cluster; empty: this process is in it
     kubernetes_template: str = ""  # of a launcher: the file with the template of pods
     spark_connect_ui_port: int = 0  # of a Spark Connect server; 0: it has no Spark UI
     spark_connect_token: str = ""
-    only_try: int = 0  # of a worker: the epoch of the one try that it is for
+    only_try: int = 0  # of a worker: the epoch of its only try
     tls_cert: str = ""
     tls_key: str = ""
     tls_client_ca: str = ""
     tls_ca: str = ""
 
     def environment(self, kind: ServiceKind, environ: Mapping[str, str]) -> dict[str, str]:
-        """``environ`` for the process of a service of this kind.
+        """Returns ``environ`` for the process of a service of this kind.
 
-        None of our variables is inherited but, by what runs user code, connections and variables: what a service gets is listed.
+        The environment lists what a service gets; of Evenflow's variables it inherits only connections and variables, and only if
+        it runs user code.
         """
         withheld = {name for name, kinds in _TOLD.items() if kind not in kinds}
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in withheld}
@@ -179,7 +180,7 @@ class ServiceSettings(SharedSettings):
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> ServiceSettings:
-        """The inverse of :meth:`environment`; a variable that is missing is a defect of whoever started the service."""
+        """Reads what :meth:`environment` wrote. A missing variable is a defect of the service's starter."""
         kinds, values = get_type_hints(cls), dict[str, Any]()
         for name in (each.name for each in fields(cls)):
             if name in _TOLD and PREFIX + name.upper() not in environ:
@@ -193,7 +194,7 @@ class ServiceSettings(SharedSettings):
 
     @property
     def secrets(self) -> list[str]:
-        """That this process knows of itself."""
+        """The secrets that this process has in its settings."""
         urls = (self.database_url, *self.celery_broker.split(";"))
         passwords = [password for url in urls if (password := urlsplit(url).password)]
         return [
@@ -209,7 +210,7 @@ class ServiceSettings(SharedSettings):
 
     @property
     def secrets_file(self) -> Path:
-        """The keys that seal connections and variables, when none are set."""
+        """The file of the keys that seal connections and variables, without keys in a setting."""
         return self.home / SECRETS_FILE
 
     @property
@@ -224,7 +225,7 @@ class ServiceSettings(SharedSettings):
 
 
 def _read(kind: Any, text: str) -> Any:
-    """A value of this type, as it stands in the environment."""
+    """Reads a value of this type from the environment."""
     if kind == tuple[BundleSource, ...]:
         return sources_from_json(text)
     if kind == Mapping[str, str]:
@@ -233,4 +234,4 @@ def _read(kind: Any, text: str) -> Any:
         return tuple(filter(None, text.split(",")))
     if kind is bool:
         return text == str(True)
-    return kind(text) if isinstance(kind, type) else text  # one of a few words, which has been checked
+    return kind(text) if isinstance(kind, type) else text  # otherwise one of a few words, which is checked already

@@ -1,6 +1,6 @@
-"""Settings of infrastructure: where things are and how many. From the command line, the environment (``EVENFLOW_*``) and
-``evenflow.toml`` in the project's directory, the first that names one winning. Settings that decide live in the database. A secret
-one may be in a file, which the environment names: ``EVENFLOW_TOKEN_FILE``.
+"""Settings of infrastructure: addresses and numbers. They come from the command line, the environment (``EVENFLOW_*``) and
+``evenflow.toml`` in the project's directory; the first of these with a value wins. Settings that decide live in the database. A
+secret setting may be in a file, which the environment names: ``EVENFLOW_TOKEN_FILE``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from evenflow.wire.tls import Tls
 
 CONNECTION_PREFIX = lookup.ENV_PREFIXES[CONNECTION]
 _VALUES = tuple(lookup.ENV_PREFIXES.values())
-_NOT_SETTINGS = ("EVENFLOW_DEBUG", trust.VARIABLE)  # read where errors are shown and files trusted, before there are settings
+_NOT_SETTINGS = ("EVENFLOW_DEBUG", trust.VARIABLE)  # read where errors are shown and files trusted, before settings are loaded
 
 
 class Settings(BaseSettings, SharedSettings):
@@ -162,7 +162,7 @@ class Settings(BaseSettings, SharedSettings):
     @field_validator(*(shared.name for shared in fields(SharedSettings)))
     @classmethod
     def _bounded(cls, value: Any, info: ValidationInfo) -> Any:
-        """By the bounds that stand beside the types of what services are told, too."""
+        """Checks a value by the bounds that are beside the types of services' settings, too."""
         for bound in cls.model_fields[str(info.field_name)].metadata:
             if isinstance(bound, Bound) and (flaw := bound.flaw(value)):
                 raise ValueError(flaw)
@@ -176,7 +176,7 @@ class Settings(BaseSettings, SharedSettings):
     @field_validator("token", "metrics_token", "openlineage_key", mode="before")
     @classmethod
     def _one_line(cls, token: Any) -> Any:
-        """Without the end of the line that a file has."""
+        """Strips the line end of a file."""
         if isinstance(token, str):
             token = token.strip()
             if not token.isprintable():
@@ -262,7 +262,7 @@ class Settings(BaseSettings, SharedSettings):
         return Tls(cert, key, client_ca, ca, self.plaintext)
 
     def check_destination(self) -> None:
-        """Raises :class:`SettingsError` where a token would go to an address that nobody but a file of the project has named."""
+        """Raises :class:`SettingsError` where a token would go to an address that only a file of the project names."""
         if "api_url" not in self.model_fields_set or PREFIX + "API_URL" in os.environ:
             return
         if all(is_loopback(urlsplit(url.strip()).hostname or "") for url in self.api_url.split(",")):
@@ -273,8 +273,8 @@ class Settings(BaseSettings, SharedSettings):
         )
 
     def check_identity(self) -> None:
-        """Raises :class:`SettingsError` where a provider of identities is named by which nobody could log in. For who serves the
-        API: others on its host have no business with the secret.
+        """Raises :class:`SettingsError` for a provider of identities with which no login could succeed. Only API servers call this,
+        because other processes on their host need not know the secret.
         """
         if not self.identity_issuer:
             return
@@ -290,7 +290,7 @@ class Settings(BaseSettings, SharedSettings):
             )
 
     def url_here(self, port: int) -> str:
-        """Of an API on this host; with TLS its certificate is for a name."""
+        """Returns the URL of an API on this host; with TLS its certificate is for a name."""
         everywhere = self.api_host in ("0.0.0.0", "::")
         if self.tls_cert is not None:
             host = "localhost" if everywhere or is_loopback(self.api_host) else self.api_host
@@ -315,8 +315,8 @@ class Settings(BaseSettings, SharedSettings):
 
     @property
     def sources(self) -> tuple[BundleSource, ...]:
-        """What a processor reads: the DAG folder, the bundles and the history pipeline. With bundles the folder may be missing,
-        unless it was named.
+        """What a processor reads: the DAG folder, the bundles and the history pipeline. If there are bundles, the folder may be
+        missing, unless it was named.
         """
         more = tuple(bundle.source(name) for name, bundle in self.bundles.items())
         ours = () if self.history is None else (BundleSource(name=HISTORY_BUNDLE, folder=str(PIPELINE)),)
@@ -326,17 +326,17 @@ class Settings(BaseSettings, SharedSettings):
 
     @property
     def own_database_url(self) -> str:
-        """The database that was named; empty for the embedded one."""
+        """The named database; empty for the embedded one."""
         return self.database_url.get_secret_value() if self.database_url is not None else ""
 
     def connection_environment(self) -> dict[str, str]:
-        """The connections, and where secret files are, as the environment variables that tasks read."""
+        """Returns the connections, and the directory of secret files, as the environment variables that tasks read."""
         directory = {} if self.secrets_dir is None else {lookup.DIRECTORY: str(self.secrets_dir)}
         return {**{env_name(conn_id): uri for conn_id, uri in self.connections.items()}, **directory}
 
     @property
     def fleet_bounds(self) -> tuple[int, int] | None:
-        """Of the workers of ``evenflow up``, where an autoscaler says how many there are. Raises :class:`SettingsError`."""
+        """The bounds of the workers of ``evenflow up``, if an autoscaler sets their number. Raises :class:`SettingsError`."""
         if not self.autoscale:
             return None
         least, _, most = self.autoscale.partition("..")
@@ -351,7 +351,7 @@ class Settings(BaseSettings, SharedSettings):
 
     @property
     def launchers_here(self) -> int:
-        """Of ``evenflow up``."""
+        """The number of launchers of ``evenflow up``."""
         return self.launchers if self.launchers is not None else int(self.celery_broker is not None or self.kubernetes is not None)
 
     @property
@@ -372,7 +372,7 @@ class Settings(BaseSettings, SharedSettings):
         return provider.to_json()
 
     def for_service(self, *, name: str, **given: Any) -> ServiceSettings:
-        """What a service of this name has to know; ``given`` are values of its own."""
+        """Returns the settings of a service of this name; ``given`` are values of its own."""
         values: dict[str, Any] = {
             "database_url": self.own_database_url,
             "token": self.token.get_secret_value() if self.token is not None else "",
@@ -398,9 +398,9 @@ class Settings(BaseSettings, SharedSettings):
 
 
 def load_settings(**given: Any) -> Settings:
-    """The settings of this process; ``given`` (from the command line) wins, unless it is None.
+    """Returns the settings of this process; ``given`` (from the command line) wins, unless it is None.
 
-    Raises :class:`SettingsError` naming the variable or the line of the file that is wrong.
+    Raises :class:`SettingsError`, which names the wrong variable or line of the file.
     """
     given = {name: value for name, value in given.items() if value is not None}
     trust.check_owner(config_file())
@@ -419,7 +419,7 @@ def load_settings(**given: Any) -> Settings:
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
-    """What looks like a setting in ``environ`` and is none, each with what was probably meant."""
+    """Returns a line for each variable in ``environ`` that looks like a setting and is unknown, with a suggestion."""
     in_files = {PREFIX + name.upper() + SUFFIX for name in secret_fields(Settings)}
     known = {PREFIX + name.upper() for name in Settings.model_fields} | in_files | set(_NOT_SETTINGS)
     unknown = [name for name in sorted(environ) if name.startswith(PREFIX) and name not in known and not name.startswith(_VALUES)]
@@ -427,10 +427,10 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
 
 
 def default_slots() -> int:
-    """Tasks mostly wait for other systems: two for each core that this process may use, at least four."""
+    """Returns the default: two for each usable core, at least four, because tasks mostly wait for other systems."""
     return max(4, 2 * len(os.sched_getaffinity(0)))
 
 
 def default_resume_slots(slots: int) -> int:
-    """A tenth, at least one: what resumes has waited long, and mostly ends soon."""
+    """Returns a tenth of the slots, at least one: a resume has waited long, and mostly ends soon."""
     return -(-slots // 10)

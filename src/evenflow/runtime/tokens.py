@@ -1,5 +1,5 @@
-"""Giving out tokens, to people, fleets and the workers of one try each, for whoever can reach the database and has the keys that
-open what signs them: no API is needed.
+"""Makes tokens for people, for fleets and for the workers of single tries. It needs access to the database and the keys that open
+the signing keys, but no API.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ LASTS_S: dict[TokenKind, float] = {
     "operator": OPERATOR_TTL_S,
     **dict.fromkeys(USER_CODE_KINDS, FLEET_TTL_S),
 }
-LOOK_S = 5.0  # how often it is looked whether tokens are to be renewed: so long are they void when the clock jumped by an hour
+LOOK_S = 5.0  # how often it checks whether tokens must be renewed: after a clock jump of an hour, they are void for this long
 OPERATOR = Rights(Role.OPERATOR)
 NO_SCOPES: Mapping[TokenKind, Sequence[str]] = MappingProxyType({})
 
 
 class NewToken(NamedTuple):
-    text: str  # stored nowhere
+    text: str  # it is stored nowhere
     token_id: int
     expires_at: datetime
 
 
 def vault_of(settings: Settings) -> Vault:
-    """Those of a setting, or of the file in the home."""
+    """Returns the vault with the keys of a setting, or of the file in the home."""
     keys = settings.secret_keys.get_secret_value() if settings.secret_keys else ""
     return Vault(settings.home / SECRETS_FILE, keys)
 
@@ -73,9 +73,9 @@ async def create_token(
     ttl: float | None = None,
     leased: bool = False,
 ) -> NewToken:
-    """A new token that is good for ``ttl`` seconds; ``name`` is the person's or the fleet's, ``rights`` what the person
-    may, ``scope`` what the fleet may serve: queues, or bundles; none: all. With ``leased`` it is good for as long as
-    :func:`keep_tokens` goes on. Raises :class:`SecretsError`.
+    """Makes a token that is valid for ``ttl`` seconds. ``name`` is the person's or the fleet's, ``rights`` are those of the person,
+    ``scope`` lists what the fleet may serve: queues, or bundles; none: all. A ``leased`` token is valid while :func:`keep_tokens`
+    runs. Raises :class:`SecretsError`.
     """
     async with await connect_async(database_url, name="tokens") as conn:
         lasts = LASTS_S[kind] if ttl is None else ttl
@@ -85,8 +85,8 @@ async def create_token(
 async def create_tokens(
     database_url: str, vault: Vault, *, name: str, by: str = "evenflow up", scopes: Mapping[TokenKind, Sequence[str]] = NO_SCOPES
 ) -> dict[str, str]:
-    """One of each kind for an ``evenflow up``, which starts services again for as long as it runs, and keeps them by
-    :func:`keep_tokens`. Those that ``by`` has made before are good for nothing from now on.
+    """Makes one of each kind for an ``evenflow up``, which restarts services while it runs, and keeps their tokens by
+    :func:`keep_tokens`. Earlier tokens of ``by`` become void.
     """
     async with await connect_async(database_url, name="tokens") as conn:
         await stored.revoke_made_by(conn, by)
@@ -100,9 +100,9 @@ async def create_tokens(
 
 
 async def keep_tokens(database_url: str, *, by: str, say: Callable[[str], None]) -> NoReturn:
-    """Renew what ``by`` has made on a lease, for ever: who is killed leaves nothing behind that is good for long. The text stays
-    the same, so nobody has to be told. When that is due says the clock of the database, by which they lapse: it may step, and
-    goes on while this host is suspended.
+    """Renews the leased tokens of ``by`` until it is cancelled, so that a killed process leaves no token that is valid for long.
+    The text stays the same, so no service needs an update. The database's clock decides when, because tokens expire by it: it may
+    step, and runs while this host is suspended.
     """
     looked, failed = boot_time(), False
     while True:
@@ -120,13 +120,13 @@ async def keep_tokens(database_url: str, *, by: str, say: Callable[[str], None])
 
 
 async def revoke_tokens(database_url: str, *, by: str) -> None:
-    """Those that ``by`` has made."""
+    """Revokes the tokens that ``by`` has made."""
     async with await connect_async(database_url, name="tokens") as conn:
         await stored.revoke_made_by(conn, by)
 
 
 async def _keys(conn: AsyncConn, vault: Vault) -> KeyState:
-    """Raises :class:`SecretsError`, which says whose keys would fit."""
+    """Returns the keys. Raises :class:`SecretsError`, which says whose keys would fit."""
     await check_keys(conn, vault, host=socket.gethostname())
     return await read_keys(conn, vault)
 
@@ -163,19 +163,19 @@ async def _create(
 
 
 async def list_tokens(database_url: str) -> list[GivenToken]:
-    """The newest first."""
+    """Returns the tokens, the newest first."""
     async with await connect_async(database_url, name="tokens") as conn:
         return await stored.list_tokens(conn)
 
 
 async def revoke_token(database_url: str, token_id: int, *, by: str) -> tuple[str, str] | None:
-    """Kind and name of the token, which every API refuses from now on, as it does what came from it; None: there is none."""
+    """Revokes a token and tokens derived from it in every API. Returns its kind and name, or None if it does not exist."""
     async with await connect_async(database_url, name="tokens") as conn:
         return await stored.revoke(conn, token_id, by=by)
 
 
 async def rotate_keys(database_url: str, vault: Vault, *, at_once: bool, by: str) -> tuple[int, Sequence[GivenToken]]:
-    """The number of the new key, and the tokens that were good and are void now: those of keys that are gone."""
+    """Makes a new key. Returns its number, and the valid tokens that became void because their key was removed."""
     async with await connect_async(database_url, name="tokens") as conn:
         await _keys(conn, vault)
         before = {token.token_id for token in await stored.list_tokens(conn) if token.state == "good"}
@@ -183,12 +183,12 @@ async def rotate_keys(database_url: str, vault: Vault, *, at_once: bool, by: str
         return key, [token for token in await stored.list_tokens(conn) if token.token_id in before and token.state == "void"]
 
 
-FRESH_S = 10.0  # keys are read anew: a key that is gone makes tokens that are void, and pods that do not start
+FRESH_S = 10.0  # how often keys are read: a removed key makes void tokens, and pods that do not start
 
 
 class LaunchTokens:
-    """Of workers that launchers put beside pods. Implements :class:`evenflow.launcher.executor.TryTokens`; methods raise
-    :class:`SecretsError` without the right keys.
+    """Makes tokens for workers that launchers put beside pods. Implements :class:`evenflow.launcher.executor.TryTokens`; methods
+    raise :class:`SecretsError` without the right keys.
     """
 
     def __init__(self, database_url: str, vault: Vault) -> None:

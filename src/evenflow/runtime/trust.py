@@ -1,4 +1,4 @@
-"""Whose files count: a file that says where tokens go, or a folder that holds them, belongs to this user and to nobody else."""
+"""Which files are trusted: a file that decides where tokens go, or a folder that holds them, must belong to this user alone."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 from evenflow.errors import SettingsError
 
-VARIABLE = "EVENFLOW_TRUST"  # folders, as PATH has them, whose evenflow.toml and home count whoever owns them
+VARIABLE = "EVENFLOW_TRUST"  # folders, as in PATH, whose evenflow.toml and home are trusted whoever owns them
 
 
 def is_trusted(path: Path) -> bool:
-    """Whether it counts whoever owns it, and whoever may write it."""
+    """Returns whether a path is trusted whoever owns it, and whoever may write it."""
     return any(path.is_relative_to(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder)
 
 
 def check_owner(path: Path) -> None:
-    """Raises :class:`SettingsError` when it is there, and belongs to another user than root, or everybody may write it."""
+    """Raises :class:`SettingsError` when the path exists and another user than root owns it, or everybody may write it."""
     if is_trusted(path):
         return
     try:

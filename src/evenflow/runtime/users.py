@@ -1,4 +1,4 @@
-"""The first user, for whoever can reach the database: no API is needed."""
+"""Makes the first user, with access to the database only: no API is needed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ async def has_users(database_url: str) -> bool:
 
 
 async def make_first(database_url: str, *, by: str) -> str | None:
-    """The password of an admin who is made where there is no user; it is stored nowhere."""
+    """Makes an admin if there is no user. Returns the password, which is stored nowhere."""
     if await has_users(database_url):
         return None
-    from evenflow.api.rest.passwords import hashed, new_password  # Argon2 is for a new database alone
+    from evenflow.api.rest.passwords import hashed, new_password  # only a new database needs Argon2
 
     password = new_password()
     stored = await asyncio.to_thread(hashed, password)

@@ -1,4 +1,4 @@
-"""What people are told of a setting that is wrong or that there is not: where it stands, and what was probably meant."""
+"""Messages about wrong or unknown settings: the place, and a suggestion."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _NOT_SHOWN = (
 
 
 def explain(problem: Any, given: Mapping[str, Any], known: Collection[str]) -> str:
-    """One of pydantic's problems, by the argument, variable or line of the file; ``given`` are values of the command line."""
+    """Returns a message for one of pydantic's problems, with the argument, variable or line of the file; ``given`` are values of
+    the command line.
+    """
     name = str(problem["loc"][0]) if problem["loc"] else ""
     variable = PREFIX + name.upper()
     if problem["type"] == "extra_forbidden":

@@ -26,7 +26,7 @@ _OWN = frozenset(
         "unknown",
         "worker",
     }
-)  # )  # actors in events that are not people
+)  # actors in events that are not people
 
 
 def flaw_of_user_name(name: str) -> str | None:

@@ -1,7 +1,7 @@
 """The embedded PostgreSQL: a real server in the project's directory, for one machine, with nothing to install.
 
-``server`` starts, shares and stops it; ``account`` says which OS account it runs as and where its files lie; ``programs`` finds and
-runs what it consists of; ``configuration`` is what it is told. Why it is built this way: docs/adr/0004-embedded-postgresql.md.
+``server`` starts, shares and stops it; ``account`` decides under which OS account it runs and where its files lie; ``programs``
+finds and runs its programs; ``configuration`` has its settings. The reasons: docs/adr/0004-embedded-postgresql.md.
 """
 
 from evenflow.runtime.embedded.server import EmbeddedPostgres

@@ -1,8 +1,8 @@
-"""Which OS account the embedded server runs as, and where the files of that account lie.
+"""The OS account of the embedded server, and the place of that account's files.
 
 PostgreSQL refuses to run as root. Started by root it runs as the system account ``pgserver``, which often cannot reach root's
-directories (``/root`` is 0700). Nobody's permissions are widened for that: its files then go below ``/var/lib/evenflow``, and the
-home holds a symbolic link to them.
+directories (``/root`` is 0700). Evenflow does not widen permissions for that: the server's files then go below
+``/var/lib/evenflow``, and the home holds a symbolic link to them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SYSTEM_DIR = Path("/var/lib/evenflow")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account to run the server's programs as."""
+    """The account that runs the server's programs."""
 
     uid: int
     gid: int
@@ -36,24 +36,25 @@ class Account:
         return self.uid == os.geteuid()
 
     def run_as(self) -> dict[str, Any]:
-        """Keyword arguments for :func:`subprocess.run`. The environment is empty except for the locale: PGDATA, PGPORT and
-        their like would change what the programs do."""
+        """Returns keyword arguments for :func:`subprocess.run`. The environment has only the locale, because PGDATA, PGPORT and the
+        like would change what the programs do.
+        """
         options: dict[str, Any] = {"cwd": "/", "umask": 0o077, "env": {"LC_ALL": "C", "PATH": os.defpath}}
         if not self.is_ours:
             options |= {"user": self.uid, "group": self.gid, "extra_groups": []}
         return options
 
     def own(self, path: Path) -> None:
-        """Give ``path`` to the account, and let nobody else in."""
+        """Gives ``path`` to the account, and closes it to others."""
         path.chmod(0o700 if path.is_dir() else 0o600)
         if not self.is_ours:
             os.chown(path, self.uid, self.gid)
 
 
 def choose_account(cluster: Path) -> Account:
-    """The owner of the server's files if they exist, else this process's account, or ``pgserver`` for root.
+    """Returns the owner of the server's files if they exist, else this process's account, or ``pgserver`` for root.
 
-    Raises :class:`DatabaseUnavailable` when the files belong to someone else, or the system account is missing and cannot be made.
+    Raises :class:`DatabaseUnavailable` when another user owns the files, or the system account is missing and cannot be made.
     """
     me = os.geteuid()
     if cluster.exists():
@@ -73,7 +74,9 @@ def choose_account(cluster: Path) -> Account:
 
 
 def place_cluster(home: Path, system_dir: Path = SYSTEM_DIR) -> Path:
-    """The directory of the server's files for ``home``, made if there is none: ``<home>/postgres``, or where that link leads."""
+    """Returns the directory of the server's files for ``home``, made if it does not exist: ``<home>/postgres``, or the target of
+    that link.
+    """
     entry = home / "postgres"
     cluster = entry.resolve() if entry.is_symlink() else entry
     if not cluster.exists():
@@ -88,14 +91,14 @@ def place_cluster(home: Path, system_dir: Path = SYSTEM_DIR) -> Path:
 
 
 def reachable_by_others(directory: Path) -> bool:
-    """Whether an account that neither owns ``directory`` nor shares its group can get there."""
+    """Returns whether an account that neither owns ``directory`` nor shares its group can enter it."""
     resolved = directory.resolve()
     return all(path.stat().st_mode & stat.S_IXOTH for path in (resolved, *resolved.parents))
 
 
 def _system_account(system_dir: Path = SYSTEM_DIR) -> Account:
-    """One process at a time looks for it and makes it. Of two ``useradd`` at once the later puts its entry in the place of the
-    other's, with another number, and the files of the first belong to nobody.
+    """Finds or makes the account, one process at a time. Of two ``useradd`` at once the later replaces the other's entry with
+    another number, and the files of the first have no owner any more.
     """
     system_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
     with (system_dir / "account.lock").open("w") as lock:

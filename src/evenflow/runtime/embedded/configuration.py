@@ -1,4 +1,4 @@
-"""What the embedded server is told. Written anew at every start; a user's own settings stand below the include and win."""
+"""The settings of the embedded server. Every start writes them anew; a user's own settings come after the include and win."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from collections.abc import Mapping
 from pathlib import Path
 
 SETTINGS: dict[str, str] = {
-    # Who may connect: only through the socket, in a directory that only the server's account may enter.
+    # Access only through the socket, in a directory that only the server's account may enter.
     "listen_addresses": "''",
     "port": "5432",  # part of the socket's name; nothing listens on the network
     "unix_socket_permissions": "0700",
     "password_encryption": "'scram-sha-256'",
-    "max_connections": "100",  # a scheduler takes 5, an API server 11, the rest is for people
-    # Memory: what a laptop spares. The hot tables are a few megabytes.
+    "max_connections": "100",  # a scheduler takes 5, an API server 11, people the rest
+    # Memory: as much as a laptop can spare. The hot tables are a few megabytes.
     "shared_buffers": "128MB",
     "effective_cache_size": "1GB",
     "work_mem": "8MB",
     "maintenance_work_mem": "64MB",
-    # Durability: a commit that was answered survives a power cut.
+    # Durability: an acknowledged commit survives a power cut.
     "fsync": "on",
     "synchronous_commit": "on",
     # WAL: bursts of runs write some 2 kB a task; checkpoints by time, not by volume, halve the full-page images.
     "max_wal_size": "2GB",
     "min_wal_size": "128MB",
     "checkpoint_timeout": "10min",
-    # Queue tables are updated all the time: look at them often, or their indexes grow faster than they are cleaned.
+    # Queue tables are updated all the time: frequent vacuums keep their indexes from growing faster than they are cleaned.
     "autovacuum_naptime": "5s",
     "autovacuum_vacuum_cost_delay": "0",
-    # Plans: statements are short and many. Compiling them never pays, and the disk is not a spinning one.
+    # Plans: statements are short and many, so compiling them never pays. The disk is not a spinning one.
     "jit": "off",
     "random_page_cost": "1.1",
     # Text sorts by code point, times are UTC, on every machine alike.
@@ -60,7 +60,7 @@ local  all  all  scram-sha-256
 
 
 def write_configuration(data: Path, *, socket_dir: Path, log_dir: Path, overrides: Mapping[str, str]) -> None:
-    """Write ``evenflow.conf`` and ``pg_hba.conf`` into the data directory, and ``postgresql.conf`` if it is not ours yet."""
+    """Writes ``evenflow.conf`` and ``pg_hba.conf`` into the data directory, and ``postgresql.conf`` if it is not Evenflow's yet."""
     settings = {**SETTINGS, "unix_socket_directories": _quoted(socket_dir), "log_directory": _quoted(log_dir), **overrides}
     (data / "evenflow.conf").write_text("".join(f"{name} = {value}\n" for name, value in settings.items()))
     (data / "pg_hba.conf").write_text(_HBA)

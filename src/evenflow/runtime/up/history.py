@@ -1,4 +1,4 @@
-"""How the history pipeline of this machine finds its database and its folder."""
+"""How the history pipeline of this machine gets its database and its folder."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ ROLE = "evenflow_history"  # of PostgreSQL
 
 
 def with_history(settings: Settings, database_url: str, *, by: str) -> Settings:
-    """These settings with the connection of the pipeline, unless somebody has named one. Its role has a new password each time,
-    which nobody has to keep.
+    """Returns these settings with the connection of the pipeline, unless it is defined already. Its role gets a new password each
+    time, so no person has to keep it.
     """
     if CONNECTION in settings.connections or env_name(CONNECTION) in os.environ:
         return settings
@@ -38,7 +38,7 @@ def with_history(settings: Settings, database_url: str, *, by: str) -> Settings:
 
 
 def connection_uri(database_url: str, role: str, password: str, lake: Path) -> str:
-    """That of the database, for another role; all but its name are extras."""
+    """Returns the database's connection for another role; all parts but the database's name are extras."""
     parts = {name: str(value) for name, value in conninfo.conninfo_to_dict(database_url).items() if value is not None}
     extra = {name: value for name, value in parts.items() if name not in ("user", "password", "passfile", "dbname")}
     query = urlencode({**extra, LAKE: str(lake)})

@@ -1,7 +1,7 @@
-"""All of Evenflow on this machine: the embedded database (or yours) and every service as a child process.
+"""All of Evenflow on this machine: the database (embedded or configured) and every service as a child process.
 
-What the services load takes longest, so it begins first. Clients of the database and of the API are imported beside it: they are
-needed later, and by this process alone.
+Loading the services takes longest, so it begins first. Clients of the database and of the API are imported meanwhile: only this
+process needs them, and later.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from evenflow.runtime.up.spark_connect import SparkConnect, make_spark_connect
 if TYPE_CHECKING:
     from evenflow.runtime.up.local_fleet import LocalFleet
 
-REVOKE_S = 5.0  # one statement; a database that is gone must not hold up the end
+REVOKE_S = 5.0  # one statement; a missing database must not delay the end
 
 
 class LocalEvenflow:
-    """Started by ``start``, ended by ``stop``, which must be called even when ``start`` raised. ``makes_user``: a first one, where
-    there is none, whose password somebody is there to read.
+    """``start`` starts it, ``stop`` ends it; call ``stop`` even when ``start`` raised. ``makes_user``: makes a first user if there
+    is none, because a person can read its password.
     """
 
     def __init__(self, settings: Settings, screen: LogScreen, *, makes_user: bool = False) -> None:
@@ -48,9 +48,9 @@ class LocalEvenflow:
         self._children: dict[ServiceKind, list[Child]] = {}
         self.api_url = ""
         self.operator_token = ""
-        self.login_code = ""  # with which a browser logs in, once
-        self.first_password: str | None = None  # of the admin that was made: there was no user
-        self._database_url = ""  # as soon as tokens were given out there
+        self.login_code = ""  # a browser logs in with it, once
+        self.first_password: str | None = None  # of the admin that was made, if there was no user
+        self._database_url = ""  # set once tokens were made there
         self._keeping: asyncio.Task[None] | None = None
         self._template: ServiceTemplate | None = None
         self._fleet: LocalFleet | None = None
@@ -59,7 +59,7 @@ class LocalEvenflow:
 
     async def start(self) -> None:
         """Returns when every service is ready. Raises :class:`AlreadyRunning`, :class:`ServiceFailed`, or the database's errors."""
-        prctl.hide()  # tasks of this user must not read what it gives to its services
+        prctl.hide()  # tasks of this user must not read what it passes to its services
         settings = self._settings
         check_folders(settings)
         settings.tls.check_bind("The API", settings.api_host)
@@ -100,7 +100,7 @@ class LocalEvenflow:
         first = [kind for kind in ServiceKind if not kind.runs_user_code and kind is not ServiceKind.API]
         await asyncio.gather(self._start_api(), self._make_user(), *self._starts(first))
         of_users = [kind for kind in ServiceKind if kind.runs_user_code]
-        await asyncio.gather(*self._starts(of_users))  # which ask the API; what they load for tasks may not hold it up
+        await asyncio.gather(*self._starts(of_users))  # these call the API; what they load for tasks must not delay it
         publish(presence.UpPresence(pid=os.getpid(), api_url=self.api_url, dags=str(settings.dags), bundle=settings.bundle))
 
     def _starts(self, kinds: Iterable[ServiceKind]) -> list[Coroutine[Any, Any, None]]:
@@ -113,8 +113,8 @@ class LocalEvenflow:
             self.first_password = await users.make_first(self._database_url, by=self._maker)
 
     async def _start_api(self) -> None:
-        """Raises :class:`ApiNotTrusted` at once when none of the others could ever speak to it. An address that does not answer
-        yet, as of a balancer, is theirs to wait for.
+        """Raises :class:`ApiNotTrusted` at once when the other services could never reach it. An address that does not answer yet,
+        such as a balancer's, is left to the services, which wait.
         """
         from evenflow.client.rest import RestClient
 
@@ -129,7 +129,9 @@ class LocalEvenflow:
                 self._screen.say(str(error))
 
     async def stop(self) -> None:
-        """Drain what runs user code, then end what it reports to, then the database if nobody else uses it."""
+        """Drains the services with user code, then ends those to which they report, then the database if no other process
+        uses it.
+        """
         longest = longest_end(self._settings.drain_timeout)
         first = [child for kind in (ServiceKind.AUTOSCALER, ServiceKind.LAUNCHER) for child in self._children.get(kind, ())]
         await asyncio.gather(*(child.end(at_most_s=longest) for child in first))
@@ -149,7 +151,7 @@ class LocalEvenflow:
         await asyncio.to_thread(self._contexts.close)
 
     async def _revoke(self) -> None:
-        """Nothing that was given out is needed any more. Where the database is gone the next start does it."""
+        """Revokes all tokens, which are no longer needed. If the database is gone, the next start does it."""
         from evenflow.runtime import tokens
 
         if self._database_url:
@@ -160,7 +162,7 @@ class LocalEvenflow:
                 self._screen.say(f"the tokens of this run are revoked by the next start: {error or type(error).__name__}")
 
     def hurry(self) -> None:
-        """While stopping: no more draining."""
+        """Stops the draining during a stop."""
         for children in self._children.values():
             for child in children:
                 child.hurry()
@@ -173,7 +175,7 @@ class LocalEvenflow:
         try:
             return await asyncio.shield(reaching)
         except asyncio.CancelledError:
-            await asyncio.wait([reaching])  # or nobody would close what the thread still opens
+            await asyncio.wait([reaching])  # otherwise what the thread still opens would stay open
             raise
 
     def _names(self, kind: ServiceKind) -> list[str]:
@@ -220,7 +222,7 @@ class LocalEvenflow:
 
 
 def _import_clients() -> tuple[object, ...]:
-    """In the only thread that imports: two that meet in a circle of imports may be given modules that are not whole."""
+    """Imports in only one thread: two threads in a circle of imports may get incomplete modules."""
     from evenflow.client.rest import RestClient
     from evenflow.runtime import tokens
 
@@ -228,7 +230,7 @@ def _import_clients() -> tuple[object, ...]:
 
 
 def scopes(settings: Settings) -> dict[TokenKind, Sequence[str]]:
-    """What the services of these settings serve, and their tokens are for."""
+    """Returns what the services of these settings serve, and what their tokens are for."""
     return {
         "worker": settings.queues,
         "processor": [source.name for source in settings.sources],
@@ -252,7 +254,7 @@ def service_child(
     name: str,
     **given: Any,
 ) -> Child:
-    """A child that runs this service with these settings, of which ``given`` are its own."""
+    """Returns a child that runs this service with these settings; ``given`` are its own."""
     environ = {**os.environ, **settings.connection_environment()}
     port = 0 if settings.metrics_port >= 0 else -1  # one port is not enough for all of them
     environment = settings.for_service(name=name, log_format="json", metrics_port=port, **given).environment(kind, environ)
@@ -261,7 +263,7 @@ def service_child(
 
 
 def celery_child(settings: Settings, screen: LogScreen, *, name: str, api_url: str, token: str) -> Child:
-    """A worker of Celery, with these settings."""
+    """Returns a worker of Celery with these settings."""
     assert settings.celery_broker is not None, "which the bounds of its fleet have seen to"
     job = celery_job(
         name,
@@ -282,7 +284,7 @@ def celery_child(settings: Settings, screen: LogScreen, *, name: str, api_url: s
 
 @contextlib.asynccontextmanager
 async def lent_processor(settings: Settings, api_url: str, screen: LogScreen) -> AsyncIterator[None]:
-    """A processor of the folder ``settings.dags`` for an Evenflow that runs already, for as long as the context lasts."""
+    """Runs a processor of the folder ``settings.dags`` for a running Evenflow, while the context lasts."""
     from evenflow.runtime import tokens
 
     maker = f"evenflow run on {socket.gethostname()}: {os.getpid()}"
@@ -321,7 +323,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # HUP: the terminal w
 
 
 async def up(settings: Settings, screen: LogScreen, on_ready: Callable[[LocalEvenflow], None], *, makes_user: bool) -> None:
-    """Start everything, call ``on_ready``, and stop everything on the first signal; a second one cuts the draining short.
+    """Starts everything, calls ``on_ready``, and stops everything on the first signal; a second one cuts the draining short.
 
     Raises what :meth:`LocalEvenflow.start` raises, when all that was started has ended.
     """

@@ -1,5 +1,5 @@
-"""A fleet of workers on this machine, native or of Celery: an autoscaler says which there are to be, and here they are started and
-ended.
+"""A fleet of workers on this machine, native or of Celery: an autoscaler decides which workers should exist, and this module starts
+and ends them.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from evenflow.store.db.failures import OUTAGES
 from evenflow.store.db.notify import FLEETS, AsyncListener
 from evenflow.store.serving import scaling
 
-LOOK_S = 1.0  # between two looks, should a notification be lost
-FAILED_S = 5.0  # until one that could not start is tried again
-STARTS = max(4, 2 * (os.cpu_count() or 1))  # at once: a start is processor time, and the first are to work while the last begin
+LOOK_S = 1.0  # between two looks, in case a notification is lost
+FAILED_S = 5.0  # until a failed start is repeated
+STARTS = max(4, 2 * (os.cpu_count() or 1))  # at once: a start needs a processor, and the first should work while others begin
 
 
 def fleet_here(target: str) -> str:
-    """The name of the fleet of ``evenflow up`` on this host; its workers are numbered."""
+    """Returns the name of the fleet of ``evenflow up`` on this host; its workers are numbered."""
     return f"{'local' if target == 'native' else target}@{socket.gethostname()}"
 
 
 class LocalFleet:
-    """Of the kind ``target``. ``make_child`` makes a worker of this name; one that is to end is killed ``at_most_s`` later, with
-    what it runs.
+    """A fleet of the kind ``target``. ``make_child`` makes a worker of this name; a worker that is told to end is killed
+    ``at_most_s`` later, with its tries.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LocalFleet:
         self._listener: AsyncListener | None = None
 
     async def start(self) -> None:
-        """The fleet is there, so far without workers. Raises :class:`SettingsError` when another one serves its queues."""
+        """Registers the fleet, so far without workers. Raises :class:`SettingsError` when another fleet serves its queues."""
         async with await connect_async(self._url, name=self.name) as conn:
             rival = await scaling.find_rival(conn, self.name, self._queues)
             if rival is not None:
@@ -80,7 +80,7 @@ class LocalFleet:
         self._keeping = asyncio.create_task(self._keep(), name="keep workers")
 
     async def stop(self) -> None:
-        """All its workers drain and end; then there is no such fleet."""
+        """Drains and ends all its workers, then removes the fleet."""
         if self._keeping is None:
             return
         self._keeping.cancel()
@@ -156,7 +156,7 @@ class LocalFleet:
                 self._end(child.name)
 
     def _is_wanted(self, child: Child) -> bool:
-        """Whether nobody has ended it meanwhile."""
+        """Returns whether the child has not been ended meanwhile."""
         return self._children.get(child.name) is child and child.name not in self._ending
 
     def _end(self, name: str) -> None:

@@ -1,6 +1,6 @@
-"""Whether an ``evenflow up`` runs on a home, and where it answers.
+"""Whether an ``evenflow up`` runs on a home, and its address.
 
-A lock says whether, so that a killed one leaves no trace; a file says where. A port on which it is to answer is tried first.
+A lock says whether it runs, so a killed one leaves no trace; a file has the address. A wanted port is tried first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from evenflow.runtime.home import make_folder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpPresence:
-    """What an ``evenflow up`` tells others."""
+    """What an ``evenflow up`` publishes."""
 
     pid: int
     api_url: str
@@ -30,9 +30,9 @@ class UpPresence:
 
 @contextlib.contextmanager
 def claim(home: Path) -> Iterator[Callable[[UpPresence], None]]:
-    """Be the only one on ``home`` until the context is left. Gives a function that publishes how to reach us.
+    """Claims ``home`` until the context is left. Yields a function that publishes the address.
 
-    Raises :class:`AlreadyRunning` when somebody is there.
+    Raises :class:`AlreadyRunning` when another one runs there.
     """
     lock = _open_lock(home)
     try:
@@ -48,7 +48,7 @@ def claim(home: Path) -> Iterator[Callable[[UpPresence], None]]:
 
 
 def find(home: Path) -> UpPresence | None:
-    """The ``evenflow up`` that runs on ``home``; None when there is none, or it is not ready yet."""
+    """Returns the ``evenflow up`` that runs on ``home``; None when there is none, or it is not ready yet."""
     if not (home / "run" / "up.lock").exists():
         return None
     lock = _open_lock(home)
@@ -63,17 +63,17 @@ def find(home: Path) -> UpPresence | None:
 
 @contextlib.contextmanager
 def guest(home: Path) -> Iterator[UpPresence | None]:
-    """Use the Evenflow that runs on ``home``, if one does. One that was started for a single command waits for its guests."""
+    """Uses the Evenflow that runs on ``home``, if one does. One that was started for a single command waits for its guests."""
     lock = _open_lock(home, "guests.lock")
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH)  # first, so that what is found then cannot withdraw
+        fcntl.flock(lock, fcntl.LOCK_SH)  # first, so that the found one cannot withdraw
         yield find(home)
     finally:
         os.close(lock)
 
 
 def withdraw(home: Path) -> bool:
-    """Be found no more, unless there are guests; then it returns False, and nothing has changed."""
+    """Hides this one from others and returns True; with guests, it returns False and changes nothing."""
     lock = _open_lock(home, "guests.lock")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -117,9 +117,9 @@ def _taken(home: Path) -> AlreadyRunning:
 
 
 def choose_port(host: str, port: int, *, who: str = "The API", way: str = "evenflow up --port ") -> int:
-    """``port`` if it is free, a free one if it is 0. Raises :class:`AlreadyRunning` when another program has it.
+    """Returns ``port`` if it is free, a free one if it is 0. Raises :class:`AlreadyRunning` when another program has it.
 
-    The error names ``who`` is to listen there, and the ``way`` to say another port, which it ends with.
+    The error names ``who`` would listen there, and ends with the ``way`` to choose another port.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:

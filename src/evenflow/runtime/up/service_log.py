@@ -1,4 +1,4 @@
-"""What a child service writes: kept whole in a file of bounded size, and read line by line for the terminal."""
+"""The output of a child service: a file of bounded size keeps all of it, and the terminal gets it line by line."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
-FILE_BYTES = 10 * 2**20  # a day of a busy service at info; with BACKUPS a disk never fills up
+FILE_BYTES = 10 * 2**20  # a day of a busy service at info; with BACKUPS it never fills a disk
 BACKUPS = 2
-LINE_BYTES = 64 * 2**10  # a line that is longer is cut into pieces
+LINE_BYTES = 64 * 2**10  # a longer line is cut into pieces
 LAST_LINES = 40  # a traceback, with room
 
 _LEVELS = {
@@ -26,7 +26,7 @@ _LEVELS = {
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One event of a service. Text that is no event of ours (a traceback, a library's print) is ``event`` at level warning."""
+    """One event of a service. Other text (a traceback, a library's print) is ``event`` at level warning."""
 
     event: str
     level: int = logging.WARNING
@@ -42,7 +42,7 @@ class ServiceLog:
         self._last: deque[Line] = deque(maxlen=LAST_LINES)
 
     def feed(self, data: bytes) -> list[Line]:
-        """Keep ``data`` and return the lines that are complete now."""
+        """Keeps ``data`` and returns the lines that are complete now."""
         *complete, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > LINE_BYTES:
             complete.append(self._rest)
@@ -57,7 +57,7 @@ class ServiceLog:
         return lines
 
     def last_words(self) -> str:
-        """Why the service ended, as far as it said so: the reason of its last error, else the last thing it wrote."""
+        """Returns why the service ended, as far as its log says: the reason of its last error, else its last output."""
         errors = [line for line in self._last if line.level >= logging.ERROR]
         line = errors[-1] if errors else self._last[-1] if self._last else None
         if line is None:
@@ -70,7 +70,7 @@ class ServiceLog:
 
 
 def parse_line(text: str) -> Line:
-    """A line as :mod:`evenflow.runtime.logging` writes it in JSON, or any other text."""
+    """Reads a line that :mod:`evenflow.runtime.logging` writes in JSON, or any other text."""
     try:
         details = json.loads(text)
         event = details.pop("event")

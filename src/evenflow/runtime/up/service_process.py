@@ -1,7 +1,7 @@
-"""What services of ``evenflow up`` are forked from: ``python -m evenflow.runtime.up.service_process FD``.
+"""The process from which services of ``evenflow up`` are forked: ``python -m evenflow.runtime.up.service_process FD``.
 
-It loads what any of them needs, once, and knows no secret: a service gets its environment when it is forked. Five services share
-the memory of these modules, and their import, which is most of what a start costs.
+It loads once what any of them needs, and knows no secret: a service gets its environment when it is forked. Five services share the
+memory of these modules, and their import, which is most of the cost of a start.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from evenflow.runtime.service_settings import command_of
 
 def prepare(config: FrameHeader) -> None:
     """Loads what services of these ``kinds`` need."""
-    sys.dont_write_bytecode = False  # these modules are ours
+    sys.dont_write_bytecode = False  # these modules are Evenflow's own
     kinds = [ServiceKind(kind) for kind in config["kinds"]]
     needed = ["evenflow.runtime.service", *(f"evenflow.{kind.replace('-', '_')}.service" for kind in kinds)]
     needed += ["evenflow.runtime.database"] * any(kind.knows_database for kind in kinds) + ["uvloop"] * (ServiceKind.API in kinds)
-    gc.disable()  # modules stay: to look through them again and again is a fifth of the time that it takes to import them
+    gc.disable()  # modules stay: collecting garbage among them takes a fifth of their import time
     for name in needed:
         importlib.import_module(name)
     gc.enable()
 
 
 def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
-    """Become the service; its exit code is that of this process."""
+    """Becomes the service; its exit code is that of this process."""
     kind = ServiceKind(job["kind"])
     os.environ.clear()
     os.environ.update(job["environment"])
@@ -50,5 +50,5 @@ def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, byte
 
 
 if __name__ == "__main__":
-    prctl.hide()  # so what is forked from it is hidden from its first moment on
+    prctl.hide()  # so its forks are hidden from their first moment on
     serve_template(prepare, run)

@@ -1,4 +1,4 @@
-"""The owner's side of :mod:`evenflow.runtime.up.service_process`, which all services of ``evenflow up`` are forked from."""
+"""The owner's side of :mod:`evenflow.runtime.up.service_process`, from which all services of ``evenflow up`` are forked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOAD_TIMEOUT_S = 60.0  # imports on a busy machine take a few seconds
 
 
 class ServiceTemplate:
-    """Begins to load at once what services of these kinds need; when it has died, and so have they, with the next service."""
+    """Loads at once what services of these kinds need; after its death, and theirs, it loads again with the next service."""
 
     def __init__(self, home: Path, kinds: Iterable[str], module: str = MODULE) -> None:
         self._config: FrameHeader = {"kinds": [str(kind) for kind in kinds]}
@@ -26,7 +26,7 @@ class ServiceTemplate:
         self._starting = asyncio.create_task(self._start(), name="load services")
 
     async def begin(self, job: FrameHeader, events: ChildEvents) -> OwnedChild:
-        """A service; ``events`` always hears of its end. Raises :class:`ServiceFailed`."""
+        """Starts a service; ``events`` always gets its end. Raises :class:`ServiceFailed`."""
         if self._starting.done() and not self._is_alive():
             self._starting = asyncio.create_task(self._start(), name="load services")
         try:
@@ -36,7 +36,7 @@ class ServiceTemplate:
             raise ServiceFailed(f"The services cannot be started: {error}. {getattr(error, 'output', '')[-2000:]}") from error
 
     async def close(self) -> None:
-        """End what is left of the services, too."""
+        """Ends the process, and what is left of the services."""
         if not self._starting.done():
             self._starting.cancel()
         elif self._is_alive():

@@ -1,4 +1,4 @@
-"""Where a Spark Connect server of this host listens, what it is shown, and by which connections tasks find it."""
+"""The Spark Connect server of this host: its address, its token, and the connections by which tasks find it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenflow.sdk.secrets.connections import env_name
 from evenflow.spark.local_server import uri_of
 
 HOST = "127.0.0.1"
-ALWAYS, DEFAULT = "spark_connect", "spark_default"  # connections: one by its own name, one where nobody has defined it
+ALWAYS, DEFAULT = "spark_connect", "spark_default"  # connections: one with a fixed name, and the default one unless it is defined
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +25,20 @@ class SparkConnect:
 
     @property
     def given(self) -> dict[str, object]:
-        """What its service has to know."""
+        """Returns the settings of its service."""
         return {"spark_connect_port": self.port, "spark_connect_token": self.token}
 
     def connections(self, settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
-        """Those of ``settings`` and those that name the server."""
+        """Returns the connections of ``settings`` and those to the server."""
         uri = uri_of(self.port, self.token, self.ui_port)
         taken = DEFAULT in settings.connections or env_name(DEFAULT) in environ
         return {**({} if taken else {DEFAULT: uri}), **settings.connections, ALWAYS: uri}
 
 
 def make_spark_connect(settings: Settings) -> SparkConnect:
-    """The token is the same for all servers of a home. Raises :class:`AlreadyRunning` when another program has the port."""
+    """Returns the address and token, which is the same for all servers of a home. Raises :class:`AlreadyRunning` when the port is
+    taken.
+    """
     if settings.sandbox != "none":
         raise SettingsError(
             "A Spark Connect server runs queries of tasks, and EVENFLOW_SANDBOX=landlock does not keep it out of the home. "
@@ -56,6 +58,6 @@ def make_spark_connect(settings: Settings) -> SparkConnect:
 
 
 def how_to_connect(settings: Settings, port: int) -> str:
-    """What people type; the token is not shown."""
+    """Returns what people type; it does not show the token."""
     file = settings.home / SPARK_CONNECT_TOKEN
     return f'export {env_name(DEFAULT)}="{uri_of(port, f"$(cat {file})", settings.spark_connect_ui_port or 0)}"'
