@@ -13,7 +13,7 @@ from evenflow.launcher import limits
 from evenflow.launcher.executor import LaunchFailure, LaunchLedger, PushExecutor
 from evenflow.launcher.service import LauncherService
 from evenflow.store.serving import views
-from evenflow.store.serving.executors import ExecutorRow
+from evenflow.store.serving.executors import LaunchedExecutor
 from tests.launcher.world import Memory, Pushed
 from tests.waiting import until
 from tests.world import at_once
@@ -21,7 +21,7 @@ from tests.world import at_once
 
 @asynccontextmanager
 async def launcher(url: str, memory: Memory, name: str = "launcher") -> AsyncIterator[LauncherService]:
-    def make(row: ExecutorRow, ledger: LaunchLedger) -> PushExecutor:
+    def make(row: LaunchedExecutor, ledger: LaunchLedger) -> PushExecutor:
         return memory
 
     service = LauncherService(url, name=name, make=make)
@@ -48,7 +48,7 @@ async def test_what_comes_is_sent_again_and_again(pushed: Pushed, database_url: 
 async def test_launchers_say_which_executors_they_serve_and_which_they_cannot(pushed: Pushed, database_url: str) -> None:
     """R-EX1: who is asked knows at once, also of an executor for which nothing waits."""
 
-    def make(row: ExecutorRow, ledger: LaunchLedger) -> PushExecutor:
+    def make(row: LaunchedExecutor, ledger: LaunchLedger) -> PushExecutor:
         if row.name == "bad":
             raise SettingsError("no broker is set")
         return Memory()

@@ -80,7 +80,7 @@ def test_the_queues_of_a_deleted_executor_are_the_default_ones(world: World) -> 
     assert world.used("executor", "worker") == 4
     set_executor(world, slots=7)
     (row,) = at_once(executors.list_executors(world.awaited, "far"))
-    assert (row.slots, row.used) == (7, 0)
+    assert (row["slots"], row["used"]) == (7, 0)
     world.audit()
 
 

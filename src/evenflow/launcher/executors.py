@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from evenflow.core.executors import CELERY, KUBERNETES
 from evenflow.errors import ExtraMissing, SettingsError
 from evenflow.launcher.executor import KubernetesSettings, LaunchLedger, PushExecutor
-from evenflow.store.serving.executors import ExecutorRow
+from evenflow.store.serving.executors import LaunchedExecutor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class LauncherSettings:
     kubernetes: KubernetesSettings | None = None
 
 
-def make_executor(row: ExecutorRow, ledger: LaunchLedger, settings: LauncherSettings) -> PushExecutor:
+def make_executor(row: LaunchedExecutor, ledger: LaunchLedger, settings: LauncherSettings) -> PushExecutor:
     """Raises :class:`SettingsError` when this launcher has not what it needs for it."""
     match row.kind:
         case kind if kind == CELERY:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from evenflow.core.executors import LONGEST_SEND_AGAIN_S, send_again_s
+from evenflow.core.executors import LONGEST_SEND_AGAIN_S
 from evenflow.errors import ExecutorUnavailable
 from evenflow.launcher import limits
 from evenflow.launcher import observations as seen
@@ -18,7 +18,7 @@ from evenflow.launcher.executor import LaunchFailure, LaunchLedger, PushExecutor
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.db.failures import OUTAGES
 from evenflow.store.serving import launches
-from evenflow.store.serving.executors import ExecutorRow
+from evenflow.store.serving.executors import LaunchedExecutor
 from evenflow.store.serving.launches import Launch
 from evenflow.telemetry.observing import observe
 
@@ -26,7 +26,7 @@ from evenflow.telemetry.observing import observe
 class Sending:
     """Runs until it is closed. ``news`` is set when there may be something to send."""
 
-    def __init__(self, pool: AsyncPool, row: ExecutorRow, executor: PushExecutor, ledger: LaunchLedger) -> None:
+    def __init__(self, pool: AsyncPool, row: LaunchedExecutor, executor: PushExecutor, ledger: LaunchLedger) -> None:
         self.row, self._executor = row, executor
         self._pool, self._ledger, self._meter = pool, ledger, ledger.meter
         self.news = asyncio.Event()
@@ -94,7 +94,7 @@ class Sending:
             tries = await launches.take_overdue(
                 conn,
                 self.row.queues,
-                after_s=send_again_s(self.row.options),
+                after_s=self.row.send_again_s,
                 most_s=LONGEST_SEND_AGAIN_S,
                 most=limits.OVERDUE,
             )

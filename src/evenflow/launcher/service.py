@@ -15,12 +15,12 @@ from evenflow.launcher.executor import LaunchLedger, PushExecutor
 from evenflow.launcher.sending import Sending
 from evenflow.store.db.connect import AsyncConn, open_pool
 from evenflow.store.db.notify import DISPATCH, RESUMES
-from evenflow.store.serving.executors import ExecutorRow, list_executors
+from evenflow.store.serving.executors import LaunchedExecutor, list_launched
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops
 from evenflow.telemetry.vitals import Vitals
 
-Make = Callable[[ExecutorRow, LaunchLedger], PushExecutor]
+Make = Callable[[LaunchedExecutor, LaunchLedger], PushExecutor]
 
 
 class LauncherService(DatabaseService):
@@ -67,10 +67,9 @@ class LauncherService(DatabaseService):
 
     async def _turn(self, conn: AsyncConn) -> None:
         """Serve the executors that there are, as they are now."""
-        rows = {row.name: row for row in await list_executors(conn) if row.is_push}
+        rows = {row.name: row for row in await list_launched(conn)}
         for name, sending in list(self._served.items()):
-            row = rows.get(name)
-            if row is None or _told(row) != _told(sending.row):
+            if rows.get(name) != sending.row:
                 await self._served.pop(name).close()
         for name, row in rows.items():
             if name not in self._served:
@@ -85,7 +84,7 @@ class LauncherService(DatabaseService):
             async with asyncio.timeout_at(began + limits.LOOK_S):
                 await self._ending.wait()
 
-    def _serve(self, row: ExecutorRow) -> None:
+    def _serve(self, row: LaunchedExecutor) -> None:
         try:
             self._served[row.name] = Sending(self._pool, row, self._make(row, self._ledger), self._ledger)
             self._refused.pop(row.name, None)
@@ -98,8 +97,3 @@ class LauncherService(DatabaseService):
         while self._served:
             _, sending = self._served.popitem()
             await sending.close()
-
-
-def _told(row: ExecutorRow) -> tuple[object, ...]:
-    """What a launcher goes by."""
-    return row.kind, row.queues, row.options

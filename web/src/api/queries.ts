@@ -1,7 +1,7 @@
 // What pages read: one function a question. How often a question is asked again stands with it, for when nothing is told (live.ts).
 import { keepPreviousData, queryOptions, type QueryClient } from "@tanstack/react-query";
 import { WINDOW } from "../dags/windows";
-import { ask } from "./client";
+import { ask, type Schemas } from "./client";
 import { every, instancesSince, runsSince } from "./live";
 
 const LIVE_MS = 2_000; // what is looked at while it changes
@@ -89,7 +89,7 @@ export const versionsQuery = (dagId: string) =>
     queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/versions", { names: { dag_id: dagId }, query: { limit: 100 }, signal }),
   });
 
-type RunState = "queued" | "running" | "success" | "failed";
+type RunState = Schemas["RunState"];
 
 export const runsQuery = (wanted: { dag_id?: string; state?: RunState; limit: number }) =>
   queryOptions({

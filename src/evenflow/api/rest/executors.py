@@ -18,7 +18,6 @@ from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import events, executors
-from evenflow.store.serving.executors import ExecutorRow
 
 routes = Routes("Executors")
 
@@ -26,14 +25,14 @@ routes = Routes("Executors")
 @routes.get("/executors", Role.VIEWER, ScopedBy.ANSWER)
 async def list_executors(conn: Connection, scope: InScope) -> Page[Executor]:
     """All executors, their queues and slots, and how many of these are taken."""
-    found = [_shown(row) for row in await executors.list_executors(conn, scope=scope)]
+    found = [Executor.model_validate(row) for row in await executors.list_executors(conn, scope=scope)]
     return Page[Executor](items=found, limit=len(found), offset=0, more=False)
 
 
 @routes.get("/executors/{name}", Role.VIEWER, ScopedBy.ANSWER)
 async def get_executor(conn: Connection, scope: InScope, name: str) -> Executor:
     """An executor."""
-    return _shown(await _found(conn, name, scope=scope))
+    return await _found(conn, name, scope=scope)
 
 
 @routes.put("/executors/{name}", Role.OPERATOR)
@@ -41,7 +40,7 @@ async def set_executor(conn: Connection, actor: Actor, name: Annotated[ObjectNam
     """Makes an executor, or changes one; what is not said stays. Tries that run keep their slots, also above a limit, and stay
     where they are when their queue goes to another executor; what waits goes with the queue.
     """
-    old = next(iter(await executors.list_executors(conn, name)), None)
+    old = next((Executor.model_validate(row) for row in await executors.list_executors(conn, name)), None)
     kind = change.kind if old is None else change.kind or old.kind
     if kind is None:
         raise Refused(422, "bad_value", f"There is no executor {name!r}. To make it, say its kind: {', '.join(KINDS)}.")
@@ -64,7 +63,7 @@ async def set_executor(conn: Connection, actor: Actor, name: Annotated[ObjectNam
                 409, "other_kind", f"Executor {name!r} is of another kind. Delete it first: evenflow executors delete {name}"
             )
     await executors.wake_takers(conn)
-    return _shown(await _found(conn, name))
+    return await _found(conn, name)
 
 
 @routes.delete("/executors/{name}", Role.OPERATOR)
@@ -76,7 +75,7 @@ async def delete_executor(conn: Connection, actor: Actor, name: str) -> Executor
     async with events.recorded(conn, actor, "executor.delete", name):
         await executors.delete_executor(conn, name)
     await executors.wake_takers(conn)
-    return _shown(found)
+    return found
 
 
 def _check_queues(name: str, kind: str, queues: list[str]) -> None:
@@ -87,13 +86,9 @@ def _check_queues(name: str, kind: str, queues: list[str]) -> None:
         raise Refused(422, "bad_value", f"Executor {name!r} needs a queue, or nothing ever goes to it. Name one with --queue.")
 
 
-async def _found(conn: AsyncConn, name: str, *, scope: str | None = None) -> ExecutorRow:
+async def _found(conn: AsyncConn, name: str, *, scope: str | None = None) -> Executor:
     """Raises :class:`Refused`."""
     found = await executors.list_executors(conn, name, scope=scope)
     if not found:
         raise Refused(404, "not_found", f"There is no executor {name!r}. To see all, type: evenflow executors list")
-    return found[0]
-
-
-def _shown(row: ExecutorRow) -> Executor:
-    return Executor(**row._asdict(), push=row.is_push)
+    return Executor.model_validate(found[0])

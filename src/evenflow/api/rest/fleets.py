@@ -66,12 +66,12 @@ async def set_fleet(conn: Connection, actor: Actor, name: Annotated[ObjectName, 
             f"evenflow autoscaler show {rival[0]}",
         )
     for executor in await list_executors(conn):
-        if (others := sorted(set(queues).intersection(executor.queues))) and not serves(target, executor.kind):
+        if (others := sorted(set(queues).intersection(executor["queues"]))) and not serves(target, executor["kind"]):
             raise Refused(
                 409,
                 "other_executor",
-                f"The queue {others[0]} is of executor {executor.name!r}, of kind {executor.kind}: no worker of a fleet with "
-                f"target {target!r} gets its tries. To see it, type: evenflow executors show {executor.name}",
+                f"The queue {others[0]} is of executor {executor['name']!r}, of kind {executor['kind']}: no worker of a fleet with "
+                f"target {target!r} gets its tries. To see it, type: evenflow executors show {executor['name']}",
             )
     async with events.recorded(conn, actor, "fleet.set", name, **change.model_dump(exclude_none=True)):
         told: dict[str, Any] = {"target": target, "queues": queues, "options": options}

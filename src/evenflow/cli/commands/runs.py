@@ -73,12 +73,12 @@ async def list_(
     dag_id: Annotated[str | None, Parameter(help="Of this DAG; of all if left out.")] = None,
     /,
     *,
-    state: Annotated[Literal["queued", "running", "success", "failed"] | None, Parameter(help="In this state.")] = None,
+    state: Annotated[RunState | None, Parameter(help="In this state.")] = None,
     limit: Limit = 20,
 ) -> Reply:
     """Runs, the newest first."""
     async with remote() as client:
-        read = partial(client.list_runs, dag_id=dag_id, state=RunState(state) if state else None)
+        read = partial(client.list_runs, dag_id=dag_id, state=state)
         page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
         if dag_id is not None and not page.items:
             await client.get_dag(dag_id)  # which says when there is not even the DAG

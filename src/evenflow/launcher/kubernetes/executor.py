@@ -24,7 +24,7 @@ from evenflow.launcher import observations as seen
 from evenflow.launcher.executor import KubernetesSettings, LaunchFailure, LaunchLedger
 from evenflow.launcher.kubernetes.care import PodCare
 from evenflow.launcher.kubernetes.template import MANAGED_BY, TOKEN_KEY, PodMaker, epoch_of, read_template, secret_name
-from evenflow.store.serving.executors import ExecutorRow
+from evenflow.store.serving.executors import LaunchedExecutor
 from evenflow.store.serving.launches import Launch, PodAsk
 from evenflow.telemetry.observing import observe
 
@@ -45,7 +45,7 @@ class _Site:
 class KubernetesExecutor:
     """Of a row of the table of executors. Raises :class:`SettingsError` when its template is wrong."""
 
-    def __init__(self, row: ExecutorRow, ledger: LaunchLedger, settings: KubernetesSettings) -> None:
+    def __init__(self, row: LaunchedExecutor, ledger: LaunchLedger, settings: KubernetesSettings) -> None:
         self._name, self._ledger, self._settings = row.name, ledger, settings
         self._options = read_options(row.options)
         self._template = read_template(self._options, settings.template)

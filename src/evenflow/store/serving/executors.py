@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import datetime
 from typing import Any, NamedTuple
 
-from psycopg.rows import args_row
+from psycopg.rows import dict_row
 from psycopg.types.json import Json
 
-from evenflow.core.executors import NATIVE
+from evenflow.core.executors import send_again_s
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.notify import DISPATCH, RESUMES, wake_async
 from evenflow.store.db.sql import sql
@@ -17,26 +16,26 @@ from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 from evenflow.store.serving.dags import notify, reparse_failed
 
 
-class ExecutorRow(NamedTuple):
+class LaunchedExecutor(NamedTuple):
+    """What a launcher goes by."""
+
     name: str
     kind: str
     queues: list[str]
-    options: dict[str, Any]
-    slots: int
-    used: int
-    changed_at: datetime
-    changed_by: str
-
-    @property
-    def is_push(self) -> bool:
-        """Whether launchers send it its tries."""
-        return self.kind != NATIVE
+    send_again_s: int  # after how long it looks for what nobody has claimed
+    options: dict[str, Any]  # all of them: those of its kind are read there
 
 
-async def list_executors(conn: AsyncConn, name: str | None = None, *, scope: str | None = None) -> list[ExecutorRow]:
-    """All, or the one of this name."""
-    cursor = conn.cursor(row_factory=args_row(ExecutorRow))
+async def list_executors(conn: AsyncConn, name: str | None = None, *, scope: str | None = None) -> list[dict[str, Any]]:
+    """Returns all executors, or the one of this name, with the fields of the contract's record."""
+    cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("executors/list_all"), {"name": name, "scope": scope}, prepare=True)).fetchall()
+
+
+async def list_launched(conn: AsyncConn) -> list[LaunchedExecutor]:
+    """Returns the executors whose tries launchers send."""
+    rows = await (await conn.execute(sql("executors/list_launched"), prepare=True)).fetchall()
+    return [LaunchedExecutor(name, kind, queues, send_again_s(options), options) for name, kind, queues, options in rows]
 
 
 async def list_pushed(conn: AsyncConn) -> dict[str, str]:
