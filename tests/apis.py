@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from evenflow.api import limits
 from evenflow.api.service import ApiService
 from evenflow.api.vault import Vault
 from evenflow.core.people.identities import IdentityProvider
@@ -27,6 +28,7 @@ def make_api(
     logs: str = "",
     secret_stores: str = "",
     provider: IdentityProvider | None = None,
+    requests_each: float = limits.REQUESTS_EACH,
 ) -> ApiService:
     """One that is not started. Those of one ``folder`` share keys, logs and large values; port 0 is a free one, ``logs`` a URL."""
     vault = vault or Vault(folder / "secrets.key")
@@ -43,6 +45,7 @@ def make_api(
         storage=ObjectStorage(str(folder / "xcom")),
         operator_token=operator_token,
         provider=provider,
+        requests_each=requests_each,
     )
 
 

@@ -197,7 +197,15 @@ async def test_the_description_is_served(api_url: str, description: dict[str, An
         assert await answer.json() == description
 
 
-LOGINS = {"log_in", "get_provider", "begin_identity_login", "end_identity_login", "end_identity_session"}  # nobody has a token yet
+LOGINS = {  # nobody has a token yet
+    "log_in",
+    "get_provider",
+    "begin_identity_login",
+    "end_identity_login",
+    "end_identity_session",
+    "begin_device_login",
+    "take_device_token",
+}
 
 
 def test_every_operation_is_described(description: dict[str, Any]) -> None:

@@ -91,6 +91,7 @@ def application(
     live: Live,
     identities: Identities | None,
     metrics_token: str,
+    requests_each: float,
 ) -> ASGIApp:
     """``reports`` and ``beats`` are the connection pools for reports and for beats."""
     execution = execution_routes(
@@ -119,6 +120,7 @@ def application(
         live=live,
         identities=identities,
         metrics_token=metrics_token,
+        requests_each=requests_each,
     )
     prefix, ui = f"{SCHEMA}/", built_ui()
 

@@ -29,7 +29,7 @@ REASON = 300  # characters of a refusal in an event
 
 
 UNREAD = frozenset(
-    {401, 403, 411, 413}
+    {401, 403, 411, 413, 429}
 )  # statuses of requests whose body was not read: the connection ends, because reading the body is the alternative
 
 
@@ -37,14 +37,15 @@ class HttpRefusal(NamedTuple):
     status: int
     code: str
     message: str
+    retry_after_s: int = 0  # until it is worth to ask again; 0: nobody knows
 
 
 class Refused(EvenflowError):
     """A request that cannot be served, with a status and a code that say why."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str, *, retry_after_s: int = 0) -> None:
         super().__init__(message)
-        self.status, self.code = status, code
+        self.status, self.code, self.retry_after_s = status, code, retry_after_s
 
 
 class CannotStore(Refused):
@@ -105,7 +106,7 @@ def refusal(error: Exception) -> HttpRefusal:
 
 def _answer(error: Exception) -> HttpRefusal:
     if isinstance(error, Refused):
-        return HttpRefusal(error.status, error.code, str(error))
+        return HttpRefusal(error.status, error.code, str(error), error.retry_after_s)
     for kind, status, code in _KNOWN:
         if isinstance(error, kind):
             return HttpRefusal(status, code, str(error))

@@ -19,7 +19,7 @@ from evenflow.api.edge.web import WebServer
 from evenflow.api.garbage import delete_garbage
 from evenflow.api.judge import Judge
 from evenflow.api.keys import check_keys
-from evenflow.api.limits import BEAT_POOL, CLAIM_POOL, POOL, PROBE_POOL, REPORT_POOL
+from evenflow.api.limits import BEAT_POOL, CLAIM_POOL, POOL, PROBE_POOL, REPORT_POOL, REQUESTS_EACH
 from evenflow.api.lineage import LineageSender
 from evenflow.api.live import Live
 from evenflow.api.logs.objects import open_logs
@@ -72,6 +72,7 @@ class ApiService(Service):
         tls: Tls | None = None,
         operator_token: str | None = None,
         metrics_token: str = "",
+        requests_each: float = REQUESTS_EACH,
         openlineage: tuple[str, str] = ("", ""),
         provider: IdentityProvider | None = None,
         vitals: Vitals | None = None,
@@ -88,7 +89,7 @@ class ApiService(Service):
             lambda chunks: meter.count(metrics.LOGS_REFUSED, chunks),
         )
         self._opened.callback(self._logs.close)
-        self._stores = open_stores(secret_stores)
+        self._stores, self._requests_each = open_stores(secret_stores), requests_each
         self._openlineage, self._provider = openlineage, provider
         self._judge = Judge()
         self._opened.push_async_callback(self._judge.close)
@@ -138,6 +139,7 @@ class ApiService(Service):
             live=live,
             identities=self._identities(),
             metrics_token=self._metrics_token,
+            requests_each=self._requests_each,
         )
         self._measure(pool, probing, claims, triggers)
         self._web = WebServer(app, host=self._host, port=self.port, tls=self._tls)

@@ -209,6 +209,7 @@ class LoginLimit:
                 429,
                 "too_many_logins",
                 f"Too many logins have failed: {limits.LOGIN_FAILURES} may in {limits.LOGIN_WINDOW:.0f} s. Wait, and try again.",
+                retry_after_s=round(limits.LOGIN_WINDOW),
             )
 
     def failed(self, address: str) -> None:

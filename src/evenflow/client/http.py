@@ -24,6 +24,8 @@ LINE = 2**20  # bytes of a line of a stream
 CONNECTIONS = 32  # of one process; a worker needs a long poll and a few beside it
 
 PLAIN = Tls()
+LONGEST_PACE_S = 10.0  # that is waited for where the API says that this token asks too often
+PACED_S = 120.0  # for which one request is put off so: many scripts of one token wait for each other
 RETRIED = frozenset({408, 429, 502, 503, 504})  # the request was not served; any other status is an answer
 NO_ROOM = 507  # an answer; the next request goes to another server, which may have room
 
@@ -39,6 +41,11 @@ class Response:
         """The pause before the next request. A date is ignored, because it is by another clock."""
         said = self.headers.get("Retry-After", "")
         return float(said) if said.isdecimal() else 0.0
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether it comes too early, and is welcome in a moment."""
+        return self.status == 429 and 0 < self.asks_for_s <= LONGEST_PACE_S
 
 
 def is_served(response: Response) -> bool:
@@ -90,12 +97,13 @@ class HttpClient:
         """Sends a request, and repeats it with growing pauses while there is no answer.
 
         ``waits_s`` is how long the server may wait on purpose. A request that is not ``idempotent`` is repeated only when it surely
-        never arrived.
+        never arrived, or comes too early for the pace of its token: then the pause is as long as the server says.
         """
         headers = {"Authorization": f"Bearer {token or self._token}"}
         if content_type is not None:
             headers["Content-Type"] = content_type
         loop = asyncio.get_running_loop()
+        paced_until = loop.time() + PACED_S
         deadline = loop.time() + (self._patience_s if patience_s is None else patience_s)
         timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S + waits_s, sock_connect=CONNECT_TIMEOUT_S)
         backoff, unasked = FIRST_BACKOFF_S, set(self._urls)
@@ -110,9 +118,11 @@ class HttpClient:
                     response = Response(answer.status, answer.headers, await answer.read())
                 if len(self._urls) == 1:
                     pause = max(pause, response.asks_for_s)
-                answered = self._is_answer(response)
+                is_put_off = response.is_paced and loop.time() < paced_until  # whatever it asks for, it was not served
+                answered = not is_put_off and self._is_answer(response)
                 stays = answered and response.status != NO_ROOM
-                if answered or not idempotent or (not unasked and loop.time() + max(pause, backoff) >= deadline):
+                is_last = not idempotent or (not unasked and loop.time() + max(pause, backoff) >= deadline)
+                if answered or (is_last and not is_put_off):
                     return response
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
                 if not unasked and loop.time() + backoff >= deadline:

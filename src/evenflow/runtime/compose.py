@@ -33,6 +33,7 @@ def build_service(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) 
                 port=settings.api_port,
                 tls=settings.tls,
                 metrics_token=settings.metrics_token,
+                requests_each=settings.api_requests,
                 openlineage=(settings.openlineage_url, settings.openlineage_key),
                 provider=IdentityProvider.from_json(settings.identity),
                 logs=settings.log_storage,

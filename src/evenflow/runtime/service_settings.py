@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 from urllib.parse import unquote, urlsplit
 
+from evenflow.api.limits import REQUESTS_EACH
 from evenflow.connect_server.limits import IDLE, LEAST_MEMORY, MEMORY
 from evenflow.core.bounds import Between, Chars
 from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
@@ -54,6 +55,9 @@ class SharedSettings:
     api_url: Annotated[str, "Where the API is for all but schedulers; several with commas between"] = ""
     api_host: Annotated[str, "Address that the API listens on"] = "127.0.0.1"
     api_port: Annotated[int, Between(0, MAX_PORT), "Port that the API listens on; 0 takes a free one"] = DEFAULT_PORT
+    api_requests: Annotated[
+        int, Between(0, 100_000), "Requests a second that one token may make to REST, at each API server; 0: any number"
+    ] = REQUESTS_EACH
     plaintext: Annotated[bool, "Speak plain HTTP also with other hosts: tokens, secrets and code can be read on the way"] = False
     metrics_host: Annotated[str, "Address of health and metrics of a service; an API has its own"] = "127.0.0.1"
     metrics_port: Annotated[

@@ -171,7 +171,7 @@ _MSGPACK = [(b"content-type", CONTENT_TYPE.encode())]
 
 
 async def _refuse(send: Send, error: Exception) -> None:
-    status, code, message = refusal(error)
+    status, code, message, _ = refusal(error)
     headers = [*_MSGPACK]
     if status == 401:
         headers.append(_CHALLENGE)

@@ -19,6 +19,7 @@ from evenflow.api.bodies import header
 from evenflow.api.judge import Judge
 from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
+from evenflow.api.paces import Paces
 from evenflow.api.probes import Probes
 from evenflow.api.refusals import UNREAD, Refused, refusal, too_large
 from evenflow.api.rest import (
@@ -88,6 +89,7 @@ _ERRORS = {
     409: "It cannot be done in the present state.",
     413: "The body is too large.",
     422: "A value makes no sense.",
+    429: "The token asks too often: `Retry-After` says for how long to wait.",
     502: "What the answer would come from cannot be reached.",
     503: "The database does not answer.",
 }
@@ -112,11 +114,12 @@ def rest_application(
     live: Live,
     identities: Identities | None = None,
     metrics_token: str = "",
+    requests_each: float = limits.REQUESTS_EACH,
 ) -> ASGIApp:
     context = ApiContext(
         pool, tokens, log_store, vault, stores, judge, vitals, probes, LoginLimit(), Passwords(), live, Exports(), identities
     )
-    watchers = Watchers(tokens, metrics_token)
+    watchers, paces = Watchers(tokens, metrics_token), Paces(requests_each)
     app = described_rest()
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,7 +129,7 @@ def rest_application(
                 message["headers"] = [*message["headers"], *(rule for rule in _RULES if rule[0] not in own)]
             await send(message)
 
-        scope["state"] = {"context": context, "watchers": watchers}
+        scope["state"] = {"context": context, "watchers": watchers, "paces": paces}
         await app(scope, receive, ruled)
 
     return application
@@ -204,7 +207,9 @@ class _Rest(FastAPI):
 
 
 class _Refusals:
-    """Refuses who has no token, and bodies that are too large, before a body is read; and answers what a route raises."""
+    """Refuses who has no token or asks too often, and bodies that are too large, before a body is read; and answers what a route
+    raises.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -221,7 +226,8 @@ class _Refusals:
             if scope["path"] == DOOR and scope["method"] == "POST":
                 check_same_origin(scope)
             elif _is_guarded(scope["path"]):
-                scope["state"]["caller"] = await caller(scope["state"]["context"].tokens, scope)
+                asking = scope["state"]["caller"] = await caller(scope["state"]["context"].tokens, scope)
+                scope["state"]["paces"].check(asking)
             elif scope["path"] in WATCHED:
                 await scope["state"]["watchers"].check(scope)
             _check_length(scope)
@@ -233,8 +239,8 @@ class _Refusals:
             response = _error(answer.status, answer.code, answer.message)
             if answer.status == 401:
                 response.headers["WWW-Authenticate"] = "Bearer"
-            if answer.status == 429:
-                response.headers["Retry-After"] = f"{limits.LOGIN_WINDOW:.0f}"
+            if answer.retry_after_s:
+                response.headers["Retry-After"] = str(answer.retry_after_s)
             if answer.status in UNREAD:
                 response.headers["Connection"] = "close"
             await response(scope, receive, send)

@@ -43,6 +43,7 @@ class Exports:
                 429,
                 "too_many_exports",
                 f"This API server sends {limits.EXPORTS} exports of events at once. Try again later.",
+                retry_after_s=60,
             )
 
     @contextmanager

@@ -63,6 +63,7 @@ async def begin_device_login(conn: Connection, within: InContext, http: Request,
             "too_many_logins",
             f"Too many command lines wait to be logged in: {limits.DEVICE_LOGINS_HERE} may of one address, "
             f"{limits.DEVICE_LOGINS:,} of all. Answer one, or wait some minutes.",
+            retry_after_s=60,
         )
     shown = f"{letters[:4]}-{letters[4:]}"
     return DeviceLogin(device_code=code, user_code=shown, interval_s=limits.DEVICE_POLL, expires_at=expires_at)
