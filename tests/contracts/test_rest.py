@@ -138,7 +138,6 @@ def test_the_client_knows_every_route_of_operators() -> None:
     of_browsers = {
         ("POST", "/session"),
         ("GET", "/session"),
-        ("DELETE", "/session"),
         ("PUT", "/session/password"),
         ("GET", "/live"),
         *(("GET", f"/identity{way}") for way in ("", "/login", "/callback", "/logout")),

@@ -8,10 +8,10 @@ from enum import StrEnum
 from typing import Any
 
 from evenflow.core.likeness import did_you_mean
+from evenflow.core.limits import MOST_SLOTS
 from evenflow.errors import BadValue
 
 MOST_REPLICAS = 10_000  # of a fleet: a decision looks at each of its workers
-MOST_SLOTS = 1_000  # of one worker, as many as a claim may ask for
 LONGEST_WINDOW_S = 3_600.0  # its looks are in memory, one a second
 LONGEST_DRAIN_S = 30 * 86_400.0  # as of any drain
 MOST_PATTERNS = 100  # of labels: each is compared with each label of the running tries
