@@ -1,4 +1,4 @@
-"""Evenflow: a workflow scheduler on PostgreSQL. These are the names that authors of DAGs need."""
+"""Evenflow: a workflow scheduler on PostgreSQL. This module has the names that authors of DAGs need."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -81,15 +81,15 @@ if TYPE_CHECKING:
 
 @runs_in_memory
 def _run(dag: DAG, **how: Any) -> "RunOutcome":
-    from evenflow.sdk.local.run import run_dag  # with all that runs tasks: only who tests a DAG waits for that
+    from evenflow.sdk.local.run import run_dag  # it imports all that runs tasks, which only tests of DAGs need
 
     return run_dag(dag, **how)
 
 
-if not TYPE_CHECKING:  # a type checker would take every name for one of ours
+if not TYPE_CHECKING:  # a type checker would accept every name
 
     def __getattr__(name: str) -> object:
-        """Only for what is not here: a name of Airflow's says what to write instead."""
+        """Called only for unknown names: for a name of Airflow it says what to write instead."""
         raise airflow_names.missing(name) or AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -1,8 +1,8 @@
 """The Celery app of workers that run tries: ``celery -A evenflow.celery_app worker -Q etl -c 16``.
 
 Its one task gets a try that a launcher has sent. A worker of Celery starts a worker of Evenflow beside it, which runs all of its
-tries; a place in Celery's pool only hands over the epoch, and waits. So Celery's concurrency counts tries, and what an author may
-rely on is the same as on any other worker.
+tries; a place in Celery's pool only hands over the epoch, and waits. So Celery's concurrency counts tries, and authors can rely on
+the same things as on any other worker.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from evenflow.runtime.settings import Settings, load_settings
 from evenflow.worker.handed import Handed
 from evenflow.worker.handing import follow_intake, hand
 
-AGAIN_S = 2.0  # until a worker that has died is started again
-ANEW_S = 60.0  # for which a message waits for it, until another worker of Celery is to have the message
+AGAIN_S = 2.0  # until a dead worker is restarted
+ANEW_S = 60.0  # in which a message waits for it; then another worker of Celery should get the message
 _LOOK_S = 0.1
 _ADDRESS = "EVENFLOW_CELERY_HANDED_AT"  # for the processes of the pool
 
@@ -44,7 +44,7 @@ logger = get_logger(__name__)
 
 
 def make_app(settings: Settings) -> Celery:
-    """Raises :class:`SettingsError` where no broker is named."""
+    """Raises :class:`SettingsError` without a broker."""
     if settings.celery_broker is None:
         raise SettingsError("No broker is named. Set EVENFLOW_CELERY_BROKER, to the URL that the launcher has, too.")
     broker = settings.celery_broker.get_secret_value()
@@ -54,13 +54,13 @@ def make_app(settings: Settings) -> Celery:
     made = Celery("evenflow", broker=broker)
     made.conf.update(
         task_ignore_result=True,
-        # No message waits at a worker that is busy: it takes one when it has a place, or has one a place that is not acknowledged.
+        # No message waits at a busy worker: it takes one when it has a place, or holds one that is not acknowledged.
         task_acks_late=True,
         worker_prefetch_multiplier=1,
         worker_disable_prefetch=is_redis,
-        broker_transport_options={"ack_emulation": False} if is_redis else {},  # Redis forgets what it has given: two requests less
+        broker_transport_options={"ack_emulation": False} if is_redis else {},  # Redis forgets what it delivered: two requests less
         broker_connection_retry_on_startup=True,
-        worker_cancel_long_running_tasks_on_connection_loss=False,  # the tries go on
+        worker_cancel_long_running_tasks_on_connection_loss=False,  # the tries continue
     )
     return made
 
@@ -69,8 +69,8 @@ app = make_app(load_settings())
 
 
 def run(epoch: object) -> None:
-    """A try of this epoch is there. Returns when it has ended, or if it is none of this worker's: anybody who may write to the
-    broker may say so.
+    """Handles the message that a try of this epoch exists. Returns when it has ended, or if this worker cannot have it: anybody who
+    may write to the broker may send any number.
     """
     if not isinstance(epoch, int):
         logger.warning("a message that is of no try: %.100r", epoch)
@@ -82,7 +82,7 @@ def run(epoch: object) -> None:
         except ConnectionResetError:
             logger.warning("try %s: the worker that had it has died", epoch)
             return
-        except OSError as error:  # it is being started again
+        except OSError as error:  # it is being restarted
             if time.monotonic() > until:
                 raise Reject(f"no worker takes it: {error}", requeue=True) from error
             time.sleep(_LOOK_S)
@@ -93,8 +93,8 @@ def run(epoch: object) -> None:
 
 
 class HandOver(Request):  # type: ignore[misc]  # Celery has no types
-    """Of one message. When it is done with, its place is free, and Celery's loop looks for the next one at once: what happens in a
-    pool of threads it would only hear of when it looks by itself, a second later.
+    """One message. When it is done, its place is free, and Celery's loop looks for the next message at once; otherwise the loop
+    would notice the end in a pool of threads only a second later.
     """
 
     def acknowledge(self) -> None:
@@ -103,7 +103,7 @@ class HandOver(Request):  # type: ignore[misc]  # Celery has no types
 
 
 def _wake() -> None:
-    """Celery's loop, from another thread. By itself it looks whenever something comes, or after ten seconds."""
+    """Wakes Celery's loop from another thread. By itself it wakes when something arrives, or after ten seconds."""
     loop: Any = get_event_loop()
     if loop is not None:
         loop.call_soon(bool)
@@ -113,13 +113,13 @@ app.task(run, name=CELERY_TASK, Request=HandOver)
 
 
 class Companion:
-    """The worker of Evenflow that a worker of Celery starts, and starts again when it dies. One whose worker of Celery dies
-    takes nothing more, finishes what it has, for its drain timeout at most, and ends.
+    """The worker of Evenflow that a worker of Celery starts, and restarts when it dies. If its worker of Celery dies, it takes
+    nothing more, finishes its tries, for at most its drain timeout, and ends.
     """
 
     def __init__(self, settings: Settings, *, name: str, slots: int, queues: list[str]) -> None:
         settings.check_destination()
-        self._folder = Path(tempfile.mkdtemp(prefix="evenflow-"))  # which other users cannot enter
+        self._folder = Path(tempfile.mkdtemp(prefix="evenflow-"))  # other users cannot enter it
         self.address = str(self._folder / "handed")
         self._own = os.pidfd_open(os.getpid())
         given = {"slots": slots, "queues": tuple(queues), "handed_at": self.address, "handed_by": self._own}
@@ -129,7 +129,9 @@ class Companion:
         self._process = self._start()
 
     def keep(self) -> None:
-        """Returns when it is ready, and keeps it so. Raises :class:`SystemExit` when it ends before that: its log says why."""
+        """Returns when the worker is ready, and keeps it running. Raises :class:`SystemExit` when it ends before that: its log says
+        why.
+        """
         while not Path(self.address).exists():
             if (code := self._process.poll()) is not None:
                 self._clean()
@@ -138,8 +140,8 @@ class Companion:
         threading.Thread(target=self._restart, name="evenflow worker", daemon=True).start()
 
     def end(self) -> None:
-        """It finishes what it has, for its drain timeout at most."""
-        with self._changing:  # none is started again from now on
+        """Lets it finish its tries, for at most its drain timeout."""
+        with self._changing:  # none is started from now on
             self._ending.set()
         self._process.send_signal(signal.SIGTERM)
         self._process.wait()
@@ -147,7 +149,7 @@ class Companion:
 
     def _start(self) -> subprocess.Popen[bytes]:
         Path(self.address).unlink(missing_ok=True)
-        # in a session of its own: what a terminal tells Celery it hears from Celery
+        # in a new session: Celery passes on what a terminal signals
         return subprocess.Popen(command_of(ServiceKind.WORKER), env=self._environment, pass_fds=[self._own], start_new_session=True)
 
     def _restart(self) -> None:
@@ -167,7 +169,9 @@ class Companion:
 
 
 def _heed(consumer: Any, queues: list[str]) -> None:
-    """For ever: no messages are taken while the worker beside it may claim nothing, which would lose time here."""
+    """Takes no messages while the worker beside it may claim nothing, because they would lose time here. Runs until the process
+    ends.
+    """
     was_open = True
     while True:
         try:
@@ -175,14 +179,14 @@ def _heed(consumer: Any, queues: list[str]) -> None:
                 for queue in queues if is_open != was_open else ():
                     consumer.call_soon(consumer.add_task_queue if is_open else consumer.cancel_task_queue, queue)
                 was_open = is_open
-        except OSError:  # it is being started again
+        except OSError:  # it is being restarted
             pass
         time.sleep(_LOOK_S)
 
 
 def _tell_live(notifier: Notifier) -> None:
-    """For ever. Of this process, and not of Celery's loop: that stands still while a broker is away, or while a pool of one place
-    is taken.
+    """Reports liveness of this process until it ends, independently of Celery's loop: that stands still while a broker is away, or
+    while a pool of one place is taken.
     """
     while True:
         time.sleep(TELL_S)
@@ -190,7 +194,7 @@ def _tell_live(notifier: Notifier) -> None:
 
 
 def _begin(sender: Any, **_: Any) -> None:
-    """Before the pool is there, whose processes have to know where to hand tries over."""
+    """Starts the companion before the pool exists, because the pool's processes must know where to hand tries over."""
     notifier = Notifier(os.environ)
     queues = list(sender.app.amqp.queues.consume_from)
     try:
@@ -211,8 +215,8 @@ def _begin(sender: Any, **_: Any) -> None:
 
 
 def _end_soon(**_: Any) -> None:
-    """It is told to end by a signal, upon which its loop does not look by itself. In another thread, as this one may hold what it
-    would wait for.
+    """Wakes the loop after a signal to end, because it does not wake by itself. Another thread does this, because this one may hold
+    a lock that the call needs.
     """
     threading.Thread(target=_wake, name="end", daemon=True).start()
 

@@ -10,7 +10,7 @@ from typing import Any
 class EvenflowError(Exception):
     """Base of all errors raised by Evenflow.
 
-    ``str(error)`` is one or two sentences for a person: what happened, to what, and the cure.
+    ``str(error)`` is one or two sentences for a person: what happened, to which object, and the cure.
     """
 
 
@@ -45,7 +45,7 @@ class BadSetting(DagError):
 
 
 class BadSchedule(DagError):
-    """A schedule is no cron expression or preset, or names a time zone that does not exist."""
+    """A schedule is not a cron expression or preset, or names a time zone that does not exist."""
 
 
 class BadMapping(DagError):
@@ -76,7 +76,7 @@ class ParamError(EvenflowError):
     """A run parameter is missing, unknown, or does not fit its schema."""
 
 
-# -- what a task may raise ---------------------------------------------------------------------------------------------
+# -- for tasks to raise ------------------------------------------------------------------------------------------------
 
 
 class TaskSkipped(EvenflowError):
@@ -88,7 +88,7 @@ class TaskFailedForGood(EvenflowError):
 
 
 class SensorTimeout(TaskFailedForGood):
-    """What a sensor waits for was not there within its timeout."""
+    """A sensor's timeout is over, and its condition does not hold."""
 
 
 class BadBranch(EvenflowError):
@@ -112,8 +112,8 @@ class TaskDeferred(BaseException):
     """Raised inside a task to wait without a process: ``trigger`` runs in a triggerer, and in the same try ``method_name`` of the
     operator is called with its event, as ``method(context, event=..., **kwargs)``.
 
-    ``timeout`` is a timedelta or seconds, after which the try fails with :class:`TaskDeferralTimeout`. As in Airflow it is no
-    Exception: no ``except Exception`` between here and there takes it.
+    ``timeout`` is a timedelta or seconds, after which the try fails with :class:`TaskDeferralTimeout`. As in Airflow this is not an
+    Exception, so no ``except Exception`` on its way catches it.
     """
 
     def __init__(
@@ -131,35 +131,35 @@ class TaskDeferred(BaseException):
 
 
 class TaskDeferralTimeout(EvenflowError):
-    """What a deferred task waits for did not happen within the timeout that it gave."""
+    """The event that a deferred task waits for did not happen within the task's timeout."""
 
 
 class TriggerFailed(EvenflowError):
-    """The trigger that a deferred task waits for failed, again and again."""
+    """The trigger of a deferred task failed, again and again."""
 
 
 class TriggerEnded(EvenflowError):
-    """A trigger came to its end without an event that could be handed to its task."""
+    """A trigger ended without an event that its task could get."""
 
 
 class BadDeferral(EvenflowError):
-    """A task waits in a way that it could not be brought back from."""
+    """A task defers in a way that cannot be resumed."""
 
 
 class LookRefused(EvenflowError):
-    """What a sensor or trigger looks at will not answer better, however often it looks: a wrong login, a table that is missing."""
+    """A sensor or trigger looks at something that repeated looks cannot change: a wrong login, a missing table."""
 
 
 class LookUnanswered(EvenflowError):
-    """What a sensor or trigger looks at does not answer, or only that it is busy. A trigger bears with that for some minutes."""
+    """The system that a sensor or trigger looks at does not answer, or is busy. A trigger tolerates that for some minutes."""
 
 
 class TemplateError(EvenflowError):
-    """A template field of a task cannot be rendered: a name that is not defined, a syntax error, a file that is not there."""
+    """A template field of a task cannot be rendered: an undefined name, a syntax error, a missing file."""
 
 
 class NoContext(EvenflowError):
-    """The context of a task was asked for where no task is running."""
+    """The context of a task was requested where no task is running."""
 
 
 class CommandFailed(EvenflowError):
@@ -175,7 +175,7 @@ class NotificationFailed(EvenflowError):
 
 
 class IsolatedTaskFailed(EvenflowError):
-    """A function that runs in another Python cannot be brought there, has raised, or its environment cannot be made."""
+    """A function for another Python cannot be brought there, has raised, or its environment cannot be made."""
 
 
 class DagTestFailed(EvenflowError):
@@ -205,7 +205,7 @@ class IllegalMove(EvenflowError):
 
 
 class StaleEpoch(EvenflowError):
-    """A try that is no longer current tried to write something; its write was refused and changed nothing."""
+    """A try that is no longer current tried to write something; the write was refused and changed nothing."""
 
 
 class LostRace(EvenflowError):
@@ -213,11 +213,11 @@ class LostRace(EvenflowError):
 
 
 class NotActing(EvenflowError):
-    """An autoscaler wanted to change something, and another one is by now the one that acts."""
+    """An autoscaler wanted to change something, and another one acts by now."""
 
 
 class ExecutorUnavailable(EvenflowError):
-    """A broker or a cluster takes nothing now, and nothing that it has can be seen."""
+    """A broker or a cluster takes nothing now, and its content cannot be seen."""
 
 
 # -- infrastructure ----------------------------------------------------------------------------------------------------
@@ -232,7 +232,7 @@ class WrongTimezone(SettingsError):
 
 
 class BadValue(EvenflowError):
-    """What was given for a pool or for a setting of the database is none of the values that it may have."""
+    """A given value is not one that this pool or setting of the database may have."""
 
 
 class DatabaseUnavailable(EvenflowError):
@@ -320,7 +320,7 @@ class AlreadyRunning(EvenflowError):
 
 
 class StartingOrStopping(AlreadyRunning):
-    """Another ``evenflow up`` or ``run`` has the home, but is not to be used: it has not started yet, or is about to end."""
+    """Another ``evenflow up`` or ``run`` has the home, but cannot be used: it has not started yet, or is about to end."""
 
 
 class ServiceFailed(EvenflowError):
@@ -332,7 +332,7 @@ class ApiUnavailable(EvenflowError):
 
 
 class ApiNotTrusted(ApiUnavailable):
-    """The API answers, and the two sides do not agree on TLS: a certificate is of nobody who is known, or not of that host."""
+    """The API answers, and the two sides do not agree on TLS: a certificate is from an unknown authority, or not for that host."""
 
 
 class ApiRefused(EvenflowError):
@@ -344,7 +344,7 @@ class ApiRefused(EvenflowError):
 
 
 class LogsNotStored(ApiRefused):
-    """The API cannot store logs: its disk is full, or it may not write. ``offsets``: up to where it has each of those sent."""
+    """The API cannot store logs: its disk is full, or it may not write. ``offsets``: how far each of the sent ones is stored."""
 
     def __init__(self, status: int, message: str, offsets: Sequence[int]) -> None:
         super().__init__(status, message)
@@ -368,7 +368,7 @@ class CodeArchiveError(EvenflowError):
 
 
 class NotAllowed(EvenflowError):
-    """A token does not allow what was asked for."""
+    """A token does not allow the request."""
 
 
 class KeyNotKnownYet(EvenflowError):
@@ -376,7 +376,7 @@ class KeyNotKnownYet(EvenflowError):
 
 
 class ExtraMissing(SettingsError):
-    """What a setting or a DAG asks for needs a package that ``pip install evenflow`` alone does not bring."""
+    """A setting or a DAG needs a package that ``pip install evenflow`` alone does not install."""
 
     def __init__(self, what: str, extra: str, error: ImportError) -> None:
         missing = (
@@ -386,7 +386,7 @@ class ExtraMissing(SettingsError):
 
 
 class JavaNotFound(EvenflowError):
-    """Spark needs a Java runtime and none that fits was found."""
+    """Spark needs a Java runtime, and no suitable one was found."""
 
 
 class SparkNotInstalled(EvenflowError):
@@ -394,15 +394,15 @@ class SparkNotInstalled(EvenflowError):
 
 
 class SparkUnavailable(EvenflowError):
-    """The Spark master or Spark Connect server of a connection does not answer, or a session cannot be had in this process."""
+    """The Spark master or Spark Connect server of a connection does not answer, or this process cannot have a session."""
 
 
 class PodFailed(EvenflowError):
-    """The pod of a task ended otherwise than well: the reason of its container or its cluster, and the end of its log."""
+    """The pod of a task did not end well: the reason of its container or its cluster, and the end of its log."""
 
 
 class PodFailedForGood(PodFailed, TaskFailedForGood):
-    """The cluster refuses the pod, and would each time: its spec is wrong, or nobody may create it there."""
+    """The cluster refuses the pod, and would each time: its spec is wrong, or the account may not create it there."""
 
 
 class SparkFailed(EvenflowError):
@@ -410,11 +410,11 @@ class SparkFailed(EvenflowError):
 
 
 class SparkFailedForGood(SparkFailed, TaskFailedForGood):
-    """It would fail in the same way however often it is tried: an analysis error, another version of Python on the executors."""
+    """It would fail in the same way in every try: an analysis error, another version of Python on the executors."""
 
 
 class ExpectationFailed(EvenflowError):
-    """Data are not as a task expects them. Another try may find that they have come."""
+    """Data are not as a task expects them. Another try may find that they have arrived."""
 
 
 class SparkEndUnknown(SparkFailed):
@@ -430,11 +430,11 @@ class VariableNotFound(EvenflowError):
 
 
 class SecretStoreError(EvenflowError):
-    """A store of secrets cannot be asked, or has what is no secret. The message names the store, and what to do."""
+    """A secret store cannot be asked, or has something that is not a secret. The message names the store, and what to do."""
 
 
 class LogStorageError(EvenflowError):
-    """Logs of tasks cannot be read or deleted where they are stored."""
+    """Logs of tasks cannot be read or deleted in their storage."""
 
 
 class SecretsError(EvenflowError):

@@ -1,4 +1,4 @@
-"""Airflow's names of what a task may raise, for DAG files that come from there."""
+"""Airflow's names of exceptions for tasks, for DAG files from Airflow."""
 
 from __future__ import annotations
 

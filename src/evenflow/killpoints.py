@@ -1,8 +1,8 @@
-"""The steps between which a process may die: each named once here, and passed at its place in the code.
+"""The steps between which a process may die: each is named once here, and passed at its place in the code.
 
-What must hold when a process dies there stands beside each. The fault suite (``tests/chaos``) kills real processes at every one of
-them. There is no setting for that: :func:`reached` does nothing unless code outside of this package has called :func:`watch` in
-this very process, which only the launcher of the tests does. Passing a point costs some 0.2 us.
+Beside each is what must hold when a process dies there. The fault suite (``tests/chaos``) kills real processes at every one of
+them. No setting enables that: :func:`reached` does nothing unless code outside of this package has called :func:`watch` in this
+very process, which only the launcher of the tests does. Passing a point costs some 0.2 us.
 
 A NOTIFY travels with its commit, so there is no point between the two.
 """
@@ -14,7 +14,7 @@ from enum import StrEnum
 
 
 class KillPoint(StrEnum):
-    """``kind-step``: the kind of service that passes it, and what it has just done. ``holds``: what is true after a death there."""
+    """``kind-step``: the kind of service that passes it, and its last step. ``holds``: what is true after a death there."""
 
     holds: str
 
@@ -81,6 +81,6 @@ def reached(point: KillPoint) -> None:
 
 
 def watch(watcher: Callable[[KillPoint], None] | None) -> None:
-    """From now on ``watcher`` hears of every point that this process passes, and may end it there. For tests."""
+    """From now on ``watcher`` is called with every point that this process passes, and may end the process there. For tests."""
     global _watcher
     _watcher = watcher

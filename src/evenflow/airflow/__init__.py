@@ -1,4 +1,4 @@
-"""Airflow's DAGs, as they are: its SDK and its providers run them, in an environment of their own, and Evenflow's engine decides.
+"""Airflow's DAGs, unchanged: its SDK and its providers run them, in a separate environment, and Evenflow's engine decides.
 
-What is here runs in that environment alone, beside the real package ``airflow``; no service of Evenflow imports either.
+These modules run only in that environment, beside the real package ``airflow``; no service of Evenflow imports either.
 """

@@ -1,4 +1,4 @@
-"""What an environment has to have: this Evenflow, and a Task SDK whose dates of the Execution API are known here."""
+"""The needs of an environment: this Evenflow, and a Task SDK with a known date of the Execution API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from evenflow.forking.frames import FrameHeader
 from evenflow.forking.template import NotPrepared
 
 SDK = "apache-airflow-task-sdk"
-KNOWN = ("1.3",)  # of the SDK: later ones may ask what is not answered here, and earlier ones ask in other words
+KNOWN = ("1.3",)  # of the SDK: later ones may send unknown requests, and earlier ones use another form
 
 
 class WrongEnvironment(EvenflowError):
@@ -19,7 +19,7 @@ class WrongEnvironment(EvenflowError):
 
 
 def check_installed(evenflow: str) -> None:
-    """``evenflow`` is the version of the service that asks. Raises :class:`WrongEnvironment`, which says what to type."""
+    """``evenflow`` is the version of the calling service. Raises :class:`WrongEnvironment`, which says what to type."""
     here = version("evenflow")
     if here != evenflow:
         raise WrongEnvironment(
@@ -38,7 +38,7 @@ def check_installed(evenflow: str) -> None:
 
 
 def check_template(config: FrameHeader) -> None:
-    """As a template is told which service it is of. Raises :class:`NotPrepared`."""
+    """Checks the version of the template's service. Raises :class:`NotPrepared`."""
     try:
         check_installed(config["evenflow"])
     except WrongEnvironment as error:
@@ -46,13 +46,13 @@ def check_template(config: FrameHeader) -> None:
 
 
 def configure() -> None:
-    """Before anything imports Airflow: its database is never used. Where nobody says which home of Airflow's is meant, with whose
-    configuration and plugins, it is an empty one beside this code. What stands in a home is run by all that is loaded after it, so
-    it may lie where tasks can write no more than where Airflow itself lies; what Airflow writes there goes to the user's cache.
+    """Call this before anything imports Airflow: its database is never used. Unless a home of Airflow is set, with its
+    configuration and plugins, it is an empty one beside this code. All code that is loaded later runs what is in the home, so it is
+    only where tasks can write no more than where Airflow itself is; Airflow writes into the user's cache instead.
     """
     if "AIRFLOW_HOME" not in os.environ:
         os.environ["AIRFLOW_HOME"] = str(files("evenflow.airflow") / "empty_home")
         logs = os.path.join(os.path.expanduser("~"), ".cache", "evenflow", "airflow", "logs")
         os.environ.setdefault("AIRFLOW__LOGGING__BASE_LOG_FOLDER", logs)
     os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-    os.environ.setdefault("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "sqlite://")  # in memory, and nobody connects
+    os.environ.setdefault("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "sqlite://")  # in memory, and never connected to

@@ -1,11 +1,11 @@
-"""The command line. One module a noun; nothing is imported before the command that needs it is chosen."""
+"""The command line. One module a noun; each command's imports happen only when it is chosen."""
 
 from __future__ import annotations
 
 import gc
 import sys
 
-IMPORTED = 50_000  # new objects until the collector looks at them; a command imports several times as many, which stay
+IMPORTED = 50_000  # new objects until the collector runs; a command imports several times as many, which stay
 
 
 def main() -> None:

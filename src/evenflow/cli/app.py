@@ -28,8 +28,9 @@ _NAMES = frozenset(name for name, *_ in COMMANDS)
 
 
 def build_app(chosen: str | None = None) -> App:
-    """The tree of commands. The page of the ``chosen`` verb is its docstring; the others, whose modules are then not imported,
-    are told by their line in COMMANDS. Without a choice all verbs are told by their docstrings."""
+    """Returns the tree of commands. The page of the ``chosen`` verb is its docstring. Modules of other verbs are not imported;
+    their help is their line in COMMANDS. Without a choice the help of all verbs is their docstrings.
+    """
     app = App(
         name="evenflow",
         help="A workflow scheduler on PostgreSQL: nothing that can run waits behind something that cannot.",
@@ -46,7 +47,7 @@ def build_app(chosen: str | None = None) -> App:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code."""
+    """Runs one command and returns its exit code."""
     app = build_app(arguments[0] if arguments else "")
     try:
         result = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
@@ -59,7 +60,7 @@ def run(arguments: Sequence[str]) -> int:
         return _explain(error)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has gone, as head does
+    except BrokenPipeError:  # the reader of the output is gone, for example head
         return _silenced()
     except OSError as error:
         unusable = unusable_home(error)
@@ -72,7 +73,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _wrong_usage(error: CycloptsError) -> Text:
-    """On one line, as other errors are. Its last sentence is the command that tells more."""
+    """Returns the message on one line, like other errors. Its last sentence is the command for more."""
     from rich.text import Text
 
     typed = " ".join(("evenflow", *(error.command_chain or ())))
@@ -86,7 +87,7 @@ def _what_is_wrong(error: CycloptsError) -> str | Text:
         return f"{error.token.keyword or name} is {_KINDS[error.target_type]}, not {error.token.value!r}."
     if type(error) is MissingArgumentError and error.keyword is not None:
         return f"{error.keyword} needs a value."
-    if type(error) is MissingArgumentError and not (name.startswith("-") and error.unused_tokens):  # there it knows what was meant
+    if type(error) is MissingArgumentError and not (name.startswith("-") and error.unused_tokens):  # there it knows the meaning
         return f"{name} is missing."
     return error.__rich__()
 
@@ -111,7 +112,7 @@ def _silenced() -> int:
     import os
     import sys
 
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains when it flushes
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # otherwise the interpreter complains when it flushes
     return ExitCode.OK
 
 

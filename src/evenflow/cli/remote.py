@@ -1,4 +1,4 @@
-"""The API that commands talk to: where it is, with which token, and lists that are longer than one of its answers."""
+"""The API of commands: its address and token, and lists that are longer than one of its answers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def remote(settings: Settings | None = None) -> AsyncIterator[RestClient]:
-    """The API of EVENFLOW_API_URL if that is set, else of the `evenflow up` on this home, else where `evenflow login` has logged
-    in, else at the default port.
+    """Yields the API of EVENFLOW_API_URL if that is set, else of the `evenflow up` on this home, else of `evenflow login`, else at
+    the default port.
     """
     from evenflow.client.rest import RestClient
 
@@ -38,14 +38,14 @@ def find_api(settings: Settings) -> str:
         running = presence.find(settings.home)
         if running is not None:
             return running.api_url
-        kept = read_login() if settings.token is None else None  # a token that is given is for another one
+        kept = read_login() if settings.token is None else None  # a given token is for another one
         if kept is not None:
             return kept.api_url
     return settings.api_url
 
 
 def find_token(settings: Settings) -> str:
-    """What to show the API of :func:`find_api`. Raises :class:`SettingsError` where it does not belong."""
+    """Returns the token for the API of :func:`find_api`. Raises :class:`SettingsError` where it does not belong."""
     settings.check_destination()
     if settings.token is not None:
         return settings.token.get_secret_value()
@@ -70,7 +70,7 @@ def find_token(settings: Settings) -> str:
 
 
 async def read_pages(read: Callable[[int, int], Awaitable[rest.record.Page[T]]], limit: int) -> rest.record.Page[T]:
-    """The first ``limit`` items, however many answers they take; ``read`` is given a limit and an offset."""
+    """Returns the first ``limit`` items, over several answers if needed; ``read`` gets a limit and an offset."""
     page = await read(min(limit, PAGE), 0)
     items, more = page.items, page.more
     while more and len(items) < limit:

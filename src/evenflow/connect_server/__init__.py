@@ -1,1 +1,1 @@
-"""A Spark Connect server of one machine's own: started, kept, capped and ended by a service that listens in its place."""
+"""A Spark Connect server for one machine: started, kept, limited and ended by a service that listens in its place."""

@@ -1,4 +1,4 @@
-"""One life of the server's JVM, from its start to its end. It dies with this process, however that dies."""
+"""One life of the server's JVM, from its start to its end. It dies with this process, however that ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOG_BYTES, LOG_FILES, LAST_WORDS = 10 * 2**20, 2, 5  # of a file, files, lines
 
 
 class ServerProcess:
-    """Made by :meth:`start`; ``port`` is where it listens, for this host alone."""
+    """Made by :meth:`start`; it listens at ``port``, for this host only."""
 
     def __init__(self, process: subprocess.Popen[bytes], port: int, token: str, log: Path, opened: ExitStack) -> None:
         self.port, self._token = port, token
@@ -39,7 +39,7 @@ class ServerProcess:
 
     @classmethod
     def start(cls, *, token: str, heap_mib: int, log: Path, ui_port: int) -> ServerProcess:
-        """Raises :class:`JavaNotFound`, and :class:`OSError` where there is no room."""
+        """Starts the JVM. Raises :class:`JavaNotFound`, and :class:`OSError` without room."""
         with ExitStack() as opened:
             scratch = opened.enter_context(scratch_directory())
             port = opened.enter_context(kept_port())
@@ -63,7 +63,7 @@ class ServerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs."""
+        """The exit code; None while it runs."""
         return self._process.poll()
 
     @property
@@ -74,7 +74,7 @@ class ServerProcess:
         return await asyncio.to_thread(answers, ("127.0.0.1", self.port), ANSWERS)
 
     async def begins(self, within_s: float) -> bool:
-        """Whether it answers, before it ended or ``within_s`` were over."""
+        """Returns whether it answers before it ends or ``within_s`` are over."""
         deadline = time.monotonic() + within_s
         while self.exit_code is None and time.monotonic() < deadline:
             if await self.answers():
@@ -83,7 +83,7 @@ class ServerProcess:
         return False
 
     async def warm_up(self) -> str | None:
-        """Why it is not warm."""
+        """Warms it up; returns why it is not warm, or None."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "evenflow.spark.warm_up", str(self.port)),
             stdin=subprocess.DEVNULL,
@@ -103,15 +103,15 @@ class ServerProcess:
         return None if process.returncode == 0 else said.decode(errors="replace").strip().rpartition("\n")[2][:500]
 
     def memory(self) -> int:
-        """MiB of the JVM and of the Python workers that it has started; what forks share is counted once."""
+        """Returns the MiB of the JVM and of its Python workers; memory that forks share counts once."""
         return sum(map(_private_share, self._family())) // 2**20
 
     def resident(self) -> int:
-        """MiB, quick to read, and at least as much as :meth:`memory`."""
+        """Returns the MiB, quickly, and at least as much as :meth:`memory`."""
         return sum(map(_resident, self._family())) // 2**20
 
     async def end(self, *, at_once: bool = False) -> None:
-        """It, and what it has started, are gone. Nothing of its files is left."""
+        """Ends it with all that it has started. Its files are deleted."""
         family = self._family()
         if not at_once and self.exit_code is None:
             self._process.terminate()
@@ -160,8 +160,8 @@ def _resident(process: psutil.Process) -> int:
 
 @contextmanager
 def kept_port() -> Iterator[int]:
-    """A free port that nobody else is given, though nothing listens there yet: a JVM takes up to a minute until it does. It may, as
-    it reuses addresses.
+    """Yields a free port and keeps it from other programs, because a JVM takes up to a minute until it listens. The JVM can use it,
+    because it reuses addresses.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,6 @@
-"""Keeps one server: started for who wants a session, ended when nobody has one for long, killed when it is too large or frozen."""
+"""Keeps one server: started when a session is wanted, ended after a long time without one, killed when it is too large or
+frozen.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class ServerLimits:
 
 
 class ServerKeeper:
-    """``sessions`` are connections that have said something; ``unused`` says that there is none."""
+    """``sessions`` counts connections with data; ``unused`` is set while there is none."""
 
     def __init__(self, limits: ServerLimits, *, token: str, log: Path, ui_port: int = 0) -> None:
         self._limits, self._token, self._log, self._ui_port = limits, token, log, ui_port
@@ -36,7 +38,7 @@ class ServerKeeper:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """While it lasts the server is not stopped for want of use."""
+        """Inside, the server is not stopped for lack of use."""
         self.sessions += 1
         self.unused.clear()
         try:
@@ -47,7 +49,7 @@ class ServerKeeper:
                 self.unused.set()
 
     async def port(self) -> int:
-        """Where the server listens, which is started if there is none. Raises :class:`SparkUnavailable`."""
+        """Returns the port of the server, which it starts if needed. Raises :class:`SparkUnavailable`."""
         async with self._starting:
             self._used_at = self._clock()
             if self._server is not None and self._server.exit_code is None:
@@ -59,19 +61,19 @@ class ServerKeeper:
             return self._server.port
 
     async def warm(self) -> None:
-        """Start it before anybody asks, and have it do its first queries."""
+        """Starts the server in advance, and has it run its first queries."""
         began = self._clock()
         try:
             await self.port()
         except SparkUnavailable:
-            return  # it was told; who wants a session has it tried again
+            return  # this is logged; the next session tries again
         server = self._server
         reason = await server.warm_up() if server is not None else None
         self._used_at = self._clock()
         observe(seen.warm(round(self._clock() - began, 1)) if reason is None else seen.not_warm(reason))
 
     async def look(self) -> None:
-        """Once in :data:`LOOK`."""
+        """Checks the server, once in :data:`LOOK`."""
         server, now = self._server, self._clock()
         if server is None or self._starting.locked():
             return
@@ -96,7 +98,7 @@ class ServerKeeper:
             await self._forget()
 
     async def _end(self, server: ServerProcess, *, at_once: bool = True) -> None:
-        """Unless somebody has found it dead meanwhile, and has another."""
+        """Ends the server, unless another task has found it dead meanwhile and replaced it."""
         async with self._starting:
             if self._server is server:
                 await self._forget(at_once=at_once)
@@ -139,7 +141,7 @@ class ServerKeeper:
 
 
 async def keep(keeper: ServerKeeper) -> None:
-    """For ever."""
+    """Runs until it is cancelled."""
     await keeper.warm()
     while True:
         await asyncio.sleep(LOOK)

@@ -1,7 +1,7 @@
-"""Listens in place of a Spark Connect server, which it starts for who wants a session, and passes on what is said.
+"""Listens in place of a Spark Connect server, which it starts when a session is wanted, and passes data on.
 
-So the address is the same for as long as the service runs, while the server itself may be stopped, killed or started anew. Who only
-looks whether something listens starts nothing.
+So the address stays the same while the service runs, although the server itself may be stopped, killed or started anew. A mere
+check whether something listens starts nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from evenflow.spark.local_server import check_installed
 from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
 
-HOST = "127.0.0.1"  # nobody but this host: what is sent is not encrypted
+HOST = "127.0.0.1"  # only this host, because the traffic is not encrypted
 
 
 class ConnectServerService(Service):
-    """``log`` is where the server's own output goes; who has a session has shown ``token``. With ``ui_port`` it has a Spark UI."""
+    """``log`` takes the server's own output; each session must show ``token``. With ``ui_port`` it has a Spark UI."""
 
     kind = "connect-server"
 
@@ -55,7 +55,7 @@ class ConnectServerService(Service):
         return {"server": keep(self._keeper)}
 
     async def _finish(self) -> None:
-        """Sessions are of tries, whose workers drain by themselves."""
+        """Waits for sessions, which belong to tries, whose workers drain by themselves."""
         await self._keeper.unused.wait()
 
     async def _leave(self) -> None: ...
@@ -72,7 +72,7 @@ class ConnectServerService(Service):
                     await _pass_on(reader, ours, theirs, writer)
 
     async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """To the server. One that was killed just now refuses for a moment, and has not ended yet."""
+        """Connects to the server. A server that was just killed refuses for a moment before it ends."""
         deadline = asyncio.get_running_loop().time() + DIES
         while True:
             port = await self._keeper.port()
@@ -87,7 +87,7 @@ class ConnectServerService(Service):
 async def _pass_on(
     reader: asyncio.StreamReader, ours: asyncio.StreamWriter, theirs: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    """Until one side is done: then the other has nothing to say either."""
+    """Passes data on until one side is done: then the other has nothing to send either."""
     passing = [asyncio.create_task(_copy(reader, ours)), asyncio.create_task(_copy(theirs, writer))]
     try:
         await asyncio.wait(passing, return_when=asyncio.FIRST_COMPLETED)

@@ -1,1 +1,1 @@
-"""Why a task waits, what would start next, and whether all counters are right: asked of the database, decided by the core."""
+"""Why a task waits, what would start next, and whether all counters are right: read from the database, decided by the core."""

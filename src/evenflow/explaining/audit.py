@@ -1,10 +1,10 @@
-"""The auditor: recomputes from task instances and holds what the scheduler keeps counting, and says where the two differ.
+"""The auditor: recomputes the scheduler's counts from task instances and holds, and reports differences.
 
-All statements read one snapshot, so schedulers at work do not blur the answer: what is checked holds in every committed state,
-also between two transactions of which one left wakes to the other. An audit costs one pass over the task instances of running
-runs, over all runs, and over the hot tables: about 10 us a task instance, and nothing for those of finished runs. It locks
-nothing, but its snapshot holds back vacuum while it lasts. So it is for people and tests; what schedulers themselves do each
-second is :func:`find_lost_wakeups`, which does not grow with the backlog.
+All statements read one snapshot, so working schedulers do not blur the answer: each checked rule holds in every committed state,
+also between two transactions of which one left wakes to the other. An audit costs one pass over the task instances of running runs,
+over all runs, and over the hot tables: about 10 us a task instance, and nothing for those of finished runs. It locks nothing, but
+its snapshot holds back vacuum while it lasts. So it is for people and tests; schedulers themselves use :func:`find_lost_wakeups`
+each second, which does not grow with the backlog.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _RULES = {
 
 
 class LostWakeup(NamedTuple):
-    """A queue of parked lanes that nobody opens. ``last`` of those looked at: there may be more."""
+    """A queue of parked lanes that no scheduler opens. ``last``: the last queue of this look; there may be more."""
 
     limit_id: int
     base_id: int
@@ -44,7 +44,9 @@ class LostWakeup(NamedTuple):
 
 
 class WaitingDag(NamedTuple):
-    """A DAG that has queued runs. ``forgotten``: one may begin and nobody looks; ``last`` of those looked at: there may be more."""
+    """A DAG with queued runs. ``forgotten``: one may begin and no scheduler looks; ``last``: the last DAG of this look; there may
+    be more.
+    """
 
     dag_id: str
     forgotten: bool
@@ -66,25 +68,25 @@ class StartableHead(NamedTuple):
 
 
 def find_startable_heads(conn: Conn, *, limit_classes: int) -> list[StartableHead]:
-    """Of so many limit classes at most. Locks nothing, and what it finds is normally gone a moment later."""
+    """Returns the heads of at most ``limit_classes`` limit classes. It locks nothing; normally a finding is gone a moment later."""
     return Rows(execute(conn, "audit/find_startable_heads", {"limit_classes": limit_classes}), row_of(StartableHead)).all()
 
 
 def audit(conn: Conn) -> list[Finding]:
-    """All that is wrong in the database, at most ``FINDINGS`` of each kind. ``conn`` is in no transaction."""
+    """Returns all errors in the database, at most ``FINDINGS`` of each kind. ``conn`` is in no transaction."""
     before = (conn.isolation_level, conn.read_only)
     conn.isolation_level, conn.read_only = IsolationLevel.REPEATABLE_READ, True
     try:
         with conn.transaction():
             found = {kind: conn.execute(sql(rule), {"most": FINDINGS}).fetchall() for kind, rule in _RULES.items()}
     finally:
-        if not conn.closed:  # or this would hide why
+        if not conn.closed:  # otherwise this would hide the cause
             conn.isolation_level, conn.read_only = before
     return [Finding(kind=kind, object=row[0], found=row[1], expected=row[2]) for kind, rows in found.items() for row in rows]
 
 
 async def audit_async(conn: AsyncConnection[Any]) -> list[Finding]:
-    """As :func:`audit`, for an event loop."""
+    """Works like :func:`audit`, for an event loop."""
     before = (conn.isolation_level, conn.read_only)
     await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     await conn.set_read_only(True)
@@ -107,5 +109,5 @@ def find_lost_wakeups(conn: Conn, *, after: tuple[int, int], most: int) -> Rows[
 
 
 def find_forgotten_runs(conn: Conn, *, after: str, most: int) -> Rows[WaitingDag]:
-    """Looks at ``most`` DAGs that have queued runs, after this one."""
+    """Looks at ``most`` DAGs with queued runs, after this one."""
     return Rows(execute(conn, "audit/find_forgotten_runs", {"after": after, "most": most}), WaitingDag._make)

@@ -1,4 +1,6 @@
-"""A round that is decided on what the database has at one instant, and not written: it asks what the scheduler's round asks."""
+"""A round that is decided on the database's state at one instant, and not written: it asks the same questions as the scheduler's
+round.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ async def read_limit_classes(conn: AsyncConn, class_ids: Iterable[int]) -> dict[
 
 @dataclass(slots=True)
 class DryRound:
-    """A round on what is stored; what was released and is not folded yet is room. ``snapshot`` is as the decision left it, and so
-    are the ``lanes``, by id; ``stored`` is how they are stored.
+    """A round on the stored state; released slots that are not folded yet count as room. ``snapshot`` and ``lanes``, by id, are as
+    the decision left them; ``stored`` has the stored rows.
     """
 
     now_s: float
@@ -35,7 +37,7 @@ class DryRound:
 
     @classmethod
     async def decided(cls, conn: AsyncConn) -> DryRound:
-        """Within one instant."""
+        """Decides the round within one instant."""
         (clock,) = await read(conn, "plan/read_clock")
         released = {row["limit_id"]: row["released"] for row in await read(conn, "plan/read_wakes")}
         closures = as_closures((row["limit_id"], row["queue"]) for row in await read(conn, "states/read_closures"))
@@ -49,7 +51,7 @@ class DryRound:
             await _answer(conn, known, asked)
 
     def keep(self, run_keys: Collection[int]) -> None:
-        """From now on it tells of the lanes of these runs alone."""
+        """Keeps only the lanes of these runs."""
         self.stored = {key: row for key, row in self.stored.items() if row.run_key in run_keys}
         self.lanes = {key: lane for key, lane in self.lanes.items() if key in self.stored}
         self.decision.grants = [grant for grant in self.decision.grants if grant[0].key in self.stored]

@@ -1,4 +1,4 @@
-"""What the end of each worker of a fleet would cost (R-AS5), and who would go first."""
+"""The cost of ending each worker of a fleet (R-AS5), and the order in which they would go."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from evenflow.store.serving.scaling import FleetRow
 
 
 async def worker_costs(conn: AsyncConn, workers: Collection[int], policy: ScalingPolicy) -> dict[int, float | None]:
-    """By worker; None for one with something that is protected. One that runs nothing is not in it. Where people name no labels
-    nobody asks which tasks run.
+    """Returns costs by worker; None for a worker with a protected task. Idle workers are not in it. Without labels in the policy,
+    the running tasks are not read.
     """
     if not workers:
         return {}
@@ -32,7 +32,7 @@ async def worker_costs(conn: AsyncConn, workers: Collection[int], policy: Scalin
 async def _weights(
     conn: AsyncConn, tasks: Collection[tuple[int, int]], policy: ScalingPolicy
 ) -> dict[tuple[int, int], float | None]:
-    """By task; None for what is protected."""
+    """Returns weights by task; None for a protected task."""
     weights: dict[tuple[int, int], float | None] = {}
     for task in await scaling.name_tasks(conn, tasks):
         labels = labels_of(task.dag_id, task.task_id, task.tags)
@@ -41,7 +41,7 @@ async def _weights(
 
 
 async def fleet_workers(conn: AsyncConn, fleet: FleetRow) -> list[FleetWorker]:
-    """Those that serve its queues, in the order in which they would go; what is protected last."""
+    """Returns the workers of its queues, in the order in which they would go; protected ones last."""
     serving = [worker for worker in await scaling.read_workers(conn) if not set(worker.queues).isdisjoint(fleet.queues)]
     costs = await worker_costs(conn, [worker.service_id for worker in serving], fleet.rule)
     known = [Candidate(w.name, w.is_ready, w.began_at, w.running, costs.get(w.service_id, 0.0), w.cordoned) for w in serving]

@@ -1,6 +1,4 @@
-"""Where a ready task waits: the limits that are full for it, who holds them, and its place in line; and what is out of service for
-it.
-"""
+"""Where a ready task waits: the limits that are full for it, their holders, its place in line, and closed objects."""
 
 from __future__ import annotations
 
@@ -22,14 +20,14 @@ from evenflow.store.serving.states import list_closing
 
 
 async def explain_limits(conn: AsyncConn, run_key: int, task_index: int, map_index: int, scope: str | None) -> list[WhyNot]:
-    """What keeps a ready task instance in its lane. Nothing, where the next round starts it."""
+    """Returns what keeps a ready task instance in its lane. Empty if the next round starts it."""
     place = {"run_key": run_key, "task_index": task_index, "map_index": map_index, "counted": LINE_COUNTED}
     found = await read(conn, "why/find_lane", place)
     if not found:
         return []
     before = found[0].pop("ahead")
     row = StoredLane(**found[0])
-    dry = await DryRound.decided(conn)  # it alone knows which pools are kept
+    dry = await DryRound.decided(conn)  # only this shows which pools are kept
     limit_class = (await read_limit_classes(conn, [row.class_id]))[row.class_id]
     lane = row.as_lane(dry.now_s, limit_class.aging_s)
     limits = {
@@ -54,7 +52,7 @@ class _PlaceInLine:
     limits: dict[int, Row]
     before: int  # tasks of its lane that start before it
     dry: DryRound
-    scope: str | None  # whose holders are named
+    scope: str | None  # only holders in it are named
 
     async def full(self, full: Sequence[int]) -> list[WhyNot]:
         held = await self._holders(full)
@@ -80,7 +78,7 @@ class _PlaceInLine:
         facts = self.limits[pool]
         named = {"lanes": numbers([keeper.lane_id]), "counts": numbers([1]), "skips": numbers([0]), "read": 1, "named": 1}
         found = await read(self.conn, "plan/name_lanes", {**named, "scope": self.scope})
-        name = found[0] if found else dict.fromkeys(("dag_id", "run_id", "task_id"), "...")  # none that this scope has
+        name = found[0] if found else dict.fromkeys(("dag_id", "run_id", "task_id"), "...")  # outside this scope
         held = await self._holders([pool])
         return KeptPool(
             name=facts["name"],
@@ -97,7 +95,7 @@ class _PlaceInLine:
         )
 
     async def beside_the_order(self) -> list[WhyNot]:
-        """What else than the order says when it is next."""
+        """Returns the reasons beside the order that decide when it is next."""
         found: list[WhyNot] = []
         if self.limit_class.share_id is not None:
             rows = await read(self.conn, "why/read_share", {"share_id": self.limit_class.share_id})
@@ -122,7 +120,7 @@ class _PlaceInLine:
         return {"ahead": min(ahead, LINE_COUNTED), "counted": ahead < LINE_COUNTED}
 
     async def _holders(self, limits: Sequence[int]) -> defaultdict[int, dict[str, Any]]:
-        """By limit: ``held_by``, how many of them are ``unclaimed``, and the first ``holders``."""
+        """Returns by limit: ``held_by``, how many of them are ``unclaimed``, and the first ``holders``."""
         held: defaultdict[int, dict[str, Any]] = defaultdict(lambda: {"held_by": 0, "unclaimed": 0, "holders": []})
         for row in await read(
             self.conn, "why/list_holders", {"limits": numbers(limits), "named": HOLDERS_NAMED, "scope": self.scope}
@@ -134,7 +132,7 @@ class _PlaceInLine:
 
 
 async def holding_runs(conn: AsyncConn, dag_id: str, *, is_paused: bool) -> list[WhyNot]:
-    """Why no run of the DAG begins, except for its pause."""
+    """Returns why no run of the DAG begins, except for its pause."""
     if dag_id == CALLBACK_DAG:
         return []
     found = await _found(conn, dag_id, None, lambda _, state: not state.begins_runs())
@@ -142,12 +140,12 @@ async def holding_runs(conn: AsyncConn, dag_id: str, *, is_paused: bool) -> list
 
 
 async def holding_starts(conn: AsyncConn, pool: str, queue: str) -> list[WhyNot]:
-    """Why nothing starts for the first time in this pool and on this queue."""
+    """Returns why no task starts for the first time in this pool and on this queue."""
     return [*await _found(conn, None, (pool, queue), lambda kind, state: not state.starts_tasks(kind))]
 
 
 async def holding_tries(conn: AsyncConn, dag_id: str, pool: str, queue: str) -> list[WhyNot]:
-    """Why no worker gets what it is to run, also resumes."""
+    """Returns why no worker gets tries, including resumes."""
     return [*await _found(conn, dag_id, (pool, queue), lambda _, state: not state.resumes())]
 
 

@@ -1,4 +1,4 @@
-"""What a round would start right now, who is next as room appears, and how many tasks wait for what."""
+"""The tasks that a round would start now, the next ones, and how many tasks wait for each cause."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from evenflow.store.scheduling.lanes import StoredLane
 LANES_COUNTED = 100_000  # waiting lanes that a plan counts; about 50 ms
 GROUPS_COUNTED = 10_000  # (limit, limit class) that lanes wait for
 NAMES_SHOWN = 5  # tasks of one lane that are named
-TASKS_READ = 1_000  # of one lane, to name them
-UNAPPLIED_COUNTED = 1_000  # reports, timers, pauses and runs that are still to be applied
+TASKS_READ = 1_000  # of one lane, for their names
+UNAPPLIED_COUNTED = 1_000  # reports, timers, pauses and runs that are not yet applied
 
 
 async def read_plan(conn: AsyncConn, *, limit: int, scope: str | None = None) -> Plan:
-    """What a round would start right now, the first ``limit`` of it, and what blocks the rest; of that, what is in the scope."""
+    """Returns the first ``limit`` tasks that a round would start now, and what blocks the others. Only DAGs in ``scope`` are
+    included.
+    """
     async with one_instant(conn):
         (unapplied,) = await read(conn, "plan/count_unapplied", {"counted": UNAPPLIED_COUNTED, "lease_s": LEASE_S})
         dry = await DryRound.decided(conn)
@@ -60,7 +62,7 @@ async def read_plan(conn: AsyncConn, *, limit: int, scope: str | None = None) ->
 
 
 class _WaitCause(NamedTuple):
-    """Why tasks of a limit class wait: a ``limit``, a pool that is ``kept``, the pause of their DAG, or what is ``closed``."""
+    """Why tasks of a limit class wait: a ``limit``, a pool that is ``kept``, the pause of their DAG, or a ``closed`` object."""
 
     limit: int | None = None
     paused: bool = False
@@ -70,7 +72,7 @@ class _WaitCause(NamedTuple):
 
 @dataclass(slots=True)
 class _Unstarted:
-    """What does not start, and why: every limit as the round leaves it."""
+    """Tasks that do not start, and why, by the limits after the round."""
 
     dry: DryRound
     limit_classes: dict[int, LimitClass]
@@ -96,7 +98,7 @@ class _Unstarted:
         return LimitUse(limit=row["limit"], name=row["name"], capacity=row["capacity"], used=row["capacity"] - self.free[limit])
 
     def closed(self, limit_class: LimitClass) -> str | None:
-        """What of this limit class is closed for first starts, in words."""
+        """Returns the object in this limit class that is closed for first starts, in words."""
         closures = self.dry.snapshot.closures
         if limit_class.executor_limit in closures.limits:
             return "the whole system"
@@ -105,7 +107,7 @@ class _Unstarted:
         return f"queue {limit_class.queue}" if limit_class.queue in closures.queues else None
 
     def group(self, groups: Sequence[Row]) -> list[BlockedTasks]:
-        """How many tasks wait for each limit, the most first."""
+        """Returns how many tasks wait for each limit, the largest number first."""
         dry = self.dry
         left: dict[tuple[int, int], int] = defaultdict(int, {(g["parked_on"], g["class_id"]): g["tasks"] for g in groups})
         for key, lane in dry.lanes.items():
@@ -143,7 +145,7 @@ class _Unstarted:
         return _WaitCause(limit)
 
     def waiting(self, next_: Sequence[StoredLane]) -> list[tuple[StoredLane, int, _WaitCause]]:
-        """Lanes with how many of their tasks are left, and what blocks them."""
+        """Returns lanes with the number of their tasks that are left, and what blocks them."""
         out: list[tuple[StoredLane, int, _WaitCause]] = []
         for row in next_:
             limit_class = self.limit_classes[row.class_id]
@@ -165,7 +167,9 @@ class _LaneNames:
     unstarted: _Unstarted
 
     async def of(self, lanes: Sequence[tuple[StoredLane, int]], *, left: bool = False) -> list[PlannedLane]:
-        """So many of the tasks of each lane, with names: from its first on, or with ``left`` of those that are left of it."""
+        """Returns this many tasks of each lane, with names: from its first on, or with ``left`` from the tasks that are
+        left of it.
+        """
         taken: dict[int, int] = defaultdict(int)
         skips: list[int] = []
         for row, count in lanes:

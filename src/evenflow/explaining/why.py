@@ -1,4 +1,4 @@
-"""Why a task instance does not run, from the tables that the scheduler decides from, at one instant."""
+"""Why a task instance does not run, from the tables by which the scheduler decides, at one instant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evenflow.store.db.instant import one_instant, read
 from evenflow.store.scheduling.operations import TargetKey, key_columns
 from evenflow.store.serving.views import similar_task
 
-RUNS_NAMED = 20  # of one name: more DAGs than anyone wants to read
+RUNS_NAMED = 20  # of one name: more DAGs than a person wants to read
 
 
 async def find_runs(
@@ -33,7 +33,7 @@ async def find_runs(
     scope: str | None = None,
     limit: int = RUNS_NAMED,
 ) -> list[Row]:
-    """Runs of this name, or where there is none, of this stretch of logical dates: dag_id, run_id, state."""
+    """Returns runs of this name, or without any, of this range of logical dates: dag_id, run_id, state."""
     begin, past = stretch or (None, None)
     params = {"run_id": run_id, "dag_id": dag_id, "begin": begin, "past": past, "scope": scope, "limit": limit}
     found = await read(conn, "why/find_runs", params)
@@ -43,8 +43,8 @@ async def find_runs(
 async def explain(
     conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str, map_index: int = UNMAPPED, scope: str | None = None
 ) -> Why:
-    """Who holds what it waits for is named where that is in the scope. Raises :class:`DagNotFound` when there is no such run, task
-    or instance, :class:`ParamError` when the task has several.
+    """Names holders only in the scope. Raises :class:`DagNotFound` when the run, task or instance does not exist,
+    :class:`ParamError` when the task has several.
     """
     async with one_instant(conn):
         names: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
@@ -57,7 +57,7 @@ async def explain(
             where = f"in a run {run_id!r} of DAG {dag_id!r}"
             raise DagNotFound(f"There is no task {task_id!r} {where}.{hint} See: evenflow runs list {dag_id}")
         row = found[0]
-        if row["quarantine"] is not None:  # its spec may be what is wrong
+        if row["quarantine"] is not None:  # its spec may be the problem
             return _set_aside(row, task_id, map_index)
         (version,) = await read(conn, "runs/read_specs", {"version_keys": numbers([row["version_key"]])})
         graph = Graph.of(DagSpec.from_json(version["spec"]))
@@ -87,7 +87,7 @@ def _set_aside(row: Row, task_id: str, map_index: int) -> Why:
 
 
 def _instance(graph: Graph, row: Row, map_index: int) -> int:
-    """The map index that is meant."""
+    """Returns the meant map index."""
     task_id, length = row["task_id"], row["length"]
     if length is None:
         if not graph.mapped[row["task_index"]] and map_index != UNMAPPED:
@@ -181,7 +181,7 @@ async def _run_queued(conn: AsyncConn, row: Row) -> list[WhyNot]:
 async def _not_dispatched(
     conn: AsyncConn, graph: Graph, row: Row, state: TaskState, map_index: int, scope: str | None
 ) -> list[WhyNot]:
-    """Of a run that runs."""
+    """Returns the reasons for a task of a running run."""
     if state is TaskState.UP_FOR_RETRY:
         return [why.AwaitsRetry(at=row["due_at"], tries=row["try_number"], explanation=row["reason"])]
     if state is TaskState.UP_FOR_RESCHEDULE:
@@ -223,8 +223,8 @@ def _awaits_event(row: Row) -> WhyNot:
 
 
 def _awaited(graph: Graph, task_index: int, map_index: int) -> list[TargetKey]:
-    """What an instance waits for: all of an upstream, or the instance of the same index. A task of a mapped group that has not been
-    expanded waits for what the group maps over, too.
+    """Returns what an instance waits for: all of an upstream, or the instance of the same index. A task of a mapped group that is
+    not expanded also waits for what the group maps over.
     """
     upstream = graph.upstream[task_index]
     if map_index != UNMAPPED:
@@ -236,7 +236,9 @@ def _awaited(graph: Graph, task_index: int, map_index: int) -> list[TargetKey]:
 
 
 async def _failed_upstreams(conn: AsyncConn, graph: Graph, row: Row, map_index: int) -> dict[str, Any] | None:
-    """What failed first: of upstreams that were not run themselves, their own are looked at. None: what failed runs again."""
+    """Returns the first failures: for upstreams that were not run, it looks at their upstreams. None when the failed tasks run
+    again.
+    """
     above = _above(graph, row["task_index"], map_index)
     asked = key_columns(list(set().union(*above.values())))
     rows = await read(conn, "why/list_failed", {"run_key": row["run_key"], **asked})
@@ -258,7 +260,9 @@ async def _failed_upstreams(conn: AsyncConn, graph: Graph, row: Row, map_index: 
 
 
 def _above(graph: Graph, task_index: int, map_index: int) -> dict[TargetKey, set[TargetKey]]:
-    """The upstreams of an instance, which stands first, and of all above it: all of a task, or the instance of the same index."""
+    """Returns the upstreams of an instance, which comes first, and of all above it: all of a task, or the instance of the same
+    index.
+    """
     first: TargetKey = (task_index, None if map_index == UNMAPPED else map_index)
     above: dict[TargetKey, set[TargetKey]] = {}
     waiting = [first]
@@ -273,6 +277,6 @@ def _above(graph: Graph, task_index: int, map_index: int) -> dict[TargetKey, set
 
 
 def _named(upstream: Row) -> str:
-    """Of one instance its index is part of the name."""
+    """Returns the upstream's name, with the index of a single instance."""
     task_id: str = upstream["task_id"]
     return task_id if upstream["map_index"] is None else f"{task_id}[{upstream['map_index']}]"

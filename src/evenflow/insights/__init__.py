@@ -1,7 +1,7 @@
 """The history pipeline: history exported to Parquet, refined by SQL, and a report of it.
 
-Bronze is what the reporting views have, day by day. Silver is each move in order and each stretch of waiting with its cause. Gold
-are the marts that people read; the proofs say that no limit was exceeded. Nothing heavy is imported before it is asked for.
+Bronze has the rows of the reporting views, day by day. Silver has each move in order and each time of waiting with its cause. Gold
+has the marts that people read; the proofs show that no limit was exceeded. Heavy imports happen only when they are needed.
 """
 
 from pathlib import Path

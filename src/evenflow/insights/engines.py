@@ -1,4 +1,4 @@
-"""DuckDB, which makes the marts in this process. The statements keep to what the SQL of Spark knows; DuckDB is taught here the few
+"""DuckDB, which makes the marts in this process. The statements use only the common SQL of Spark; here DuckDB gets the few
 functions that it has under other names.
 """
 
@@ -30,7 +30,7 @@ def ignore(mart: Mart) -> None: ...
 
 
 class DuckDb:
-    """In this process, on as many threads as there are processors."""
+    """DuckDB in this process, with one thread for each processor."""
 
     name = "duckdb"
 

@@ -1,9 +1,9 @@
 """History from the reporting views to Parquet, a folder a day, each event exactly once.
 
-An export goes by transactions, not by clocks. A batch is what the transactions of a range of numbers wrote. Below the oldest that
-is still under way nothing comes any more, so what a batch has never changes, late events included. The plan of a batch is written
-before its files, and its end after them. Whoever comes after a kill makes the planned batch again, under the same names, and goes
-on. Nothing of it is kept in the database, and a role that reads the reporting views is enough.
+An export goes by transactions, not by clocks. A batch has the rows that a range of transactions wrote. Below the oldest transaction
+under way nothing new appears, so a batch never changes, even with late events. The plan of a batch is written before its files, and
+its end after them. After a kill, the next export makes the planned batch again, under the same names, and continues. The database
+stores nothing of it, and a role that reads the reporting views is enough.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ROWS_AT_ONCE = 50_000  # in memory
 class ExportedHistory(NamedTuple):
     batches: int
     events: int
-    until: datetime  # when this was asked: what transactions wrote that had all ended by then is in the lake
-    past: int  # and this is the number below which they are
+    until: datetime  # the time of this question: the lake has all rows of transactions that had ended by then
+    past: int  # the transaction number below which they are
 
 
 class Batch(NamedTuple):
-    """The transactions from ``first`` to before ``past``, as they were planned at a moment."""
+    """The transactions from ``first`` to before ``past``, planned at one moment."""
 
     number: int
     first: int
@@ -46,7 +46,9 @@ class Batch(NamedTuple):
 
 
 def export(conn: psycopg.Connection[Any], lake: Path, *, xacts: int = XACTS_AT_ONCE) -> ExportedHistory:
-    """All that has been settled. Raises :class:`BadValue` when another export writes there, or the lake is of another database."""
+    """Exports all settled rows. Raises :class:`BadValue` when another export writes there, or the lake belongs to another
+    database.
+    """
     with _alone(lake):
         last, count, events = _redo_last(conn, lake), 0, 0
         horizon, now = _one(conn, "find_horizon")
@@ -65,7 +67,7 @@ def export(conn: psycopg.Connection[Any], lake: Path, *, xacts: int = XACTS_AT_O
 
 
 def _redo_last(conn: psycopg.Connection[Any], lake: Path) -> Batch | None:
-    """The last batch that was planned; one that did not come to its end is made again."""
+    """Returns the last planned batch; if it has not reached its end, it is made again."""
     plans = sorted((lake / "batches").glob("*.json"))
     if not plans:
         return None
@@ -89,7 +91,9 @@ def _end_of(lake: Path, batch: Batch) -> Path:
 
 
 def _write_batch(conn: psycopg.Connection[Any], lake: Path, batch: Batch) -> int:
-    """Answers how many events. The tables that are small are read whole, as they are now: the marts take each row once."""
+    """Writes a batch and returns its number of events. Small tables are read whole, in their present state: the marts take each row
+    once.
+    """
     names = {"first": batch.first, "past": batch.past, "until": batch.at}
     events, name = 0, f"batch-{batch.number:08}.parquet"
     for table in ("task_events", "run_events"):
@@ -108,7 +112,7 @@ def _write_batch(conn: psycopg.Connection[Any], lake: Path, batch: Batch) -> int
 
 
 def _write_days(lake: Path, table: str, name: str, pages: Iterable[LakeRows]) -> int:
-    """One file for each day that has rows, each written as a whole."""
+    """Writes one file for each day with rows, each in one step."""
     place, by_day, count = list(BRONZE[table]).index(DAY_OF[table]), dict[str, list[LakeRows]](), 0
     for page in pages:
         count += len(page)
@@ -136,7 +140,7 @@ def _one(conn: psycopg.Connection[Any], name: str) -> tuple[Any, ...]:
 
 @contextmanager
 def _alone(lake: Path) -> Iterator[None]:
-    """One export writes to a lake at a time."""
+    """Lets one export at a time write to a lake."""
     lake.mkdir(parents=True, exist_ok=True)
     with open(os.open(lake / "export.lock", os.O_RDWR | os.O_CREAT, 0o600), "rb") as lock:
         try:

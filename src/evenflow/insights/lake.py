@@ -1,4 +1,4 @@
-"""A lake: a folder with history as Parquet. Its files are there whole or not at all."""
+"""A lake: a folder with history as Parquet. Its files exist completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ LakeRows = list[tuple[Any, ...]]
 
 
 def check(lake: Path) -> None:
-    """Raises :class:`BadValue` where no history was exported."""
+    """Raises :class:`BadValue` if no history was exported."""
     if not (lake / "bronze" / "task_events").is_dir():
         raise BadValue(f"There is no history in {lake}. Type: evenflow insights export {lake}")
 
 
 def complete(lake: Path) -> None:
-    """A table that came after the last export is there, empty."""
+    """Adds tables that are newer than the last export, empty."""
     for table in BRONZE:
         if not (lake / "bronze" / table).is_dir():
             write_empty(lake, table)
 
 
 def write_empty(lake: Path, table: str) -> None:
-    """A file without rows, so that a table has columns."""
+    """Writes a file without rows, so that a table has columns."""
     folder = lake / "bronze" / table
     write_file((folder / "day=1970-01-01" if table in DAY_OF else folder) / "none.parquet", table, [])
 
 
 @contextmanager
 def whole(target: Path) -> Iterator[Path]:
-    """The path to write to: what is there in the end, a file or a folder, takes the place of ``target``."""
+    """Yields the path to write to; the result, a file or a folder, then replaces ``target``."""
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_suffix(".unfinished")
     yield unfinished
@@ -46,7 +46,7 @@ def whole(target: Path) -> Iterator[Path]:
 
 
 def write_file(target: Path, table: str, parts: Iterable[LakeRows]) -> None:
-    """Rows of a table of bronze; the same rows make the same file."""
+    """Writes rows of a table of bronze; the same rows make the same file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -59,7 +59,7 @@ def write_file(target: Path, table: str, parts: Iterable[LakeRows]) -> None:
 
 
 def mart_file(lake: Path, engine: str, mart: str) -> Path:
-    """Where an engine has a mart: a file, or a folder of files."""
+    """Returns an engine's path of a mart: a file, or a folder of files."""
     return lake / engine / f"{mart}.parquet"
 
 

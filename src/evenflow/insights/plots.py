@@ -47,7 +47,7 @@ DARK = Palette(
     ("#6f9df0", "#f0945c", "#b394f0", "#5cc98a", "#f07a70", "#e0b93f", "#76c5d3"),
 )
 
-# What people can do something about, in the order in which it is stacked.
+# Causes that people can influence, in the order of the stack.
 CAUSES = ("pool", "run cap", "task cap", "executor", "no worker", "paused", "resume", "retry delay", "reschedule", "scheduling")
 
 
@@ -111,7 +111,7 @@ def members(ax: Axes, rows: list[MartRow], palette: Palette) -> None:
 
 
 Draw = Callable[["Axes", list[MartRow], Palette], None]
-CHARTS: dict[str, tuple[Draw, str, tuple[float, float]]] = {  # what draws it, its mart, inches
+CHARTS: dict[str, tuple[Draw, str, tuple[float, float]]] = {  # its function, its mart, inches
     "waits_by_day": (waits_by_day, "wait_by_cause", (5.6, 3.9)),
     "waits_by_limit": (waits_by_limit, "wait_by_cause", (5.6, 3.9)),
     "slots": (slots, "slot_use", (5.6, 3.6)),
@@ -120,7 +120,7 @@ CHARTS: dict[str, tuple[Draw, str, tuple[float, float]]] = {  # what draws it, i
 
 
 def draw(name: str, rows: list[MartRow], palette: Palette) -> bytes:
-    """A chart as PNG."""
+    """Returns a chart as PNG."""
     import matplotlib
     from matplotlib.figure import Figure
 

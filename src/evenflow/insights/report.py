@@ -1,4 +1,4 @@
-"""The report: one HTML page of the marts with everything in it, for light and for dark screens."""
+"""The report: one self-contained HTML page of the marts, for light and for dark screens."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from evenflow.insights.engines import DuckDb
 from evenflow.insights.lake import MartRow
 from evenflow.insights.plots import CHARTS, DARK, HOUR_US, LIGHT, day_of, draw
 
-MOST_ROWS = 20  # of a table; the marts have them all
+MOST_ROWS = 20  # of a table; the marts have all
 
 Cells = Iterable[tuple[Any, ...]]
 
 
 def write_report(engine: DuckDb, lake: Path, target: Path) -> Path:
-    """Of marts that were made."""
+    """Writes the report of marts that exist."""
     marts = {
         name: engine.rows(lake, name)
         for name in (
@@ -105,7 +105,7 @@ def _proof(violations: list[MartRow]) -> str:
 
 
 def _first(rows: list[MartRow]) -> list[MartRow]:
-    """Those that are most worth a look, as their mart says."""
+    """Returns the rows with the highest worth, as their mart rates it."""
     return sorted((row for row in rows if row["worth"] is not None), key=lambda row: -row["worth"])[:MOST_ROWS]
 
 
@@ -168,7 +168,7 @@ def _costs(rows: list[MartRow]) -> str:
 
 
 def _spark(rows: list[MartRow]) -> list[str]:
-    """Nothing where no task was one of Spark."""
+    """Returns nothing if no task used Spark."""
     names = ("core_us", "task_us", "gc_us", "shuffle_bytes", "spilled_bytes")
     of_task: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0] * (1 + len(names)))
     for row in rows:
@@ -197,7 +197,7 @@ def _section(title: str, text: str, *cards: str) -> str:
 
 
 def _table(title: str, columns: Iterable[str], rows: Cells) -> str:
-    """Cells are HTML already; all but the first column stand to the right."""
+    """Cells are HTML already; all columns but the first are right-aligned."""
     head = "".join(f"<th>{_text(name)}</th>" for name in columns)
     lines = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows) or "<tr><td>None.</td></tr>"
     return f"<div class='card'><h3>{_text(title)}</h3><table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"

@@ -1,4 +1,4 @@
-"""What the tasks of the history pipeline do: the lake is where their connection says, and small marts return to its database."""
+"""The work of the history pipeline's tasks: their connection names the lake, and small marts return to its database."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import psycopg
 
 CONNECTION = "evenflow_history"
-LAKE = "lake"  # its extra that names the folder; the others are for PostgreSQL
-MOST_ROWS = 20_000  # of a mart: some megabytes as JSON, and a year of days of fifty DAGs; the lake has them all
+LAKE = "lake"  # its extra with the folder; the others are for PostgreSQL
+MOST_ROWS = 20_000  # of a mart: some megabytes as JSON, and a year of days of fifty DAGs; the lake has all
 
 
 @contextmanager
 def database() -> Iterator[tuple[psycopg.Connection[Any], Path]]:
-    """The database of the pipeline's connection, and the folder."""
+    """Yields the database of the pipeline's connection, and the folder."""
     import psycopg
 
     conn = get_connection(CONNECTION)
@@ -38,7 +38,7 @@ def database() -> Iterator[tuple[psycopg.Connection[Any], Path]]:
 
 
 def lake_of(conn: Connection) -> Path:
-    """Raises :class:`SettingsError` where the connection names no folder."""
+    """Raises :class:`SettingsError` if the connection names no folder."""
     folder = conn.extra.get(LAKE)
     if not folder:
         raise SettingsError(
@@ -48,7 +48,7 @@ def lake_of(conn: Connection) -> Path:
 
 
 def export_and_tell(conn: psycopg.Connection[Any], folder: Path) -> int:
-    """Exports, and tells retention how far. Answers how many events were new."""
+    """Exports, and records for retention how far. Returns the number of new events."""
     done = export(conn, folder)
     conn.execute(statement("returning", "tell_exported"), {"past": done.past, "at": done.until})
     return done.events
@@ -60,8 +60,8 @@ def refine(session: Any, layer: str) -> None:
 
 
 def return_all(conn: psycopg.Connection[Any], folder: Path) -> dict[str, int]:
-    """The first rows of each mart that returns take the place of those from before, all of them at once. Answers how many rows the
-    marts have.
+    """Replaces the returned marts in the database, all of them at once, by the first rows of each. Returns the number of rows of
+    the marts.
     """
     import pyarrow.parquet as pq
 

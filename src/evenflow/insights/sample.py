@@ -1,7 +1,7 @@
-"""A history of made-up DAGs, by rules that obey every limit: to try the marts on, to test them, and to time them at any size.
+"""A history of made-up DAGs that obeys every limit: to try the marts, to test them, and to time them at any size.
 
-The same numbers make the same history. Time goes in steps of a second; in each, tries end, runs begin, and what is ready starts
-while its pool, its executor and its run have room. One day after another is written, so memory is that of a day.
+The same numbers make the same history. Time goes in steps of a second; in each, tries end, runs begin, and ready tasks start while
+their pool, executor and run have room. Days are written one by one, so memory holds one day.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ EXECUTOR_SLOTS = 96
 DAGS = 40
 EVENTS_A_TRY = 4  # about: ready, grant, start, end
 RUN_EVENTS = 2
-SPARK_EVERY = 5  # every fifth task of a DAG is one of Spark
+SPARK_EVERY = 5  # every fifth task of a DAG uses Spark
 SPARK_CORES = 4
 
 SampleRows = dict[str, list[tuple[Any, ...]]]
@@ -62,7 +62,7 @@ class _SampleRun:
 
 @dataclass(slots=True)
 class _SampleClock:
-    """Numbers of transactions and dispatches; the moment of each event is its transaction's, a microsecond apart."""
+    """Numbers of transactions and dispatches; the time of each event is its transaction's, and these are a microsecond apart."""
 
     us: int
     xact: int = 1000
@@ -76,7 +76,7 @@ class _SampleClock:
 
 @dataclass(slots=True)
 class History:
-    """What happens, second by second. ``rows`` are the events of the day that is being made."""
+    """Events, second by second. ``rows`` are those of the current day."""
 
     dags: list[SampleDag]
     chance: random.Random
@@ -192,7 +192,7 @@ class History:
 
 
 def make_dags(chance: random.Random, count: int = DAGS) -> list[SampleDag]:
-    """From chains to fans, some of them bound by a small pool."""
+    """Makes DAGs from chains to fans, some of them bound by a small pool."""
     made = []
     for key in range(1, count + 1):
         size = chance.choice((3, 5, 8, 13, 21))
@@ -213,8 +213,8 @@ def make_dags(chance: random.Random, count: int = DAGS) -> list[SampleDag]:
 
 
 def days(events: int, *, seed: int = 1, dags: int = DAGS, ends: bool = False) -> Iterator[tuple[date, SampleRows]]:
-    """Day after day until there were so many events; where it ``ends``, runs that have begun go on until they are over.
-    Each with its rows by table.
+    """Yields day after day until there are enough events, each with its rows by table; with ``ends``, runs that have begun continue
+    until they are over.
     """
     chance = random.Random(seed)
     history = History(make_dags(chance, dags), chance, _SampleClock(int(BEGIN.timestamp()) * 1_000_000))
@@ -232,7 +232,7 @@ def days(events: int, *, seed: int = 1, dags: int = DAGS, ends: bool = False) ->
 
 
 def known(dags: list[SampleDag]) -> SampleRows:
-    """What a history knows of its DAGs and limits."""
+    """Returns a history's rows about its DAGs and limits."""
     tasks = [
         (
             d.key,
@@ -260,7 +260,7 @@ def known(dags: list[SampleDag]) -> SampleRows:
 
 
 def write_sample(lake: Path, events: int, *, seed: int = 1, dags: int = DAGS, ends: bool = False) -> int:
-    """Bronze of such a history; answers how many events it has."""
+    """Writes the bronze of such a history; returns its number of events."""
     count = 0
     for table, rows in known(make_dags(random.Random(seed), dags)).items():
         write_file(lake / "bronze" / table / "sample.parquet", table, [rows])

@@ -1,5 +1,5 @@
-"""Spark, which makes the marts where a session of it runs: on this machine or on a cluster. Whoever has the session hands it over,
-and nothing of pyspark is imported here.
+"""Spark, which makes the marts in the place of its session: on this machine or on a cluster. The caller passes the session, and
+this module imports nothing of pyspark.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TYPES = {"int64": "bigint", "int32": "int", "timestamp": "timestamp", "string":
 
 
 class Spark:
-    """By a SparkSession. A mart that others need is read from its files: so each plan is of one statement."""
+    """Makes marts by a SparkSession. A mart that others need is read from its files, so each plan has one statement."""
 
     name = "spark"
 
@@ -25,7 +25,7 @@ class Spark:
         self._session = session
 
     def make(self, lake: Path, tell: TellMart = ignore, *, layers: Sequence[str] = LAYERS) -> None:
-        """The marts of these layers; those of silver, which all others need, are there already unless they are among them."""
+        """Makes the marts of these layers. Those of silver, which all others need, exist already unless they are among them."""
         check(lake)
         complete(lake)
         spark, lake = self._session, lake.absolute()

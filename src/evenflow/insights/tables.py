@@ -1,4 +1,4 @@
-"""What there is in a history lake: the tables of bronze with their columns, and the marts in the order in which they are made."""
+"""The content of a history lake: the tables of bronze with their columns, and the marts in the order in which they are made."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenflow.core.states import RUN_MOVES, TASK_MOVES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 1  # of bronze; a column that is added later is null in files from before, and the number stays
+FORMAT = 1  # of bronze; a later column is null in earlier files, and the number stays
 
 _OF_TRY = {
     "run_key": "int64",
@@ -25,7 +25,7 @@ _OF_TRY = {
     "try_number": "int32",
 }
 
-# Column by column, with the names that Arrow has for types.
+# By column, with Arrow's names of types.
 BRONZE: dict[str, dict[str, str]] = {
     "task_events": {
         **_OF_TRY,
@@ -92,7 +92,7 @@ DAY_OF = {
 
 @dataclass(frozen=True, slots=True)
 class Mart:
-    """A table that is made from others, by one statement."""
+    """A table that one statement makes from others."""
 
     layer: str
     name: str
@@ -103,7 +103,7 @@ class Mart:
 
 
 def statement(folder: str, name: str) -> bytes:
-    """The text of one, of a folder of ``sql``."""
+    """Returns the text of a statement, from a folder of ``sql``."""
     return (files("evenflow.insights") / "sql" / folder / f"{name}.sql").read_bytes()
 
 
@@ -143,7 +143,7 @@ MARTS = (
 
 LAYERS = ("silver", "gold", "proof")
 
-# Marts of which the first rows, in descending order of a column, return to the database.
+# Marts whose first rows, in descending order of a column, return to the database.
 RETURNED = {
     "lags": "day",
     "wait_by_cause": "day",
@@ -161,7 +161,7 @@ RETURNED = {
 
 @cache
 def schema_of(table: str) -> pa.Schema:
-    """Of a table of bronze, for Arrow."""
+    """Returns the schema of a table of bronze, for Arrow."""
     import pyarrow as pa
 
     types: dict[str, Any] = {"timestamp": pa.timestamp("us", tz="UTC"), "bool": pa.bool_()}
@@ -169,8 +169,10 @@ def schema_of(table: str) -> pa.Schema:
 
 
 def legal_sql() -> dict[str, str]:
-    """What the proofs hold a history against, as statements: state before, event, state after, of task instances and of runs."""
-    # A mapped task that is cleared has one row again, which had none.
+    """Returns the moves with which the proofs compare a history, as statements: state before, event, state after, of task instances
+    and of runs.
+    """
+    # A mapped task that is cleared gets a row again.
     tasks = _moves_of(TASK_MOVES) | {("none", "clear", "none")}
     return {"legal": _values(tasks), "legal_runs": _values(_moves_of(RUN_MOVES))}
 

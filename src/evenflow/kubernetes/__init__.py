@@ -1,1 +1,1 @@
-"""The API of a Kubernetes cluster: where it is, requests with patience, and what there is of a kind, listed and watched."""
+"""The API of a Kubernetes cluster: its address, requests with retries, and the objects of a kind, listed and watched."""

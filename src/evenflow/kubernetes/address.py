@@ -1,7 +1,7 @@
-"""Where a cluster is, and who asks there.
+"""The address of a cluster, and the credentials there.
 
-Three ways to say it: nothing, inside of a cluster, where Kubernetes mounts what is needed; ``kubeconfig:PATH#CONTEXT``, for
-whatever ``kubectl`` can reach; and ``kubernetes://HOST:PORT/?namespace=...&token=...`` for all that can be said in a line.
+There are three forms: empty, inside of a cluster, where Kubernetes mounts what is needed; ``kubeconfig:PATH#CONTEXT``, for all
+clusters of ``kubectl``; and ``kubernetes://HOST:PORT/?namespace=...&token=...`` for all that fits in a line.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ FORMS = "kubernetes://HOST:PORT/?namespace=NAME&token=TOKEN, kubeconfig:PATH#CON
 
 class Credentials(Protocol):
     async def headers(self) -> Mapping[str, str]:
-        """Of the next request."""
+        """Returns the headers of the next request."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterAddress:
-    """``url`` has no slash at its end; ``tls`` is False where it is plain HTTP."""
+    """``url`` has no slash at its end; ``tls`` is False for plain HTTP."""
 
     url: str
     namespace: str
@@ -39,7 +39,7 @@ class ClusterAddress:
 
 
 class FixedToken:
-    """One that was given; an empty one is none."""
+    """A given token; an empty one means none."""
 
     def __init__(self, token: str) -> None:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -49,7 +49,7 @@ class FixedToken:
 
 
 class TokenFile:
-    """Of a service account; its kubelet writes it anew before it expires."""
+    """The token of a service account; its kubelet renews the file before it expires."""
 
     def __init__(self, file: Path) -> None:
         self._file, self._token, self._read_at = file, "", 0.0
@@ -61,7 +61,7 @@ class TokenFile:
 
 
 async def find_cluster(where: str, environ: Mapping[str, str]) -> ClusterAddress:
-    """Raises :class:`SettingsError` saying what to write."""
+    """Raises :class:`SettingsError`, which says what to write."""
     if not where:
         return _inside(environ)
     if where.startswith(KUBECONFIG):
@@ -110,7 +110,7 @@ def _context(ca: str | None) -> ssl.SSLContext:
 
 
 async def _of_kubeconfig(path: str, context: str) -> ClusterAddress:
-    """By the client of the Kubernetes project, which knows all ways to be let in; to import it takes seconds."""
+    """Reads it by the client of the Kubernetes project, which knows all kinds of logins; its import takes seconds."""
     from kubernetes_asyncio import config
     from kubernetes_asyncio.client import Configuration
 
@@ -135,7 +135,7 @@ async def _of_kubeconfig(path: str, context: str) -> ClusterAddress:
 
 
 class _Renewed:
-    """What a kubeconfig gives, whose plugins and providers are asked again when a token is over."""
+    """The credentials of a kubeconfig, whose plugins and providers are asked again when a token expires."""
 
     def __init__(self, configuration: object) -> None:
         self._configuration = configuration

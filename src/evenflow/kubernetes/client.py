@@ -1,7 +1,7 @@
-"""Requests to the API of a cluster. Objects are what JSON makes of them: nobody reads most of what models would hold.
+"""Requests to the API of a cluster. Objects are plain JSON, because most fields of full models would not be read.
 
-Each request has its turn (a rate, and so many in flight), and is sent again while the API is busy, restarts or breaks off: so what
-is written has a name or a uid, and whoever creates takes a conflict for an answer.
+Each request waits for its turn (a rate, and a number in flight), and is sent again while the API is busy, restarts or breaks off.
+So each write has a name or a uid, and after a create a conflict counts as an answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class KubernetesClient:
-    """Raises :class:`ClusterRefused` with what the API says, and :class:`ClusterUnavailable` when it has not answered for long."""
+    """Raises :class:`ClusterRefused` with the API's message, and :class:`ClusterUnavailable` without an answer for a long time."""
 
     def __init__(self, address: ClusterAddress, *, pace: RequestPace | None = None, patience_s: float = limits.PATIENCE_S) -> None:
         self.address, self._pace, self._patience_s = address, pace or RequestPace(), patience_s
@@ -42,7 +42,7 @@ class KubernetesClient:
     # -- objects
 
     async def get(self, path: str) -> Object | None:
-        """None: there is none."""
+        """Returns None if it does not exist."""
         try:
             return await self._object("GET", path)
         except ClusterRefused as refused:
@@ -51,7 +51,7 @@ class KubernetesClient:
             raise
 
     async def list_all(self, path: str, *, labels: str = "") -> tuple[list[Object], str]:
-        """All of a collection, and the version from which on to watch it."""
+        """Returns all of a collection, and the version from which to watch it."""
         found: list[Object] = []
         going_on = ""
         while True:
@@ -61,7 +61,7 @@ class KubernetesClient:
             except ClusterRefused as refused:
                 if refused.status != 410 or not going_on:
                     raise
-                found, going_on = [], ""  # the list is too old to go on with
+                found, going_on = [], ""  # the list is too old to continue
                 continue
             found += page["items"]
             going_on = page["metadata"].get("continue", "")
@@ -77,7 +77,7 @@ class KubernetesClient:
         return await self._object("PATCH", path, patch, query=query, content_type=content_type)
 
     async def delete(self, path: str, *, uid: str | None = None, grace_s: int | None = None) -> bool:
-        """Whether it was there. With a ``uid`` only that one is deleted, not another one of its name."""
+        """Returns whether it existed. With a ``uid`` only that object is deleted, not another one with its name."""
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
         if uid is not None:
             options["preconditions"] = {"uid": uid}
@@ -96,8 +96,8 @@ class KubernetesClient:
     async def watch(
         self, path: str, version: str, *, labels: str = "", for_s: float = limits.WATCH_LASTS_S
     ) -> AsyncIterator[tuple[str, Object]]:
-        """What happens after ``version``, as (ADDED, MODIFIED, DELETED or BOOKMARK; the object), until the server ends it. Raises
-        :class:`ClusterRefused` with status 410 when it does not remember what was before.
+        """Yields the changes after ``version``, as (ADDED, MODIFIED, DELETED or BOOKMARK; the object), until the server ends it.
+        Raises :class:`ClusterRefused` with status 410 when the server no longer remembers that version.
         """
         query = {"watch": "1", "allowWatchBookmarks": "true", "resourceVersion": version, "timeoutSeconds": str(int(for_s))}
         if labels:
@@ -113,7 +113,7 @@ class KubernetesClient:
     async def stream(
         self, method: str, path: str, query: Mapping[str, str], *, silence_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Its lines, as they come. Raises :class:`ClusterUnavailable` when it breaks off."""
+        """Yields its lines, as they arrive. Raises :class:`ClusterUnavailable` when it breaks off."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.CONNECT_S, sock_read=silence_s)
         headers = dict(await self.address.credentials.headers())
         async with self._pace:
@@ -191,7 +191,7 @@ class KubernetesClient:
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """However long: an object of a megabyte is one line. A last one that is not whole is none."""
+    """Yields lines of any length, because an object of a megabyte is one line. An incomplete last line is dropped."""
     rest = b""
     async for chunk in content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")

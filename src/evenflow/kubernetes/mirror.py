@@ -1,6 +1,6 @@
-"""What there is of one kind, kept up to date: listed, then watched from there, and listed again from time to time.
+"""The objects of one kind, kept up to date: listed, then watched from there, and listed again from time to time.
 
-Whoever reads it decides by what is there, never by what an event says: an event that was missed, came late or twice is no harm.
+Readers decide by the objects, never by an event: so a missed, late or repeated event does no harm.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Changed = Callable[[str, Object | None, Object | None], None]
 
 
 class Mirror:
-    """Of the collection at ``path``, by ``labels``. ``changed`` hears of each difference: its name, before and after; none: it
-    was, or is, not there. ``failed`` hears why there is no news at the moment.
+    """The mirror of the collection at ``path``, by ``labels``. ``changed`` is called with each difference: its name, before and
+    after; None: the object did not exist, or no longer exists. ``failed`` is called with the reason when there is no news.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class Mirror:
         self._client, self._path, self._labels, self._changed, self._failed = client, path, labels, changed, failed
         self.objects: dict[str, Object] = {}
         self.listed = asyncio.Event()
-        self.listed_at = 0.0  # by the loop's clock, when the newest list was asked for; all that was made before it is in it
+        self.listed_at = 0.0  # by the loop's clock, when the newest list was requested; it has all objects made before that
         self._version = ""
 
     async def run(self) -> NoReturn:
@@ -39,11 +39,11 @@ class Mirror:
                     await self._list()
                 await self._watch()
             except ClusterRefused as refused:
-                self._version = ""  # of 410: a gap, and what was missed is seen in a list
+                self._version = ""  # after 410: a gap; a list shows what was missed
                 if refused.status != 410:
                     self._failed(refused)
             except ClusterUnavailable as error:
-                if clock() - began < limits.BROKEN_OFF_S:  # a watch that breaks off later goes on from where it was
+                if clock() - began < limits.BROKEN_OFF_S:  # a watch that breaks off later continues from its place
                     self._failed(error)
             pause = limits.FIRST_PAUSE_S if clock() - began >= limits.BROKEN_OFF_S else min(2 * pause, limits.LONGEST_PAUSE_S)
             await asyncio.sleep(pause)
@@ -67,7 +67,7 @@ class Mirror:
             name = obj["metadata"]["name"]
             if kind == "DELETED":
                 self.objects.pop(name, None)
-                self._changed(name, obj, None)  # its last state says why it went
+                self._changed(name, obj, None)  # its last state says why it is gone
             else:
                 self._put(name, obj)
 

@@ -1,4 +1,4 @@
-"""How fast one client asks: so many requests a second, more after a rest, and so many at once."""
+"""The pace of one client: a number of requests a second, more after a rest, and a number at once."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from evenflow.kubernetes import limits
 
 
 class RequestPace:
-    """``async with`` it around each request. Requests have their turn in the order in which they come."""
+    """Put ``async with`` around each request. Requests get their turns in the order of their arrival."""
 
     def __init__(self, per_s: float = REQUESTS_PER_S, burst: float = limits.BURST, in_flight: int = limits.IN_FLIGHT) -> None:
         self._per_s, self._burst = per_s, burst
         self._room = asyncio.Semaphore(in_flight)
-        self._free_at = 0.0  # by the loop's clock: when all that was asked for has been paid; a burst is paid afterwards
+        self._free_at = 0.0  # by the loop's clock: when all requests so far are paid for; a burst is paid afterwards
 
     async def __aenter__(self) -> None:
         await self._room.acquire()

@@ -1,1 +1,1 @@
-"""Sends tries to the executors that do not ask for them: to Celery a message each, to Kubernetes a pod."""
+"""Sends tries to the executors that do not ask for them: one message each to Celery, one pod each to Kubernetes."""

@@ -1,7 +1,7 @@
 """Celery: a message for each try, on the Celery queue of the task's queue.
 
-The message holds the epoch of the try and nothing else. Nothing is asked of Celery in return: no result is stored, and whether a
-message is lost shows in that nobody claims its try.
+The message holds only the epoch of the try. Celery need not return anything: no result is stored, and a lost message shows because
+its try is not claimed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from evenflow.errors import ExecutorUnavailable, SettingsError
 from evenflow.launcher.executor import LaunchFailure
 from evenflow.store.serving.launches import Launch
 
-CONNECT_S = 5  # that a broker on the same network may take; behind an address that moves it may be seconds
-# confirm_publish: RabbitMQ says that it has a message; the others say so anyway
+CONNECT_S = 5  # for a broker on the same network; behind an address that moves it may be seconds
+# confirm_publish: RabbitMQ confirms a message; the others do so anyway
 OPTIONS = {"confirm_publish": True, "socket_connect_timeout": CONNECT_S, "socket_timeout": CONNECT_S, "connect_timeout": CONNECT_S}
 
 
@@ -36,7 +36,7 @@ class CeleryExecutor:
         return await asyncio.to_thread(self._send, tries)
 
     async def reconcile(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
-        """A broker does not say what it has lost. To send again what is only late costs a message and a claim that is refused."""
+        """Returns all: a broker does not report what it has lost. A repeated message costs only itself and a refused claim."""
         return {each.epoch: LaunchFailure("nobody has claimed it") for each in tries}
 
     async def watch(self) -> None:
@@ -46,7 +46,7 @@ class CeleryExecutor:
         await asyncio.to_thread(self._app.close)
 
     def _begun(self) -> Celery:
-        """It knows no queue yet, so it makes each that it sends to: a broker may have come back empty."""
+        """Makes the app. It knows no queue yet, so it declares each one to which it sends: a broker may have come back empty."""
         app = Celery("evenflow", broker=self._broker, set_as_current=False)
         app.conf.update(
             broker_transport_options=OPTIONS, broker_connection_timeout=CONNECT_S, task_ignore_result=True, broker_pool_limit=1
@@ -54,7 +54,7 @@ class CeleryExecutor:
         return app
 
     def _send(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
-        """The rest, from the first that the broker does not take on, has failed."""
+        """Sends tries. From the first that the broker does not take, all count as failed."""
         sent = 0
         try:
             with self._app.producer_pool.acquire(block=True, timeout=CONNECT_S) as producer:

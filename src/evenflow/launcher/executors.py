@@ -1,4 +1,4 @@
-"""What speaks to each kind of executor, loaded when there is one."""
+"""The executors of each kind, loaded when one exists."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from evenflow.store.serving.executors import LaunchedExecutor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LauncherSettings:
-    """Where brokers and clusters are, with what lets this launcher in: infrastructure, which the database never holds."""
+    """The addresses of brokers and clusters, and this launcher's access: infrastructure, which the database never stores."""
 
     celery_broker: str = ""
     kubernetes: KubernetesSettings | None = None
 
 
 def make_executor(row: LaunchedExecutor, ledger: LaunchLedger, settings: LauncherSettings) -> PushExecutor:
-    """Raises :class:`SettingsError` when this launcher has not what it needs for it."""
+    """Raises :class:`SettingsError` when this launcher lacks what the executor needs."""
     match row.kind:
         case kind if kind == CELERY:
             try:

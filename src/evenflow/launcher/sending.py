@@ -1,7 +1,7 @@
-"""What one executor is sent: what is new at once, what nobody has claimed once more, after looking whether it is lost.
+"""Sends tries to one executor: new ones at once, unclaimed ones again, after a check whether they are lost.
 
-That a try is sent is committed before it is done. So a launcher that dies between the two leaves a try that nobody claims, and that
-is looked after when its time is over; and two launchers never send the same.
+The database commits that a try is sent before it is sent. So a launcher that dies between the two leaves a try that is not claimed,
+and that is checked when its time is over; and two launchers never send the same try.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Sending:
         observe(seen.serves_no_more(self.row.name))
 
     async def _keep(self, loop: Callable[[], Awaitable[None]]) -> None:
-        """Whatever happens to one executor, the others are served."""
+        """Keeps a loop running, so that the trouble of one executor does not stop the others."""
         clock, pause_s = asyncio.get_running_loop().time, limits.PAUSE_S
         while True:
             began = clock()
@@ -69,7 +69,7 @@ class Sending:
                     await self.news.wait()
 
     async def _send_new(self) -> bool:
-        """Whether there may be more."""
+        """Returns whether there may be more."""
         async with self._pool.connection() as conn:
             tries = await launches.take_unsent(conn, self.row.queues, most=limits.BATCH)
         if tries:
@@ -81,7 +81,7 @@ class Sending:
             async with asyncio.timeout(limits.SEND_S):
                 failures = await self._executor.launch(tries)
         except BaseException:
-            with contextlib.suppress(*OUTAGES):  # then they are looked after when their time is over
+            with contextlib.suppress(*OUTAGES):  # otherwise they are checked when their time is over
                 await self._ledger.send_again([each.epoch for each in tries])
             raise
         observe(seen.launched(self.row.name, len(tries) - len(failures)), self._meter)
@@ -107,7 +107,7 @@ class Sending:
         await self._settle(failures)
 
     async def _settle(self, failures: Mapping[int, LaunchFailure]) -> None:
-        """Those that are to be sent again are sent in the next turn."""
+        """Handles failures. Those to be sent again are sent in the next turn."""
         again = [epoch for epoch, failure in failures.items() if failure.again]
         lost = {epoch: failure.reason for epoch, failure in failures.items() if not failure.again}
         if again:

@@ -1,4 +1,4 @@
-"""The launcher as a service. Any number may run, and all are active: what one has taken the others pass over."""
+"""The launcher as a service. Any number may run, and all are active: a launcher passes over what another has taken."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Make = Callable[[LaunchedExecutor, LaunchLedger], PushExecutor]
 
 
 class LauncherService(DatabaseService):
-    """Knows the database, brokers and clusters; never code of users. ``make`` makes what speaks to an executor; it raises
-    :class:`SettingsError` for one that this launcher has not what it needs for.
+    """Knows the database, brokers and clusters, and never runs user code. ``make`` makes the object for an executor; it raises
+    :class:`SettingsError` if this launcher lacks what the executor needs.
     """
 
     kind = "launcher"
@@ -47,7 +47,7 @@ class LauncherService(DatabaseService):
         return loops
 
     async def _finish(self) -> None:
-        """What waits is sent by another launcher, or later."""
+        """Closes the executors. Another launcher sends the waiting tries, or this one later."""
         await super()._finish()
         await self._close_all()
 
@@ -56,17 +56,17 @@ class LauncherService(DatabaseService):
         await super()._leave()
 
     def _detail(self) -> dict[str, Any]:
-        """Which executors it serves, and why it does not serve others."""
+        """Returns the executors that it serves, and why it does not serve others."""
         return {**super()._detail(), "executors": sorted(self._served), "refused": dict(self._refused)}
 
     def _heard(self, channel: str, word: str) -> None:
-        if word:  # workers were given something, which is not to be sent
+        if word:  # tries were given to workers, so they are not to be sent
             return
         for sending in self._served.values():
             sending.news.set()
 
     async def _turn(self, conn: AsyncConn) -> None:
-        """Serve the executors that there are, as they are now."""
+        """Serves the existing executors, with their present settings."""
         rows = {row.name: row for row in await list_launched(conn)}
         for name, sending in list(self._served.items()):
             if rows.get(name) != sending.row:
@@ -77,7 +77,7 @@ class LauncherService(DatabaseService):
         self._refused = {name: reason for name, reason in self._refused.items() if name in rows}
         if self._detail() != self._told:
             self._told = self._detail()
-            await self._beat(conn)  # so that all know at once
+            await self._beat(conn)  # so that all know it at once
 
     async def _rest(self, began: float) -> None:
         with contextlib.suppress(TimeoutError):

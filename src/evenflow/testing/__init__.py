@@ -1,7 +1,7 @@
-"""For test suites of DAGs: a run in memory, with a clock that nobody waits for and stand-ins for what is outside.
+"""For test suites of DAGs: a run in memory, with a clock that needs no waiting and stand-ins for the outside.
 
-The pytest plugin ``evenflow.testing.plugin`` is loaded by itself where Evenflow is installed. It must stay cheap to import, and so
-must this: the rest is loaded when a test uses it.
+pytest loads the plugin ``evenflow.testing.plugin`` by itself wherever Evenflow is installed. It must stay cheap to import, and so
+must this package: the rest is loaded when a test uses it.
 """
 
 from __future__ import annotations

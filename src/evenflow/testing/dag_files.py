@@ -15,14 +15,14 @@ from evenflow.sdk.loading.loader import load_file
 
 
 def find_files(folder: Path) -> list[str]:
-    """The DAG files of a folder, by their paths below it. Raises :class:`DagNotFound` when there is no such folder."""
+    """Returns the DAG files of a folder, by their paths below it. Raises :class:`DagNotFound` when the folder does not exist."""
     if not folder.is_dir():
         raise DagNotFound(f"There is no DAG folder {folder}.")
     return sorted(DagFolder(folder).scan().files)
 
 
 def load_dags(path: Path, root: Path | None = None) -> dict[str, DAG]:
-    """The DAGs of a file or of a folder, by id. Local modules are found from ``root``: the folder, or that of the file.
+    """Returns the DAGs of a file or of a folder, by id. Local modules are found from ``root``: the folder, or that of the file.
 
     Raises :class:`DagFileError`, with file and line, when a file cannot be loaded.
     """
@@ -44,7 +44,7 @@ def load_dags(path: Path, root: Path | None = None) -> dict[str, DAG]:
 
 
 def check_folder(folder: Path) -> Checked:
-    """Loads each file twice, in processes of its own."""
+    """Loads each file twice, in separate processes."""
     files = [CheckedFile(folder.resolve(), file) for file in find_files(folder)]
     return asyncio.run(check_files(files, ParseLimits()))
 

@@ -1,4 +1,4 @@
-"""``DagRunner``: a DAG run in memory, with stubs, on a clock that nobody waits for."""
+"""``DagRunner``: a DAG run in memory, with stubs, on a clock that needs no waiting."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _NOTHING: Any = object()
 
 
 class DagRunner:
-    """Runs ``dag`` as often as it is called, each time from ``now`` on and with all stubs anew.
+    """Runs ``dag`` each time it is called, from ``now`` on and with all stubs anew.
 
-    Decides as the scheduler does. Tries that may run side by side do so in the time of the run, by priority and within
-    ``max_active_tasks`` and ``max_active_tis_per_dagrun``; retry delays, pokes, reschedules, triggers and ``takes`` move that time,
+    It decides like the scheduler. Tries that may run side by side do so in the time of the run, by priority and within
+    ``max_active_tasks`` and ``max_active_tis_per_dagrun``. Retry delays, pokes, reschedules, triggers and ``takes`` move that time,
     and nothing sleeps. A task without a stub runs for real, in this process, and takes no time. No callback is called. Pools, other
     runs and ``dagrun_timeout`` do not apply; ``execution_timeout`` does for a stub that ``takes`` longer.
     """
@@ -58,11 +58,11 @@ class DagRunner:
         takes: timedelta = timedelta(0),
         times: int | None = None,
     ) -> None:
-        """Something stands in for the code of a task, or of its instance ``map_index``: for all its tries, or for the first
-        ``times`` of them, after which the next stub does, or the task runs for real.
+        """Replaces the code of a task, or of its instance ``map_index``: for all its tries, or for the first ``times`` of them;
+        after these the next stub applies, or the task runs for real.
 
         The stub returns None unless told what it ``returns``, ``raises`` or, being a branch, ``chooses``. Raises
-        :class:`BadArgument` for a task that there is not, with the name that is meant.
+        :class:`BadArgument` for a task that does not exist, with a suggestion.
         """
         task = self._stubs.task(task_id, map_index)
         if (raises is not None) + (returns is not _NOTHING) + (chooses is not _NOTHING) > 1:
@@ -89,9 +89,9 @@ class DagRunner:
         raises: BaseException | type[BaseException] | None = None,
         after: timedelta = timedelta(0),
     ) -> None:
-        """What a task that defers gets instead of an event of its trigger: this ``payload``, or the failure of a trigger that
-        ``raises``, ``after`` it began to wait. The first one is for the first wait of an instance, and so on; waits that are left
-        over have their own triggers.
+        """Replaces the event of a deferred task's trigger by this ``payload``, or by the failure of a trigger that ``raises``,
+        ``after`` the wait began. The first stub is for the first wait of an instance, and so on; further waits have their own
+        triggers.
         """
         self._stubs.task(task_id, map_index)
         if after < timedelta(0):
@@ -109,7 +109,7 @@ class DagRunner:
         by: str = "test",
         after: timedelta = timedelta(0),
     ) -> None:
-        """What a person answers to a task that asks, ``after`` it began to wait; as :meth:`stub_event`. A task without such an
+        """Gives a person's answer to a task that asks, ``after`` the wait began; works like :meth:`stub_event`. A task without an
         answer waits for its timeout.
         """
         self._stubs.task(task_id, map_index)
@@ -117,17 +117,17 @@ class DagRunner:
         self._stub_events.add(task_id, map_index, StubEvent(after_s=after.total_seconds(), answer=answer))
 
     def stub_connection(self, conn_id: str, uri: str) -> None:
-        """Tasks that run for real find this connection, whatever the environment has."""
+        """Gives this connection to tasks that run for real, whatever the environment has."""
         self._environment[env_name(CONNECTION, conn_id)] = uri
 
     def stub_variable(self, key: str, value: str) -> None:
-        """Tasks that run for real find this variable, whatever the environment has."""
+        """Gives this variable to tasks that run for real, whatever the environment has."""
         self._environment[env_name(VARIABLE, key)] = value
 
     def __call__(
         self, *, params: Mapping[str, Any] | None = None, run_id: str | None = None, logical_date: datetime | None = None
     ) -> Outcome:
-        """A run. Raises :class:`ParamError` for params that do not fit."""
+        """Makes a run. Raises :class:`ParamError` for params that do not fit."""
         spec = self._spec()
         base = context_of_run(spec, self.now, params or {}, run_id, logical_date)
         clock = StandingClock(self.now)
@@ -164,7 +164,7 @@ class DagRunner:
         )
 
     def _spec(self) -> DagSpec:
-        """That of the DAG, in which a task without code has some when it is stubbed."""
+        """Returns the DAG's spec, in which a stubbed task without code counts as one with code."""
         spec = self.dag.to_spec()
         tasks = (dataclasses.replace(task, empty=task.empty and task.task_id not in self._stubs.task_ids) for task in spec.tasks)
         return dataclasses.replace(spec, tasks=tuple(tasks))

@@ -1,4 +1,4 @@
-"""What became of a run of a :class:`DagRunner`."""
+"""The outcome of a run of a :class:`DagRunner`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenflow.sdk.local.outcome import RunOutcome, TaskOutcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(RunOutcome):
-    """``order`` has the start and the end of every try, in the time of the run, in which nothing has waited for real.
+    """``order`` has the start and the end of every try, in the time of the run; nothing has really waited.
 
     ``callbacks`` are the functions that would have been called, and ``elapsed`` is how long the run would have taken.
     """
@@ -24,19 +24,19 @@ class Outcome(RunOutcome):
     elapsed: timedelta
 
     def tries(self, task_id: str, map_index: int | None = None) -> int:
-        """How many tries it took; of a mapped task all together, unless ``map_index`` says of which instance."""
+        """Returns the number of tries; for a mapped task that of all instances, unless ``map_index`` names one."""
         return sum(end.tries for end in self._ends(task_id, map_index))
 
     def reason(self, task_id: str, map_index: int | None = None) -> str | None:
-        """Why it ended as it did, when that is said; of a mapped task the first reason."""
+        """Returns the reason of its end, if there is one; for a mapped task the first reason."""
         return next((end.reason for end in self._ends(task_id, map_index) if end.reason is not None), None)
 
     def started_at(self, task_id: str, map_index: int | None = None) -> datetime | None:
-        """When its first try started; None when it has not run."""
+        """Returns when its first try started; None when it has not run."""
         return min((moment.at for moment in self._moments(task_id, map_index) if moment.state is TaskState.RUNNING), default=None)
 
     def ended_at(self, task_id: str, map_index: int | None = None) -> datetime:
-        """When it ended for good, whether it had run or not."""
+        """Returns when it ended for good, whether it had run or not."""
         return max(moment.at for moment in self._moments(task_id, map_index))
 
     def _ends(self, task_id: str, map_index: int | None) -> list[TaskOutcome]:

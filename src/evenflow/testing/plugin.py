@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(FOLDER, "the DAG folder, relative to pytest's root directory, for the fixture load_dags", default="dags")
 
 
-@pytest.hookimpl(tryfirst=True)  # before -k and -m choose
+@pytest.hookimpl(tryfirst=True)  # before -k and -m select
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     folder = config.getoption(OPTION)
     if folder is not None:
@@ -38,8 +38,8 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
 
 @pytest.fixture
 def load_dags(pytestconfig: pytest.Config) -> Callable[..., dict[str, DAG]]:
-    """``load_dags()`` gives the DAGs of the folder by id, ``load_dags("etl.py")`` those of a file of it; a mistake in a file is
-    raised with file and line.
+    """``load_dags()`` returns the DAGs of the folder by id, ``load_dags("etl.py")`` those of a file in it; errors have file and
+    line.
     """
     from evenflow.testing import dag_files
 
@@ -52,7 +52,7 @@ def load_dags(pytestconfig: pytest.Config) -> Callable[..., dict[str, DAG]]:
         chosen = (folder / path).resolve()
         try:
             return dag_files.load_dags(chosen, folder if chosen.is_relative_to(folder) else None)
-        except DagFileError as error:  # its message has the place: how Evenflow got there helps nobody
+        except DagFileError as error:  # its message has the place; Evenflow's own frames do not help
             cause = error.__cause__
             raise error.with_traceback(None) from (None if isinstance(cause, DagError) else cause)
 
@@ -68,7 +68,7 @@ def dag_runner() -> Callable[..., DagRunner]:
 
 
 class DagFolderChecks(pytest.Collector):
-    """All files are checked at once, when the first of the tests runs: that a DAG id is there once is seen by all together."""
+    """Checks all files at once, with the first of the tests, because only all files together show a repeated DAG id."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(**options)
@@ -94,7 +94,7 @@ class DagFolderChecks(pytest.Collector):
 
 
 class DagFileCheck(pytest.Item):
-    """That one file loads, without a warning."""
+    """Checks that one file loads without a warning."""
 
     def __init__(self, folder_checks: DagFolderChecks, **options: Any) -> None:
         super().__init__(**options)

@@ -1,5 +1,5 @@
-"""Time that nobody waits for: a clock that moves only when it is told to, and an event loop whose time jumps, when all coroutines
-sleep, to the first that is to wake.
+"""Time without waiting: a clock that moves only when it is told to, and an event loop whose time jumps, when all coroutines sleep,
+to the first wake-up.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from evenflow.errors import TaskRescheduled
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-_REAL_WAIT_S = 1.0  # for an answer from outside, before time jumps: what comes later comes later in the run, too
+_REAL_WAIT_S = 1.0  # for an answer from outside, before time jumps: a later answer comes later in the run, too
 
 
 class StandingLoop(asyncio.SelectorEventLoop):
-    """``move`` is told of every jump. While something outside is awaited (a socket, a thread) time stands still, for a second."""
+    """``move`` is called with every jump. While something outside is awaited (a socket, a thread), time stands still, for a
+    second.
+    """
 
     def __init__(self, move: Callable[[float], None]) -> None:
         self._now_s = 0.0
@@ -50,7 +52,7 @@ class StandingLoop(asyncio.SelectorEventLoop):
 
 
 class _StandingSelector(selectors.DefaultSelector):
-    """Its first registration is the loop's own, by which threads wake it."""
+    """Its first registration is the loop's own, by which threads wake the loop."""
 
     def __init__(self, loop: StandingLoop) -> None:
         super().__init__()
@@ -67,7 +69,7 @@ class _StandingSelector(selectors.DefaultSelector):
 
 
 class StandingClock:
-    """``paused`` says whether a try has paused since that was last set to false."""
+    """``paused``: a try has paused since that was last set to false."""
 
     stands_still = True
 

@@ -1,4 +1,4 @@
-"""Stand-ins for what the tasks of a run wait for while they are deferred."""
+"""Stand-ins for the events of deferred tasks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StubEvent:
-    """What one wait ends with, and after how long."""
+    """The end of one wait, and the time until then."""
 
     payload: Any = None
     raises: BaseException | type[BaseException] | None = None
     after_s: float = 0.0
-    answer: TestAnswer | None = None  # of a person: what it says is the payload
+    answer: TestAnswer | None = None  # of a person: it becomes the payload
 
 
 class _StubTrigger(BaseTrigger):
@@ -39,7 +39,7 @@ class _StubTrigger(BaseTrigger):
 
 
 class StubEvents:
-    """Of one DAG: by task, or by instance, in the order of the waits that they are for."""
+    """The stubbed events of one DAG: by task, or by instance, in the order of their waits."""
 
     def __init__(self) -> None:
         self._events: dict[tuple[str, int | None], list[StubEvent]] = defaultdict(list)
@@ -48,12 +48,12 @@ class StubEvents:
         self._events[task_id, map_index].append(event)
 
     def triggers(self) -> StubTriggers:
-        """For one run."""
+        """Returns the triggers for one run."""
         return StubTriggers(self._events)
 
 
 class StubTriggers:
-    """Gives each wait its trigger: the stub's where there is one left, else that which was deferred with."""
+    """Gives each wait its trigger: a stub while there is one left, else the deferred one."""
 
     def __init__(self, events: Mapping[tuple[str, int | None], list[StubEvent]]) -> None:
         self._events = events

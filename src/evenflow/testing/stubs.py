@@ -23,7 +23,7 @@ SHORT_CIRCUIT = "short_circuit"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stub:
-    """``skips`` are ids of tasks. ``times`` is for how many tries of an instance it stands in; None is for all that follow."""
+    """``skips`` are ids of tasks. ``times`` is the number of an instance's tries that it replaces; None means all further ones."""
 
     returns: Any = None
     raises: BaseException | type[BaseException] | None = None
@@ -38,7 +38,7 @@ class Stub:
 
 
 class Stubs:
-    """Of one DAG."""
+    """The stubs of one DAG."""
 
     def __init__(self, dag: DAG) -> None:
         self._dag = dag
@@ -49,7 +49,7 @@ class Stubs:
         return {task_id for task_id, _ in self._stubs}
 
     def task(self, task_id: str, map_index: int | None) -> Task:
-        """Raises :class:`BadArgument` when there is no such task, or it has no such instances."""
+        """Raises :class:`BadArgument` when the task does not exist, or has no such instances."""
         if task_id not in self._dag.task_dict:
             raise BadArgument(
                 f"DAG {self._dag.dag_id!r} has no task {task_id!r} to stub. {_suggestion(task_id, self._dag.task_dict)}"
@@ -70,7 +70,7 @@ class Stubs:
         before.append(stub)
 
     def of_try(self, task_id: str, map_index: int, tries_before: int) -> Stub | None:
-        """None when the task runs for real. A stub for the instance comes before one for all."""
+        """Returns the stub, or None when the task runs for real. A stub for the instance comes before one for all."""
         for address in (map_index, None):
             covered = 0
             for stub in self._stubs.get((task_id, address), ()):
@@ -81,7 +81,7 @@ class Stubs:
 
 
 def skips_of(task: Task, *, returns: Any, chooses: str | Iterable[str] | None, is_choice: bool) -> tuple[str, ...]:
-    """What the stub of a branch or a short circuit skips. Raises :class:`BadArgument` for what such a task cannot do."""
+    """Returns what the stub of a branch or a short circuit skips. Raises :class:`BadArgument` for what such a task cannot do."""
     if task.task_type in BRANCHES and not is_choice:
         raise BadArgument(
             f"Task {task.task_id!r} is a branch. Say what it chooses, ids of tasks or groups, or []: "
@@ -97,14 +97,14 @@ def skips_of(task: Task, *, returns: Any, chooses: str | Iterable[str] | None, i
 
 
 class StubbedTries:
-    """Runs the tries of one run: the stub's answer where there is one, else what ``otherwise`` does."""
+    """The tries of one run with their stubs."""
 
     def __init__(self, stubs: Stubs, timeouts: dict[str, float | None]) -> None:
         self._stubs, self._timeouts = stubs, timeouts
         self._tries: Counter[tuple[str, int]] = Counter()
 
     def stand_in(self, dag: DAG, context: TryContext, channel: Channel) -> Tried | None:
-        """None when the task is to run for real."""
+        """Returns the stub's result, or None when the task should run for real."""
         key = context.task_id, context.map_index
         stub = self._stubs.of_try(*key, self._tries[key])
         if stub is None:

@@ -67,9 +67,7 @@ class Host:
 
     def __init__(self, file: TemplateKey, events: HostEvents, masker: Masker, *, open_: bool) -> None:
         self.file, self.open = file, open_
-        self._log = MaskedLog(
-            _HostOutput(file.file or "built in"), masker
-        )  # )  # it knows the secrets of the triggerer's environment
+        self._log = MaskedLog(_HostOutput(file.file or "built in"), masker)  # it knows the secrets of the triggerer's environment
         self.triggers: dict[int, Trigger] = {}  # by key
         self._events = events
         self._child: OwnedChild | None = None

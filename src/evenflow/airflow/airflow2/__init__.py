@@ -1,1 +1,1 @@
-"""Files that were written for Airflow 2 (and 1.10): their imports and settings mean what has taken their place, and say so."""
+"""Files for Airflow 2 (and 1.10): their imports and settings are translated to the present ones, with a warning."""

@@ -1,6 +1,6 @@
-"""Where names of Airflow 2 live today. Nothing here imports Airflow, so a file can be judged where there is none.
+"""The present places of Airflow 2's names. Nothing here imports Airflow, so a file can be judged without an installation.
 
-A name is known by itself, whichever of its old places it is imported from: operators moved several times, and few share a name.
+A name alone is enough, whichever of its old places a file imports it from: operators moved several times, and few share a name.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ _GONE = {
     "S3PrefixSensor": "Use S3KeySensor with wildcard_match=True.",
 }
 
-# Modules that are no more, with all below them; and those that there are, without names that they once had.
+# Modules that no longer exist, including all below them; and existing modules that have lost names.
 NO_MORE = (
     "airflow.api.common.experimental",
     "airflow.compat",
@@ -215,7 +215,7 @@ NO_MORE = (
     "airflow.utils.log.secrets_masker",
     "airflow.utils.module_loading",
 )
-FLAT = ("airflow.hooks", "airflow.operators", "airflow.sensors")  # of these any module once held operators
+FLAT = ("airflow.hooks", "airflow.operators", "airflow.sensors")  # below these, any module once had operators
 LACKING = (
     *FLAT,
     "airflow.models",
@@ -240,7 +240,7 @@ _BY_NAME = {name: f"{module}:{name}" for module, names in _SAME.items() for name
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """``kind`` says whether the name has moved, is stood in for, or is gone; ``instead`` is what to write, or to do."""
+    """``kind``: the name has moved, has a stand-in, or is gone; ``instead`` is what to write, or to do."""
 
     kind: Literal["moved", "stood_in_for", "gone"]
     module: str
@@ -249,7 +249,7 @@ class Home:
 
 
 def home_of(name: str) -> Home | None:
-    """None: nobody knows of the name."""
+    """Returns the present place of a name; None for an unknown one."""
     if (target := _BY_NAME.get(name)) is not None:
         module, _, now = target.partition(":")
         return Home("moved", module, now, f"from {module} import {now}")
@@ -265,12 +265,12 @@ def is_no_more(module: str) -> bool:
 
 
 def was_flat(module: str) -> bool:
-    """Whether it is named as modules of Airflow 1.10 were: ``airflow.operators.bash_operator``."""
+    """Returns whether it is named like modules of Airflow 1.10: ``airflow.operators.bash_operator``."""
     return module.rpartition(".")[0] in FLAT
 
 
 def provider_of(module: str) -> str | None:
-    """The package to install for a module of a provider, such as ``apache-airflow-providers-cncf-kubernetes``."""
+    """Returns the package to install for a module of a provider, such as ``apache-airflow-providers-cncf-kubernetes``."""
     parts = module.split(".")
     if parts[:2] != ["airflow", "providers"] or len(parts) < 3:
         return None

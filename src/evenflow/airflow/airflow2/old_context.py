@@ -1,4 +1,4 @@
-"""Entries of a task's context that Airflow 2 had: templates and functions find them still, and the file is told what to write."""
+"""Entries of Airflow 2's task context: templates and functions still find them, and the file gets a warning with what to write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMED = re.compile(rf"(?<![\w.])(?:{'|'.join(OLD_ENTRIES)})\b(?!\s*=[^=])")
 
 
 def install() -> None:
-    """In a process that runs tasks."""
+    """Installs the entries in a process that runs tasks."""
     real = RuntimeTaskInstance.get_template_context
 
     @wraps(real)
@@ -32,7 +32,7 @@ def install() -> None:
 
 
 def warn_of(path: Path) -> None:
-    """Of names in the text of a file: a template that is rendered later would say nothing."""
+    """Warns of old names in the text of a file, because a template that is rendered later could not warn."""
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
         for name in dict.fromkeys(_NAMED.findall(line)):
             message = f"{name} is of Airflow 2. Write {OLD_ENTRIES[name]}."
@@ -41,7 +41,7 @@ def warn_of(path: Path) -> None:
 
 def _old(context: Mapping[str, Any]) -> dict[str, Any]:
     run = context.get("dag_run")
-    at = context.get("logical_date") or getattr(run, "run_after", None)  # a run by hand had a date of its own
+    at = context.get("logical_date") or getattr(run, "run_after", None)  # a manual run had its own date
     after = context.get("data_interval_end") or at
     if at is None:
         return {}

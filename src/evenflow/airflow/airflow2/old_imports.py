@@ -1,6 +1,6 @@
-"""Imports of Airflow 2 that there are no more: each gives what has taken its place, and warns with what to write.
+"""Imports of Airflow 2 that no longer exist: each returns its present replacement, and warns with what to write.
 
-Airflow's own redirections come first: only what it does not find is looked for here, and nothing of it is changed on disk.
+Airflow's own redirections come first: this looks only for what they do not find, and changes nothing on disk.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evenflow.airflow.airflow2.homes import LACKING, Home, home_of, is_no_more, 
 
 
 def install() -> None:
-    """Twice is once."""
+    """Installs the finders. A second call does nothing."""
     if not any(isinstance(finder, _NoMore) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Lacking())
         sys.meta_path.append(_NoMore())
@@ -26,7 +26,7 @@ def install() -> None:
 
 
 class _OldModule(ModuleType):
-    """Asked for a name when the module, with the ``__getattr__`` that it has itself, does not know it."""
+    """Looks up a name when the module, with its own ``__getattr__``, does not know it."""
 
     def __getattr__(self, name: str) -> Any:
         home = home_of(name)
@@ -47,7 +47,7 @@ def _found(home: Home, old: str) -> Any:
 
 
 class _NoMore(MetaPathFinder, Loader):
-    """Asked last: for modules that nobody else knows."""
+    """The last finder: for modules that no other finder knows."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         known = is_no_more(fullname) or was_flat(fullname)
@@ -57,11 +57,11 @@ class _NoMore(MetaPathFinder, Loader):
         return _OldModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """There is nothing in it."""
+        """Does nothing: the module is empty."""
 
 
 class _Lacking(MetaPathFinder):
-    """Asked first: for modules that there are, and that lack names which they once had."""
+    """The first finder: for existing modules that have lost names."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if fullname not in LACKING:
@@ -73,7 +73,7 @@ class _Lacking(MetaPathFinder):
 
 
 class _Completed(Loader):
-    """As the loader that the module has, and a moment longer."""
+    """Works like the module's own loader, and then completes the module."""
 
     def __init__(self, real: Loader) -> None:
         self._real = real
@@ -90,7 +90,7 @@ class _Completed(Loader):
 
 
 def _complete() -> None:
-    """All at once: a package of Airflow's may have made modules below it."""
+    """Completes all at once, because a package of Airflow may have made modules below it."""
     for name in LACKING:
         module = sys.modules.get(name)
         if module is not None and not isinstance(module, _OldModule):

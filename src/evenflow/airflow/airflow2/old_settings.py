@@ -1,4 +1,4 @@
-"""Settings and entries of the context that have another name today, or mean nothing."""
+"""Settings and entries of the context that have another name today, or no meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of DAGs and tasks under their names of Airflow 2: each is given on under its name of today, and said so."""
+"""Settings of DAGs and tasks under Airflow 2's names: each is passed on under its present name, with a warning."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LIBRARIES = (*(f"{path}/" for path in airflow.__path__), f"{Path(__file__).pare
 
 
 def install() -> None:
-    """Twice is once."""
+    """Installs the translations. A second call does nothing."""
     _translate(DAG, _of_dag)
     _translate(BaseOperator, _of_task)
     for kind in (BashOperator, TriggerDagRunOperator):
@@ -63,7 +63,7 @@ def _of_task(given: dict[str, Any]) -> None:
 
 
 class _OldRule:
-    """In the class of an enum beside its members, of which it gives one."""
+    """Stands in the class of an enum beside its members, and returns one of them."""
 
     def __init__(self, old: str) -> None:
         self._old = old
@@ -83,7 +83,7 @@ def _renamed(given: dict[str, Any], names: Mapping[str, str]) -> None:
 
 
 def _warn(message: str) -> None:
-    """At the line of the author's file, however deep in operators of operators it is said."""
+    """Warns at the line of the author's file, however deep in operators of operators the setting is."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
         level, frame = level + 1, frame.f_back

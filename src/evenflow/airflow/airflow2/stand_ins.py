@@ -1,4 +1,4 @@
-"""What Airflow 3 has nothing in the place of, and is still asked for."""
+"""Stand-ins for names that Airflow 3 does not replace, and that files still import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def days_ago(n: int, hour: int = 0, minute: int = 0, second: int = 0, microsecon
 
 
 def date_range(start_date: datetime, end_date: datetime | None = None, num: int | None = None, delta: Any = None) -> list[datetime]:
-    """``delta`` is a timedelta, or a number of days. Raises :class:`ValueError` for what would never end."""
+    """``delta`` is a timedelta, or a number of days. Raises :class:`ValueError` for an endless range."""
     if isinstance(delta, str):
         raise ValueError(f"date_range with delta={delta!r}: write the dates, or a timedelta; cron is read by schedule= alone.")
     step = delta if isinstance(delta, timedelta) else timedelta(days=delta or 1)
@@ -35,7 +35,7 @@ def apply_defaults(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _QueryOperator(SQLExecuteQueryOperator):  # type: ignore[misc]
-    """Of one kind of database: its connection has a name of its own."""
+    """An operator for one kind of database, whose argument for the connection has a special name."""
 
     connected_by: str
 

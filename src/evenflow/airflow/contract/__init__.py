@@ -1,1 +1,1 @@
-"""Airflow's Task Execution API, as its SDK speaks it, answered by Evenflow's own questions."""
+"""Airflow's Task Execution API, as its SDK uses it, answered by Evenflow's own questions."""

@@ -1,4 +1,4 @@
-"""What the Task Execution API answers: a status, JSON, and what the client must find in the heads."""
+"""Answers of the Task Execution API: a status, JSON, and the headers that the client needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def found(value: Any, status: int = 200) -> ExecutionAnswer:
 
 
 def refused(status: int, reason: str, message: str) -> ExecutionAnswer:
-    """The client compares this very type of content before it reads why."""
+    """Refuses a request. The client requires exactly this content type before it reads the reason."""
     return found({"detail": {"reason": reason, "message": message}}, status)
 
 
@@ -31,5 +31,5 @@ def missing(message: str) -> ExecutionAnswer:
 
 
 def unknown(what: str) -> ExecutionAnswer:
-    """Of what Evenflow has no counterpart for: named, and never passed over in silence."""
-    return refused(422, "not_implemented", f"Evenflow has no {what}.")  # of a 5xx the client would ask again
+    """Refuses what has no counterpart in Evenflow: by its name, and never silently."""
+    return refused(422, "not_implemented", f"Evenflow has no {what}.")  # after a 5xx the client would repeat it

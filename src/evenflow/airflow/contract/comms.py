@@ -1,5 +1,5 @@
-"""The contract without HTTP: what the SDK's client would send goes to the handler in the same process. Also for what asks the SDK
-where no supervisor stands behind it: triggers, and callbacks of DAGs.
+"""The contract without HTTP: the requests of the SDK's client go to the handler in the same process. This also serves callers of
+the SDK without a supervisor: triggers, and callbacks of DAGs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Transport(httpx.BaseTransport):  # type: ignore[misc]
 
 
 def client_of(api: ExecutionApi) -> Client:
-    """The SDK's own, with no server behind it."""
+    """Returns the SDK's own client, without a server."""
     return Client(base_url=None, dry_run=True, token="", transport=_Transport(api), trust_env=False)
 
 
@@ -49,14 +49,14 @@ _HANDLERS: dict[type, Callable[..., tuple[Any, Any]]] = {
 
 
 class SdkComms:
-    """In the place of the SDK's way to its supervisor."""
+    """Replaces the SDK's connection to its supervisor."""
 
     def __init__(self, api: ExecutionApi) -> None:
         self._client = client_of(api)
 
     def send(self, msg: Any) -> Any:
         if isinstance(msg, comms.MaskSecret):
-            return None  # whoever hands secrets out masks them
+            return None  # the code that gives out secrets masks them
         handler = _HANDLERS.get(type(msg))
         if handler is None:
             raise NoContext(f"Evenflow has no {type(msg).__name__} outside of tasks of Airflow.")

@@ -1,7 +1,7 @@
-"""The Task Execution API as one function: what is asked, answered, without any transport.
+"""The Task Execution API as one function from requests to answers, without any transport.
 
-It speaks the date of SDK 1.3 (``Airflow-API-Version: 2026-06-30``), for one try. What it is asked it asks Evenflow in its own words
-(:mod:`evenflow.wire.questions`); whatever has no counterpart is refused by its name, in the log of the task that wants it.
+It implements the date of SDK 1.3 (``Airflow-API-Version: 2026-06-30``), for one try. It translates requests into Evenflow's own
+questions (:mod:`evenflow.wire.questions`); a request without a counterpart is refused by its name, in the log of its task.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _XCOM = "xcoms/{dag_id}/{run_id}/{task_id}/{key}"
 
 
 class ExecutionApi:
-    """Of one try; ``tasks`` and ``xcoms`` know afterwards what became of it."""
+    """The API of one try; ``tasks`` and ``xcoms`` then have its outcome."""
 
     def __init__(self, of_try: AirflowTry) -> None:
         self.tasks, self.xcoms = tasks, xcoms = TaskInstances(of_try), AirflowXComs(of_try)
@@ -69,7 +69,7 @@ class ExecutionApi:
         self._routes = [(method, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)), route) for method, path, route in routes]
 
     def handle(self, method: str, path: str, query: str, body: bytes, date: str = DATE) -> ExecutionAnswer:
-        """Never raises for what was asked: the client would ask again and again."""
+        """Answers a request. It never raises because of one, because the client would repeat it again and again."""
         if date != DATE:
             return refused(
                 400,

@@ -1,4 +1,4 @@
-"""What tasks of the Task Execution API find kept: their own state over tries, and the events of assets that they read."""
+"""Kept values for tasks of the Task Execution API: their own state over tries, and the events of assets that they read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _GROUP = "asset"
 
 
 class TaskStateStore:
-    """As what a task of Evenflow's keeps by ``ti.once``, but that it may be written over."""
+    """Works like ``ti.once`` of Evenflow's tasks, except that values may be overwritten."""
 
     def __init__(self, of_try: AirflowTry) -> None:
         self._of_try = of_try
@@ -25,7 +25,7 @@ class TaskStateStore:
 
     def put(self, body: Any, *, key: str, **path: Any) -> ExecutionAnswer:
         self._of_try.ask("forget_once", name=key)
-        self._of_try.ask("once", name=key)  # what nobody has asked for cannot be kept
+        self._of_try.ask("once", name=key)  # a value must be asked for before it can be kept
         self._of_try.ask("set_once", name=key, kept={"value": {"value": body["value"], "until": body.get("expires_at")}})
         return DONE
 
@@ -35,7 +35,7 @@ class TaskStateStore:
 
 
 class AirflowInlets:
-    """Of assets that the task names as its inlets, or of their aliases."""
+    """Events of assets that the task names as its inlets, or of their aliases."""
 
     def __init__(self, of_try: AirflowTry) -> None:
         self._of_try = of_try

@@ -1,4 +1,4 @@
-"""The try that a client of the Task Execution API speaks for, and its way to Evenflow's own questions."""
+"""The try behind a client of the Task Execution API, and its connection to Evenflow's own questions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 from evenflow.sdk.trying.runner import Channel, TryContext
 
-_IDS = uuid.UUID("8c1f0a52-9d0c-4a54-8a05-1f4a3a5d7f0e")  # names of tries as UUIDs, which the client wants
+_IDS = uuid.UUID("8c1f0a52-9d0c-4a54-8a05-1f4a3a5d7f0e")  # namespace for names of tries as UUIDs, which the client needs
 
 
 @dataclass(frozen=True)
 class AirflowTry:
-    """``index_of`` gives the task index of each task of its DAG, ``mapped`` the ids of those with instances."""
+    """``index_of`` has the task index of each task of its DAG, ``mapped`` the ids of those with instances."""
 
     context: TryContext
     channel: Channel
@@ -28,7 +28,7 @@ class AirflowTry:
         return uuid.uuid5(_IDS, str(self.context.epoch))
 
     def ask(self, question: str, **arguments: Any) -> dict[str, Any]:
-        """One of :data:`evenflow.wire.questions.QUESTIONS`. Raises :class:`ApiRefused`."""
+        """Asks one of :data:`evenflow.wire.questions.QUESTIONS`. Raises :class:`ApiRefused`."""
         return self.channel.ask(question, arguments)
 
     def is_own(self, dag_id: str, run_id: str, task_id: str) -> bool:

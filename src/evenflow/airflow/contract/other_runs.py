@@ -57,7 +57,9 @@ class OtherRuns:
 
 
 def _by_instance(tasks: dict[str, dict[str, int]]) -> dict[str, str]:
-    """As the SDK names instances: that of a mapped task by its index too, of which only how many are in which state is known."""
+    """Returns states by the SDK's names of instances. For a mapped task these have its index, although only the number in each
+    state is known.
+    """
     found_: dict[str, str] = {}
     for task_id, tally in tasks.items():
         states = [state for state, n in sorted(tally.items()) for _ in range(n)]

@@ -1,4 +1,4 @@
-"""Connections and variables of the Task Execution API, as far as the vault lets this DAG have them."""
+"""Connections and variables of the Task Execution API, if this DAG may use them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Secrets:
         return DONE
 
     def _find(self, kind: SealedKind, name: str) -> str | None:
-        """As :func:`lookup.find`, for triggers, too."""
+        """Works like :func:`lookup.find`, also for triggers."""
         if (here := lookup.find_here(kind, name)) is not None:
             mask_values(secrets_in(kind, name, here))
             return here

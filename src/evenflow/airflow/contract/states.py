@@ -1,4 +1,4 @@
-"""Task instances of the Task Execution API: a try begins, says what became of it, and is that to Evenflow."""
+"""Task instances of the Task Execution API: a try begins and reports its result, which becomes Evenflow's ending."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from evenflow.core.ending import AssetChange, Defer, Ending
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 
-_FAIL, _TIMEOUT, _FAILURE = "__fail__", "Trigger timeout", "Trigger failure"  # how the SDK is told of triggers that give no event
-_RUN_TYPES = {"scheduled", "backfill", "asset_triggered"}  # all others: manual
+_FAIL, _TIMEOUT, _FAILURE = "__fail__", "Trigger timeout", "Trigger failure"  # the SDK's marks of triggers without an event
+_RUN_TYPES = {"scheduled", "backfill", "asset_triggered"}  # all others are manual
 _EVENT = "event"
 
 
 class TaskInstances:
-    """``ending`` is what the try has said of itself; None while it runs. ``reason`` is for people, from its log."""
+    """``ending`` is the try's own report; None while it runs. ``reason`` is for people, from its log."""
 
     def __init__(self, of_try: AirflowTry) -> None:
         self._of_try = of_try
@@ -29,8 +29,8 @@ class TaskInstances:
         self.ending: Ending | None = None
 
     def run(self, body: Any, **path: str) -> ExecutionAnswer:
-        """The answer has the fields of DagRun and TIRunContext of the date that the client speaks, and no others: it refuses the
-        whole of it for one that it does not know.
+        """Begins the try. The answer has exactly the fields of DagRun and TIRunContext of the client's date: the client refuses the
+        whole answer for an unknown field.
         """
         context = self._of_try.context
         resumed = context.resumed or {}
@@ -43,7 +43,7 @@ class TaskInstances:
         return found(waits)
 
     def dag_run(self) -> dict[str, Any]:
-        """The run of the try, as the client has it."""
+        """Returns the run of the try, in the client's form."""
         context = self._of_try.context
         events = self._of_try.ask("triggering_events")["events"] if context.run_type == "asset_triggered" else []
         return {
@@ -65,7 +65,7 @@ class TaskInstances:
         }
 
     def state(self, body: Any, **path: str) -> ExecutionAnswer:
-        """Twice is once: the client says it again after an error."""
+        """Notes a state. A repetition does nothing, because the client repeats it after an error."""
         match body["state"]:
             case "success":
                 self.ending = Ending(outcome="success", produced=_produced(body), skip=self._skip)
@@ -87,7 +87,7 @@ class TaskInstances:
         return DONE
 
     def explain(self, reason: str | None, error_types: list[str], skipped_for: str | None) -> None:
-        """By what the log says: the client tells states alone."""
+        """Completes the ending by the log, because the client reports only states."""
         if self.ending is None:
             return
         if self.ending.outcome in ("failed", "failed_for_good") and reason:
@@ -97,7 +97,7 @@ class TaskInstances:
             self.ending = replace(self.ending, reason=skipped_for[:MAX_REASON])
 
     def heartbeat(self, body: Any, **path: str) -> ExecutionAnswer:
-        """The worker beats for its tries, and ends the process of one that is not to go on."""
+        """Does nothing: the worker beats for its tries, and ends the process of one that must not continue."""
         return DONE
 
     def rendered(self, body: Any, **path: str) -> ExecutionAnswer:
@@ -106,7 +106,7 @@ class TaskInstances:
         return found({"ok": True}, 201)
 
     def rendered_map_index(self, body: Any, **path: str) -> ExecutionAnswer:
-        """Instances are named by their index here; what the author calls this one is in its log."""
+        """Does nothing: instances are named by their index here, and the log has the author's name of this one."""
         return found({"ok": True})
 
     def skip_downstream(self, body: Any, **path: str) -> ExecutionAnswer:
@@ -122,7 +122,7 @@ class TaskInstances:
         return found({name: told.get(name) for name in ("data_interval_start", "data_interval_end", "start_date", "end_date")})
 
     def validate_assets(self, body: Any, **path: str) -> ExecutionAnswer:
-        """Assets are there for as long as a DAG names them."""
+        """Assets exist while a DAG names them."""
         return found({"inactive_assets": []})
 
     def first_look(self, body: Any, **path: str) -> ExecutionAnswer:
@@ -130,7 +130,7 @@ class TaskInstances:
 
 
 def _continued(resumed: Any) -> tuple[str | None, dict[str, Any]]:
-    """How a deferred task goes on: the method of its operator, and with what."""
+    """Returns how a deferred task continues: the method of its operator, and its arguments."""
     match resumed.get("purpose"):
         case None:
             return None, {}
@@ -155,7 +155,7 @@ def _defer(body: Any) -> Defer:
 
 
 def _produced(body: Any) -> list[AssetChange]:
-    """What outlets say beside that they have changed, and the assets of aliases."""
+    """Returns what outlets say beside the change itself, and the assets of aliases."""
     changes = []
     for event in body.get("outlet_events") or ():
         key, alias = event["dest_asset_key"], event.get("source_alias_name")
@@ -179,7 +179,7 @@ def _consumed(event: Any) -> dict[str, Any]:
 
 
 def _seconds(text: str | float) -> float:
-    """A duration as Pydantic writes it: ISO 8601."""
+    """Returns the seconds of a duration in Pydantic's form: ISO 8601."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(timedelta).validate_python(text).total_seconds()

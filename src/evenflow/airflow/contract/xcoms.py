@@ -1,4 +1,4 @@
-"""XComs of the Task Execution API. A value stays what the SDK made of it, and is kept as any other of Evenflow's."""
+"""XComs of the Task Execution API. A value stays in the SDK's form, and is stored like any other of Evenflow."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from evenflow.airflow.contract.of_try import AirflowTry
 from evenflow.core.model import UNMAPPED
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
-_CLASS, _DATA = "__classname__", "__data__"  # as the SDK writes what JSON has not
+_CLASS, _DATA = "__classname__", "__data__"  # the SDK's form of values that JSON lacks
 _SEQUENCES = ("builtins.tuple", "builtins.set", "builtins.frozenset")
 
 
 class AirflowXComs:
-    """``result`` is what the try returns, as JSON: it goes with the report of its end."""
+    """``result`` is the return value of the try, as JSON: it goes with the report of its end."""
 
     def __init__(self, of_try: AirflowTry) -> None:
         self._of_try = of_try
         self.result: bytes | None = None
-        self._lists: dict[tuple[str, str, str], list[Any]] = {}  # that were pulled: the SDK asks for them item by item
+        self._lists: dict[tuple[str, str, str], list[Any]] = {}  # pulled ones, because the SDK asks for them item by item
 
     def push(self, body: Any, *, dag_id: str, run_id: str, task_id: str, key: str, **query: Any) -> ExecutionAnswer:
         if not self._of_try.is_own(dag_id, run_id, task_id):
@@ -65,7 +65,7 @@ class AirflowXComs:
         return found(self._all(task_id, key, path["run_id"])[start:stop:step])
 
     def delete(self, body: Any, *, dag_id: str, run_id: str, task_id: str, key: str, **path: Any) -> ExecutionAnswer:
-        """Each try begins without the XComs of the one before."""
+        """Deletes an XCom, so that each try begins without those of the one before."""
         if not self._of_try.is_own(dag_id, run_id, task_id):
             return refused(403, "forbidden", f"A task can delete XComs of its own alone, not of {dag_id}.{task_id}.")
         if key == RETURN_VALUE:
@@ -79,7 +79,7 @@ class AirflowXComs:
         return refused(403, "forbidden", f"XComs of another DAG ({dag_id!r}) cannot be read: pass the value by conf or by storage.")
 
     def _all(self, task_id: str, key: str, run_id: str) -> list[Any]:
-        """Of all instances in map order; of a task without instances its only one."""
+        """Returns the values of all instances in map order; for a task without instances its only one."""
         place = (task_id, key, run_id)
         if place not in self._lists:
             is_mapped = task_id in self._of_try.mapped
@@ -98,7 +98,7 @@ class AirflowXComs:
 
 
 def _mappable(value: Any, query: dict[str, Any]) -> Any:
-    """What another task maps over is a list to the scheduler, which knows nothing of the SDK's classes."""
+    """Returns a list for a value over which another task maps, because the scheduler does not know the SDK's classes."""
     if query.get("mapped_length") is not None and isinstance(value, dict) and value.get(_CLASS) in _SEQUENCES:
         return list(value[_DATA])
     return value

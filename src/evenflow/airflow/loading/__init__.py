@@ -1,1 +1,1 @@
-"""A DAG file of Airflow becomes specs: the SDK's objects are walked, and what has no counterpart is refused by name."""
+"""Turns a DAG file of Airflow into specs: walks the SDK's objects, and refuses by name what has no counterpart."""

@@ -1,4 +1,4 @@
-"""Assets of Airflow, by which DAGs wait for each other, also for those of Evenflow files: a name is one asset."""
+"""Assets of Airflow, by which DAGs wait for each other, including those of Evenflow files: a name is one asset."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenflow.core.model import AssetSpec
 
 
 def condition_of(asset: Any, refusals: DagRefusals) -> Any:
-    """As :mod:`evenflow.core.assets` has it."""
+    """Returns the condition in the form of :mod:`evenflow.core.assets`."""
     match asset:
         case AssetAll() | AssetAny():
             parts = [condition_of(each, refusals) for each in asset.objects]
@@ -29,14 +29,14 @@ def name_of(asset: Any, refusals: DagRefusals, of: str = "") -> str:
         case Asset() | AssetNameRef():
             return str(asset.name)
         case AssetUriRef():
-            return str(asset.uri)  # what an asset is named that has no other name
+            return str(asset.uri)  # the name of an asset without another name
         case _:
             refusals.add(f"inlet, outlet or schedule of type {type(asset).__name__}", "Name an Asset or an AssetAlias.", of)
             return ""
 
 
 def specs_of(named: Iterable[Any], refusals: DagRefusals) -> tuple[AssetSpec, ...]:
-    """Of all assets that a DAG makes, reads or waits for, by name."""
+    """Returns the specs of all assets that a DAG makes, reads or waits for, by name."""
     found = {}
     for asset in _leaves(named):
         if isinstance(asset, Asset):

@@ -1,4 +1,4 @@
-"""A DAG of Airflow, as the SDK has made it, becomes a ``DagSpec``."""
+"""Turns a DAG of Airflow, as the SDK has made it, into a ``DagSpec``."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from evenflow.sdk.default_timezone import default_timezone
 from evenflow.sdk.graph import topological_order
 from evenflow.sdk.param_schema import is_keyword, problem_of_value
 
-_NOBODY = "airflow"  # the owner of what names none
+_NOBODY = "airflow"  # the default owner
 
 
 def spec_of(dag: Any) -> DagSpec:
-    """Raises :class:`DagError` with all that has no counterpart, a line for each."""
+    """Raises :class:`DagError` with everything that has no counterpart, a line for each."""
     refusals = DagRefusals(dag.dag_id)
     refusals.look(OF_DAGS, dag)
     tasks = list(dag.task_dict.values())
@@ -73,7 +73,7 @@ def spec_of(dag: Any) -> DagSpec:
 
 
 def _groups_in(group: TaskGroup) -> Iterator[TaskGroup]:
-    """Those inside, each before what is in it."""
+    """Yields the groups inside, each before its content."""
     for child in group.children.values():
         if isinstance(child, TaskGroup):
             yield child
@@ -93,7 +93,7 @@ def _group(group: TaskGroup, index_of: dict[str, int], group_index: dict[str, in
 
 
 def _param(param: Any) -> RunParamSpec:
-    """What forms of Airflow's know beside JSON Schema is kept as a note. A value that its own schema refuses is no default."""
+    """Returns the parameter. Keywords of Airflow's forms become notes. A value that its own schema refuses is not a default."""
     schema = json.loads(json.dumps({name if is_keyword(name) else f"x-{name}": value for name, value in param.schema.items()}))
     description = param.description or ""
     if isinstance(param.value, ArgNotSet) or problem_of_value(param.value, schema):

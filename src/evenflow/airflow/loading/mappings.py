@@ -1,4 +1,4 @@
-"""What is mapped over: only its length matters here, values are the SDK's."""
+"""Inputs of mappings: only the length matters here, values are the SDK's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evenflow.core.model import MapInput, Mapping
 
 
 def mapping_of(expand_input: Any, index_of: Dict[str, int], refusals: DagRefusals, of: str) -> Mapping:
-    """``index_of`` gives the task index of a task id."""
+    """``index_of`` maps a task id to its task index."""
     match expand_input:
         case DictOfListsExpandInput():
             values = expand_input.value

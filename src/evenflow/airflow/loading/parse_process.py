@@ -1,6 +1,6 @@
-"""What runs inside a processor's template of an environment with Airflow: ``python -m evenflow.airflow.loading.parse_process FD``.
+"""The program in a processor's template of an environment with Airflow: ``python -m evenflow.airflow.loading.parse_process FD``.
 
-As :mod:`evenflow.processor.parse_process`, with the SDK imported once, for all children.
+It works like :mod:`evenflow.processor.parse_process`, with the SDK imported once, for all children.
 """
 
 from __future__ import annotations

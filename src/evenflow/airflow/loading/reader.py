@@ -1,4 +1,4 @@
-"""A file of a bundle whose environment has Airflow, loaded: its DAGs may be Airflow's, Evenflow's, or both."""
+"""Loads a file of a bundle whose environment has Airflow: its DAGs may be Airflow's, Evenflow's, or both."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def load_mixed(path: Path, root: Path) -> MixedFile:
     made = [dag for dag, module in DagContext.autoregistered_dags if module.__name__ == name]
     made += [value for value in vars(sys.modules[name]).values() if isinstance(value, DAG)]
     foreign: dict[str, Any] = {}
-    each = {id(dag): dag for dag in made}.values()  # Airflow's compare by what they say
+    each = {id(dag): dag for dag in made}.values()  # Airflow's compare by content
     for dag in sorted(each, key=lambda dag: dag.dag_id):
         if dag.dag_id in foreign or dag.dag_id in loaded.dags:
             raise DagFileError(path.name, None, f"This file has two DAGs with the id {dag.dag_id!r}. Rename one of them.")
@@ -62,7 +62,7 @@ def load_mixed(path: Path, root: Path) -> MixedFile:
 
 
 def _say_which_provider(error: ImportError) -> None:
-    """In place of what is said where there is no Airflow at all."""
+    """Replaces the message for hosts without Airflow."""
     if error.name is None or error.name.partition(".")[0] != "airflow":
         return
     found = _PROVIDER.match(error.name)
@@ -75,7 +75,7 @@ def _say_which_provider(error: ImportError) -> None:
 
 
 class MixedReader(FileReader):
-    """``environment`` is the name of the one that this process is in."""
+    """``environment`` is the name of this process's environment."""
 
     def __init__(self, environment: str) -> None:
         self._environment = environment
@@ -102,7 +102,7 @@ class MixedReader(FileReader):
 
 
 def _templates(loaded: MixedFile, root: Path) -> Iterator[str]:
-    """Files below the root that fields of tasks name, wherever they would be looked for."""
+    """Yields files below the root that fields of tasks name, in every place of their search."""
     source = loaded.path.read_text(encoding="utf-8", errors="replace")
     for dag in loaded.foreign.values():
         folders = [loaded.path.parent, *map(Path, dag.template_searchpath or ())]
@@ -117,6 +117,8 @@ def _templates(loaded: MixedFile, root: Path) -> Iterator[str]:
 
 
 def _named(source: str, dag: Any) -> set[str]:
-    """Texts in the file that end as templates of its tasks do: the SDK has put what is in the files in the place of their names."""
+    """Returns texts in the file that end like templates of its tasks, because the SDK has replaced names of files by their
+    content.
+    """
     endings = tuple({ending for task in dag.task_dict.values() for ending in task.template_ext})
     return {text for text in re.findall(r"""[\"']([^\"'\n]+)[\"']""", source) if endings and text.endswith(endings)}

@@ -1,4 +1,4 @@
-"""What Evenflow has no counterpart for: refused by its name, with what to do, and all of a file at once."""
+"""Refuses what has no counterpart in Evenflow: by its name, with what to do, and all of a file at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evenflow.errors import DagError
 
 
 class Unknown(NamedTuple):
-    """A setting that Evenflow has not. ``harmless`` are the values under which nothing changes without it."""
+    """A setting that Evenflow lacks. ``harmless`` are the values under which nothing changes without it."""
 
     cure: str
     harmless: tuple[Any, ...] = (None,)
@@ -35,7 +35,7 @@ OPERATORS: Mapping[str, str] = {
 }
 
 _PARTITIONED = "Say when it runs by a cron expression or by assets: there are no runs of parts of assets."
-IMPORTS: Mapping[str, str] = {  # names that a file imports for nothing else
+IMPORTS: Mapping[str, str] = {  # names that files import only to use them
     **dict.fromkeys(("HITLOperator", "HITLBranchOperator", "HITLEntryOperator", "ApprovalOperator"), OPERATORS["HITLOperator"]),
     "AssetWatcher": "Make a DAG with a sensor that has the asset as its outlet.",
     "CronPartitionTimetable": _PARTITIONED,
@@ -46,19 +46,19 @@ IMPORTS: Mapping[str, str] = {  # names that a file imports for nothing else
 
 
 class DagRefusals:
-    """Collected over one DAG."""
+    """The refusals of one DAG."""
 
     def __init__(self, dag_id: str) -> None:
         self._dag_id = dag_id
         self._told: list[str] = []
 
     def add(self, what: str, cure: str, of: str = "") -> None:
-        """``what`` there is no counterpart for; ``of`` says which part of the DAG has it."""
+        """Adds a refusal: ``what`` has no counterpart; ``of`` names the part of the DAG that has it."""
         where = f"DAG {self._dag_id!r}{f', {of}' if of else ''}"
         self._told.append(f"{where}: Evenflow has no {what}. {cure}")
 
     def look(self, known: Mapping[str, Unknown], holder: Any, of: str = "") -> None:
-        """At the settings of a task or DAG that may be refused."""
+        """Checks the settings of a task or DAG that may be refused."""
         for name, unknown in known.items():
             value = getattr(holder, name, None)
             if not any(type(value) is type(each) and value == each for each in unknown.harmless):

@@ -1,4 +1,4 @@
-"""When a DAG of Airflow runs: its timetable as a schedule of Evenflow's."""
+"""Turns the timetable of an Airflow DAG into a schedule of Evenflow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CURE = "Say when it runs by a cron expression, a timedelta, EventsTimetable or 
 
 
 def schedule_of(timetable: Any, refusals: DagRefusals) -> Schedule:
-    """By the very class: one that is derived from it may mean anything."""
+    """Compares the exact class, because a derived one may mean anything."""
     kind = type(timetable)
     if kind is NullTimetable:
         return Schedule()

@@ -1,4 +1,4 @@
-"""A task of Airflow as the scheduler has to know it; what it does stays the SDK's."""
+"""The scheduler's view of an Airflow task; its work stays the SDK's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WEIGHTS = {rule.value for rule in WeightRule}
 
 
 class TaskReader:
-    """Of one DAG: ``index_of`` and ``group_index`` say where tasks and groups stand in its spec."""
+    """Reads the tasks of one DAG: ``index_of`` and ``group_index`` have the positions of tasks and groups in its spec."""
 
     def __init__(self, index_of: Mapping[str, int], group_index: Mapping[str, int], refusals: DagRefusals) -> None:
         self._index_of, self._group_index, self._refusals = index_of, group_index, refusals
@@ -96,6 +96,6 @@ def weight_rule_of(task: Any, refusals: DagRefusals) -> WeightRule:
 
 
 def _is_empty(task: Any) -> bool:
-    """Nothing of it is to be run."""
+    """Returns whether the task has nothing to run."""
     called = (task.on_execute_callback, task.on_success_callback)
     return bool(not task.is_mapped and task.inherits_from_empty_operator and not task.outlets and not any(called))

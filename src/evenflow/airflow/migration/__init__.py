@@ -1,1 +1,1 @@
-"""Files of Airflow's, judged and rewritten by their text: nothing here imports Airflow."""
+"""Judges and rewrites files of Airflow by their text: nothing here imports Airflow."""

@@ -1,4 +1,4 @@
-"""Places of a file's syntax in its text, and what is written there: everything else stays as it is."""
+"""Edits a file's text at the places of its syntax; everything else stays unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Edit:
 
 
 class Edits:
-    """Positions are in bytes, as the columns of nodes are."""
+    """Positions are in bytes, like the columns of nodes."""
 
     def __init__(self, before: str) -> None:
         self._before = before.encode()
@@ -47,7 +47,7 @@ class Edits:
         self._edits.append(_Edit(end - len(node.attr.encode()), end, now))
 
     def leave_out(self, gone: Sequence[Span], among: Sequence[Span]) -> None:
-        """Some of a row that commas part, with the commas that belong to them."""
+        """Removes some items of a list that commas separate, with their commas."""
         row = sorted(among)
         kept = [each for each in row if each not in gone]
         for here, after in itertools.pairwise(row):
@@ -61,12 +61,12 @@ class Edits:
             self._edits.append(_Edit(last[0][0], comma.end() if comma else last[-1][1], ""))
 
     def is_alone(self, node: ast.stmt) -> bool:
-        """Whether it begins its line, and nothing but a comment follows there."""
+        """Returns whether it begins its line, and only a comment follows there."""
         start, end = self.span(node)
         return start in self._starts and self._before[end : self._line_end(end)].strip()[:1] in (b"", b"#")
 
     def drop(self, node: ast.stmt) -> None:
-        """With its line, of which a comment stays."""
+        """Removes a statement with its line, but keeps a comment."""
         start, end = self.span(node)
         line_end = self._line_end(end)
         rest = self._before[end:line_end]

@@ -1,4 +1,4 @@
-"""What a file asks of Airflow, read from its imports, where there is no environment that could load it."""
+"""Judges a file's use of Airflow by its imports, where no environment could load it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """``needs`` are packages of providers, which an environment for the file has to have."""
+    """``needs`` are packages of providers that an environment for the file needs."""
 
     remarks: list[Remark]
     needs: list[str]
@@ -36,7 +36,7 @@ class ImportedName:
     name: str
 
 
-NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # what the parser raises, also for what is nested too deeply
+NO_PYTHON = (SyntaxError, ValueError, RecursionError, MemoryError)  # errors of the parser, also for deep nesting
 
 
 def no_python(error: BaseException) -> Remark:
@@ -57,7 +57,7 @@ def judge(path: Path) -> Judged:
 
 
 def imported_names(tree: ast.AST) -> Iterator[ImportedName]:
-    """In the order of the file, also of imports inside functions."""
+    """Yields names in the order of the file, including imports inside functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module and is_airflow(node.module):
             yield from (ImportedName(node.lineno, node.module, alias.name) for alias in node.names)
@@ -70,12 +70,12 @@ def is_airflow(module: str) -> bool:
 
 
 def is_old(module: str) -> bool:
-    """Whether names are imported from it no more, or not all of them."""
+    """Returns whether the module, or some of its names, can no longer be imported."""
     return is_no_more(module) or was_flat(module) or module in LACKING
 
 
 def _remark(imported: ImportedName) -> tuple[Remark | None, str]:
-    """What is to be said, and the module that the name is really of."""
+    """Returns a remark, and the module to which the name really belongs."""
     module, name = imported.module, imported.name
     if name in IMPORTS:
         return Remark(imported.line, "error", f"Evenflow has no {name}. {IMPORTS[name]}"), module

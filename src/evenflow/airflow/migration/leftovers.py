@@ -1,4 +1,4 @@
-"""Entries of Airflow's context that a file still asks for, and that Evenflow has not: what they become is for people to say."""
+"""Entries of Airflow's context that a file still reads, and that Evenflow lacks: people must decide what replaces them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FILE = re.compile(r"[\w./-]+\.\w+")
 
 
 def leftovers(tree: ast.Module, folder: Path) -> Iterator[Remark]:
-    """``folder`` is where the file's templates are."""
+    """``folder`` is that of the file's templates."""
     walked = list(ast.walk(tree))
     contexts = {"context", *(node.kwarg.arg for node in walked if isinstance(node, ast.arguments) and node.kwarg)}
     plain = {id(node.value) for node in walked if isinstance(node, ast.Expr)}  # documentation
@@ -36,7 +36,7 @@ def leftovers(tree: ast.Module, folder: Path) -> Iterator[Remark]:
 
 
 def _asked(node: ast.AST) -> tuple[ast.expr, str] | None:
-    """What is asked, and for what: ``x["name"]``, ``x.get("name")``."""
+    """Returns what is asked, and for which name: ``x["name"]``, ``x.get("name")``."""
     if isinstance(node, ast.Subscript):
         base, key = node.value, node.slice
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("get", "pop") and node.args:
@@ -61,11 +61,11 @@ def _of_text(node: ast.Constant, text: str, folder: Path) -> Iterator[Remark]:
 
 
 def _of_template(text: str) -> Iterator[tuple[int, str] | tuple[int, str, str]]:
-    """Lines, and the names on them."""
+    """Yields lines, and the names on them."""
     try:
         tree = _SYNTAX.parse(text)
         names = meta.find_undeclared_variables(tree) & _GONE
-    except TemplateError:  # a part of a text that is put together
+    except TemplateError:  # a part of an assembled text
         yield from (
             (text[: found.start()].count("\n") + 1, found[0]) for found in re.finditer(r"\w+", text) if found[0] in OLD_ENTRIES
         )

@@ -1,4 +1,4 @@
-"""Settings under their names of Airflow 2, where it is certain that they are settings: each gets its name of today."""
+"""Settings under Airflow 2's names, if they certainly are settings: each gets its present name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SETTINGS = RENAMED_OF_DAGS | RENAMED_OF_TASKS
 
 
 def rename_settings(walked: Sequence[ast.AST], airflows: Mapping[str, str], edits: Edits) -> None:
-    """``airflows`` are names of Airflow's that the file imports, each with what it is called today."""
+    """``airflows`` are names of Airflow that the file imports, with their present names."""
     known = dict(airflows)
     for node in walked:
         if isinstance(node, ast.ClassDef) and any(_root(base) in known for base in node.bases):
@@ -63,7 +63,7 @@ def _dict(node: ast.Dict, edits: Edits, *, of_defaults: bool) -> None:
 
 
 def _defaults(walked: Sequence[ast.AST]) -> list[ast.Dict]:
-    """The dicts that are given as ``default_args``, there or by a name."""
+    """Returns the dicts that are given as ``default_args``, directly or by a name."""
     given = [each.value for node in walked if isinstance(node, ast.Call) for each in node.keywords if each.arg == "default_args"]
     names = {value.id for value in given if isinstance(value, ast.Name)}
     named = [
@@ -80,7 +80,7 @@ def _rule(value: ast.expr, edits: Edits) -> None:
 
 
 def _root(node: ast.expr) -> str:
-    """The name that a dotted one begins with."""
+    """Returns the first part of a dotted name."""
     while isinstance(node, (ast.Attribute, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""

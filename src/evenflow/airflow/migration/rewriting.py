@@ -1,5 +1,5 @@
-"""A file of Airflow's, written as one of Evenflow's: its imports, and settings that have another name. All else stays as it is,
-with its comments and its line breaks; a file of which one name has no counterpart is refused, and nothing of it is changed.
+"""Rewrites a file of Airflow as one of Evenflow: its imports, and renamed settings. Everything else stays, with comments and line
+breaks. If one name of a file has no counterpart, the file is refused, and nothing in it changes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _TIMEZONES = ("airflow.sdk.timezone", "airflow.utils.timezone")
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """``text`` is None if something has no counterpart; ``remarks`` say what. A file without a word of Airflow's keeps its text."""
+    """``text`` is None if something has no counterpart; ``remarks`` say what. A file that does not mention Airflow keeps
+    its text.
+    """
 
     before: str
     text: str | None
@@ -35,7 +37,7 @@ class Rewritten:
 
 def rewrite(path: Path) -> Rewritten:
     try:
-        before = path.read_bytes().decode()  # with the ends of lines that it has
+        before = path.read_bytes().decode()  # with its own line ends
         tree = ast.parse(before)
     except UnicodeDecodeError as error:
         return Rewritten("", None, [Remark(1, "error", f"Save it as UTF-8: {error}")])
@@ -49,8 +51,8 @@ class _Rewriting:
         self._before, self._tree, self._folder = before, tree, folder
         self._edits = Edits(before)
         self._remarks: list[Remark] = []
-        self._names: dict[str, str] = {}  # in the file, that are another one now
-        self._airflows: dict[str, str] = {}  # names in the file, and what they are called in Airflow
+        self._names: dict[str, str] = {}  # in the file, with their new names
+        self._airflows: dict[str, str] = {}  # names in the file, with Airflow's names
 
     def done(self) -> Rewritten:
         walked = list(ast.walk(self._tree))
@@ -80,7 +82,9 @@ class _Rewriting:
         return Rewritten(self._before, text, [])
 
     def _refuse_other_meanings(self, walked: list[ast.AST]) -> None:
-        """Of names that are written anew: which of two is meant at each place is not known here."""
+        """Refuses names that would be rewritten and have another meaning in the file, because it cannot tell which one each place
+        means.
+        """
         anew = self._names.keys() | {now.partition(".")[0] for now in self._names.values() if "." in now}
         for node in walked:
             for line, name in _bound(node):
@@ -88,7 +92,7 @@ class _Rewriting:
                     self._refuse(line, f"{name} is something else here, too: give it another name.")
 
     def _import(self, imports: list[tuple[ast.ImportFrom, dict[str, list[str]]]]) -> None:
-        """At the top of the file, one line for each module: where its first name was imported."""
+        """Writes the imports at the top of the file, one line for each module, at its first import."""
         tops = [(node, lines) for node, lines in imports if node in self._tree.body and self._edits.is_alone(node)]
         together: dict[str, list[str]] = {}
         for _, lines in tops:
@@ -105,7 +109,7 @@ class _Rewriting:
                 self._edits.drop(node)
 
     def _counterparts(self, node: ast.ImportFrom, module: str) -> dict[str, list[str]]:
-        """What to import, by the module of Evenflow's that it is in."""
+        """Returns what to import, by Evenflow's module."""
         lines: dict[str, list[str]] = {}
         for alias in node.names:
             if module in _TIMEZONES and hasattr(timezone, alias.name):
@@ -122,7 +126,7 @@ class _Rewriting:
         return lines
 
     def _counterpart(self, line: int, module: str, name: str) -> tuple[str, str]:
-        """The module of Evenflow's to import from, and the name in it; two empty texts after a refusal."""
+        """Returns Evenflow's module to import from, and the name in it; two empty texts after a refusal."""
         home = home_of(name) if is_old(module) else None
         now = home.name if home is not None and home.kind == "moved" else name
         if hasattr(exceptions, now):
@@ -138,7 +142,7 @@ class _Rewriting:
 
 
 def _bound(node: ast.AST) -> list[tuple[int, str]]:
-    """Line and name of what a node gives a meaning, but for imports from Airflow."""
+    """Returns line and name of what a node binds, except for imports from Airflow."""
     match node:
         case ast.arg():
             return [(node.lineno, node.arg)]

@@ -1,4 +1,4 @@
-"""Callbacks of a DAG as a whole, called in a try of their own; those of tasks the SDK calls where the task runs."""
+"""Callbacks of a whole DAG, called in separate tries; the SDK calls those of tasks where the task runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evenflow.sdk.trying.runner import Channel, TryContext, guarded
 
 
 def functions_of(dag: Any, event: str) -> list[Any]:
-    """Those that the author gave for this event."""
+    """Returns the author's functions for this event."""
     value = getattr(dag, event, None)
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 

@@ -1,4 +1,4 @@
-"""What a task of Airflow logs, as lines for people; and what of it says why it has failed."""
+"""Turns the log of an Airflow task into lines for people, and finds the reason of its failure in it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import structlog
 
 _PRINTED = ("task.stdout", "task.stderr")
 _KNOWN = {"event", "level", "timestamp", "logger", "error_detail", "filename", "lineno", "loc", "logger_name"}
-_SAID_BY_THE_LOG = {"dag_id", "run_id", "task_id", "map_index", "try_number", "ti_id", "ti"}  # it is the log of this very try
+_SAID_BY_THE_LOG = {"dag_id", "run_id", "task_id", "map_index", "try_number", "ti_id", "ti"}  # the log belongs to this very try
 _NAMES = ("airflow.task.operators.", "airflow.task.hooks.")
 _FOLDS = ("::group::", "::endgroup::")  # for pages that fold lines
 
 
 class AirflowLog:
-    """``reason`` and ``error_types`` are of the last exception, ``skipped_for`` of a task that skipped itself."""
+    """``reason`` and ``error_types`` belong to the last exception, ``skipped_for`` to a task that skipped itself."""
 
     def __init__(self) -> None:
         self.reason: str | None = None
@@ -24,7 +24,9 @@ class AirflowLog:
         self.skipped_for: str | None = None
 
     def logger(self) -> Any:
-        """For the task's own lines, as the SDK's supervisor hands them on. What that says of itself is told from warnings on."""
+        """Returns a logger for the task's own lines, which the SDK's supervisor passes on. The supervisor's own lines show from
+        warnings on.
+        """
         structlog.configure(processors=[_of_supervisor], logger_factory=structlog.WriteLoggerFactory(sys.stdout))
         return structlog.wrap_logger(structlog.WriteLogger(sys.stdout), processors=[self._line]).bind()
 
@@ -64,13 +66,15 @@ class AirflowLog:
 
 
 def _own(frames: list[Any]) -> list[Any]:
-    """From the first frame on that is not Airflow's: how that got there helps nobody. Of an error of Airflow's own, all."""
+    """Returns the frames from the first one outside Airflow on, because earlier ones do not help. For an error of Airflow itself,
+    all.
+    """
     first = next((number for number, at in enumerate(frames) if "/site-packages/airflow/" not in at["filename"]), 0)
     return frames[first:]
 
 
 def _of_supervisor(logger: Any, method: str, event: Any) -> str:
     if method not in ("warning", "error", "critical", "exception") or str(event.get("event", "")).endswith("not found"):
-        raise structlog.DropEvent  # what is not found is told to the task, which says so if it matters
+        raise structlog.DropEvent  # the task gets the "not found", and reports it if it matters
     told = {name: value for name, value in event.items() if name in ("event", "detail", "message", "status_code")}
     return f"{method.upper()} airflow's supervisor: " + " ".join(str(value) for value in told.values())

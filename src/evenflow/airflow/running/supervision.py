@@ -21,12 +21,12 @@ from evenflow.airflow.contract.of_try import AirflowTry
 from evenflow.airflow.running.log_lines import AirflowLog
 from evenflow.worker.limits import CLEAN_UP_GRACE
 
-ON_KILL_GRACE = CLEAN_UP_GRACE - 5.0  # the worker ends all at CLEAN_UP_GRACE
+ON_KILL_GRACE = CLEAN_UP_GRACE - 5.0  # the worker ends everything at CLEAN_UP_GRACE
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Where the code of the DAG is, as the SDK asks for it."""
+    """The place of the DAG's code, in the SDK's form."""
 
     path: Path
     name: str = "evenflow"
@@ -34,10 +34,10 @@ class Bundle:
 
 
 class Supervised(ActivitySubprocess):  # type: ignore[misc]
-    """Ends when its task does: the SDK's own looks at no descriptor for five seconds once the task has closed them all."""
+    """Ends with its task: the SDK's own supervisor waits five seconds once the task has closed all descriptors."""
 
     def watch(self, told: socket.socket, end: Callable[[], None]) -> None:
-        """Once ``told`` is readable the task is to be ended, with its ``on_kill``; then ``end`` is called."""
+        """Once ``told`` is readable, ends the task, with its ``on_kill``, and then calls ``end``."""
         self._ends = False
         self._end = end
         self.selector.register(told, 1, (self._hear, lambda _: None))
@@ -59,7 +59,7 @@ class Supervised(ActivitySubprocess):  # type: ignore[misc]
         return exit_code
 
     def _wait_for_exit(self, seconds: float) -> None:
-        """It has said all; how it ended is the kernel's to tell."""
+        """The task has closed its connections; the kernel reports its end."""
         pidfd = os.pidfd_open(self.pid) if self._exit_code is None else None
         if pidfd is not None:
             try:
@@ -71,7 +71,7 @@ class Supervised(ActivitySubprocess):  # type: ignore[misc]
 def supervise(
     of_try: AirflowTry, dags: Mapping[str, Any], root: Path, file: str, armed: Callable[[Supervised], None]
 ) -> ExecutionApi:
-    """Runs the task to its end. ``armed`` is told of its process when there is something to stop outside at an early end."""
+    """Runs the task to its end. ``armed`` gets its process when an early end must stop something outside."""
     context = of_try.context
     lines = AirflowLog()
     api = ExecutionApi(of_try)
@@ -101,7 +101,7 @@ def supervise(
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """In the place of the SDK's ``parse``, which would load the file once more for each try: the template has loaded it."""
+    """Replaces the SDK's ``parse``, which would load the file again for each try: the template has loaded it."""
 
     dags: Mapping[str, Any]
     bundle: Bundle

@@ -1,7 +1,7 @@
-"""What runs inside a worker's template of an environment with Airflow: ``python -m evenflow.airflow.running.task_process FD``.
+"""The program in a worker's template of an environment with Airflow: ``python -m evenflow.airflow.running.task_process FD``.
 
-As :mod:`evenflow.worker.task_process`, for files with DAGs of both kinds. A try of an Airflow task has two processes: this one,
-which speaks with the worker, and the task, which the SDK's supervisor has forked from it.
+It works like :mod:`evenflow.worker.task_process`, for files with DAGs of both kinds. A try of an Airflow task has two processes:
+this one, which is connected to the worker, and the task, which the SDK's supervisor forks from it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def ahead() -> None:
-    """All that each try of such a task would load by itself."""
+    """Loads what each try of such a task would load."""
     preload_ahead()
     configure()
     from evenflow.airflow.loading import reader  # noqa: F401
@@ -86,7 +86,7 @@ def _tried(dag: Any, dags: dict[str, Any], context: TryContext, link: Link, root
 
 
 def _cleaned_up(resumed: Mapping[str, Any], channel: LinkChannel) -> Ending:
-    """The task was deferred, and is to go on no more: its trigger may know what to stop outside."""
+    """Cleans up after a deferred task that must not continue: its trigger may know what to stop outside."""
     from evenflow.airflow.waiting.trigger import AirflowTrigger
 
     with outside.reaching(channel):
@@ -102,7 +102,9 @@ def _has_instances(task: Any) -> bool:
 
 
 def _arm(link: Link, task: Any, process: Supervised) -> None:
-    """While the task has something to stop outside, SIGTERM has it run its on_kill first; otherwise it ends all at once."""
+    """While the task has something to stop outside, SIGTERM makes it run its on_kill first; otherwise it ends everything at
+    once.
+    """
     from airflow.sdk import BaseOperator
 
     kind = task.operator_class if task.is_mapped else type(task)

@@ -1,4 +1,4 @@
-"""What each task would load and compute for itself, done once, in the process that all are forked from."""
+"""Loads and computes once what each task would, in the process from which all are forked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from evenflow.airflow.airflow2 import old_context
 
-# Found by comparing what a task has loaded at its end with what it began with.
+# Found by comparing the modules of a task at its end with those at its start.
 _LATE = (
     "airflow.providers.standard.decorators.python",
     "airflow.providers.standard.operators.bash",
@@ -26,10 +26,10 @@ _LATE = (
 
 
 class _Adapters:
-    """In the place of Pydantic's class in the SDK's modules: one for each type, where the SDK makes one for each task."""
+    """Replaces Pydantic's class in the SDK's modules: one adapter for each type, where the SDK makes one for each task."""
 
     def __init__(self) -> None:
-        self._made: dict[int, tuple[Any, TypeAdapter[Any]]] = {}  # by identity: a type may not be hashable
+        self._made: dict[int, tuple[Any, TypeAdapter[Any]]] = {}  # by identity, because a type may not be hashable
 
     def __call__(self, kind: Any) -> TypeAdapter[Any]:
         if id(kind) not in self._made:

@@ -1,1 +1,1 @@
-"""What a deferred task of Airflow waits for: its trigger, in a triggerer's host of an environment that has Airflow."""
+"""Triggers of deferred Airflow tasks, in a triggerer's host of an environment with Airflow."""

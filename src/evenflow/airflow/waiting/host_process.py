@@ -1,6 +1,6 @@
 """A triggerer's host in an environment with Airflow: ``python -m evenflow.airflow.waiting.host_process FD``.
 
-As :mod:`evenflow.triggerer.host_process`, with the SDK loaded ahead.
+It works like :mod:`evenflow.triggerer.host_process`, with the SDK loaded in advance.
 """
 
 from __future__ import annotations

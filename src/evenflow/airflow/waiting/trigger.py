@@ -1,5 +1,5 @@
-"""A trigger of Airflow's, run as one of Evenflow's: its event goes straight to the task. It asks the contract from a thread, and
-the answer comes by the loop of its host.
+"""A trigger of Airflow, run as one of Evenflow: its event goes straight to the task. It asks the contract from a thread, and the
+answer comes through the loop of its host.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from evenflow.errors import NoContext
 from evenflow.sdk.triggers import BaseTrigger, TriggerChannel, TriggerEvent
 from evenflow.sdk.trying.runner import TryContext
 
-_ANSWERED_WITHIN = 60.0  # a question of a trigger, which waits in a thread for it
+_ANSWERED_WITHIN = 60.0  # a question of a trigger, which waits for it in a thread
 
 
 def comms_of_triggers(loop: asyncio.AbstractEventLoop, channel: TriggerChannel) -> SdkComms:
-    """For all triggers of a host: who asks is known by the context that it asks in."""
+    """Returns the connection for all triggers of a host: the context of a question identifies its trigger."""
     nobody = TryContext(dag_id="", run_id="", task_id="", run_after=datetime.now(UTC))
     return SdkComms(ExecutionApi(AirflowTry(nobody, _FromThreads(loop, channel), {})))
 
 
 class _FromThreads:
-    """A channel that blocks the thread that asks."""
+    """A channel that blocks the asking thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, channel: TriggerChannel) -> None:
         self._loop, self._channel = loop, channel
@@ -51,7 +51,7 @@ class _FromThreads:
         raise NoContext("A trigger has no XComs.")
 
     def progress(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None:
-        """Nobody is told."""
+        """Does nothing."""
 
 
 class AirflowTrigger(BaseTrigger):
@@ -75,7 +75,7 @@ class AirflowTrigger(BaseTrigger):
         await self._trigger().on_kill()
 
     def _trigger(self) -> Any:
-        """One for each of these, made where its connections can be asked for."""
+        """Returns the real trigger, made once, where its connections can be asked for."""
         if self._made is None:
             if self.channel is not None:
                 task_runner.SUPERVISOR_COMMS = comms_of_triggers(asyncio.get_running_loop(), self.channel)

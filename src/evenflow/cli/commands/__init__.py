@@ -1,4 +1,4 @@
-"""The commands, one module a noun, and the tree that they make."""
+"""The commands, one module a noun, and their tree."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ async def list_(
     *,
     limit: Limit = 50,
 ) -> Reply:
-    """What waits for people, the longest waiting first."""
+    """The questions that wait for people, the longest waiting first."""
     async with remote() as client:
         page = await read_pages(lambda limit, offset: client.list_approvals(dag_id=dag_id, limit=limit, offset=offset), limit)
     now = datetime.now(UTC)
@@ -42,7 +42,7 @@ async def list_(
 
 @verb(app)
 async def show(run: RunNamed, task_id: str, /, *, run_id: RunArgument = None, map_index: MapIndex = UNMAPPED) -> Reply:
-    """What a task asks, with its form."""
+    """A task's question, with its form."""
     async with remote() as client:
         found = await client.get_approval(*await found_run(client, run, run_id), task_id, map_index=map_index)
     return Reply(found, lambda: _show(found))
@@ -59,9 +59,9 @@ async def approve(
     run_id: RunArgument = None,
     map_index: MapIndex = UNMAPPED,
 ) -> Reply:
-    """Answer what a task asks. The first answer counts.
+    """Answer a task's question. The first answer counts.
 
-    `evenflow approve release/2026-01-01 deploy` says yes, with `reject` at its end no. `--param` fills in the form.
+    `evenflow approve release/2026-01-01 deploy` approves; with `reject` at its end it rejects. `--param` fills in the form.
     """
     values = parse_params(param)
     async with remote() as client:

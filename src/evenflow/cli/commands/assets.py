@@ -20,7 +20,7 @@ app = App(name="assets")
 
 @verb(app, "list")
 async def list_(*, limit: Limit = 100, offset: int = 0) -> Reply:
-    """Assets, when each changed last, and which DAGs wait for it."""
+    """Assets, the last change of each, and the DAGs that wait for it."""
     async with remote() as client:
         page = await client.list_assets(limit=limit, offset=offset)
     return listed("assets", page, rest.assets.AssetSummary, empty="No assets: no DAG names one.")
@@ -47,7 +47,7 @@ async def partitions(
     limit: Limit = 100,
     offset: int = 0,
 ) -> Reply:
-    """Which partitions of an asset there are, and which are missing."""
+    """The partitions of an asset: those that exist, and those that are missing."""
     async with remote() as client:
         page = await client.list_asset_partitions(
             asset=asset, is_done=False if missing else None, limit=limit, offset=offset, **span(from_, to)
@@ -64,7 +64,7 @@ async def emit(
     partition: Annotated[str | None, Parameter(help="Which one, of an asset that has partitions.")] = None,
     extra: Annotated[str | None, Parameter(help="A JSON object for the runs that it makes, e.g. '{\"rows\": 3}'.")] = None,
 ) -> Reply:
-    """Say that an asset has changed, as the success of a task does. Your name stands in its history."""
+    """Announce a change of an asset, as the success of a task does. Its history shows your name."""
     try:
         parsed = {} if extra is None else msgspec.json.decode(extra, type=dict)
     except msgspec.MsgspecError as error:

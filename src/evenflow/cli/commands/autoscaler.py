@@ -1,4 +1,4 @@
-"""``evenflow autoscaler``: the service, and what it does with fleets of workers."""
+"""``evenflow autoscaler``: the service, and its fleets of workers."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _PROTECT = "A label whose tasks are never disturbed, once for each: tag:NAME, a 
 
 @app.default
 def autoscaler(*, name: Name = None) -> None:
-    """Make fleets of workers larger and smaller, as their queues need it. Start as many as you like: one acts.
+    """Make fleets of workers larger and smaller, as their queues need it. Start any number: one of them acts.
 
-    Needs the database. What it does is told by its verbs: `evenflow autoscaler list`.
+    Needs the database. Its verbs show what it does: `evenflow autoscaler list`.
     """
     become(ServiceKind.AUTOSCALER, name=name)
 
 
 @verb(app, "list")
 async def list_() -> Reply:
-    """All fleets: how many workers each has, how much there is to do, and why it is as large as it is."""
+    """All fleets: the workers of each, the work to do, and the reason for its size."""
     async with remote() as client:
         page = await client.list_fleets()
     return listed("fleets", page, rest.fleets.FleetSummary, empty="No fleets: nobody makes workers more or fewer.")
@@ -44,7 +44,7 @@ async def list_() -> Reply:
 
 @verb(app)
 async def show(fleet: str, /) -> Reply:
-    """A fleet: its load, its policy, and its workers, who would go first before the others."""
+    """A fleet: its load, its policy, and its workers in the order in which they would go."""
     async with remote() as client:
         found = await client.get_fleet(fleet)
 
@@ -72,7 +72,7 @@ async def set_(
     protect: Annotated[list[str] | None, Parameter(negative=(), help=_PROTECT)] = None,
     of_target: Annotated[dict[str, str] | None, Parameter(help="What the target has to know, by name.")] = None,
 ) -> Reply:
-    """Make a fleet, or change one. What is not said stays."""
+    """Make a fleet, or change one. Options that are not given stay."""
     given = {"min": min, "max": max, "slots": slots, "weights": weight, "protect": protect}
     policy = {**(option or {}), **{name: value for name, value in given.items() if value is not None}}
     async with remote() as client:
@@ -82,7 +82,7 @@ async def set_(
 
 @verb(app)
 async def delete(fleet: str, /) -> Reply:
-    """Have nobody make a fleet larger or smaller."""
+    """Delete a fleet, so that autoscalers leave its workers alone."""
     async with remote() as client:
         found = await client.delete_fleet(fleet)
     return Reply(found, f"Fleet {found.name} is deleted.")
@@ -90,7 +90,7 @@ async def delete(fleet: str, /) -> Reply:
 
 @verb(app)
 async def demand(queue: str, /) -> Reply:
-    """What a queue needs now, in slots: what would run if there were workers without end."""
+    """What a queue needs now, in slots: the tries that would run with endless workers."""
     async with remote() as client:
         found = await client.get_queue_demand(queue)
     return Reply(found, lambda: print_records([found], rest.fleets.QueueDemand, empty=""))
@@ -98,7 +98,7 @@ async def demand(queue: str, /) -> Reply:
 
 @verb(app)
 async def history(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
-    """What was seen of a fleet and what followed from it, for plots."""
+    """The looks at a fleet and the decisions, for plots."""
     async with remote() as client:
         page = await client.list_fleet_looks(fleet, limit=limit)
     return listed("looks", page, rest.fleets.FleetLook, empty="No autoscaler has seen it yet.", limit=limit)
@@ -106,7 +106,9 @@ async def history(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
 
 @verb(app)
 async def steps(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
-    """What was done with a fleet: who was chosen and why, who got work meanwhile and stayed, who has gone."""
+    """The steps with a fleet: the chosen workers and the reason, those that got work meanwhile and stayed, and those that
+    are gone.
+    """
     async with remote() as client:
         page = await client.list_fleet_steps(fleet, limit=limit)
     cells = {"detail": _what_was_done}
@@ -114,6 +116,6 @@ async def steps(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
 
 
 def _what_was_done(step: rest.fleets.FleetStep) -> str:
-    """Why before what; nobody and nothing is left out."""
+    """Returns the reason first, without empty values."""
     told = {name: value for name, value in step.detail.items() if value not in (None, [], {})}
     return detail_text({**({"reason": told["reason"]} if "reason" in told else {}), **told})

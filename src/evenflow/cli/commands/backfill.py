@@ -41,7 +41,7 @@ async def create(
     param: Params = None,
     conf: Conf = None,
 ) -> Reply:
-    """Make a run for every date of the schedule from --from to --to that has none, or for every partition that is missing."""
+    """Make a run for every date of the schedule from --from to --to without one, or for every missing partition."""
     if (from_ is None) != (to is None) or (from_ is None and partitions_of is None):
         raise ParamError("A backfill has a first and a last date. Type both: --from 2026-01-01 --to 2026-01-31")
     request: dict[str, Any] = {
@@ -98,19 +98,19 @@ def _show(backfill: rest.backfills.Backfill, dates: list[rest.backfills.Backfill
 
 @verb(app)
 async def pause(backfill_id: int, /) -> Reply:
-    """Make no more runs for now. Those that were made go on."""
+    """Make no more runs for now. Existing runs continue."""
     return await _set_paused(backfill_id, True)
 
 
 @verb(app)
 async def resume(backfill_id: int, /) -> Reply:
-    """Let a backfill go on."""
+    """Let a backfill continue."""
     return await _set_paused(backfill_id, False)
 
 
 @verb(app)
 async def cancel(backfill_id: int, /) -> Reply:
-    """Make no more runs, and cancel those that have not begun. Those that run go on."""
+    """Make no more runs, and cancel those that have not begun. Running ones continue."""
     async with remote() as client:
         backfill = await client.cancel_backfill(backfill_id)
     return Reply(backfill, f"Backfill {backfill_id} is over; {backfill.active} of its runs go on or are being cancelled")

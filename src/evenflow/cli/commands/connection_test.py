@@ -1,6 +1,6 @@
-"""Whether a connection works, tried from this machine.
+"""Tries a connection from this machine.
 
-Not from the API: it must not run authors' code, nor connect to whatever address it is given.
+The API does not do this: it must not run authors' code, nor connect to arbitrary addresses.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import socket
 
 from evenflow.sdk.secrets.connections import Connection
 
-PATIENCE_S = 10.0  # for an answer; a system that takes longer is not well
+PATIENCE_S = 10.0  # for an answer; a system that takes longer has a problem
 _SPARK_PORTS = {"spark": 7077, "sc": 15002}
 
 
 def try_connection(conn: Connection) -> tuple[bool, str]:
-    """Whether it works, and what was found, without anything secret."""
+    """Returns whether the connection works, and what was found, without secrets."""
     match conn.scheme:
         case "postgresql" | "postgres":
             return _postgres(conn)
@@ -50,7 +50,7 @@ def _postgres(conn: Connection) -> tuple[bool, str]:
 
 
 def _http(conn: Connection) -> tuple[bool, str]:
-    """Any answer but a server error or a refused login shows that it works."""
+    """Any answer except a server error or a refused login shows that it works."""
     import base64
 
     kind = http.client.HTTPSConnection if conn.scheme == "https" else http.client.HTTPConnection

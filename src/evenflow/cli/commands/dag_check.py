@@ -31,10 +31,10 @@ async def check(
         str | None, Parameter(help="Whose Python loads them, one of [environments]; that of the DAG folder when absent.")
     ] = None,
 ) -> Reply:
-    """Load DAG files as a processor would, without a database, and report what is wrong, each with its place.
+    """Load DAG files as a processor would, without a database, and report each error with its place.
 
-    Exit code 1 when there is an error. A file below the DAG folder of the settings imports its modules from there, any other
-    from its own folder.
+    Exit code 1 for an error. A file below the DAG folder of the settings imports its modules from there, any other file from its
+    own folder.
     """
     from evenflow.processor.checking import Diagnostic
     from evenflow.processor.ignore import not_read
@@ -56,7 +56,7 @@ async def check(
 
 
 async def check_in(settings: Settings, files: Sequence[CheckedFile], environment: str) -> Checked:
-    """By the Python of this environment; by Evenflow's own when the name is empty."""
+    """Checks files with the Python of this environment; with Evenflow's own when the name is empty."""
     from evenflow.fleet.environments import Environments
     from evenflow.processor.checking import check_files
     from evenflow.processor.parsing import ParseLimits
@@ -84,7 +84,7 @@ def _tell(checked: Checked) -> None:
 
 
 def dag_files(settings: Settings, paths: Sequence[Path], unread: list[Path], *, airflows: bool) -> Iterator[CheckedFile]:
-    """``unread`` is told of ignore files that are Airflow's."""
+    """``unread`` gets Airflow's ignore files."""
     from evenflow.processor.checking import CheckedFile
     from evenflow.processor.folder import DagFolder
 
@@ -103,6 +103,6 @@ def dag_files(settings: Settings, paths: Sequence[Path], unread: list[Path], *, 
 
 
 def shown_path(path: Path) -> str:
-    """As somebody in the current directory would type it."""
+    """Returns the path as a person in the current directory would type it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -14,12 +14,12 @@ from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE
 
-SHORT = 12  # characters of a hash that tell commits apart
+SHORT = 12  # characters of a hash that distinguish commits
 
 
 @replies
 async def versions(dag_id: str, /, *, limit: Limit = 20) -> Reply:
-    """The versions of a DAG, the newest first, and where each came from. A run keeps the version that it began with."""
+    """The versions of a DAG, the newest first, and the origin of each. A run keeps the version with which it began."""
     async with remote() as client:
         page = await client.list_versions(dag_id, limit=limit)
     cells: dict[str, Cell[rest.dags.DagVersion]] = {
@@ -38,7 +38,7 @@ async def diff(
     after: Annotated[int, Parameter(help="Version to compare with; else the newest.")] = 0,
     /,
 ) -> Reply:
-    """What differs between two versions of a DAG: its tasks, its settings, its code."""
+    """The differences between two versions of a DAG: its tasks, its settings, its code."""
     async with remote() as client:
         found = await client.diff_versions(dag_id, before=before, after=after)
     return Reply(found, lambda: _tell(dag_id, found))
@@ -46,7 +46,7 @@ async def diff(
 
 @replies
 async def sources() -> Reply:
-    """Where DAG files come from: folders and git repositories, which commit is read, and what is wrong with them."""
+    """Sources of DAG files: folders and git repositories, the commit that is read, and their errors."""
     async with remote() as client:
         page = await client.list_bundles(limit=PAGE)
         warnings = await client.list_parse_warnings(limit=PAGE)

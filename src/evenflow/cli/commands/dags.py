@@ -25,7 +25,7 @@ from evenflow.core.service_states import ServiceState
 app = App(name="dags")
 for command in (check, versions, diff, sources):
     app.command(command)
-app.command(trigger, show=False)  # as Airflow calls it; it is `evenflow runs trigger`
+app.command(trigger, show=False)  # Airflow's name of `evenflow runs trigger`
 
 
 @verb(app, "list", meant=("errors", "list-import-errors"))
@@ -79,19 +79,21 @@ async def show(
 
 @verb(app)
 async def pause(dag_id: str, /) -> Reply:
-    """Start no more tasks of this DAG. What runs goes on."""
+    """Start no more tasks of this DAG. Running ones continue."""
     return await _set_paused(dag_id, True)
 
 
 @verb(app)
 async def unpause(dag_id: str, /) -> Reply:
-    """Let this DAG go on."""
+    """Let this DAG continue."""
     return await _set_paused(dag_id, False)
 
 
 @verb(app)
 async def release(dag_id: str, /, *, to: Annotated[str, Parameter(help="The bundle that is to have it.")]) -> Reply:
-    """Give a DAG id to another bundle. An id stays that of the bundle which had it first, for secrets may be meant for it alone."""
+    """Give a DAG id to another bundle. An id belongs to the bundle that had it first, because secrets may be meant for that one
+    alone.
+    """
     async with remote() as client:
         dag = await client.release_dag(dag_id, bundle=to)
     return Reply(dag, f"{dag_id} is now of bundle {to}: the file there that defines it has it")

@@ -1,4 +1,4 @@
-"""``evenflow db``: the database, the embedded one or yours."""
+"""``evenflow db``: the database, embedded or your own."""
 
 from __future__ import annotations
 
@@ -56,9 +56,11 @@ def migrate(
     *,
     contract: Annotated[bool, Parameter(negative=(), help="Also what programs of older releases do not survive.")] = False,
 ) -> Reply:
-    """Bring the database to the schema that this Evenflow needs. Harmless when it is there already, and while everything runs.
+    """Bring the database to the schema that this Evenflow needs. This is harmless when it is there already, and while everything
+    runs.
 
-    What takes something away from older releases is left until `--contract` asks for it, when none of their services runs any more.
+    Steps that take something away from older releases are left until `--contract` asks for them, once no service of those releases
+    runs.
     """
     with _reach(load_settings()) as url, connect(url, name="migrate", timeouts=UNBOUNDED) as conn:
         applied, left = migrate_schema(conn, Steps.CONTRACT if contract else Steps.EXPAND)
@@ -78,7 +80,7 @@ def _steps(migrations: Sequence[Migration]) -> list[dict[str, Any]]:
 
 @verb(app)
 def check() -> Reply:
-    """Tell whether the database answers and has the schema that this Evenflow needs."""
+    """Check that the database answers and has the schema that this Evenflow needs."""
     with _reach(load_settings()) as url, connect(url, name="check") as conn:
         check_schema(conn)
         version = read_schema(conn).version
@@ -98,7 +100,7 @@ def start() -> Reply:
 
 @verb(app)
 def stop() -> Reply:
-    """Stop the embedded server, whoever uses it."""
+    """Stop the embedded server, even if it is in use."""
     stopped = _embedded().stop()
     return Reply({"stopped": stopped}, f"the embedded PostgreSQL {'is stopped' if stopped else 'does not run'}")
 
@@ -126,11 +128,12 @@ def dump(
     *,
     replace: Annotated[bool, Parameter(negative=(), help="Replace a file that is there.")] = False,
 ) -> Reply:
-    """Write the whole database, as it is at this moment, to a file. Nothing has to stop for it, but turns of schedulers get longer
-    the longer it takes.
+    """Write the whole database, in its present state, to a file. Nothing has to stop for it, but turns of schedulers become longer
+    while it lasts.
 
-    Connections and variables stay sealed, and the keys are not in it: save secrets.key of an API host, or EVENFLOW_SECRET_KEYS,
-    too. Nor are logs and large results, which are files beside the database. Nor are the keys of tokens.
+    Connections and variables stay sealed, and their keys are not included: save secrets.key of an API host, or
+    EVENFLOW_SECRET_KEYS, too. Logs and large results are not included either, because they are files beside the database. Nor are
+    the keys of tokens.
     """
     from evenflow.runtime import dump as dumping
 
@@ -152,10 +155,10 @@ def restore(
     *,
     replace: Annotated[bool, Parameter(negative=(), help="Delete what is in the database.")] = False,
 ) -> Reply:
-    """Put a dump in place of the database, all of it or nothing. Schedulers and API servers have to be stopped.
+    """Replace the database by a dump, completely or not at all. Schedulers and API servers must be stopped.
 
-    What happened after the dump is forgotten. Workers from before are refused and kill what they run; what was in flight at the
-    moment of the dump is sent again. Tokens and their keys stay those of the database that is replaced.
+    Everything after the dump is forgotten. Earlier workers are refused and kill their tries; the work in flight at the moment of
+    the dump is sent again. Tokens and their keys stay those of the replaced database.
     """
     from evenflow.api.keys import key_problem
     from evenflow.runtime import dump as dumping
@@ -180,10 +183,10 @@ def restore(
 
 @verb(app)
 def fence() -> Reply:
-    """Say that the database was set back in a way that does not show, as by a snapshot of a disk that was put back.
+    """Declare that the database was set back in a hidden way, such as by a restored snapshot of a disk.
 
-    As after `evenflow db restore`, no service and no try from before is let in, and what is in flight is sent again. Best before
-    services start; API servers that run begin anew. A standby that takes over and point-in-time recovery are noticed without this.
+    As after `evenflow db restore`, no earlier service or try is let in, and work in flight is sent again. Best before services
+    start; running API servers begin anew. Evenflow notices a standby that takes over and point-in-time recovery without this.
     """
     with _reach(load_settings()) as url, connect(url, name="fence") as conn:
         check_schema(conn)
@@ -199,10 +202,10 @@ def reporting(
     role: Annotated[str, Parameter(help="A role of PostgreSQL, made when it is not there.")] = "evenflow_reporting",
     /,
 ) -> Reply:
-    """Let a role read the reporting views and nothing else, for BI tools and notebooks. To be done again after a restore.
+    """Let a role read the reporting views and nothing else, for BI tools and notebooks. Repeat it after a restore.
 
-    A role that can read or change anything beside them is refused. One that is made gets a password, which is shown once. Where the
-    server lets you make no roles, have one made (create role NAME login) and name it.
+    A role that can read or change anything else is refused. A new role gets a password, which is shown once. If the server does not
+    let you make roles, have one made (create role NAME login) and name it.
     """
     with _reach(load_settings()) as url, connect(url, name="reporting") as conn:
         check_schema(conn)
@@ -220,10 +223,10 @@ def history(
     *,
     role: Annotated[str, Parameter(help="A role of PostgreSQL, made when it is not there.")] = ROLE,
 ) -> Reply:
-    """Let the history pipeline in, and say by which connection. `evenflow up` does it by itself. To be done again after a restore.
+    """Give the history pipeline access, and print its connection. `evenflow up` does this by itself. Repeat it after a restore.
 
     Its role reads the reporting views, returns marts, and nothing else. It gets a new password each time. From then on retention
-    deletes nothing that has not been exported (the setting retention_awaits_export).
+    deletes only exported history (the setting retention_awaits_export).
     """
     with _reach(load_settings()) as url, connect(url, name="history") as conn:
         check_schema(conn)
@@ -236,7 +239,7 @@ def history(
 
 
 def _tell(url: str, action: str) -> None:
-    """Before it is done. A database that is broken, or a standby, may still be looked at."""
+    """Records the action before it happens. A broken database, or a standby, can still be opened."""
     try:
         with connect(url, name="events") as conn:
             record(conn, _actor(), action, "database")
@@ -250,13 +253,13 @@ def _actor() -> str:
 
 @contextmanager
 def _progress(doing: str) -> Iterator[Callable[[str], None]]:
-    """Tells people which table is in hand."""
+    """Shows people the current table."""
     with errors.status(doing) as status:
         yield lambda table: status.update(f"{doing} {table}")
 
 
 def _psql(url: str, arguments: tuple[str, ...]) -> int:
-    # The password goes through the environment: arguments are there for everyone to see.
+    # The password goes through the environment, because every user can read arguments.
     parts = conninfo.conninfo_to_dict(url)
     password = str(parts.pop("password", ""))
     program = shutil.which("psql") or str(wheel_programs() / "psql")

@@ -1,4 +1,4 @@
-"""``evenflow doctor``: is everything there, and if not, what to type."""
+"""``evenflow doctor``: finds what is missing, and says what to type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MARKS = {Severity.OK: ("✓", "green"), Severity.WARN: ("!", "yellow"), Severit
 
 @replies
 def doctor() -> Reply:
-    """Check everything that Evenflow needs, and say how to cure what is wrong. Exit code 3 when something fails."""
+    """Check everything that Evenflow needs, and say how to cure each problem. Exit code 3 when something fails."""
     findings = list(diagnose(load_settings()))
     failed = sum(finding.verdict is Severity.FAIL for finding in findings)
     warned = sum(finding.verdict is Severity.WARN for finding in findings)

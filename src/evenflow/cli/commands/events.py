@@ -1,4 +1,4 @@
-"""``evenflow events``: who changed, asked or was refused what."""
+"""``evenflow events``: changes, questions for secrets, and refusals, each with its actor."""
 
 from __future__ import annotations
 
@@ -39,10 +39,9 @@ async def events(
     limit: Limit = 50,
     offset: int = 0,
 ) -> Reply:
-    """Who changed what, the newest first: connections, variables, pools, settings, pauses, runs, backfills, assets.
+    """Changes, the newest first, each with its actor: connections, variables, pools, settings, pauses, runs, backfills, assets.
 
-    Also which DAGs asked for which secrets (a row a day), services that registered, and requests that were refused (a row a
-    minute).
+    Also DAGs that asked for secrets (a row a day), services that registered, and refused requests (a row a minute).
     """
     async with remote() as client:
         page = await client.list_changes(object=name, actor=actor, action=action, limit=limit, offset=offset)
@@ -59,9 +58,9 @@ async def export(
     *,
     api: Annotated[bool, Parameter(negative=(), help="Ask the API, as an admin, where the database cannot be reached.")] = False,
 ) -> Reply:
-    """Append to a file what has happened since its last line: all events, a line of JSON each. Needs the database, or --api.
+    """Append to a file the events since its last line: all events, a line of JSON each. Needs the database, or --api.
 
-    Each line is chained to the one before it; the value of the last one is told, to be noted elsewhere. `evenflow events verify`
+    Each line is chained to the previous one; the last line's value is printed, to be noted elsewhere. `evenflow events verify`
     compares. A role of PostgreSQL that may read the tables audit_event, incarnation and setting is enough.
     """
     from evenflow.runtime import event_file
@@ -82,7 +81,7 @@ def verify(
     *,
     chain: Annotated[str | None, Parameter(help="A value of the chain that was noted: a line must have it.")] = None,
 ) -> Reply:
-    """Compare such a file with the database. Exit code 1 when an event was changed, put in or taken away, here or there."""
+    """Compare such a file with the database. Exit code 1 when an event was changed, added or removed on either side."""
     from evenflow.runtime import event_file
 
     with _database(file) as conn:
@@ -115,7 +114,7 @@ async def _export_by_api(file: Path) -> Exported:
 
 @contextmanager
 def _told_of(file: Path) -> Iterator[None]:
-    """What is wrong with the file."""
+    """Says what is wrong with the file."""
     try:
         yield
     except OSError as error:
@@ -124,7 +123,7 @@ def _told_of(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _database(file: Path) -> Iterator[Conn]:
-    """Also says what is wrong with either."""
+    """Yields a connection, and says what is wrong with the file or the database."""
     from psycopg.errors import InsufficientPrivilege
 
     from evenflow.runtime.database import reach_database

@@ -45,7 +45,9 @@ async def set_(
     queue: Annotated[list[str] | None, Parameter(negative=(), help=_QUEUE)] = None,
     option: Annotated[dict[str, str] | None, Parameter(help=_OPTION)] = None,
 ) -> Reply:
-    """Make an executor, or change one. What is not said stays. Tries that run keep their slots, also above a lower limit."""
+    """Make an executor, or change one. Options that are not given stay. Running tries keep their slots, also above a lower
+    limit.
+    """
     async with remote() as client:
         found = await client.set_executor(name, kind=kind, slots=slots, queues=queue, options=option)
     told = f"{found.name} ({found.kind}) has {_whose(found)} and {counted(found.slots, 'slot')}, {found.used} of them used"
@@ -56,7 +58,7 @@ async def set_(
 
 @verb(app)
 async def delete(name: str, /) -> Reply:
-    """Delete an executor: its queues are of `worker` from now on, and so is what has not begun there."""
+    """Delete an executor: its queues, and tries that have not begun there, belong to `worker` from now on."""
     async with remote() as client:
         found = await client.delete_executor(name)
     return Reply(found, f"{found.name} is deleted; the tries of {_whose(found)} are for workers that ask for them from now on")

@@ -1,4 +1,4 @@
-"""``evenflow insights``: history as Parquet, and what it says."""
+"""``evenflow insights``: history as Parquet, and reports of it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Lake = Annotated[Path, Parameter(help="A folder with history as Parquet.")]
 
 @verb(app)
 def export(lake: Lake, /) -> Reply:
-    """Append to a folder of Parquet what has happened since its last export: each event once, by the day on which it happened.
+    """Append to a folder of Parquet the events since its last export: each event once, by the day on which it happened.
 
-    Needs the database; a role that `evenflow db reporting` has let in is enough. Whoever was killed at it types it again.
+    Needs the database; a role that `evenflow db reporting` has let in is enough. After a killed export, type it again.
     """
     from evenflow.insights import export as exporting
     from evenflow.runtime.database import reach_database
@@ -47,7 +47,7 @@ def sample(
     events: Annotated[int, Parameter(help="How many events, about.")] = 100_000,
     seed: Annotated[int, Parameter(help="The same number makes the same history.")] = 1,
 ) -> Reply:
-    """Write a made-up history that obeys every limit, to see what a report is like."""
+    """Write a made-up history that obeys every limit, to show what a report looks like."""
     with _needed():
         from evenflow.insights.sample import write_sample
 
@@ -75,7 +75,7 @@ def report(
 
 @verb(app)
 def prove(lake: Lake, /) -> Reply:
-    """List what must never be: illegal moves, what happened twice, first starts above a limit. Exit code 1 for any."""
+    """List impossible events: illegal moves, repeated events, first starts above a limit. Exit code 1 for any."""
     with _needed():
         from evenflow.insights.engines import DuckDb
 

@@ -1,4 +1,4 @@
-"""``evenflow lineage``: what a task on Spark read and wrote, and which columns came from which."""
+"""``evenflow lineage``: the datasets that a task on Spark read and wrote, and the origins of their columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def lineage(
 ) -> Reply:
     """The datasets that a try on Spark read and wrote, and where each column that it wrote comes from.
 
-    With --json it is the event of OpenLineage as it is sent where `openlineage_url` says.
+    With --json it is the event of OpenLineage, in the form that is sent to the collector of `openlineage_url`.
     """
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)

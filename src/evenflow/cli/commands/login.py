@@ -1,4 +1,4 @@
-"""``evenflow login`` and ``evenflow logout``: the command line as a user of a server, who answers in a browser."""
+"""``evenflow login`` and ``evenflow logout``: the command line acts as a user of a server; the user confirms it in a browser."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ RoleOption = Annotated[Role | None, Parameter(help="What the token is to be for;
 Days = Annotated[int, Parameter(help=f"How long the token is to be good: at most {DEVICE_TOKEN_MOST_DAYS}.")]
 Machine = Annotated[str | None, Parameter(help="What the page calls this machine. Else its own name.")]
 
-PATIENCE_S = 60.0  # with a server that restarts while somebody answers
+PATIENCE_S = 60.0  # for a server that restarts meanwhile
 
 
 @replies
 async def login(*, server: Server = None, role: RoleOption = None, days: Days = DEVICE_TOKEN_DAYS, name: Machine = None) -> Reply:
-    """Log the command line in as you: answer in a browser where you are logged in, by password or single sign-on.
+    """Log the command line in as you: confirm it in a browser where you are logged in, by password or single sign-on.
 
     It prints an address and a code, and waits for ten minutes. The token is kept in ~/.evenflow/login.json (in EVENFLOW_HOME, if
-    that is set) for you alone. Commands go to this server from then on, unless EVENFLOW_API_URL or EVENFLOW_TOKEN is set or an
-    `evenflow up` runs here. `evenflow sessions list` has it, too.
+    that is set), readable only by you. From then on commands go to this server, unless EVENFLOW_API_URL or EVENFLOW_TOKEN is set or
+    an `evenflow up` runs here. `evenflow sessions list` shows it, too.
     """
     from evenflow.client.rest import RestClient
 
@@ -62,7 +62,7 @@ async def login(*, server: Server = None, role: RoleOption = None, days: Days = 
 
 @replies
 async def logout() -> Reply:
-    """End what `evenflow login` has begun: the server refuses the token from now on, and it is kept here no more."""
+    """End the login of `evenflow login`: the server refuses the token from now on, and the token is deleted here."""
     from evenflow.client.rest import RestClient
 
     settings = load_settings()
@@ -73,14 +73,14 @@ async def logout() -> Reply:
         async with RestClient(kept.api_url, kept.token, tls=settings.tls) as client:
             await client.log_out()
     except ApiRefused as error:
-        if error.status != 401:  # it is good for nothing already
+        if error.status != 401:  # otherwise it is void already
             raise
     forget_login()
     return Reply({"api_url": kept.api_url, "name": kept.name}, f"{kept.name} is logged out of {kept.api_url}")
 
 
 async def _answered(client: RestClient, asked: rest.device_logins.DeviceLogin) -> rest.device_logins.DeviceToken:
-    """Raises :class:`ApiRefused` when the answer is no, or none came in time."""
+    """Raises :class:`ApiRefused` when the answer is no, or there is none in time."""
     pause = asked.interval_s
     while True:
         await asyncio.sleep(pause)

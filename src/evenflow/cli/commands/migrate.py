@@ -35,10 +35,10 @@ async def check(
         str | None, Parameter(help="Whose Python loads them, one of [environments]; that of the DAG folder when absent.")
     ] = None,
 ) -> Reply:
-    """Say of each DAG file of Airflow's whether it runs here as it is, and if not, which import or setting is in the way.
+    """Say for each DAG file of Airflow whether it runs here unchanged, and if not, which import or setting prevents it.
 
-    Files are loaded as a processor would, in an environment that has Airflow. Where there is none, their imports alone are read:
-    what is refused is told then, and which providers an environment for them needs. Exit code 1 when a file does not run.
+    Files are loaded as a processor would, in an environment that has Airflow. Without one, only their imports are read: this finds
+    refused imports, and the providers that an environment for the files needs. Exit code 1 when a file does not run.
     """
     settings = load_settings()
     name = settings.dags_environment if environment is None else environment
@@ -96,11 +96,11 @@ async def rewrite(
     *,
     write: Annotated[bool, Parameter(negative=(), help="Change the files; without it, what would change is shown.")] = False,
 ) -> Reply:
-    """Write DAG files of Airflow's as Evenflow's own, where all that they import and ask of the context has a counterpart.
+    """Rewrite DAG files of Airflow as Evenflow's own, if all that they import and read from the context has a counterpart.
 
-    Imports and settings with another name are changed, everything else stays as it is. A file with something that has no
-    counterpart is left alone, with the line and what to write there, and the exit code is 1 then. Nothing is written without
-    --write; what is written is loaded as by `evenflow dags check`, and a file that does not load is as it was again.
+    Imports and settings with another name are changed, everything else stays. A file with something that has no counterpart is left
+    alone; the output has the line and what to write there, and the exit code is 1. Nothing is written without --write. Each written
+    file is loaded as by `evenflow dags check`, and a file that does not load is restored.
     """
     from dataclasses import asdict
 
@@ -138,7 +138,9 @@ async def rewrite(
 
 
 async def _write(settings: Settings, changed: Mapping[CheckedFile, Rewritten]) -> dict[CheckedFile, list[dict[str, Any]]]:
-    """Which do not load, and why: they are as they were. Files import each other, so one may take others along."""
+    """Returns the files that do not load, with the reasons; these are restored. Files import each other, so one may affect
+    others.
+    """
     failed: dict[CheckedFile, list[dict[str, Any]]] = {}
     try:
         for file, each in changed.items():

@@ -1,4 +1,4 @@
-"""What ``evenflow tasks`` and ``evenflow runs`` have in common when they clear and mark: ask first, then do."""
+"""The common part of ``evenflow tasks`` and ``evenflow runs`` for clearing and marking: they ask first."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN = 30  # task instances of a dry run: what fits a screen; --json has all
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Runs:
-    """In which runs beside the one that is named."""
+    """Further runs beside the named one."""
 
     past: Annotated[bool, Parameter(negative=(), help="Also in the runs of the DAG before this one.")] = False
     future: Annotated[bool, Parameter(negative=(), help="Also in the runs of the DAG after this one.")] = False
@@ -33,7 +33,7 @@ class Runs:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Around:
-    """Which tasks beside those that are named."""
+    """Further tasks beside the named ones."""
 
     upstream: Annotated[bool, Parameter(negative=(), help="Also all that these tasks depend on.")] = False
     downstream: Annotated[bool, Parameter(negative=(), help="Also all that depends on these tasks.")] = False
@@ -52,7 +52,7 @@ THIS_RUN, THESE_TASKS, ASKED = Runs(), Around(), Manner()
 
 
 async def clear_tasks(dag: str, run_id: str | None, scope: dict[str, Any], manner: Manner) -> Reply:
-    """Has what is in ``scope`` of a run, the newest if none is named, run again."""
+    """Makes the tasks in ``scope`` of a run, by default the newest, run again."""
     async with remote() as client:
         named = await named_run(client, dag, run_id)
         return await _operate(partial(client.clear, *named), scope, manner, named="/".join(named), what="cleared")
@@ -61,7 +61,7 @@ async def clear_tasks(dag: str, run_id: str | None, scope: dict[str, Any], manne
 async def mark_tasks(
     dag: str, run_id: str | None, state: str, scope: dict[str, Any], manner: Manner, *, of_run: bool = False
 ) -> Reply:
-    """``of_run``: something happens to the run, also when no task of it changes."""
+    """``of_run``: the run changes, even if none of its tasks does."""
     async with remote() as client:
         named = await named_run(client, dag, run_id)
         send, what = partial(client.mark, *named), f"marked {state}"

@@ -25,9 +25,9 @@ _UNAPPLIED = {
 
 @replies
 async def plan(*, limit: Annotated[int, Parameter(help="How many lines of each list at most.")] = 20) -> Reply:
-    """What would start next, in which order, and what blocks the rest: a round of the scheduler that changes nothing.
+    """The tasks that would start next, in order, and what blocks the rest: a round of the scheduler that changes nothing.
 
-    A line stands for tasks of one run that no limit tells apart.
+    A line stands for tasks of one run that no limit distinguishes.
     """
     async with remote() as client:
         found = await client.get_plan(limit=limit)

@@ -41,7 +41,7 @@ async def set_(
     while_deferred: Annotated[str | None, Parameter(help=_WHILE_DEFERRED)] = None,
     description: Annotated[str | None, Parameter(help="What it is for.")] = None,
 ) -> Reply:
-    """Give a pool this many slots; it is made if there is none. Tasks that run keep theirs, also above a lower limit."""
+    """Give a pool this many slots; it is made if it does not exist. Running tasks keep theirs, also above a lower limit."""
     if policy is not None:
         PoolPolicy.parse(policy)
     if while_deferred is not None:
@@ -57,7 +57,7 @@ async def set_(
 
 @verb(app)
 async def delete(name: str, /) -> Reply:
-    """Delete a pool that no task names any more."""
+    """Delete a pool that no task names."""
     async with remote() as client:
         pool = await client.delete_pool(name)
     return Reply(pool, f"{pool.name} is deleted; it had {counted(pool.slots, 'slot')}")

@@ -19,7 +19,7 @@ app = App(name="quarantine", help="List what is set aside because handling it fa
 
 @verb(app, "list")
 async def list_(*, limit: Limit = 50) -> Reply:
-    """Runs, and schedules, assets and backfills of DAGs, that a scheduler has set aside so that all others go on."""
+    """Runs, and DAGs' schedules, assets and backfills, that a scheduler has set aside so that all others continue."""
     async with remote() as client:
         page = await read_pages(lambda limit, offset: client.list_quarantine(limit=limit, offset=offset), limit)
 
@@ -38,7 +38,7 @@ async def release(
     name: Annotated[str, Parameter(help="DAG/RUN of a run, else the DAG, or the number of the backfill.")],
     /,
 ) -> Reply:
-    """Have it tried again. What was said of a run meanwhile is applied then; if it fails again, it is set aside again."""
+    """Try an object again. Reports about a run that came meanwhile are applied then; if it fails again, it is set aside again."""
     async with remote() as client:
         if kind == "run" and "/" in name:
             name = "/".join(await named_run(client, name, None))

@@ -35,9 +35,8 @@ async def run(
 ) -> int:
     """Run a DAG, or a DAG file, and watch it to its end. The exit code is 1 when the run failed.
 
-    An Evenflow that runs is used (`evenflow up` on this home, or the one that EVENFLOW_API_URL names). If none does, one is
-    started for this run, on the project's own database, and stopped afterwards. Ctrl-C cancels the run; a second one leaves it
-    to itself.
+    It uses a running Evenflow (`evenflow up` on this home, or the one that EVENFLOW_API_URL names). Without one, it starts one for
+    this run, on the project's own database, and stops it afterwards. Ctrl-C cancels the run; a second one leaves it alone.
     """
     params = parse_params(param, conf)
     file = as_file(target)
@@ -58,7 +57,7 @@ async def run(
 
 
 def as_file(target: str) -> Path | None:
-    """The file that is meant, or None when ``target`` is a DAG id. Raises :class:`DagNotFound` for a file that does not exist."""
+    """Returns the meant file, or None when ``target`` is a DAG id. Raises :class:`DagNotFound` for a file that does not exist."""
     path = Path(target).expanduser()
     if path.is_file():
         return path.absolute()
@@ -68,7 +67,7 @@ def as_file(target: str) -> Path | None:
 
 
 def choose_dag(dag_ids: list[str], wanted: str | None, file: Path) -> str:
-    """Raises :class:`DagNotFound` or :class:`DagError` when it is not plain which."""
+    """Returns the DAG to run. Raises :class:`DagNotFound` or :class:`DagError` when the choice is not clear."""
     known = ", ".join(dag_ids)
     if wanted is not None:
         if wanted not in dag_ids:

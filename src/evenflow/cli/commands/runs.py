@@ -81,7 +81,7 @@ async def list_(
         read = partial(client.list_runs, dag_id=dag_id, state=state)
         page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
         if dag_id is not None and not page.items:
-            await client.get_dag(dag_id)  # which says when there is not even the DAG
+            await client.get_dag(dag_id)  # this reports a missing DAG
     cells: dict[str, Cell[rest.runs.RunSummary]] = {
         "priority": lambda run: run.priority or "",
         "reason": lambda run: f"in quarantine: {run.quarantine}" if run.quarantine else run.reason,
@@ -92,7 +92,7 @@ async def list_(
 
 @verb(app)
 async def show(dag: Dag, /, run_id: RunId = None) -> Reply:
-    """A run, and how its tasks stand."""
+    """A run, and the states of its tasks."""
     async with remote() as client:
         run = await client.get_run(*await named_run(client, dag, run_id))
     return Reply(run, lambda: _show(run))
@@ -147,7 +147,7 @@ async def note(
     *,
     run: RunArgument = None,
 ) -> Reply:
-    """Write down what is to be remembered of a run, the newest if none is named."""
+    """Store a note about a run, by default the newest."""
     named, text = (run, text) if rest is None else (text, rest)
     if rest is not None and run is not None:
         raise ParamError(f"This is one text too many: {text!r}. Put what you want to remember in quotes.")
@@ -163,7 +163,7 @@ async def note(
 
 @app.command
 async def watch(dag: Dag, /, run_id: RunId = None) -> int:
-    """Follow a run to its end. Ctrl-C stops watching, the run goes on. The exit code is 1 when the run failed."""
+    """Follow a run to its end. Ctrl-C stops watching, the run continues. The exit code is 1 when the run failed."""
     async with remote() as client:
         return await watch_run(client, *await named_run(client, dag, run_id), interrupt="leave")
 
@@ -178,7 +178,9 @@ async def cancel(
     state: Annotated[Literal["queued", "running"] | None, Parameter(help="With --all: only those in this state.")] = None,
     yes: Yes = False,
 ) -> Reply:
-    """End a run, or all of a DAG: nothing of them starts any more, what runs is killed, then they fail. Asks before it ends all."""
+    """End a run, or all of a DAG: nothing of them starts any more, running tasks are killed, then the runs fail. Asks before it
+    ends all.
+    """
     if every:
         return await _cancel_all(dag, run_id, state, yes=yes)
     if state is not None:
@@ -210,19 +212,19 @@ async def _cancel_all(dag_id: str, run_id: str | None, state: Literal["queued", 
 
 @verb(app)
 async def clear(dag: Dag, /, run_id: RunId = None, *, runs: Runs = THIS_RUN, manner: Manner = ASKED) -> Reply:
-    """Have all tasks of a run run again. What runs is killed first."""
+    """Make all tasks of a run run again. Running ones are killed first."""
     return await clear_tasks(dag, run_id, asdict(runs), manner)
 
 
 @verb(app)
 async def rerun(dag: Dag, /, run_id: RunId = None, *, runs: Runs = THIS_RUN, manner: Manner = ASKED) -> Reply:
-    """Have the failed tasks of a run run again, with those that could not start because of them or of a cancel."""
+    """Make the failed tasks of a run run again, with those that could not start because of them or of a cancel."""
     return await clear_tasks(dag, run_id, {**asdict(runs), "only": "failed"}, manner)
 
 
 @verb(app)
 async def mark(state: Literal["success", "failed"], dag: Dag, /, run_id: RunId = None, *, manner: Manner = ASKED) -> Reply:
-    """Say how a run ended: with all its tasks a success; or failed, which kills what runs and skips the rest."""
+    """Mark how a run ended: success marks all its tasks; failed kills running tasks and skips the rest."""
     return await mark_tasks(dag, run_id, state, {}, manner, of_run=True)
 
 
@@ -234,7 +236,7 @@ async def events(
     *,
     limit: Limit = 200,
 ) -> Reply:
-    """What happened to a run, the oldest first, and who did it."""
+    """The events of a run, the oldest first, with their actors."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run_id)
         page = await client.list_run_events(dag_id, run_id, limit=limit)

@@ -1,4 +1,4 @@
-"""``evenflow connections``, ``evenflow variables`` and ``evenflow secrets``: what is sealed, and the keys that seal it."""
+"""``evenflow connections``, ``evenflow variables`` and ``evenflow secrets``: sealed values, and the keys that seal them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _add_common_verbs(
     store: Callable[[RestClient], Callable[..., Awaitable[T]]],
     remove: Callable[[RestClient], Callable[..., Awaitable[T]]],
 ) -> None:
-    """What is the same for connections and variables."""
+    """Adds the common commands of connections and variables."""
 
     async def list_(*, limit: Limit = 100) -> Reply:
         async with remote() as client:
@@ -141,7 +141,7 @@ async def set_connection(
     With a password or extras, give it on standard input or in a file.
     """
     if uri is not None:
-        conn = Connection.parse(name, uri)  # of extras only systems know which ones are secret
+        conn = Connection.parse(name, uri)  # only systems know which of their extras are secret
         held = "a password" if conn.password else "extras, which may be secret" if conn.extra else ""
         if held:
             raise ParamError(
@@ -158,7 +158,7 @@ async def set_connection(
 async def set_variable(
     name: str, value: str | None = None, /, *, file: File = None, dag: Dags = None, description: Description = None
 ) -> Reply:
-    """Store a variable. One whose name says that it is secret is read from standard input or a file."""
+    """Store a variable. If its name means a secret, its value is read from standard input or a file."""
     if value is not None and is_secret_name(name):
         raise ParamError(
             f"{name!r} is the name of a secret, which the history of your shell would keep. Type: evenflow variables set {name}, "
@@ -177,7 +177,7 @@ async def import_connections(file: Path, /) -> Reply:
     uris = {name: entry if isinstance(entry, str) else uri_of_fields(name, entry) for name, entry in entries.items()}
     about = {name: entry.get("description") if isinstance(entry, dict) else None for name, entry in entries.items()}
     async with remote() as client:
-        for name, uri in uris.items():  # so that a file is stored as a whole, or not at all
+        for name, uri in uris.items():  # so that a file is stored completely or not at all
             await client.check_secret(kind="connection", name=name, text=uri, description=about[name])
         for name, uri in uris.items():
             await client.set_connection(name, uri=uri, description=about[name])
@@ -186,10 +186,12 @@ async def import_connections(file: Path, /) -> Reply:
 
 @verb(variables_app, "import")
 async def import_variables(file: Path, /) -> Reply:
-    """Store the variables of a JSON file, as Airflow exports them: {"name": value}; what is no string is stored as JSON."""
+    """Store the variables of a JSON file, as Airflow exports them: {"name": value}; values other than strings are stored as
+    JSON.
+    """
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in read_entries(file).items()}
     async with remote() as client:
-        for name, text in texts.items():  # so that a file is stored as a whole, or not at all
+        for name, text in texts.items():  # so that a file is stored completely or not at all
             await client.check_secret(kind="variable", name=name, text=text)
         for name, text in texts.items():
             await client.set_variable(name, value=text)
@@ -202,9 +204,9 @@ def _imported(names: list[str]) -> Reply:
 
 @verb(connections_app, "test")
 async def try_out(name: str, /) -> Reply:
-    """Connect, from this machine: postgres, http(s), spark and sc. Exit code 1 when it fails or cannot be tested.
+    """Connect from this machine: postgres, http(s), spark and sc. Exit code 1 when it fails or cannot be tested.
 
-    As for a task, what this machine defines (EVENFLOW_CONN_<ID>, [connections], EVENFLOW_SECRETS_DIR) comes before the database.
+    As for a task, definitions of this machine (EVENFLOW_CONN_<ID>, [connections], EVENFLOW_SECRETS_DIR) come before the database.
     """
     settings = load_settings()
     uri, where = find_here(CONNECTION, name, {**os.environ, **settings.connection_environment()}), "of this machine"
@@ -221,7 +223,7 @@ async def try_out(name: str, /) -> Reply:
 
 @verb(secrets_app)
 async def rotate() -> Reply:
-    """Seal everything anew: with a new key, or with the first of EVENFLOW_SECRET_KEYS where keys are set."""
+    """Seal everything anew: with a new key, or with the first of EVENFLOW_SECRET_KEYS if keys are set."""
     async with remote() as client:
         rotated = await client.rotate_secrets()
     taken = "\nNow you may take the other keys out of EVENFLOW_SECRET_KEYS on all API hosts." if rotated.keys_are_set else ""
@@ -237,8 +239,8 @@ def key() -> None:
 
 
 def read_secret(prompt: str, file: Path | None) -> str:
-    """From ``file``, else from standard input, never from a command line, which other users and the shell's history can see; on a
-    terminal it is asked for and not shown. Without the newline at its end.
+    """Reads a secret from ``file``, else from standard input, without the newline at its end; never from a command line, which
+    other users and the shell's history can see. On a terminal it asks, and does not show the input.
     """
     if file is not None:
         text = _read(file)
@@ -253,7 +255,7 @@ def read_secret(prompt: str, file: Path | None) -> str:
 
 
 def read_entries(file: Path) -> dict[str, Any]:
-    """Raises :class:`ParamError` without showing what is in the file."""
+    """Raises :class:`ParamError`, which does not show the file's content."""
     try:
         entries = json.loads(_read(file))
     except ValueError:

@@ -1,4 +1,4 @@
-"""``evenflow drain | resume-only | pause | activate``: what a DAG, a pool, a queue, a worker or the whole system still takes on."""
+"""``evenflow drain | resume-only | pause | activate``: what a DAG, a pool, a queue, a worker or the whole system still accepts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Dag = Annotated[str | None, Parameter(help="A DAG.")]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Other:
-    """What else than a DAG may be named."""
+    """An object other than a DAG."""
 
     pool: Annotated[str | None, Parameter(help="A pool instead.")] = None
     queue: Annotated[str | None, Parameter(help="A queue of workers instead.")] = None
@@ -50,10 +50,10 @@ async def drain(
     deadline: Annotated[str | None, Parameter(help="How long to wait for what is in flight: 600, 10m, 2h, 1d.")] = None,
     wait: Annotated[bool, Parameter(negative=(), help="Show what is left until it has drained.")] = False,
 ) -> Reply:
-    """Take nothing new on, wait for what is in flight, then pause.
+    """Accept nothing new, wait for the work in flight, then pause.
 
-    A DAG, and the system, begins no more runs; those that have begun run to their end. In a pool, on a queue and on a worker
-    nothing starts for the first time. Exit code 1 when --wait ends and something is left: at the deadline it is left alone.
+    A DAG, and the system, begins no more runs; runs that have begun run to their end. In a pool, on a queue and on a worker no task
+    starts for the first time. Exit code 1 when --wait ends and something is left: after the deadline it is not waited for.
     """
     kind, name = _chosen(dag_id, other)
     within_s = None if deadline is None else _seconds(deadline)
@@ -69,7 +69,7 @@ async def resume_only(
     *,
     other: Other = NOTHING,
 ) -> Reply:
-    """Start nothing for the first time, until it is activated. What has started goes on: resumes, clean-up, callbacks."""
+    """Let no task start for the first time, until the object is activated. Earlier work continues: resumes, clean-up, callbacks."""
     return await _set(_chosen(dag_id, other), ServiceState.RESUME_ONLY)
 
 
@@ -81,7 +81,7 @@ async def pause(
     other: Other = NOTHING,
     freeze: Annotated[bool, Parameter(negative=(), help="Let nothing begin on a worker, resumes and clean-up neither.")] = False,
 ) -> Reply:
-    """Start nothing for the first time, until it is activated. What has started goes on, unless it is frozen on purpose."""
+    """Let no task start for the first time, until the object is activated. Earlier work continues, unless --freeze is given."""
     state = ServiceState.FROZEN if freeze else ServiceState.PAUSED
     return await _set(_chosen(dag_id, other), state)
 
@@ -93,12 +93,12 @@ async def activate(
     *,
     other: Other = NOTHING,
 ) -> Reply:
-    """Take everything on again."""
+    """Accept everything again."""
     return await _set(_chosen(dag_id, other), ServiceState.ACTIVE)
 
 
 def _chosen(dag_id: str | None, other: Other) -> tuple[ObjectKind, str]:
-    """Raises :class:`ParamError` unless exactly one object is named."""
+    """Returns the named object. Raises :class:`ParamError` unless there is exactly one."""
     named = [
         (kind, name)
         for kind, name in (
@@ -151,7 +151,7 @@ _SENTENCES: dict[str, str] = {
 
 
 async def follow_drain(client: RestClient, found: rest.service_states.DetailedServiceState) -> Reply:
-    """Its exit code is 0 when nothing was in flight at the end, 1 when the drain gave up, or the state was changed meanwhile."""
+    """Returns exit code 0 if nothing was in flight at the end, 1 if the drain gave up, or the state was changed meanwhile."""
     told = ""
     while found.state == ServiceState.DRAINING:
         if (left := what_is_left(found)) != told:
@@ -164,7 +164,7 @@ async def follow_drain(client: RestClient, found: rest.service_states.DetailedSe
 
 
 def what_is_left(found: rest.service_states.DetailedServiceState) -> str:
-    """In one line."""
+    """Returns the work in flight in one line."""
     parts = [] if found.runs is None else [counted(found.runs, "run")]
     parts.append("1 try" if found.tries == 1 else f"{found.tries:,} tries")
     tasks = ", ".join(f"{task.dag_id}.{task.task_id} {task.running + task.queued + task.deferred}" for task in found.tasks[:NAMED])
@@ -173,7 +173,7 @@ def what_is_left(found: rest.service_states.DetailedServiceState) -> str:
 
 
 def print_held(found: rest.service_states.DetailedServiceState) -> None:
-    """What is in flight, by task."""
+    """Prints the work in flight, by task."""
     if found.runs:
         say(f"{counted(found.runs, 'run')} {'has' if found.runs == 1 else 'have'} begun and not ended")
     rows = ((task.dag_id, task.task_id, task.running, task.queued, task.deferred) for task in found.tasks)

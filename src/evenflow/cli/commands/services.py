@@ -23,9 +23,9 @@ Name = Annotated[str | None, Parameter(help="Name in `evenflow status`.")]
 
 
 def scheduler(*, name: Name = None) -> None:
-    """Decide which task runs when. Start as many as you like, on as many hosts: all are active.
+    """Decide which task runs when. Start any number, on any number of hosts: all are active.
 
-    Needs the database (EVENFLOW_DATABASE_URL, else the embedded one) and nothing else.
+    Needs only the database (EVENFLOW_DATABASE_URL, else the embedded one).
     """
     become(ServiceKind.SCHEDULER, name=name)
 
@@ -36,7 +36,7 @@ def api(
     host: Annotated[str | None, Parameter(help="Address to listen on.")] = None,
     port: Annotated[int | None, Parameter(help="Port to listen on; 0 takes a free one.")] = None,
 ) -> None:
-    """Serve people and tools (REST), and the processes that run user code. Start as many as you like behind one address.
+    """Serve people and tools (REST), and the processes that run user code. Start any number behind one address.
 
     Needs the database.
     """
@@ -64,7 +64,7 @@ def worker(
     queues: Annotated[str | None, Parameter(help="Queues to serve, separated by commas.")] = None,
     only_try: Annotated[int, Parameter(name="--try", help="Run this one try, by its epoch, and end: what runs in its pod.")] = 0,
 ) -> None:
-    """Run tasks, each in a process of its own.
+    """Run tasks, each in its own process.
 
     Needs the API (EVENFLOW_API_URL) and a token for a worker (EVENFLOW_TOKEN).
     """
@@ -77,7 +77,7 @@ def triggerer(
     capacity: Annotated[int | None, Parameter(help="Triggers to run at once.")] = None,
     queues: Annotated[str | None, Parameter(help="Queues of triggers to serve, separated by commas; else all.")] = None,
 ) -> None:
-    """Run the triggers that deferred tasks wait for, thousands of them in a process. Start as many as you like.
+    """Run the triggers of deferred tasks, thousands of them in a process. Start any number.
 
     Needs the API (EVENFLOW_API_URL) and a token for a triggerer (EVENFLOW_TOKEN).
     """
@@ -85,9 +85,9 @@ def triggerer(
 
 
 def launcher(*, name: Name = None) -> None:
-    """Send tries to the executors that do not ask for them (`evenflow executors`). Start as many as you like: all are active.
+    """Send tries to the executors that do not ask for them (`evenflow executors`). Start any number: all are active.
 
-    Needs the database, and what lets it in at brokers and clusters (EVENFLOW_CELERY_BROKER, EVENFLOW_KUBERNETES).
+    Needs the database, and access to brokers and clusters (EVENFLOW_CELERY_BROKER, EVENFLOW_KUBERNETES).
     """
     become(ServiceKind.LAUNCHER, name=name)
 
@@ -100,9 +100,9 @@ def connect_server(
     memory: Annotated[int | None, Parameter(help="MiB that it and its Python workers may have.")] = None,
     idle: Annotated[float | None, Parameter(help="Seconds without a session after which it is stopped until the next one.")] = None,
 ) -> None:
-    """Keep a Spark Connect server for tasks of this host: warm, started again when it has died, ended with this process.
+    """Keep a Spark Connect server for tasks of this host: warm, restarted when it dies, ended with this process.
 
-    Needs pyspark and Java, and nothing else of Evenflow.
+    Needs only pyspark and Java.
     """
     sizes = {"spark_connect_memory": memory, "spark_connect_idle": idle}
     given = {"spark_connect_port": port, "spark_connect_ui_port": ui_port, **sizes}
@@ -114,7 +114,7 @@ def connect_server(
 
 
 def become(kind: ServiceKind, told: Mapping[str, Any] = NOTHING, /, **given: Any) -> NoReturn:
-    """This process is the service from now on. ``told`` is what it has to know beside its settings."""
+    """Turns this process into the service. ``told`` are its settings beside the usual ones."""
     settings = load_settings(**given)
     if kind.runs_user_code:
         settings.check_destination()

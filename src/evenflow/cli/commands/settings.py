@@ -1,4 +1,4 @@
-"""``evenflow settings``: those that decide, in the database. Where things are is in the environment and in ``evenflow.toml``."""
+"""``evenflow settings``: those that decide, in the database. Infrastructure is set in the environment and in ``evenflow.toml``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ app = App(name="settings")
 
 @verb(app, "list")
 async def list_() -> Reply:
-    """All settings that decide, with their values and who set them."""
+    """All settings that decide, with their values and the people who set them."""
     async with remote() as client:
         page = await client.list_settings()
 
@@ -37,7 +37,7 @@ async def list_() -> Reply:
 
 @verb(app, "set")
 async def set_(name: str, value: str, /) -> Reply:
-    """Give a setting a value, for all schedulers at once. Infrastructure is not set here but in evenflow.toml."""
+    """Give a setting a value, for all schedulers at once. Infrastructure is set in evenflow.toml, not here."""
     given = json_or_text(value)
     find_setting(name).check(given)
     async with remote() as client:
@@ -47,7 +47,7 @@ async def set_(name: str, value: str, /) -> Reply:
 
 @verb(app)
 async def get(name: str, /) -> Reply:
-    """Print the value that a setting has."""
+    """Print the value of a setting."""
     find_setting(name)
     async with remote() as client:
         setting = await client.get_setting(name)
@@ -56,7 +56,7 @@ async def get(name: str, /) -> Reply:
 
 @verb(app)
 async def unset(name: str, /) -> Reply:
-    """Let the default of a setting hold again, for all schedulers at once."""
+    """Restore the default of a setting, for all schedulers at once."""
     find_setting(name)
     async with remote() as client:
         setting = await client.unset_setting(name)
@@ -65,7 +65,7 @@ async def unset(name: str, /) -> Reply:
 
 @verb(app)
 async def history(name: str, /, *, limit: Limit = 50, offset: int = 0) -> Reply:
-    """What a setting was set to, by whom and when, the newest first."""
+    """The values of a setting with their authors and times, the newest first."""
     find_setting(name)
     async with remote() as client:
         page = await client.list_setting_history(name, limit=limit, offset=offset)

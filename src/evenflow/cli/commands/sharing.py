@@ -20,7 +20,7 @@ _WEIGHT = "Of a tenant, such as --weight.team-a 3; 1 for all others. By tag, the
 
 @verb(app, "list")
 async def list_() -> Reply:
-    """All pools and executors, whether what waits there ages, and between whom they are shared."""
+    """All pools and executors, whether waiting tasks age there, and which tenants share them."""
     async with remote() as client:
         page = await client.list_sharing()
     return listed("sharing", page, rest.sharing.Sharing, empty="No pools.")
@@ -36,7 +36,7 @@ async def set_(
     by: Annotated[str | None, Parameter(help=_BY)] = None,
     weight: Annotated[dict[str, int] | None, Parameter(help=_WEIGHT)] = None,
 ) -> Reply:
-    """Say who shares a pool or executor, and whether what waits there ages. What is not said stays."""
+    """Set which tenants share a pool or executor, and whether waiting tasks age there. Options that are not given stay."""
     async with remote() as client:
         rule = await client.set_sharing(kind, name, aging=aging, share_by=by, weights=weight)
     ages = "nothing ages there" if rule.aging == NOT else f"waiting for {rule.aging} counts as one more priority of a run"
@@ -46,7 +46,7 @@ async def set_(
 
 @verb(app)
 async def tenants(kind: SharedKind, name: str, /) -> Reply:
-    """Who shares a pool or executor, and how many slots each holds."""
+    """The tenants of a pool or executor, and the slots that each holds."""
     async with remote() as client:
         page = await client.list_tenants(kind, name)
     return listed("tenants", page, rest.sharing.Tenant, empty="Nobody has shared it yet.")

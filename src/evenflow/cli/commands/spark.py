@@ -1,4 +1,4 @@
-"""``evenflow spark``: what an application of Spark does or did in a try, and what to change."""
+"""``evenflow spark``: what a try's application on Spark does or did, and what to change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def explain(
     try_number: Annotated[int | None, Parameter(name="--try", help="Which try; the newest if left out.")] = None,
     against: Annotated[int | None, Parameter(help="Number of another try, which was before: what has changed since.")] = None,
 ) -> Reply:
-    """The stages of a try on Spark, those so far while it runs: the slowest, skew and its key, spill, and the setting to change."""
+    """The stages of a try on Spark, so far while it runs: the slowest, skew and its key, spill, and the setting to change."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
@@ -49,9 +49,9 @@ async def explain(
 
 @verb(app)
 async def ui(dag: Dag, task_id: str, /, *, run: RunArgument = None, map_index: MapIndex = None) -> Reply:
-    """Where the Spark UI of a running task is: the page of the task in the web UI leads to it.
+    """The address of a running task's Spark UI: the task's page in the web UI links to it.
 
-    `evenflow ui` logs a browser in. With --json it is the path of the API, for programs with a token, too.
+    `evenflow ui` logs a browser in. With --json the path of the API is printed, also for programs with a token.
     """
     settings = load_settings()
     async with remote(settings) as client:

@@ -1,4 +1,4 @@
-"""``evenflow status`` and ``evenflow audit``: how the system is."""
+"""``evenflow status`` and ``evenflow audit``: the condition of the system."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from evenflow.runtime.exits import ExitCode
 
 @replies
 async def status() -> Reply:
-    """What runs, what waits, and whether all services are well. Exit code 3 when a kind of service is missing."""
+    """Running and waiting work, and whether all services are healthy. Exit code 3 when a kind of service is missing."""
     async with remote() as client:
         found = await client.get_status()
     missing = missing_kinds((s.kind for s in found.services if s.healthy), triggers=found.triggers_waiting + found.triggers_running)
@@ -136,7 +136,7 @@ def _tell_service_state(found: rest.service_states.ObjectServiceState) -> None:
 
 
 def _health(service: rest.system.ServiceStatus, closed: str | None) -> Text:
-    """What it says of itself, or what somebody has said of it: ``closed``."""
+    """Returns the service's own state, or ``closed``, the state that a person has set."""
     if service.healthy and service.state == "active" and closed is not None:
         return Text(closed, style="yellow")
     if service.healthy:
@@ -150,7 +150,7 @@ def _health(service: rest.system.ServiceStatus, closed: str | None) -> Text:
 def _doing(service: rest.system.ServiceStatus) -> str:
     detail = service.detail
     if not service.healthy:
-        return ""  # whatever it did is sent elsewhere
+        return ""  # its work is sent to others
     if service.kind == "worker" and "slots" in detail:
         resumes = f" + {detail['resume_slots']} for resumes" if detail.get("resume_slots") else ""
         return f"{detail.get('running', 0)} of {counted(detail['slots'], 'slot')}{resumes}"

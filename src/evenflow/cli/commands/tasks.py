@@ -45,7 +45,7 @@ async def list_(
     """The tasks of a run, in the order of the DAG."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
-        wanted = cast(TaskState | None, state)  # the API says which there are
+        wanted = cast(TaskState | None, state)  # the API names the valid ones
         read = partial(client.list_tasks, dag_id, run_id, task_id=task, state=wanted)
         page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
         dag_tasks = (await client.get_dag(dag_id)).tasks
@@ -67,7 +67,7 @@ async def list_(
 
 
 def _rest(shown: int, total: int) -> str:
-    """What to type for the instances of a list that was cut; ``total`` is 0 where it is not known."""
+    """Returns what to type for the instances of a list that was cut; ``total`` is 0 where it is not known."""
     if total > shown:
         return f"... and {total - shown:,} more; see fewer with --task or --state, or all with --limit {total}"
     return f"... and more; see fewer with --state, or more with --limit {10 * shown}"
@@ -85,7 +85,7 @@ async def logs(
     follow: Annotated[bool, Parameter(name=["--follow", "-f"], negative=(), help="Wait for more until the try has ended.")] = False,
     json: Json = False,
 ) -> None:
-    """The log of a task. A terminal gets its colours, and no other orders; `--json` has it as it is."""
+    """The log of a task. A terminal gets its colours, and no other control sequences; `--json` has it unchanged."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         task_id = task_id or await _only_task(client, dag_id)
@@ -133,7 +133,7 @@ async def logs(
 
 @verb(app)
 async def rendered(dag: Dag, task_id: str, /, *, run: RunArgument = None, map_index: MapIndex = None) -> Reply:
-    """What the templates of a task became in its newest try, without secrets."""
+    """A task's rendered templates in its newest try, without secrets."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
@@ -144,7 +144,7 @@ async def rendered(dag: Dag, task_id: str, /, *, run: RunArgument = None, map_in
 
 
 async def _only_task(client: RestClient, dag_id: str) -> str:
-    """Raises :class:`ParamError` where it is not plain which."""
+    """Returns the DAG's only task. Raises :class:`ParamError` if it has several."""
     ids = [task.task_id for task in (await client.get_dag(dag_id)).tasks]
     if len(ids) != 1:
         raise ParamError(f"Say whose log. {dag_id} has the tasks {few(ids)}. Type: evenflow tasks logs {dag_id} {ids[0]}")
@@ -152,7 +152,7 @@ async def _only_task(client: RestClient, dag_id: str) -> str:
 
 
 async def only_instance(client: RestClient, dag_id: str, run_id: str, task_id: str) -> int:
-    """The map index to read when none is given: -1, or 0 if a mapped task has just one instance."""
+    """Returns the map index to read when none is given: -1, or 0 if a mapped task has just one instance."""
     instances = (await client.list_tasks(dag_id, run_id, task_id=task_id, limit=2)).items
     if len(instances) == 1:
         return instances[0].map_index
@@ -161,7 +161,7 @@ async def only_instance(client: RestClient, dag_id: str, run_id: str, task_id: s
 
 
 async def check_task(client: RestClient, dag_id: str, run_id: str, task_id: str) -> None:
-    """Raises :class:`DagNotFound` for a task that the run has not. A mapped task may have no instances."""
+    """Raises :class:`DagNotFound` for a task that the run does not have. A mapped task may have no instances."""
     if (await client.list_tasks(dag_id, run_id, task_id=task_id, limit=1)).items:
         return
     known = [task.task_id for task in (await client.get_dag(dag_id)).tasks]
@@ -184,7 +184,7 @@ async def clear(
     only: Annotated[Literal["failed", "running"] | None, Parameter(help="Only what failed, or only what runs.")] = None,
     manner: Manner = ASKED,
 ) -> Reply:
-    """Have tasks run again; without a task, all of the run. A run that has ended goes on. What runs is killed first."""
+    """Make tasks run again; without a task, all of the run. An ended run continues. Running tasks are killed first."""
     return await clear_tasks(dag, run, {**_scope(task_ids, map_index, around, runs), "only": only}, manner)
 
 
@@ -200,7 +200,9 @@ async def mark(
     runs: Runs = THIS_RUN,
     manner: Manner = ASKED,
 ) -> Reply:
-    """Say how tasks ended, without running them. What runs is killed first; what failed because of them is tried again."""
+    """Mark how tasks ended, without running them. Running ones are killed first; tasks that failed because of them are
+    tried again.
+    """
     if not task_ids:
         raise ParamError(f"Name the tasks. To mark the whole run: evenflow runs mark {state} {dag}")
     return await mark_tasks(dag, run, state, _scope(task_ids, map_index, around, runs), manner)
@@ -216,7 +218,7 @@ async def events(
     map_index: MapIndex = None,
     limit: Limit = 200,
 ) -> Reply:
-    """What happened to a task, the oldest first, and who did it."""
+    """The events of a task, the oldest first, with their actors."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         page = await client.list_task_events(dag_id, run_id, task_id, map_index=map_index, limit=limit)

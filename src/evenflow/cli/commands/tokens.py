@@ -1,4 +1,6 @@
-"""``evenflow tokens``: what people, workers, processors and triggerers show the API. All of it needs the database."""
+"""``evenflow tokens``: tokens of people, workers, processors and triggerers for the API. All of these commands need the
+database.
+"""
 
 from __future__ import annotations
 
@@ -49,10 +51,10 @@ async def create(
     pool: Pools = None,
     days: Annotated[float | None, Parameter(help="How long it is good: 90 for an operator, else 30.")] = None,
 ) -> Reply:
-    """Make a token and print it. It is not stored anywhere, and goes into EVENFLOW_TOKEN. Its number and its end go to stderr.
+    """Make a token and print it. It is not stored anywhere, and belongs into EVENFLOW_TOKEN. Its number and its end go to stderr.
 
-    With that of a service any number of these may register; each is then given a token of its own, which renews itself and is for
-    the same queues or bundles.
+    Any number of services may register with a service token; each then gets its own token, which renews itself and covers the same
+    queues or bundles.
     """
     from evenflow.runtime import tokens
     from evenflow.runtime.tokens import vault_of
@@ -85,7 +87,7 @@ async def create(
 
 @verb(app, "list")
 async def list_all() -> Reply:
-    """List the tokens that were given out: whose they are, until when they are good, and which key signed them."""
+    """List the existing tokens: their owners, their ends, and the keys that signed them."""
     from evenflow.runtime import tokens
 
     with _database() as (url, _):
@@ -114,7 +116,7 @@ async def list_all() -> Reply:
 
 @verb(app)
 async def revoke(token_id: Annotated[int, Parameter(help="Its number, as `evenflow tokens list` shows it.")], /) -> Reply:
-    """Make a token good for nothing, at once. Services that registered with it are refused, too, and kill what they run."""
+    """Make a token void at once. Services that registered with it are refused, too, and kill their tries."""
     from evenflow.runtime import tokens
 
     with _database() as (url, _):
@@ -132,7 +134,7 @@ async def rotate(
         bool, Parameter(help="Forget all other keys now: every token is void, also those of services and tries.")
     ] = False,
 ) -> Reply:
-    """Sign with a new key from now on. The key before it is good until the next time, the one before that no more.
+    """Sign with a new key from now on. The previous key stays valid until the next rotation, the one before it becomes void.
 
     Services change to the new key with their next beat. Make new tokens for people and fleets, then rotate again.
     """
@@ -147,7 +149,7 @@ async def rotate(
 
 
 def _scope(kind: str, given: Mapping[str, list[str] | None]) -> list[str]:
-    """Of services. Raises :class:`BadValue` when the kind is not for such names."""
+    """Returns the scope of a service's token. Raises :class:`BadValue` for names that do not fit the kind."""
     takes = {"worker": "--queue", "triggerer": "--queue", "processor": "--bundle"}[kind]
     for option, names in given.items():
         if names and option != takes:

@@ -24,7 +24,9 @@ async def list_(
     *,
     limit: Limit = 50,
 ) -> Reply:
-    """Which tasks wait for what, since when, where their triggers run and how often they have failed; the longest waiting first."""
+    """Waiting tasks, their triggers, since when, where the triggers run and how often they have failed; the longest waiting
+    first.
+    """
     async with remote() as client:
         page = await read_pages(lambda limit, offset: client.list_triggers(dag_id=dag_id, limit=limit, offset=offset), limit)
     now = datetime.now(UTC)

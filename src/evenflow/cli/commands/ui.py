@@ -1,4 +1,4 @@
-"""``evenflow ui``: the way into the web UI."""
+"""``evenflow ui``: the address of the web UI."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from evenflow.runtime.settings import load_settings
 
 @replies
 async def ui() -> Reply:
-    """Print the address of the web UI. It logs in as you whoever opens it first, within ten minutes.
+    """Print the address of the web UI. It logs in its first visitor as you, within ten minutes.
 
-    The session lasts for twelve hours, and no longer than the token that this command shows the API.
+    The session lasts for twelve hours, and no longer than the token of this command.
     """
     settings = load_settings()
     async with remote(settings) as api:
@@ -21,5 +21,5 @@ async def ui() -> Reply:
 
 
 def login_page(api_url: str, code: str) -> str:
-    """What stands behind # is for the page alone: browsers tell it to no server, and so no log has it."""
+    """Returns the address. Browsers send the part behind # to no server, so no log contains the code."""
     return f"{api_url.rstrip('/')}/login#{code}"

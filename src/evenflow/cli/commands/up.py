@@ -1,4 +1,4 @@
-"""``evenflow up``: everything on this machine, in one terminal: what is ready where, what to type next, what the services say."""
+"""``evenflow up``: everything on this machine, in one terminal: the addresses, the next commands, and the services' logs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from evenflow.runtime.up.service_log import Line
 _COLORS = {"api": "blue", "scheduler": "magenta", "processor": "yellow", "worker": "cyan", "evenflow": "green"}
 _NAME_WIDTH = 10
 _TOLD_BY_US = frozenset({"ready", "draining", "stopped"})
-_HIDDEN = frozenset({"fact", "logger", "reason", "service"})  # of no interest here, and said by the prefix
+_HIDDEN = frozenset({"fact", "logger", "reason", "service"})  # not of interest here, or in the prefix
 
 
 def up(
@@ -40,9 +40,8 @@ def up(
 ) -> int:
     """Start everything on this machine, in this terminal, until Ctrl-C.
 
-    That is the database (the embedded one, unless EVENFLOW_DATABASE_URL names yours), an API, a scheduler, a processor, the
-    workers and a triggerer. Ctrl-C lets tasks in hand finish, for EVENFLOW_DRAIN_TIMEOUT (30) seconds at most; a second one does
-    not wait.
+    That is the database (the embedded one, unless EVENFLOW_DATABASE_URL names yours), an API, a scheduler, a processor, the workers
+    and a triggerer. Ctrl-C lets tasks in hand finish, for EVENFLOW_DRAIN_TIMEOUT (30) seconds at most; a second one does not wait.
     """
     began = time.monotonic()
     settings = load_settings(
@@ -66,9 +65,7 @@ def up(
 
 
 class UpScreen:
-    """Implements :class:`~evenflow.runtime.up.child.LogScreen`. As a context it shows, for as long as the start takes, that
-    something is going on.
-    """
+    """Implements :class:`~evenflow.runtime.up.child.LogScreen`. As a context it shows activity during the start."""
 
     def __init__(self, settings: Settings, *, quiet: bool) -> None:
         self._settings = settings
@@ -85,11 +82,11 @@ class UpScreen:
         self._starting.stop()
 
     def ready(self, api_url: str, login_code: str, seconds: float, first_password: str | None = None) -> None:
-        """The code, which logs in whoever has it, and the password of the first user are for a terminal alone: what is not one is
-        kept.
+        """Shows the addresses. Only a terminal gets the code, with which anybody can log in, and the password of the first user,
+        because other output is stored.
         """
         from evenflow.runtime.users import FIRST
-        from evenflow.store.db.connect import redacted  # by now this process has a client of the database
+        from evenflow.store.db.connect import redacted  # this process has a client of the database by now
 
         self._starting.stop()
         self._is_ready = True
@@ -124,7 +121,7 @@ class UpScreen:
     def log(self, service: str, line: Line) -> None:
         if line.level < (self._level if self._is_ready else logging.WARNING) or _told_by_us(line):
             return
-        if line.event == RUNS_AS_ROOT:  # of every service that runs user code
+        if line.event == RUNS_AS_ROOT:  # from every service that runs user code
             if self._told_root:
                 return
             self._told_root = True
@@ -145,7 +142,7 @@ class UpScreen:
 
 
 def _told_by_us(line: Line) -> bool:
-    """That a service is ready, drains or has stopped: the supervisor says it shorter."""
+    """Returns whether a line says that a service is ready, drains or has stopped: the supervisor has shorter messages for these."""
     return line.details.get("fact") in _TOLD_BY_US
 
 

@@ -1,4 +1,4 @@
-"""``evenflow users``: who logs in with a password, and what they may; ``evenflow sessions``: where."""
+"""``evenflow users``: people with passwords, and their rights; ``evenflow sessions``: their logins."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ File = Annotated[Path | None, Parameter(name="--file", help="Read the password f
 
 @verb(app, "list")
 async def list_users(*, limit: Limit = 100) -> Reply:
-    """All users, and what they may."""
+    """All users, and their rights."""
     async with remote() as client:
         page = await client.list_users(limit=limit)
     return listed("users", page, rest.users.User, empty="No users. To make one, type: evenflow users add NAME --role admin")
@@ -53,7 +53,7 @@ async def add(
     ask: AskOption = False,
     file: File = None,
 ) -> Reply:
-    """Make a user. The password that is made is printed once, and can be changed by the user."""
+    """Make a user. A generated password is printed once, and the user can change it."""
     scope = checked_scope(role, tag, bundle, pool, queue)
     password = _password(file, ask=ask)
     async with remote() as client:
@@ -72,7 +72,7 @@ async def set_password(name: Name, /, *, ask: AskOption = False, file: File = No
 
 @verb(app)
 async def set_role(name: Name, role: Annotated[Role, Parameter(help="What the user may from now on.")], /) -> Reply:
-    """Say what a user may. It holds at once, also where they are logged in."""
+    """Set the role of a user. It holds at once, also for open sessions."""
     async with remote() as client:
         user = await client.change_user(name, role=role)
     return Reply(user, f"{user.name} has the role {user.role}")
@@ -89,7 +89,7 @@ async def set_scope(
     queue: Queues = None,
     everywhere: Annotated[bool, Parameter(negative=(), help="The role counts everywhere from now on.")] = False,
 ) -> Reply:
-    """Say where the role of a user counts, instead of where it did: in which DAGs, pools and queues. It holds at once."""
+    """Replace the scope of a user's role: the DAGs, pools and queues in which it counts. It holds at once."""
     scope = checked_scope(None, tag, bundle, pool, queue)
     if everywhere == bool(scope.named):
         raise BadValue(
@@ -102,7 +102,7 @@ async def set_scope(
 
 @verb(app, meant=("delete", "remove"))
 async def disable(name: Name, /, *, yes: Yes = False) -> Reply:
-    """Log a user out everywhere, and let them in no more."""
+    """Log a user out everywhere, and refuse further logins."""
     check_agreed(f"{name} will be logged out everywhere, and cannot log in.", yes=yes)
     async with remote() as client:
         user = await client.change_user(name, is_disabled=True)
@@ -111,7 +111,7 @@ async def disable(name: Name, /, *, yes: Yes = False) -> Reply:
 
 @verb(app)
 async def enable(name: Name, /) -> Reply:
-    """Let a user in again who was disabled."""
+    """Let a disabled user log in again."""
     async with remote() as client:
         user = await client.change_user(name, is_disabled=False)
     return Reply(user, f"{user.name} may log in again, with the role {user.role}")
@@ -119,7 +119,7 @@ async def enable(name: Name, /) -> Reply:
 
 @verb(sessions_app, "list")
 async def list_sessions(*, limit: Limit = 100) -> Reply:
-    """Browsers that are logged in: for an admin all, else those that began with the token of this command."""
+    """Logged-in browsers: for an admin all, else those that began with the token of this command."""
     async with remote() as client:
         page = await client.list_sessions(limit=limit)
     return listed("sessions", page, rest.sessions.SessionSummary, empty="Nobody is logged in.")
@@ -138,7 +138,7 @@ def _where(scope: PersonScope | None) -> str:
 
 
 def _password(file: Path | None, *, ask: bool) -> str | None:
-    """Asked for twice on a terminal, where nobody sees what they type; None: one is to be made. Raises :class:`ParamError`."""
+    """Returns the password, asked for twice on a terminal without showing it, or None: generate one. Raises :class:`ParamError`."""
     if file is None and not ask:
         return None
     password = read_secret("The password", file)
@@ -148,7 +148,7 @@ def _password(file: Path | None, *, ask: bool) -> str | None:
 
 
 def _told(given: rest.users.GivenPassword, words: str) -> Reply:
-    """The password alone is on stdout."""
+    """Prints only the password on stdout."""
 
     def tell() -> None:
         if given.password is None:

@@ -13,7 +13,7 @@ from evenflow.store.db.migrate import OLDEST_SCHEMA, SCHEMA_VERSION
 
 @replies
 def version() -> Reply:
-    """Versions of Evenflow and of what it stands on."""
+    """Versions of Evenflow and of the software below it."""
     found = {
         "evenflow": installed("evenflow"),
         "schema": str(SCHEMA_VERSION) if OLDEST_SCHEMA == SCHEMA_VERSION else f"{OLDEST_SCHEMA} to {SCHEMA_VERSION}",

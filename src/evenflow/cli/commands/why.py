@@ -28,9 +28,9 @@ async def why(
     run: RunArgument = None,
     map_index: Annotated[int | None, Parameter(help="Which instance of a mapped task.")] = None,
 ) -> Reply:
-    """Why a task does not run: the limit that blocks it, who holds that and its place in line, or what it waits for.
+    """Why a task does not run: the limit that blocks it, its holders and the task's place in line, or what the task waits for.
 
-    The answer comes from the state that the scheduler decides from, and says what to do.
+    The answer comes from the state by which the scheduler decides, and says what to do.
     """
     async with remote() as client:
         dag_id, run_id = await found_run(client, dag, run)
@@ -39,7 +39,7 @@ async def why(
 
 
 def print_why(why: rest.why.Why) -> None:
-    """With times of this zone; what is new to this command line, in the words of the API."""
+    """Prints the reasons with local times. A reason that this command line does not know is in the words of the API."""
     explainer = Explainer(why.dag_id, why.run_id, why.task_id, why.map_index, datetime.now(UTC), local_time)
     output.print(
         Text.assemble(

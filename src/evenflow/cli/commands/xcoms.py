@@ -1,4 +1,4 @@
-"""``evenflow xcoms``: what tasks returned and pushed."""
+"""``evenflow xcoms``: values that tasks returned and pushed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def list_(
     task: Annotated[str | None, Parameter(help="Only of this task.")] = None,
     limit: Limit = 100,
 ) -> Reply:
-    """What the tasks of a run returned and pushed."""
+    """Values that the tasks of a run returned and pushed."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         page = await client.list_xcoms(dag_id, run_id, task_id=task, limit=limit)

@@ -1,1 +1,1 @@
-"""What people type, and what is meant by it."""
+"""What people type, and its meaning."""

@@ -8,7 +8,7 @@ from evenflow.errors import ParamError
 
 
 def end_of(text: str) -> datetime:
-    """The last moment that ``--to`` means: of a day its end, as cron and presets may have many dates in it."""
+    """Returns the last moment of ``--to``: for a day its end, because cron and presets may have many dates in it."""
     try:
         if len(text) <= len("2026-01-31"):
             return datetime.combine(date.fromisoformat(text), time.max, UTC)
@@ -18,7 +18,7 @@ def end_of(text: str) -> datetime:
 
 
 def span(from_: datetime | None, to: str | None) -> dict[str, datetime | None]:
-    """What a request says of ``--from`` and ``--to``."""
+    """Returns the fields of a request for ``--from`` and ``--to``."""
     return {"from_date": None if from_ is None else _aware(from_), "to_date": None if to is None else end_of(to)}
 
 

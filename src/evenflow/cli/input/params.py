@@ -29,7 +29,7 @@ Conf = Annotated[
 
 
 def parse_params(given: Iterable[str] | None, conf: str | None = None) -> dict[str, Any]:
-    """Raises :class:`ParamError` for a ``conf`` that is no JSON object, what has no ``=``, or a parameter that is given twice."""
+    """Raises :class:`ParamError` for a ``conf`` that is not a JSON object, a text without ``=``, or a repeated parameter."""
     params: dict[str, Any] = _parse_conf(conf) if conf is not None else {}
     for text in given or ():
         name, equals, value = text.partition("=")
@@ -42,7 +42,7 @@ def parse_params(given: Iterable[str] | None, conf: str | None = None) -> dict[s
 
 
 def refuse_undeclared(given: Iterable[str] | None, dag_id: str, declared: Iterable[str]) -> None:
-    """Raises :class:`ParamError` for a ``--param`` that the DAG does not declare: nothing would read it, or it is misspelt."""
+    """Raises :class:`ParamError` for a ``--param`` that the DAG does not declare: it is misspelt, or nothing would read it."""
     known = list(declared)
     for text in given or ():
         name, _, value = text.partition("=")
@@ -66,7 +66,7 @@ def _parse_conf(text: str) -> dict[str, Any]:
 
 
 def json_or_text(text: str) -> Any:
-    """A value as it is typed: JSON, or the text itself where that is none."""
+    """Returns the value of a typed text: JSON, or the text itself where it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What cannot be undone is asked first, unless ``--yes`` was said."""
+"""Asks before something that cannot be undone, unless ``--yes`` was given."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Yes = Annotated[bool, Parameter(name=["--yes", "-y"], negative=(), help="Do not 
 
 
 class Declined(Exception):
-    """Somebody was asked, and did not want it."""
+    """A person was asked, and declined."""
 
 
 def check_agreed(what: str, *, yes: bool = False) -> None:
-    """Asks whether to go on, unless told ``yes``. Raises :class:`Declined`."""
+    """Asks whether to continue, unless ``yes``. Raises :class:`Declined`."""
     if not yes:
         check_that_somebody_is_there()
         say(what)

@@ -1,5 +1,5 @@
-"""How people name a run, in every command: ``DAG/RUN``, or ``DAG --run RUN``, or the DAG alone for its newest run. A date will
-do where the DAG has one run of it.
+"""How people name a run, in every command: ``DAG/RUN``, or ``DAG --run RUN``, or only the DAG for its newest run. A date is enough
+if the DAG has one run with it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 async def named_run(client: RestClient, dag: str, run: str | None) -> tuple[str, str]:
-    """(dag_id, run_id). Raises :class:`ParamError` when several runs are named, and :class:`DagNotFound` when there is none."""
+    """Returns (dag_id, run_id). Raises :class:`ParamError` when several runs are named, and :class:`DagNotFound` without a run."""
     dag_id, slash, named = dag.partition("/")
     if slash and run is not None and run != named:
         raise ParamError(f"Two runs are named, {named!r} and {run!r}. Type one of them: {dag_id}/{run}")
@@ -32,7 +32,7 @@ async def named_run(client: RestClient, dag: str, run: str | None) -> tuple[str,
 
 
 async def found_run(client: RestClient, name: str, run: str | None) -> tuple[str, str]:
-    """As :func:`named_run`, where ``name`` may also be that of a run alone, if only one DAG has such a one."""
+    """Works like :func:`named_run`, where ``name`` may also be only a run's name, if a single DAG has such a run."""
     if run is not None or "/" in name:
         return await named_run(client, name, run)
     if found := _the_one(await client.find_run(name), name):
@@ -59,6 +59,6 @@ async def newest_run(client: RestClient, dag_id: str) -> str:
     """Raises :class:`DagNotFound` when there is none."""
     page = await client.list_runs(dag_id=dag_id, limit=1)
     if not page.items:
-        await client.get_dag(dag_id)  # which says when there is not even the DAG
+        await client.get_dag(dag_id)  # this reports a missing DAG
         raise DagNotFound(f"The DAG {dag_id!r} has not run yet. To run it: evenflow run {dag_id}")
     return page.items[0].run_id

@@ -1,4 +1,4 @@
-"""Options that say where a role counts."""
+"""Options for the scope of a role."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ScopedNames = Sequence[str] | None
 def checked_scope(
     role: Role | None, tags: ScopedNames, bundles: ScopedNames, pools: ScopedNames, queues: ScopedNames
 ) -> PersonScope:
-    """Raises :class:`BadValue` for names that none can have, and for a ``role`` that counts everywhere."""
+    """Raises :class:`BadValue` for invalid names, and for a ``role`` that counts everywhere."""
     scope = PersonScope(tags=tuple(tags or ()), bundles=tuple(bundles or ()), pools=tuple(pools or ()), queues=tuple(queues or ()))
     flaw = scope.flaw() if role is None else flaw_of_rights(role, scope)
     if flaw is not None:

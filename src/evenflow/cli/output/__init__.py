@@ -1,1 +1,1 @@
-"""How things look: tables and texts for people, JSON for programs."""
+"""Output: tables and texts for people, JSON for programs."""

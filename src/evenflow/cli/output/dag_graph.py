@@ -10,8 +10,7 @@ SEEN = " (see above)"
 
 
 def tree_lines(tasks: Sequence[rest.dags.DagTask]) -> Iterator[str]:
-    """Each task below the first of its upstreams that is shown; where it comes again it is only named, so the text stays as long as
-    the graph is."""
+    """Yields each task below its first shown upstream; later occurrences are only named, so the text is as long as the graph."""
     downstream = _downstream(tasks)
     mapped = {task.task_id for task in tasks if task.mapped}
     seen: set[str] = set()

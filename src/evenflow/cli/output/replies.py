@@ -1,4 +1,4 @@
-"""What commands reply: data for programs, words for people, an exit code."""
+"""Replies of commands: data for programs, words for people, an exit code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Json = Annotated[bool, Parameter(name="--json", negative=(), help="Print JSON fo
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """``data`` is for ``--json``; ``words`` are a sentence, or what prints more than one."""
+    """``data`` is for ``--json``; ``words`` are a sentence, or a function that prints more."""
 
     data: Any
     words: str | Callable[[], None]
@@ -39,7 +39,7 @@ class Reply:
 
 
 def replies(command: Command) -> Command:
-    """A command that returns an :class:`Reply`, or one to be awaited: it takes ``--json`` beside its own options."""
+    """Wraps a command that returns a :class:`Reply`, or an awaitable one: it takes ``--json`` beside its own options."""
 
     def tell(answer: Reply, json: bool) -> int:
         if json:
@@ -69,7 +69,7 @@ def replies(command: Command) -> Command:
 
 
 def verb(app: App, name: str | None = None, *, meant: tuple[str, ...] = ()) -> Callable[[Command], Command]:
-    """Makes a command of a noun. It is what was ``meant`` by words that others have for it."""
+    """Makes a command of a noun. Suggestions offer it for the words in ``meant``, other programs' names for it."""
 
     def register(command: Command) -> Command:
         replying = replies(command)
@@ -90,8 +90,8 @@ def listed(
     then: Callable[[], None] | None = None,
     **beside: Any,
 ) -> Reply:
-    """A part of a list, as a table of the fields that have a title. ``cells`` say how some are shown; ``limit`` is what was asked
-    for, where more may be; ``beside``: what is told to programs with it, ``then`` what to people.
+    """Returns a part of a list, as a table of the fields with a title. ``cells`` define how some are shown; ``limit`` is the
+    requested one, if there may be more; ``beside`` is further data for programs, ``then`` prints more for people.
     """
 
     def tell() -> None:
@@ -105,7 +105,7 @@ def listed(
 
 
 def print_records(items: Sequence[T], record: type[T], *, empty: str, cells: Mapping[str, Cell[T]] | None = None) -> None:
-    """A table of the fields of ``record`` that have a title, in their order; columns in which nothing stands are left out."""
+    """Prints a table of the fields of ``record`` that have a title, in their order, without empty columns."""
     shown = {name: (cells or {}).get(name) or functools.partial(_cell, name) for name in titles(record)}
     columns = {name: [cell(item) for item in items] for name, cell in shown.items()}
     filled = [name for name, column in columns.items() if any(str(value) for value in column if value is not None)]
@@ -114,7 +114,7 @@ def print_records(items: Sequence[T], record: type[T], *, empty: str, cells: Map
 
 
 def titles(record: type[BaseModel]) -> dict[str, str]:
-    """What stands above the column of each field that is shown in lists; those of numbers begin with ``#``."""
+    """Returns the heading of each field in lists; those of numbers begin with ``#``."""
     return {
         name: f"{'#' if _is_number(field.annotation) else ''}{field.title}"
         for name, field in record.model_fields.items()

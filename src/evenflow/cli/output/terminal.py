@@ -1,4 +1,4 @@
-"""How things look: the two consoles, tables, states, times, and JSON for programs."""
+"""Terminal output: the two consoles, tables, states, times, and JSON for programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evenflow.core.states import in_state
 
 
 class Screen(Console):
-    """What is shown was chosen by others, too: names, reasons, errors. None of it is an order to the terminal."""
+    """Shows names, reasons and errors of others without their terminal sequences."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
@@ -45,7 +45,7 @@ STATE_STYLES = {
     "removed": "bright_black",
     "none": "bright_black",
 }
-# The order in which they are told: what is over, what is going on, what waits.
+# The order of states in output: ended, active, waiting.
 STATE_ORDER = (
     "success",
     "failed",
@@ -63,7 +63,7 @@ STATE_ORDER = (
 
 
 def in_order(states: Iterable[str]) -> list[str]:
-    """As they are told; one of a newer API comes last."""
+    """Returns states in the order of output; those of a newer API come last."""
     found = set(states)
     return [*(state for state in STATE_ORDER if state in found), *sorted(found.difference(STATE_ORDER))]
 
@@ -89,13 +89,13 @@ def print_json_text(text: str) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """For a program that reads them: neither folded nor styled."""
+    """Prints lines for programs: neither folded nor styled."""
     sys.stdout.writelines(plain(line) + "\n" for line in lines)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
-    """A table; ``empty`` says what to do when there is nothing to show. Columns that begin with ``#`` are numbers. Only a
-    terminal has an end of line: what goes into a file or a pipe is never folded.
+    """Prints a table; ``empty`` says what to do when there is nothing to show. Columns that begin with ``#`` are numbers. Only a
+    terminal folds lines: output into a file or a pipe is never folded.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
@@ -111,7 +111,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty:
 
 
 def local_time(at: datetime | None) -> str:
-    """In the zone of this terminal, which is named; without the date if it is today's."""
+    """Returns the time in the terminal's zone, with its name; without the date if it is today's."""
     if at is None:
         return ""
     today = at.astimezone().date() == datetime.now(UTC).astimezone().date()
@@ -119,21 +119,21 @@ def local_time(at: datetime | None) -> str:
 
 
 def local_date(at: datetime | None) -> str:
-    """The same with the date, whichever day it is: what a run is for, not when something happened."""
+    """Returns the same always with the date: for the date of a run, not for the time of an event."""
     return at.astimezone().strftime("%Y-%m-%d %H:%M:%S %Z") if at else ""
 
 
 def say(text: str, style: str = "") -> None:
-    """A line of text, however long; nothing in it is markup."""
+    """Prints a line of text, however long, without markup."""
     output.print(Text(text, style=style), soft_wrap=True)
 
 
 def detail_text(detail: dict[str, Any] | None) -> str:
-    """``kind=worker, scope=all``: what an event tells beside who did what."""
+    """Returns ``kind=worker, scope=all``: the details of an event beside its actor and action."""
     return ", ".join(f"{name}={_detail(name, value)}" for name, value in (detail or {}).items())
 
 
-_ALL_IF_NONE = frozenset({"scope", "dags"})  # lists of what something is for
+_ALL_IF_NONE = frozenset({"scope", "dags"})  # lists of the objects that something is for
 
 
 def _detail(name: str, value: Any) -> str:

@@ -1,1 +1,1 @@
-"""One run: where it goes on, what is shown of it, how it ended."""
+"""One run: where it runs, what is shown of it, how it ended."""

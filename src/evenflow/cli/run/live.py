@@ -1,4 +1,4 @@
-"""A run on a terminal, redrawn in place: what is over, what goes on and how far it is, what waits."""
+"""A run on a terminal, redrawn in place: ended tasks, active ones with their progress, waiting ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REASON_WIDTH = 70
 
 
 class LiveView:
-    """Draws each snapshot over the one before; ``end`` leaves the last one standing."""
+    """Draws each snapshot over the last one; ``end`` leaves the last one on the screen."""
 
     def __init__(self) -> None:
         self._spinner = Spinner("dots", style="cyan")
@@ -123,7 +123,7 @@ class StateBar:
 
 
 def most_telling(rows: list[TaskRow], room: int) -> list[TaskRow]:
-    """At most ``room`` rows in their order: what fails or goes on first, then what ended last, then what comes next."""
+    """Returns at most ``room`` rows in their order: failing and active ones first, then the last to end, then the next ones."""
     if len(rows) <= room:
         return rows
     urgency = {"failed": 0, "running": 0, "up_for_retry": 0, "queued": 1, "deferred": 1, "success": 2}

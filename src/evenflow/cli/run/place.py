@@ -1,4 +1,4 @@
-"""Where ``evenflow run`` runs: in the Evenflow that is there, or in one of its own."""
+"""Where ``evenflow run`` runs: in the running Evenflow, or in one of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from evenflow.runtime.up.local import LocalEvenflow, lent_processor
 from evenflow.runtime.up.presence import guest, withdraw
 from evenflow.runtime.up.service_log import Line
 
-if TYPE_CHECKING:  # clients are imported while what is started loads
+if TYPE_CHECKING:  # clients are imported while the services load
     from evenflow.client.rest import RestClient
     from evenflow.store.db.connect import AsyncConn
 
@@ -40,7 +40,7 @@ _ONLY_BY_ID = (
 
 
 class QuietScreen:
-    """Of services in the background: only what went wrong, beside what the command itself shows."""
+    """The output of background services: only errors and warnings, beside the command's own output."""
 
     def say(self, text: str) -> None:
         errors.print(Text(text, style="yellow"), soft_wrap=True)
@@ -52,7 +52,7 @@ class QuietScreen:
 
 @dataclass(frozen=True, slots=True)
 class BundleFile:
-    """A file as processors name it."""
+    """A file under the name that processors use."""
 
     bundle: str
     file: str
@@ -60,8 +60,9 @@ class BundleFile:
 
 @dataclass(frozen=True, slots=True)
 class RunPlace:
-    """An Evenflow that is ready. ``dag_file`` is the file that is to be run, if it is one, as this Evenflow knows it; ``is_local``
-    says whether its DAG folder is here, and its database known."""
+    """A ready Evenflow. ``dag_file`` is the file to run, if it is one, under this Evenflow's name for it; ``is_local``: its DAG
+    folder is here, and its database is known.
+    """
 
     client: RestClient
     settings: Settings
@@ -69,7 +70,7 @@ class RunPlace:
     is_local: bool
 
     async def dags_of_file(self) -> list[str]:
-        """Ids of the DAGs that the file defines as it is now. Raises :class:`DagError` when it cannot be read."""
+        """Returns the ids of the DAGs that the file defines now. Raises :class:`DagError` when it cannot be read."""
         from evenflow.runtime.fresh_file import parse_anew
 
         assert self.dag_file is not None
@@ -78,7 +79,7 @@ class RunPlace:
         return [dag.dag_id for dag in await all_dags(self.client) if BundleFile(dag.bundle, dag.file) == self.dag_file]
 
     async def find_dag(self, dag_id: str) -> rest.dags.DagDetail:
-        """Raises :class:`ApiRefused` when there is none, also not in files that have yet to be read."""
+        """Raises :class:`ApiRefused` when the DAG does not exist, even after all files were read."""
         try:
             return await self.client.get_dag(dag_id)
         except ApiRefused as error:
@@ -101,8 +102,9 @@ class RunPlace:
 
 @contextlib.asynccontextmanager
 async def reach_evenflow(settings: Settings, file: Path | None, *, must_run: bool) -> AsyncIterator[RunPlace]:
-    """The Evenflow that runs, lent a processor for a file that lies outside its DAG folder. If none runs: one of its own, for as
-    long as the context lasts, unless it ``must_run``."""
+    """Yields the running Evenflow, with a processor for a file outside its DAG folder. If none runs, it starts one for the duration
+    of the context, unless ``must_run`` requires a running one.
+    """
     async with AsyncExitStack() as contexts:
         running = await _join_or_start(settings, file, contexts, must_run=must_run)
         from evenflow.client.rest import RestClient
@@ -188,7 +190,7 @@ async def _start(settings: Settings, file: Path | None, contexts: AsyncExitStack
     async with AsyncExitStack() as started:
         started.enter_context(_terminated_in_order())
         started.push_async_callback(evenflow.stop)
-        if not errors.is_terminal:  # where no spinner turns
+        if not errors.is_terminal:  # no spinner turns there
             errors.print("Starting Evenflow for this run")
         with errors.status("Starting Evenflow for this run", spinner="dots"):
             await evenflow.start()
@@ -208,7 +210,7 @@ async def _see_guests_off(home: Path) -> None:
 
 @contextlib.contextmanager
 def _terminated_in_order() -> Iterator[None]:
-    """SIGTERM, or a terminal that is closed, ends this command as Ctrl-C does: what it started ends first."""
+    """Ends this command like Ctrl-C on SIGTERM, or when the terminal is closed: what it started ends first."""
     this_command, received = asyncio.current_task(), False
 
     def on_signal() -> None:

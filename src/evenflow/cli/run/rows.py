@@ -1,4 +1,4 @@
-"""A run as people look at it: one row a task, with all instances of a mapped task in one row."""
+"""A run for people: one row a task, with all instances of a mapped task in one row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenflow.core.states import FINISHED, RUN_FINISHED, RunState, TaskState
 
 _FINISHED = frozenset(map(str, FINISHED))
 _RUN_FINISHED = frozenset(map(str, RUN_FINISHED))
-# The state of a mapped task as a whole is the first of these that any of its instances has.
+# The state of a mapped task is the first of these that any of its instances has.
 _TELLING = (
     "running",
     "failed",
@@ -29,7 +29,7 @@ _TELLING = (
 
 @dataclass(frozen=True, slots=True)
 class RunSnapshot:
-    """A run and its task instances at one moment; ``all_tasks`` says whether they are all here."""
+    """A run and its task instances at one moment; ``all_tasks``: they are all here."""
 
     run: rest.runs.RunDetail
     instances: Sequence[rest.tasks.InstanceSummary]
@@ -52,7 +52,7 @@ class RunSnapshot:
         return sum(count for state, count in self.run.tasks_by_state.items() if state in _FINISHED)
 
     def elapsed_s(self, now: datetime | None = None) -> float:
-        """Since the run was asked for, until it ended or until now."""
+        """Returns the seconds since the run was requested, until it ended or until now."""
         return ((self.run.ended_at or now or datetime.now(UTC)) - self.run.created_at).total_seconds()
 
 
@@ -84,7 +84,7 @@ class TaskRow:
         return next((state for state in _TELLING if self.counts[state]), next(iter(self.counts)))
 
     def elapsed_s(self, now: datetime | None = None) -> float | None:
-        """From its first start to its last end, or until now; None while it waits."""
+        """Returns the seconds from its first start to its last end, or until now; None while it waits."""
         if self.started_at is None or not (self.finished or self.counts["running"]):
             return None
         end = self.ended_at if self.finished and self.ended_at else now or datetime.now(UTC)
@@ -92,7 +92,7 @@ class TaskRow:
 
 
 def task_rows(instances: Iterable[rest.tasks.InstanceSummary], progress: Iterable[rest.runs.TryProgress]) -> list[TaskRow]:
-    """In the order of the DAG."""
+    """Returns the rows in the order of the DAG."""
     rows: dict[str, TaskRow] = {}
     for instance in instances:
         row = rows.setdefault(instance.task_id, TaskRow(instance.task_id, mapped=instance.map_index >= 0))

@@ -1,4 +1,4 @@
-"""How a run ended: each failure with its reason and the way to its log; or what its last task had to say."""
+"""How a run ended: each failure with its reason and the command for its log; or the output of its last task."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAST_LINES = 6  # of the last task's output: a result, a path, a link
 
 @dataclass(frozen=True, slots=True)
 class LastWords:
-    """The end of what the task that ended last has printed; a pipeline's last task tells where its result is."""
+    """The end of the output of the task that ended last, because a pipeline's last task says where its result is."""
 
     task_id: str
     lines: list[str]
@@ -37,7 +37,7 @@ async def find_failures(client: RestClient, snapshot: RunSnapshot) -> list[rest.
 
 
 async def find_last_words(client: RestClient, snapshot: RunSnapshot) -> LastWords | None:
-    """None when the run failed, the last task is one of many, or it said nothing (or more than one request gives)."""
+    """Returns None when the run failed, the last task is one of many, or its output is empty or too long for one request."""
     ended = [instance for instance in snapshot.instances if instance.ended_at is not None and instance.state == TaskState.SUCCESS]
     if not snapshot.succeeded or not snapshot.all_tasks or not ended:
         return None
@@ -80,7 +80,7 @@ def _print_failure(dag_id: str, run_id: str, task: rest.tasks.InstanceSummary) -
 
 
 def log_command(dag_id: str, run_id: str, task: rest.tasks.InstanceSummary) -> str:
-    """What to type to read the log of a task's newest try."""
+    """Returns what to type to read the log of a task's newest try."""
     words = ["evenflow", "tasks", "logs", dag_id, task.task_id, "--run", run_id]
     if task.map_index >= 0:
         words += ["--map-index", str(task.map_index)]

@@ -1,4 +1,4 @@
-"""Follows a run to its end, draws it, or writes a line for each change where there is no terminal, and tells how it ended."""
+"""Follows a run to its end: draws it, or without a terminal prints a line for each change, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from evenflow.client.rest import RestClient
 
 POLL_S = 0.3  # quick enough to look alive
-POLL_BIG_S = 1.0  # of a run with so many instances that asking costs
+POLL_BIG_S = 1.0  # for a run whose many instances make requests expensive
 BIG = 200
-AWAY_S = 30.0  # how long an API that restarts may be away
+AWAY_S = 30.0  # how long an API may take to restart
 
 ProgressStyle = Literal["auto", "none", "json"]
 
@@ -44,7 +44,7 @@ async def watch_run(
 ) -> int:
     """Returns the exit code: 0 when the run succeeded, 1 when it failed, 130 when Ctrl-C ended the watching.
 
-    The first Ctrl-C cancels the run, or leaves it to itself, as ``interrupt`` says; a second one always leaves it.
+    The first Ctrl-C cancels the run, or leaves it alone, as ``interrupt`` says; a second one always leaves it.
     """
     view = _view(progress)
     with _Interrupts() as interrupts:
@@ -66,7 +66,7 @@ async def watch_run(
 async def _follow(
     client: RestClient, dag_id: str, run_id: str, view: View, interrupts: _Interrupts, *, cancels: bool
 ) -> RunSnapshot | None:
-    """The last snapshot, or None when the user did not want to see the end."""
+    """Returns the last snapshot, or None when the user stopped watching."""
     while True:
         snapshot = await _look(client, dag_id, run_id, view)
         view.show(snapshot)
@@ -88,7 +88,7 @@ async def _look(client: RestClient, dag_id: str, run_id: str, view: View) -> Run
         try:
             run = await client.get_run(dag_id, run_id)
             tasks = await client.list_tasks(dag_id, run_id, limit=PAGE)
-            if tasks.more:  # only what runs is shown by name
+            if tasks.more:  # only running ones are shown by name
                 tasks = await client.list_tasks(dag_id, run_id, state=TaskState.RUNNING, limit=PAGE)
                 return RunSnapshot(run, tasks.items, all_tasks=False)
             return RunSnapshot(run, tasks.items, all_tasks=True)
@@ -106,7 +106,7 @@ def _view(progress: ProgressStyle) -> View:
 
 
 class _Interrupts:
-    """Ctrl-C as something to wait for; as usual again after the context."""
+    """Makes Ctrl-C an event to wait for; after the context it works as usual again."""
 
     def __init__(self) -> None:
         self._pressed = asyncio.Event()
@@ -119,7 +119,7 @@ class _Interrupts:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
     async def within(self, seconds: float) -> bool:
-        """Whether Ctrl-C was pressed since the last time, or is in the next ``seconds``."""
+        """Returns whether Ctrl-C was pressed since the last call, or is in the next ``seconds``."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._pressed.wait(), seconds)
         pressed = self._pressed.is_set()
@@ -144,13 +144,13 @@ class LineView:
                 self._tell(row)
             for progress in row.progress[:1]:
                 self._tell_progress(row.task_id, f"{progress.label} {progress.done}/{progress.total}")
-        self._tell_run(snapshot.run)  # that it has ended comes after its tasks
+        self._tell_run(snapshot.run)  # the end of the run comes after its tasks
 
     def note(self, text: str) -> None:
         self._say(text, "yellow")
 
     def end(self) -> None:
-        """Nothing is left to do."""
+        """Does nothing."""
 
     def _tell_run(self, run: rest.runs.RunDetail) -> None:
         if run.state != self._state:
@@ -164,7 +164,7 @@ class LineView:
         self._told.add(key)
         count = f" {row.done}/{row.total}" if row.mapped else f" (try {row.try_number})" if row.try_number > 1 else ""
         reason = f": {row.reason.splitlines()[0]}" if row.reason and row.state != "success" else ""
-        elapsed = row.elapsed_s()  # of one that is to be tried again there is none
+        elapsed = row.elapsed_s()  # before a retry it has none
         took = f" in {duration(elapsed)}" if elapsed is not None else ""
         mark = GLYPHS.get(row.state, "?")
         self._say(f"  {mark} {row.task_id}{count} {row.state}{took}{reason}", STATE_STYLES.get(row.state, ""))
@@ -182,10 +182,10 @@ class NoView:
     """For ``--json`` and ``--no-progress``."""
 
     def show(self, snapshot: RunSnapshot) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def note(self, text: str) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def end(self) -> None:
-        """Nothing."""
+        """Does nothing."""

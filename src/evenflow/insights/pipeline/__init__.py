@@ -1,1 +1,1 @@
-"""A folder that a processor reads when the settings say so, with the file of the history pipeline in it."""
+"""The folder with the file of the history pipeline; a processor reads it when the settings say so."""

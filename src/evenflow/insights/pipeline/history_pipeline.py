@@ -1,5 +1,5 @@
 """The history pipeline: exports history, makes marts of it on Spark, returns the small ones to the database, and fails when history
-has what must never be. ``evenflow up`` brings this DAG along where EVENFLOW_HISTORY names a folder.
+contains impossible events. ``evenflow up`` adds this DAG if EVENFLOW_HISTORY names a folder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from evenflow import dag, task
 
 @task
 def export() -> int:
-    """Answers how many events were new."""
+    """Returns the number of new events."""
     from evenflow.insights.returning import database, export_and_tell
 
     with database() as (conn, lake):
@@ -42,7 +42,7 @@ def proofs(spark: Any) -> None:
 
 @task
 def return_marts() -> dict[str, int]:
-    """Answers how many rows of which mart."""
+    """Returns the number of rows by mart."""
     from evenflow.insights.returning import database, return_all
 
     with database() as (conn, lake):
@@ -58,10 +58,10 @@ def verdict(rows: dict[str, int]) -> None:
 
 
 @dag(
-    schedule="17 0 * * *",  # UTC, as the days of marts: yesterday is over, and most of it has been settled
+    schedule="17 0 * * *",  # UTC, like the days of marts: yesterday is over, and most of it is settled
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     catchup=False,
-    max_active_runs=1,  # one export at a time, and no mart changes while another is made of it
+    max_active_runs=1,  # one export at a time, and no mart changes while another is made from it
     default_args={"owner": "evenflow", "retries": 2},
     tags=["evenflow"],
 )

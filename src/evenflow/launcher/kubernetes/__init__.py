@@ -1,1 +1,1 @@
-"""Kubernetes: a pod for each try, made from a template, that holds the token of this try and no other."""
+"""Kubernetes: a pod for each try, made from a template, with the token of only this try."""

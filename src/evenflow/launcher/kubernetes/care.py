@@ -1,9 +1,9 @@
-"""Looks after pods of tries: compares, again and again, what there is with what the database has, and does what is missing.
+"""Looks after pods of tries: compares pods with the database again and again, and acts on the differences.
 
-It goes by levels. A pod whose try is over goes; the end of a pod whose try is not over is told, with its reason; a pod that lacks
-its secret gets it. Whatever was missed (an event, a crash of a launcher, a cluster that was away) is seen by the next look, of any
-launcher: pods are nobody's. What two of them do at once is done once: deletions name the uid, and of two ends of a try the first
-counts.
+It works by levels. A pod whose try is over is deleted; the end of a pod whose try is not over is reported, with its reason; a pod
+without its secret gets it. The next look, of any launcher, finds what was missed (an event, a crash of a launcher, an absent
+cluster): pods belong to no launcher. Simultaneous actions of two launchers happen once: deletions name the uid, and of two ends of
+a try the first counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MakeSecret = Callable[[Object, str], Awaitable[None]]
 
 
 class PodCare:
-    """Of one executor. ``make_secret`` makes that of a pod, whose try has this queue."""
+    """The pods of one executor. ``make_secret`` makes the secret of a pod, whose try has this queue."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class PodCare:
         self._mirror = Mirror(client, pods, selector, self._changed, self._failed)
         self._news = asyncio.Event()
         self._dirty: set[str] = set()  # names of pods to look at before the next full look
-        self._gone: dict[str, Object] = {}  # by uid: pods in their last state, until it is known what became of their tries
+        self._gone: dict[str, Object] = {}  # by uid: pods in their last state, until the outcome of their tries is known
         self._since: dict[
             str, float
         ] = {}  # by uid: when its try was seen to be over, or the pod to have ended, by the loop's clock
@@ -60,7 +60,7 @@ class PodCare:
 
     @property
     def epochs(self) -> set[int]:
-        """Of the pods that there are."""
+        """The epochs of existing pods."""
         return {epoch for pod in self._mirror.objects.values() if (epoch := epoch_of(pod)) is not None}
 
     async def run(self) -> NoReturn:
@@ -91,7 +91,7 @@ class PodCare:
     # -- a look
 
     async def _look(self, names: set[str] | None) -> None:
-        """At these pods, or at all, and at those that are gone."""
+        """Looks at these pods, or at all, and at those that are gone."""
         there = self._mirror.objects
         pods = [*there.values()] if names is None else [there[name] for name in names if name in there]
         gone, self._gone = self._gone, {}
@@ -123,9 +123,9 @@ class PodCare:
             observe(seen.pod_not_followed(self._executor, pod["metadata"]["name"], str(error)))
 
     async def _follow_waiting(self, pod: Object, of_try: LaunchedTry) -> None:
-        """Nobody has claimed its try yet."""
+        """Looks at a pod whose try is not claimed yet."""
         if ends.is_leaving(pod):
-            return  # what that means is known when it is gone
+            return  # its meaning is known once the pod is gone
         trouble = ends.find_trouble(pod) or ends.silence_of(pod)
         if trouble is None:
             return
@@ -135,11 +135,11 @@ class PodCare:
             await self._tell(pod, of_try, trouble)
             await self._delete(pod, trouble.reason)
 
-    # -- what is done
+    # -- actions
 
     async def _tell(self, pod: Object, of_try: LaunchedTry, trouble: PodTrouble) -> None:
-        """What became of a try, as its pod tells. While its processes may run yet it is not ended here: that is for the lease of
-        its worker, whose loss has this reason then.
+        """Reports the outcome of a try from its pod. While its processes may still run, it is not ended here: the lease of its
+        worker decides, whose loss then has this reason.
         """
         epoch, policy = of_try.epoch, self._options.rules[trouble.cause].policy
         if of_try.worker is not None and not trouble.certain:
@@ -155,7 +155,7 @@ class PodCare:
         reached(KillPoint.POD_TOLD)
 
     async def _let_go(self, pod: Object) -> None:
-        """Its try is over."""
+        """Deletes the pod of a try that is over, in time."""
         if ends.is_leaving(pod):
             return
         if ends.is_finished(pod):
@@ -175,5 +175,5 @@ class PodCare:
 
 
 def _is_for(pod: Object, of_try: LaunchedTry) -> bool:
-    """Whether its worker has the try, or nobody."""
+    """Returns whether its worker has the try, or no worker has."""
     return of_try.worker in (None, pod["metadata"]["name"])

@@ -1,7 +1,7 @@
-"""Makes pods: one for each try, its token beside it. What has become of pods is looked after by :mod:`.care`.
+"""Makes pods: one for each try, its token beside it. :mod:`.care` looks after them.
 
-A pod is made first, then the secret with its token, which belongs to the pod and goes with it. Who dies between the two leaves a
-pod that waits for its secret; any launcher finds it there, and makes it. A name that is taken is a pod that is made already.
+A pod is made first, then the secret with its token, which belongs to the pod and goes with it. A death between the two leaves a pod
+that waits for its secret; any launcher finds the pod, and makes it. A taken name means that the pod exists already.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOT_MADE = "the cluster did not make its pod"
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """Where pods are made, and how."""
+    """Where and how pods are made."""
 
     client: KubernetesClient
     maker: PodMaker
@@ -43,7 +43,7 @@ class _Site:
 
 
 class KubernetesExecutor:
-    """Of a row of the table of executors. Raises :class:`SettingsError` when its template is wrong."""
+    """Made from a row of the table of executors. Raises :class:`SettingsError` when its template is wrong."""
 
     def __init__(self, row: LaunchedExecutor, ledger: LaunchLedger, settings: KubernetesSettings) -> None:
         self._name, self._ledger, self._settings = row.name, ledger, settings
@@ -74,7 +74,7 @@ class KubernetesExecutor:
         return {each.epoch: failure for each, failure in zip(tries, made, strict=True) if failure is not None}
 
     async def reconcile(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
-        """Those without a pod. Of a list that is old nothing is known."""
+        """Returns those without a pod. With an old list it knows nothing, and returns none."""
         care = (await self._site()).care
         if not care.knows_all:
             return {}
@@ -93,8 +93,8 @@ class KubernetesExecutor:
             pod = site.maker.pod(launch, ask)
         except Exception as error:
             if ask is None or not ask.override:
-                raise  # then no pod of this template can be made
-            # What one author says is the end of that try, and no obstacle to the others.
+                raise  # no pod of this template can be made
+            # One author's mistake ends that try, and must not stop the others.
             reason = str(error) if isinstance(error, BadValue) else f"No pod can be made of its pod_override: {error!r:.200}"
             await self._ledger.end({launch.epoch: reason}, failed=True)
             return None
@@ -112,7 +112,7 @@ class KubernetesExecutor:
         return None
 
     async def _make(self, site: _Site, pod: Object) -> Object | None:
-        """The pod of the try; none while another one of its name is on its way out."""
+        """Returns the pod of the try; None while another pod of its name is being deleted."""
         try:
             return await site.client.create(site.pods, pod)
         except ClusterRefused as refused:
@@ -125,7 +125,7 @@ class KubernetesExecutor:
         return there if is_it else None
 
     async def _make_secret(self, pod: Object, queue: str) -> None:
-        """Any launcher may make it, also of a pod that another one has made."""
+        """Makes the secret, also for a pod of another launcher."""
         site, meta, name, epoch = await self._site(), pod["metadata"], secret_name(pod), epoch_of(pod)
         if name is None or epoch is None:
             return

@@ -1,7 +1,7 @@
-"""The pod of a try: a template, what its task says over it, and over both what is Evenflow's own.
+"""The pod of a try: a template, then the task's override, then Evenflow's own fields.
 
-Without a template a pod is as harmless as it can be: not root, no rights to gain, no token of a service account. A template may say
-otherwise; what a task says may not (:mod:`evenflow.core.pods.override`).
+Without a template a pod is as harmless as possible: not root, no rights to gain, no token of a service account. A template may say
+otherwise; a task may not (:mod:`evenflow.core.pods.override`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 INSTALLATION, EPOCH, EXECUTOR = "evenflow/installation", "evenflow/epoch", "evenflow/executor"
 TOKEN_KEY = "token"
 HOME = "/evenflow"
-WORKER_MEMORY = (
-    160 * 2**20
-)  # bytes for the worker itself and the DAG file that it loads, beside what the processes of its try may take
-CPU_REQUEST, MEMORY_REQUEST = "250m", "256Mi"  # where neither template nor task say anything
+WORKER_MEMORY = 160 * 2**20  # bytes for the worker itself and its loaded DAG file, beside the limit of the try's processes
+CPU_REQUEST, MEMORY_REQUEST = "250m", "256Mi"  # if neither template nor task say anything
 
 _NO_RIGHTS = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 _DEFAULTS: Mapping[str, Any] = {
@@ -52,7 +50,7 @@ _DEFAULTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class PodMaker:
-    """``installation`` is the Evenflow's; ``environment`` what its workers have to know, unless the template says else."""
+    """``installation`` is the Evenflow's; ``environment`` is for its workers, unless the template says otherwise."""
 
     installation: str
     executor: str
@@ -61,11 +59,11 @@ class PodMaker:
 
     @property
     def selector(self) -> str:
-        """Of all pods of this executor, whoever has made them."""
+        """Selects all pods of this executor, of any launcher."""
         return f"{INSTALLATION}={label(self.installation)},{EXECUTOR}={label(self.executor)}"
 
     def name_of(self, launch: Launch) -> str:
-        """The same whoever asks: of a try there is one pod."""
+        """Returns the same name in every launcher: a try has one pod."""
         whose = hashlib.sha256(f"{self.installation}/{self.executor}".encode()).hexdigest()[:6]
         ours = f"{whose}-{launch.epoch}"
         room = (limits.NAME_CHARS - len(OWN_PREFIX) - len(ours)) // 2 - 1
@@ -73,7 +71,7 @@ class PodMaker:
         return f"{OWN_PREFIX}{'-'.join([*parts, ours])}"
 
     def pod(self, launch: Launch, ask: PodAsk | None) -> Object:
-        """Raises :class:`BadValue` saying what the task says of its pod that it may not."""
+        """Raises :class:`BadValue`, which names what the task may not say of its pod."""
         name, override = self.name_of(launch), (ask and ask.override) or {}
         if flaw := trespass(self.template, override):
             raise BadValue(f"The pod_override of the task {flaw}: ask who runs the cluster.")
@@ -139,7 +137,7 @@ class PodMaker:
 
 
 def _limit(container: Object, ask: PodAsk) -> None:
-    """What a task may take is what its container asks for, and its limit."""
+    """Makes the task's resources the request and the limit of its container."""
     amounts = {}
     if ask.memory is not None:
         amounts["memory"] = f"{math.ceil((ask.memory + WORKER_MEMORY) / 2**20)}Mi"
@@ -154,7 +152,7 @@ def _limit(container: Object, ask: PodAsk) -> None:
 
 
 def secret_name(pod: Object) -> str | None:
-    """Of the token of its try; None: it is no pod of ours."""
+    """Returns the secret's name for the token of its try, or None for a foreign pod."""
     for container in pod["spec"]["containers"]:
         for entry in container.get("env") or ():
             if entry["name"] == "EVENFLOW_TOKEN":
@@ -168,7 +166,7 @@ def epoch_of(pod: Object) -> int | None:
 
 
 def label(text: str) -> str:
-    """A value of a label is short, and has few characters; what does not fit is told apart by a digest."""
+    """Returns a value for a label, which is short, with few characters; a digest distinguishes texts that do not fit."""
     kept = re.sub(r"[^A-Za-z0-9_.-]", "-", text).strip("-_.")
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     return text if kept == text and 0 < len(text) <= limits.NAME_CHARS else f"{kept[:40].strip('-_.')}-{digest}".strip("-")
@@ -179,7 +177,9 @@ def _slug(text: str, most: int) -> str:
 
 
 def read_template(options: PodOptions, file: str) -> dict[str, Any]:
-    """That of the executor, or else of the launcher, over the defaults. Raises :class:`SettingsError` saying what is wrong."""
+    """Returns the template of the executor, or else of the launcher, over the defaults. Raises :class:`SettingsError`, which says
+    what is wrong.
+    """
     path = options.template or file
     given = _loaded(Path(path)) if path else {}
     _check(given, path)
