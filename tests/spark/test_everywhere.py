@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,9 +63,10 @@ def uri(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
                 yield server
 
 
-def test_the_same_function_on_every_target(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_function_on_every_target(uri: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """R-SP1, R-SP3."""
     monkeypatch.setattr(status, "FIGURES_EVERY_S", 0.2)
+    caplog.set_level(logging.INFO)
     told = Told()
     before = dict(os.environ)
     conf = {"spark.sql.shuffle.partitions": "3"}
@@ -80,6 +82,7 @@ def test_the_same_function_on_every_target(uri: str, monkeypatch: pytest.MonkeyP
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
         assert count_kinds(spark) == {0: 100, 1: 100, 2: 100}
     assert dict(os.environ) == before
+    assert [record.message for record in caplog.records if record.name.startswith("py4j")] == []
     assert told.seen
     assert all(label.startswith("stage ") and 0 <= done <= total for label, done, total in told.seen)
     if uri.startswith("sc:"):

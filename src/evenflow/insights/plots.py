@@ -18,6 +18,7 @@ DPI = 160  # sharp on dense screens
 HOUR_US = 3_600_000_000
 MOST_BARS = 14
 MOST_LINES = 4  # limits whose use is drawn
+FEWEST_DAYS, FEWEST_HOURS = 7, 12  # along an axis: less would fill it
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ def waits_by_day(ax: Axes, rows: list[MartRow], palette: Palette) -> None:
         below = [a + b for a, b in zip(below, values, strict=True)]
     if causes:
         ax.legend(frameon=False, labelcolor=palette.ink, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.1))
+    ax.set_xlim(-0.6, max(len(days), FEWEST_DAYS) - 0.4)  # a day alone is a bar, too, and no wall
     _plain(ax, palette, "What tasks waited for", "hours of all task instances together, by day")
 
 
@@ -87,6 +89,8 @@ def waits_by_limit(ax: Axes, rows: list[MartRow], palette: Palette) -> None:
 
 
 def slots(ax: Axes, rows: list[MartRow], palette: Palette) -> None:
+    from matplotlib.dates import ConciseDateFormatter
+
     limits: dict[str, list[MartRow]] = defaultdict(list)
     for row in rows:
         if row["kind"] in ("pool", "executor") and row["capacity"]:
@@ -96,11 +100,18 @@ def slots(ax: Axes, rows: list[MartRow], palette: Palette) -> None:
         points = sorted(limits[name], key=lambda row: row["hour"])
         times: list[Any] = [datetime.fromtimestamp(row["hour"] * 3600, UTC) for row in points]
         shares = [100 * row["slot_us"] / HOUR_US / row["capacity"] for row in points]
-        ax.plot(times, shares, color=palette.hues[place % len(palette.hues)], label=name, linewidth=1.4)
+        hue, marker = palette.hues[place % len(palette.hues)], "o" if len(points) == 1 else None
+        ax.plot(times, shares, color=hue, label=name, linewidth=1.4, marker=marker, markersize=4)
     if busiest:
-        ax.legend(frameon=False, labelcolor=palette.ink, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+        hours = [row["hour"] for name in busiest for row in limits[name]]
+        first, past = (datetime.fromtimestamp(hour * 3600, UTC) for hour in (min(hours), max(*hours, min(hours) + FEWEST_HOURS)))
+        left: Any = first - timedelta(minutes=30)
+        right: Any = past
+        ax.set_xlim(left, right)
+        form: Any = ConciseDateFormatter
+        ax.xaxis.set_major_formatter(form(ax.xaxis.get_major_locator(), tz="UTC"))
+        ax.legend(frameon=False, labelcolor=palette.ink, fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.12))
     ax.set_ylim(0, 105)
-    ax.tick_params(axis="x", rotation=30)
     _plain(ax, palette, "How full limits were", "slots in use, in percent of the capacity, by hour")
 
 

@@ -82,14 +82,15 @@ def _head(marts: dict[str, list[MartRow]]) -> str:
     days = sorted({row["day"] for row in marts["wait_by_cause"]})
     waited = sum(row["us"] for row in marts["wait_by_cause"] if row["cause"] not in ("running", "deferred", "upstream"))
     numbers = {
-        "tries": f"{sum(row['tries'] for row in marts['costs']):,}",
+        "tries": f"{int(sum(row['tries'] for row in marts['costs'])):,}",
         "DAGs": f"{len({row['dag_id'] for row in marts['costs']}):,}",
         "hours of running": _hours(sum(row["run_us"] for row in marts["costs"])),
         "hours of waiting": _hours(waited),
         "violations": f"{len(marts['violations']):,}",
     }
     cards = "".join(f"<div class='card number'><b>{value}</b><small>{name}</small></div>" for name, value in numbers.items())
-    span = f"{day_of(days[0]):%d %B %Y} to {day_of(days[-1]):%d %B %Y}, UTC" if days else "no history yet"
+    first, last = (f"{day_of(day):%d %B %Y}" for day in (days[0], days[-1])) if days else ("", "")
+    span = (f"{first}, UTC" if first == last else f"{first} to {last}, UTC") if days else "no history yet"
     return f"<h1>Evenflow: history</h1><p class='faint'>{span}</p><div class='numbers'>{cards}</div>"
 
 
@@ -161,7 +162,7 @@ def _costs(rows: list[MartRow]) -> str:
             total[place] += int(row[name])
     found = sorted(of_dag.items(), key=lambda item: -item[1][1])[:MOST_ROWS]
     cells = [
-        (_text(owner), _code(dag_id), f"{tries:,}", _hours(slot_us), _hours(wait_us))
+        (_text(owner), _code(dag_id), f"{int(tries):,}", _hours(slot_us), _hours(wait_us))
         for (owner, dag_id), (tries, slot_us, wait_us) in found
     ]
     return _table("Cost", ("owner", "DAG", "tries", "slot hours", "hours waited"), cells)

@@ -293,11 +293,14 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def quiet_pyspark() -> None:
-    """It writes each error to stderr as one line of JSON with all frames of JVM and Python; the error itself says what is in it."""
+    """It writes each error to stderr as one line of JSON with all frames of JVM and Python; the error itself says what is in it.
+    py4j tells of each connection that the JVM opens and closes.
+    """
     from pyspark.logger import PySparkLogger  # its loggers are of a class of their own
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 def without_frames(text: str) -> str:
