@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from evenflow.errors import SettingsError
@@ -24,7 +24,7 @@ class KeptLogin:
 
     @property
     def is_over(self) -> bool:
-        return datetime.fromisoformat(self.expires_at) <= datetime.now().astimezone()
+        return datetime.fromisoformat(self.expires_at) <= datetime.now(UTC)
 
 
 def read_login() -> KeptLogin | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -87,7 +87,7 @@ async def _answered(client: RestClient, asked: rest.device_logins.DeviceLogin) -
         try:
             given = await client.take_device_token(device_code=asked.device_code)
         except ApiUnavailable:
-            if asked.expires_at < datetime.now().astimezone():
+            if asked.expires_at < datetime.now(UTC):
                 raise
             continue
         if given.token is not None:
