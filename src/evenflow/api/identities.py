@@ -1,7 +1,8 @@
 """Logging in by a provider of identities: the authorisation code flow of OpenID Connect, with PKCE, state and nonce.
 
-A browser that begins is given a sealed cookie, which the way back needs: what somebody else has begun ends nowhere. It is taken
-along when the provider leads back here, so it is no cookie of a session, and is good for some minutes, on any API server.
+A browser that begins a login gets a sealed cookie, and must bring it back: a login that another browser has begun leads nowhere.
+The browser sends the cookie when the provider leads it back here, so it is no session cookie. It is good for some minutes, on any
+API server.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class Identities:
         return address, f"{begun.state}.{base64.urlsafe_b64encode(sealed).decode()}"
 
     async def end(self, brought: str, *, code: str, state: str) -> tuple[Identity, str]:
-        """Who has logged in, and to which page that leads. Raises :class:`NotAllowed` and :class:`Refused`."""
+        """Returns the person who has logged in, and the page that follows. Raises :class:`NotAllowed` and :class:`Refused`."""
         begun = self._opened(brought)
         if not hmac.compare_digest(begun.state.encode(), state.encode()) or begun.until < time():
             raise _not_begun()

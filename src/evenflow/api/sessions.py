@@ -106,7 +106,7 @@ class CookieKind(StrEnum):
 
     SESSION = ""
     LOGIN = "-login"  # for the way to a provider of identities and back
-    REFUSED = "-refused"  # why that let nobody in, for the page where one logs in
+    REFUSED = "-refused"  # why that refused the person, for the login page
 
 
 def read_cookie(scope: Scope, installation: str, kind: CookieKind = CookieKind.SESSION, *, is_secure: bool = False) -> str | None:
@@ -157,21 +157,21 @@ def _cookie_name(installation: str, kind: CookieKind) -> str:
 
 
 class WrongCode(Unauthorized):
-    """A provider of identities has given nobody the code that a browser brought."""
+    """A provider of identities never gave the code that a browser brought."""
 
 
 class WrongPassword(Refused):
-    """Of somebody who is logged in."""
+    """A person who is logged in has typed a wrong password."""
 
 
 class WrongUserCode(Refused):
-    """Somebody who is logged in has typed a code that no command line shows."""
+    """A person who is logged in has typed a code that no command line shows."""
 
 
 class LoginLimit:
-    """How often it may be tried in vain to log in, from one address, for one name and from all, at this API server. Of codes and
-    tokens it holds up guesses, which are known as such, and nobody else: many people have one address. A password cannot be known
-    before it is checked, so who fails on purpose holds up the others for a while: they have `evenflow ui`.
+    """Limits failed logins from one address, for one name and in all, at this API server. For codes and tokens it delays only
+    guesses, which are known as such, because many people share one address. A password cannot be known before it is checked, so a
+    person who fails on purpose delays the others for a while: they have `evenflow ui`.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -194,7 +194,7 @@ class LoginLimit:
             raise
         finally:
             if not guessed:
-                with suppress(ValueError):  # so long ago that it is forgotten
+                with suppress(ValueError):  # old enough to be forgotten already
                     self._failures.remove(failure)
 
     def check(self, address: str, name: str = "") -> None:

@@ -7,16 +7,16 @@ for this one service, has the scope of its fleet, and is renewed by its beats. A
 for one claim of the trigger that a try waits for; what it may touch follows from what is signed into it, so no try can speak for
 another. An *operator token* stands for a person.
 
-Each names the Evenflow that it is of (iss), the interface that it opens (aud: `rest` for people, `execution` for services), when it
-was made (iat) and itself (jti). Tokens of people and of fleets are in a list, which has a digest of that name; that of a service
-has its fleet's. So who has the keys and reads the database makes none of these, for the names are not there. Those of one try are
-in no list, as try tokens are not: they are void with their try.
+Each names the Evenflow that it belongs to (iss), the interface that it opens (aud: `rest` for people, `execution` for services),
+when it was made (iat) and itself (jti). Tokens of people and of fleets stand in a list, with a digest of that name; a service's
+token has its fleet's. So a person who has the keys and reads the database can make none of these, because the names are not there.
+Fleet tokens for one try stand in no list, like try tokens: they are void with their try.
 
-The text of a token is stored nowhere. One is void when it expires, when its key is gone, when it (or the fleet token that it came
-from) is revoked, when who made it on a lease does not renew that, and a try token also when its try is over. Tokens of services and
-tries are void, too, when the database was set back to an earlier state: they belong to one incarnation of it.
+The text of a token is stored nowhere. A token is void when it expires, when its key is gone, or when it (or the fleet token that it
+came from) is revoked. A token on a lease is void when its maker does not renew the lease, and a try token when its try is over.
+Tokens of services and tries are also void when the database was set back to an earlier state: they belong to one incarnation of it.
 
-The operator token of `evenflow login` is a user's: it is good for as long as they may log in, and for no more than they may do.
+The operator token of `evenflow login` belongs to a user: it is good while they may log in, and allows only what they may do.
 
 A *session token* is what a browser gets in a cookie when a person logs in. It is in the list as an operator's is. One that was
 begun with a token is good for no longer than that; one that was begun with a password ends when that is changed, or the person is
@@ -51,14 +51,14 @@ from evenflow.store.serving.triggers import TriggerKey
 FLEETS = tuple(f"{kind} fleet" for kind in USER_CODE_KINDS)  # as refusals name the kinds of fleet tokens
 
 DAY_S = 86_400.0
-FLEET_TTL_S = 30 * DAY_S  # services that run need it no more; it is shown again by those that start, or are lost and come back
+FLEET_TTL_S = 30 * DAY_S  # running services no longer need it; services that start, or are lost and come back, show it again
 SERVICE_TTL_S = 1 * DAY_S  # a beat renews it when half of that is left, so an outage of twelve hours costs no registration
 TRY_TTL_S = 400 * DAY_S  # above the longest `execution_timeout`: nothing renews it, and it is void with its try
 TRIGGER_TTL_S = 400 * DAY_S  # above the longest that a task may wait; each claim has a new one, and is void with it
 OPERATOR_TTL_S = 90 * DAY_S  # it lies in a file of its owner's
 SESSION_TTL_S = 0.5 * DAY_S  # a working day: it lies in a browser
 LEASED_TTL_S = 365 * DAY_S  # of what an `evenflow up` makes and renews: above the longest that one should run
-LEASED_S = 3600.0  # of that, unless it is renewed: so long is it good when an `evenflow up` is killed
+LEASED_S = 3600.0  # of that, unless it is renewed: for this time it stays good after an `evenflow up` was killed
 RENEW_S = 600.0  # how often it is: six times, so that a database that is away for a while voids nothing
 
 CACHED_TOKENS = 16_384  # tries in flight on the workers of one API process, with room; about 10 MB when full
@@ -69,8 +69,8 @@ CodeKind = Literal["login code", "device code"]  # what a browser logs in with, 
 _ALGORITHM = "HS256"
 # The audience follows from the kind, which is known later. The clock of the host that made a token may be ahead.
 _OPTIONS: Options = {"require": ["exp", "iss", "aud", "iat", "jti"], "verify_aud": False, "verify_iat": False}
-_JTI_BYTES = 16  # nobody finds it from its digest
-_CODE_CHARS = 22  # of a login code before its sign: so many bytes in Base64
+_JTI_BYTES = 16  # the digest does not reveal it
+_CODE_CHARS = 22  # of a login code before its signature: the same number of bytes in Base64
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class OperatorToken:
     token_id: int = 0
     role: Role = field(default=Role.VIEWER, compare=False)  # as the list has it
     scope: PersonScope | None = field(default=None, compare=False)  # so, too; None: everywhere
-    is_personal: bool = field(default=False, compare=False)  # a user's, who is called so
+    is_personal: bool = field(default=False, compare=False)  # a user's, with the user's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class SessionToken:
     is_vouched: bool = field(default=False, compare=False)  # by a provider of identities
 
 
-Caller = OperatorToken | SessionToken  # who asks REST
+Caller = OperatorToken | SessionToken  # callers of REST
 Token = FleetToken | ServiceToken | TryToken | TriggerToken | Caller
 
 
@@ -197,7 +197,7 @@ def _audience(token: Token) -> Audience:
 
 
 def verify(state: KeyState, text: str) -> Token:
-    """What ``text`` stands for. Raises :class:`NotAllowed` when it is no token of ours, or not good any more, and
+    """Returns what ``text`` stands for. Raises :class:`NotAllowed` when it is not a token of ours or no longer good, and
     :class:`KeyNotKnownYet`.
     """
     return _verified(state, text).token
@@ -275,8 +275,8 @@ class Tokens:
         return any(hmac.compare_digest(_code_sign(key, kind, jti).encode(), sign) for key in self._state.keys.values())
 
     def digests_of(self, short_code: str) -> list[bytes]:
-        """What is stored of a code that people type, that of the newest key first. Who reads the database cannot try all codes, as
-        the keys are not there.
+        """Returns what is stored of a code that people type, that of the newest key first. A reader of the database cannot try all
+        codes, because the keys are not there.
         """
         keys = [self._state.keys[number] for number in sorted(self._state.keys, reverse=True)]
         return [hmac.digest(key, b"user code " + short_code.encode(), "sha256") for key in keys]

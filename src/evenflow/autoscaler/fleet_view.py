@@ -20,7 +20,7 @@ from evenflow.store.serving.scaling import FleetRow, WaitingRow, WorkerRow
 
 @dataclass(frozen=True, slots=True)
 class FleetView:
-    """``going`` are those that a plan has chosen, or that were told to end: they are none of the fleet's any more."""
+    """``going`` are the workers that a plan has chosen, or that were told to end: the fleet no longer counts them."""
 
     fleet: FleetRow
     policy: ScalingPolicy
@@ -57,8 +57,8 @@ class Demand:
 
 
 def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Collection[str], counted: Collection[str]) -> FleetView:
-    """``chosen``: names that plans under way are about to end. What runs there needs no other slot. Those of them that are
-    ``counted`` the target has not been told of yet. Queues whose executor sends its tries elsewhere are no demand of the fleet.
+    """``chosen`` are the workers that plans under way are about to end. Their tries need no other slots. The target has not been
+    told yet of those that are ``counted``. Queues whose executor sends its tries elsewhere add no demand to the fleet.
     """
     policy = fleet.rule
     going = frozenset(chosen) | {replica.name for replica in replicas if replica.leaving}
@@ -93,7 +93,9 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
 
 
 def _duration(workers: Sequence[WorkerRow]) -> float | None:
-    """Of a try: twice the mean for which those that run have run, as who looks at a moment of his choice finds them half way."""
+    """Returns the duration of a try: twice the mean age of the running tries, because a look at a random moment finds them half
+    way.
+    """
     running = sum(worker.running for worker in workers)
     return 2 * sum((worker.age_s or 0.0) * worker.running for worker in workers) / running if running else None
 

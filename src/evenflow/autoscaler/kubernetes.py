@@ -1,8 +1,9 @@
 """Deployments of Kubernetes as fleets: their pods are workers, and the cluster chooses which of them go (R-AS4).
 
-A Deployment is told a number and costs, never names. So those that are to go get costs below all others. Before the number is
-lowered it is looked whom its ReplicaSet would end by its real order, in which costs come fourth. Afterwards it is looked who has
-gone, once the controllers have done what they were told. Each look reads all there is anew, so nothing depends on what was missed.
+A Deployment takes a number and costs, never names. So the pods that are to go get costs below all others. Before the number is
+lowered, the autoscaler finds the pods that the ReplicaSet would end by its real order, in which costs come fourth. Afterwards it
+finds the pods that have gone, once the controllers have acted. Each look reads everything anew, so nothing depends on what a look
+has missed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving.scaling import FleetRow
 
 LEAST_COST = INT32_MIN  # and the rank: below all that people say, and below the 0 of those that have none
-OURS_BELOW = INT32_MIN // 2  # costs that nobody else writes
+OURS_BELOW = INT32_MIN // 2  # costs that only Evenflow writes
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from evenflow.telemetry.vitals import Vitals
 
 
 def fleet_targets(kubernetes: str, environ: Mapping[str, str]) -> dict[str, FleetTarget]:
-    """By their kind. ``kubernetes`` says where the cluster is, which nobody asks before a fleet is there."""
+    """By their kind. ``kubernetes`` says where the cluster is; the cluster is contacted only once a fleet exists."""
 
     async def connect() -> KubernetesClient:
         return KubernetesClient(await find_cluster(kubernetes, environ), patience_s=CLUSTER_S)
@@ -63,7 +63,7 @@ class AutoscalerService(DatabaseService):
             observe(seen.acts_no_more())
 
     async def _rest(self, began: float) -> None:
-        """Until the next loop is due, or something comes for a fleet of which nobody takes it."""
+        """Waits until the next loop is due, or there is news of a fleet that no autoscaler handles."""
         clock = asyncio.get_running_loop().time
         self._news.clear()
         with contextlib.suppress(TimeoutError):

@@ -8,20 +8,20 @@ Theory of operation
                                             |
                                             +-> undo, when they are needed again
 
-``choose`` names workers and what each runs. ``fence`` refuses their claims in the database: whoever looks afterwards sees all
-that they will ever have, since a fence waits for claims that are under way. ``load`` looks: who has got tries since it was chosen
-is taken back into service by ``release``. The others ``drain``: they end what they have, for as long as the fleet's policy says.
-One that runs what people protect meanwhile is taken back; a larger weight, a longer task or a cordon change nothing of the drain.
-``mark`` tells the target what each costs, and looks whom it would end by its own order: it waits while that is a worker that lives
-and is not of this plan. ``resize`` writes who still goes, tells the target its number, which may take long and is done in no
-transaction, and writes what came of it: from then on they end, by SIGTERM. ``verify`` waits until it is known who has
-gone, and ``restore`` takes the fences down of those that are still there.
+``choose`` names workers and what each runs. ``fence`` refuses their claims in the database: a look afterwards sees all tries that
+they will ever have, because a fence waits for claims under way. ``load`` looks, and ``release`` returns workers that have got tries
+since the choice to service. The others ``drain``: they end what they have, for as long as the fleet's policy says. A worker that
+now runs what people protect is returned; a larger weight, a longer task or a cordon change nothing of the drain. ``mark`` tells the
+target the cost of each, and looks which workers the target would end by its own order: it waits while that is a living worker
+outside this plan. ``resize`` writes which workers still go, tells the target its number, which may take long and happens in no
+transaction, and writes the outcome: from then on they end, by SIGTERM. ``verify`` waits until it is known which workers have gone,
+and ``restore`` removes the fences of those that are still there.
 
-Nothing is remembered but in rows. Whoever comes after a crash finds the last step of each plan: one that is not noted as done is
-done again, which changes nothing if it had been done; one that is noted is followed by the next. A fence has an end, so workers
-take tries again by themselves should nobody come; that one held without a gap is looked at before anything relies on it.
+All memory is in rows. An autoscaler that starts after a crash finds the last step of each plan: a step not noted as done is done
+again, which changes nothing if it had been done; after a noted step the next one follows. A fence has an end, so workers take tries
+again by themselves if no autoscaler comes; before anything relies on a fence, the autoscaler checks that it was held without a gap.
 
-A plan of idle workers has many, one of a worker that runs something has only this: who takes long keeps nobody else waiting.
+A plan of idle workers has many of them, a plan of a worker that runs something has only this one: a slow worker delays no other.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class Shrinking:
         return {"taken_back": going}
 
     async def _resize(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
-        """Who is not fenced any more stays, though the number is one less: the next loop makes that right."""
+        """A worker that is no longer fenced stays, though the number is one less: the next loop corrects it."""
         async with scaling.acting(self._conn, self._holder):
             held = await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
             workers = await scaling.read_workers(self._conn, plan.going)

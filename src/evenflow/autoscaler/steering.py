@@ -29,7 +29,7 @@ from evenflow.telemetry.observing import observe
 
 @dataclass(slots=True)
 class FleetMemory:
-    """What is remembered of a fleet from loop to loop. Who takes over reads it from what was kept."""
+    """What is remembered of a fleet from loop to loop. The next autoscaler reads it from what was kept."""
 
     history: LoadHistory = field(default_factory=LoadHistory)
     kept_at: float = 0.0
@@ -148,7 +148,7 @@ class Steering:
             await target.unmark(fleet, strays)
 
     async def _adopt(self, conn: AsyncConn, fleet: FleetRow, sight: Sight) -> FleetRow:
-        """A number that somebody else has set is where it goes on from."""
+        """Continues from a number that another client has set."""
         if sight.size == fleet.replicas:
             return fleet
         observe(seen.fleet_adopted(fleet.name, fleet.replicas, sight.size))
@@ -159,8 +159,8 @@ class Steering:
     async def _carry_on(
         self, conn: AsyncConn, fleet: FleetRow, target: FleetTarget, now: float
     ) -> tuple[list[ShrinkPlan], FleetRow, Sight]:
-        """The plans that are still under way, and the fleet as it is then. A number that an autoscaler was about to set when it
-        died is none that somebody else has set.
+        """Returns the plans that are still under way, and the fleet as it is then. A number that an autoscaler was about to set
+        when it died does not count as set by another client.
         """
         plans = []
         opened = await scaling.read_open(conn, fleet.name)

@@ -38,9 +38,9 @@ class StepLog:
             pass
 
     async def resize(self, target: FleetTarget, replicas: int, leaving: Collection[str] = (), plan: int | None = None) -> int:
-        """There are to be so many beside those that are leaving, whom fences of ``plan`` keep from taking tries. No transaction is
-        open while the target is told, which may take long; what came of it is written if this autoscaler still acts then. Answers
-        how many there are to be.
+        """Sets the number of workers beside those that are leaving, which fences of ``plan`` keep from taking tries. No transaction
+        is open while the target is told, which may take long; the outcome is written if this autoscaler still acts then. Returns
+        the new number.
         """
         set_to = await target.resize(self.fleet, replicas, self.still_acts)
         reached(KillPoint.STEP_TOLD)

@@ -1,8 +1,8 @@
 """What runs the workers of a fleet: the little that an autoscaler has to know of it.
 
-A target may be told whom to end, as a host of workers, or choose itself, as a Deployment of Kubernetes does by costs that
-it is told. So it is said who is meant to go, and afterwards it is looked who went. All that a target
-does it may be told twice: who comes after a crash does the step again.
+A target may be told which workers to end, as a host of workers is, or choose them itself, as a Deployment of Kubernetes does by
+costs. So the autoscaler says which workers are meant to go, and looks afterwards which went. Every request to a target may be
+repeated: after a crash the next autoscaler repeats the step.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class FleetTarget(Protocol):
         """No costs are told of these any more; of some there may have been none."""
 
     async def resize(self, fleet: FleetRow, replicas: int, still_acts: Callable[[], Awaitable[None]]) -> int:
-        """There are to be so many, beside those that are leaving. In no transaction, as a target elsewhere may be slow. One that is
-        changed elsewhere awaits ``still_acts``, which raises :class:`NotActing`, after it has read what its write depends on: so
-        the late write of an autoscaler that was frozen has no effect. Answers how many there are to be: another number, and nothing
-        is done, where somebody else has changed that of the fleet meanwhile.
+        """Sets the number of workers, beside those that are leaving. Runs in no transaction, because a target elsewhere may be
+        slow. A target that others may change awaits ``still_acts``, which raises :class:`NotActing`, after it has read what its
+        write depends on: so the late write of an autoscaler that was frozen has no effect. Returns the new number. If another
+        client has changed the fleet's number meanwhile, it returns that number and changes nothing.
         """
 
     async def write(self, conn: AsyncConn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> None:

@@ -55,7 +55,7 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Which limits that are no pools deferred tasks keep, by the system's settings. Where nobody has set one, its default holds."""
+    """Which limits beside pools deferred tasks keep, by the system's settings. A setting that was not set has its default."""
 
     task_limits: bool = bool(SETTINGS[DEFERRED_KEEP_TASK_LIMITS].default)
     run: bool = bool(SETTINGS[DEFERRED_KEEP_RUN_CAP].default)

@@ -1,7 +1,7 @@
-"""What somebody does with tasks of a run: which ones are meant, and in which states they are touched.
+"""What a person does with tasks of a run: which tasks are meant, and in which states they are touched.
 
-An operation names tasks, never states that it wishes to find: what is true when a scheduler applies it decides. It travels as JSON,
-by task id, because each run that it is about may be of another version of its DAG.
+An operation names tasks, never the states that it expects: the states when a scheduler applies it decide. It travels as JSON, by
+task id, because each of its runs may be of another version of its DAG.
 """
 
 from __future__ import annotations

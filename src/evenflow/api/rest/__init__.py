@@ -1,1 +1,1 @@
-"""What people ask: a module for each subject, its routes and what they answer."""
+"""What people ask: one module for each subject, with its routes and their answers."""

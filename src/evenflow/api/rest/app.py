@@ -75,7 +75,7 @@ _OPEN = frozenset(
     {DESCRIPTION, *(f"{PREFIX}{path}" for doors in (identity.doors, device_logins.doors) for path in doors.paths)}
 )  # for everyone
 
-_RULES = (  # for browsers: answers are for who asked, and are no pages
+_RULES = (  # for browsers: an answer is for its caller only, and is no page
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -207,8 +207,8 @@ class _Rest(FastAPI):
 
 
 class _Refusals:
-    """Refuses who has no token or asks too often, and bodies that are too large, before a body is read; and answers what a route
-    raises.
+    """Refuses callers without a token, callers that ask too often and bodies that are too large, before a body is read. Also
+    answers with what a route raises.
     """
 
     def __init__(self, app: ASGIApp) -> None:

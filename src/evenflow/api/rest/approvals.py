@@ -1,5 +1,5 @@
 """What tasks ask people, and their answers. An answer is the event that its task waits for: it is put into the inbox, and the task
-goes on as any that was deferred.
+resumes like any deferred task.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ async def get_approval(
 
 @routes.post("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/answer", Role.VIEWER)
 async def answer(within: InContext, asker: ByPerson, dag_id: str, run_id: str, task_id: str, request: AnswerRequest) -> Answered:
-    """Answers what a task asks, which says who may. The first answer counts: a second one is refused, with who was first."""
+    """Answers a task's question; the question says which people may. The first answer counts: a second one is refused and names the
+    person who was first.
+    """
     async with within.pool.connection() as conn:
         run = await found_run(conn, dag_id, run_id)
         row = await _waiting(conn, dag_id, run_id, task_id, request.map_index)
@@ -102,7 +104,7 @@ async def _waiting(conn: AsyncConn, dag_id: str, run_id: str, task_id: str, map_
 
 
 async def _not_asked(conn: AsyncConn, run_key: int, dag_id: str, run_id: str, task_id: str, map_index: int) -> Refused:
-    """Why a task is not to be answered: somebody was first, or it does not ask."""
+    """Returns why a task cannot be answered: another person was first, or it asks no question."""
     name = instance_name(task_id, map_index)
     found = await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
     if found is None:

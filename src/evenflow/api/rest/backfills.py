@@ -191,7 +191,7 @@ async def list_backfill_runs(conn: Connection, scope: InScope, part: InSlice, ba
 
 @routes.patch("/backfills/{backfill_id}", Role.AUTHOR, ScopedBy.ANSWER)
 async def change_backfill(conn: Connection, actor: Actor, scope: InScope, backfill_id: int, change: BackfillChange) -> Backfill:
-    """Pauses or resumes a backfill. Paused, it makes no runs; those that it has made go on."""
+    """Pauses or resumes a backfill. A paused backfill makes no runs; the runs that it has made continue."""
     dag_id = await _open(conn, backfill_id, scope)
     action = "backfill.pause" if change.is_paused else "backfill.resume"
     async with events.recorded(conn, actor, action, dag_id, backfill_id=backfill_id):
@@ -201,7 +201,7 @@ async def change_backfill(conn: Connection, actor: Actor, scope: InScope, backfi
 
 @routes.post("/backfills/{backfill_id}/cancel", Role.AUTHOR, ScopedBy.ANSWER, status_code=202)
 async def cancel_backfill(conn: Connection, actor: Actor, scope: InScope, backfill_id: int) -> Backfill:
-    """Ends a backfill: it makes no more runs, those that have not begun are cancelled, those that run go on."""
+    """Ends a backfill: it makes no further runs, its runs that have not begun are cancelled, and its running runs continue."""
     dag_id = await _open(conn, backfill_id, scope)
     async with events.recorded(conn, actor, "backfill.cancel", dag_id, backfill_id=backfill_id):
         await backfills.cancel(conn, backfill_id, actor=actor)

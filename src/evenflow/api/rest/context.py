@@ -1,4 +1,4 @@
-"""What the routes need: who asks, and a connection."""
+"""What the routes need: the caller, and a connection."""
 
 from __future__ import annotations
 
@@ -82,12 +82,12 @@ _bearer = HTTPBearer(auto_error=False, description="A token of a person or tool,
 
 
 def caller_of(request: Request) -> Caller:
-    """Whose request it is, as was checked before its body was read. A request that was not checked fails here."""
+    """Returns the caller of the request, as it was checked before the body was read. A request that was not checked fails here."""
     return cast(Caller, request.state.caller)
 
 
 def scope_of(request: Request) -> str | None:
-    """In what the role of who asks counts, as statements take it; None: everywhere."""
+    """Returns the scope in which the caller's role counts, as statements take it; None means everywhere."""
     return scope_text(caller_of(request).scope)
 
 
@@ -106,7 +106,7 @@ def agent_of(request: Request) -> str:
 
 
 async def actor(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]) -> str:
-    """The name of the person who asks; so the routes say themselves that they are for people."""
+    """Returns the name of the person who asks. By this parameter routes declare that they are for people."""
     return caller_of(request).name
 
 

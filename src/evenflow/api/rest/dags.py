@@ -47,7 +47,7 @@ async def get_dag(conn: Connection, dag_id: str) -> DagDetail:
 
 @routes.patch("/dags/{dag_id}", Role.AUTHOR)
 async def change_dag(conn: Connection, actor: Actor, dag_id: str, change: DagChange) -> DagSummary:
-    """Pauses or unpauses a DAG. Paused, it starts no task; what has started goes on."""
+    """Pauses or unpauses a DAG. A paused DAG starts no tasks; tasks that have started continue."""
     await current_version(conn, dag_id)
     async with events.recorded(conn, actor, "dag.pause" if change.is_paused else "dag.unpause", dag_id):
         await set_paused(conn, dag_id, is_paused=change.is_paused)
@@ -57,7 +57,9 @@ async def change_dag(conn: Connection, actor: Actor, dag_id: str, change: DagCha
 
 @routes.post("/dags/{dag_id}/release", Role.AUTHOR)
 async def release_dag(conn: Connection, actor: Actor, dag_id: str, change: DagRelease) -> DagSummary:
-    """Gives a DAG id to another bundle, whose next file with it has the DAG. Until then it goes on as it is."""
+    """Gives a DAG id to another bundle: the next file of that bundle with this id gets the DAG. Until then the DAG stays as
+    it is.
+    """
     check_dag(dag_id)
     await current_version(conn, dag_id)
     if change.bundle == OWN_BUNDLE:
@@ -70,8 +72,8 @@ async def release_dag(conn: Connection, actor: Actor, dag_id: str, change: DagRe
 
 @routes.delete("/dags/{dag_id}", Role.OPERATOR)
 async def delete_dag(conn: Connection, actor: Actor, dag_id: str, query: Annotated[DeletionQuery, Query()]) -> DeletedDag:
-    """Deletes a DAG whose file is gone, with its versions and all that there is of its runs; the logs follow soon. With `dry_run`
-    it only says how many runs that would be.
+    """Deletes a DAG whose file is gone, with its versions and everything of its runs; the logs follow soon. With `dry_run` it only
+    counts the runs.
     """
     done = await dag_deletion.delete_dag(conn, dag_id, actor=actor, dry_run=query.dry_run)
     if not done.known:

@@ -1,9 +1,9 @@
 """How a command line is logged in as a person who has no token and whose browser is elsewhere, as RFC 8628 has it.
 
 The command line asks for two codes and shows the short one. The person types it into the web UI, where they are logged in, reads
-who asks, and answers. The command line asks with the long code until then, and is given a token of that user. No address has a
-code, so no link that somebody sends answers by itself. A short code is one of 25,600 million; who types wrong ones is held up as
-who types wrong passwords is.
+which machine asks, and answers. Until then the command line asks with the long code; then it gets a token of that user. No address
+contains a code, so no link that another person sends answers by itself. A short code is one of 25,600 million; wrong codes delay a
+person as wrong passwords do.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import device_logins
 from evenflow.store.serving.tokens import digest_of
 
-routes = Routes("Sessions")  # for who is logged in in a browser
+routes = Routes("Sessions")  # for users who are logged in in a browser
 doors = Routes("Sessions", prefix="/device-logins")  # for command lines that are not
 
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"  # no vowels: no words; as RFC 8628, 6.1 has them
@@ -71,10 +71,10 @@ async def begin_device_login(conn: Connection, within: InContext, http: Request,
 
 @doors.post("/token", None)
 async def take_device_token(conn: Connection, within: InContext, request: DeviceTokenRequest) -> DeviceToken:
-    """Whether somebody has answered. The token is told once; who asks too often is told to ask less."""
+    """Returns whether a person has answered. The token is told once; a command line that asks too often is told to ask less."""
     if not within.tokens.has_made(request.device_code, "device code"):
         raise Unauthorized(_OVER)
-    async with conn.transaction():  # who is not given the token may ask again
+    async with conn.transaction():  # a caller that is not given the token may ask again
         polled = await device_logins.poll(conn, request.device_code)
         if polled is None:
             raise Unauthorized(_OVER)
@@ -99,7 +99,7 @@ _OVER = "Nobody has answered in time, or the code was used before. Type again: e
 
 @routes.post("/device-logins/find", Role.VIEWER, ScopedBy.OWN)
 async def find_device_login(conn: Connection, within: InContext, http: Request, request: UserCodeRequest) -> AskingDevice:
-    """Which command line shows this code: who answers reads what it asks for."""
+    """Shows which command line has this code, so that the person who answers reads what it asks for."""
     person = _person(http)
     with within.logins.attempt(address_of(http), person.name):
         return _told(await device_logins.find(conn, _digests(within, request.user_code)), person)
@@ -122,7 +122,7 @@ async def _answered(conn: AsyncConn, digests: list[bytes], request: DeviceAnswer
 
 
 def _person(http: Request) -> SessionToken:
-    """Who asks, if they are a user who is logged in in a browser. Raises :class:`Forbidden`."""
+    """Returns the caller, if they are a user who is logged in in a browser. Raises :class:`Forbidden`."""
     caller = caller_of(http)
     if not (isinstance(caller, SessionToken) and caller.by_password):
         raise Forbidden(

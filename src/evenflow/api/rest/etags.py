@@ -1,4 +1,4 @@
-"""Who reads the same again and again is told in a line that nothing has changed."""
+"""A caller that reads the same repeatedly is told in a line that nothing has changed."""
 
 from __future__ import annotations
 

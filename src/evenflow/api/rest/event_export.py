@@ -1,4 +1,4 @@
-"""Who changed what, as a stream for who keeps it elsewhere: a file, a SIEM."""
+"""Who changed what, as a stream for a system that keeps it elsewhere: a file, a SIEM."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ class Lines(StreamingResponse):
     },
 )
 async def export_changes(within: InContext, http: Request, query: Annotated[EventExportQuery, Query()]) -> StreamingResponse:
-    """All events that are settled, an event a line, for who keeps them elsewhere: none comes later before one that was told. A line
-    tells where to go on. The header `X-Incarnation` is another one when the database was set back; then begin anew.
+    """All events that are settled, one a line, for systems that keep them elsewhere. No event is told later that belongs before one
+    already told. A line tells where to continue. The header `X-Incarnation` changes when the database was set back; then begin
+    anew.
     """
     async with within.pool.connection() as conn:
         incarnation = await events.read_incarnation(conn)

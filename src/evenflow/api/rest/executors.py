@@ -1,4 +1,4 @@
-"""Executors: what runs tries, and which queues belong to it; for people, who say what there is."""
+"""Executors: what runs tries, and which queues belong to it. For people, who set them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ async def get_executor(conn: Connection, scope: InScope, name: str) -> Executor:
 
 @routes.put("/executors/{name}", Role.OPERATOR)
 async def set_executor(conn: Connection, actor: Actor, name: Annotated[ObjectName, Path()], change: ExecutorChange) -> Executor:
-    """Makes an executor, or changes one; what is not said stays. Tries that run keep their slots, also above a limit, and stay
-    where they are when their queue goes to another executor; what waits goes with the queue.
+    """Makes an executor or changes one; fields that are not given stay. Running tries keep their slots, even above a limit, and
+    stay where they are when their queue gets another executor; waiting tries go with the queue.
     """
     old = next((Executor.model_validate(row) for row in await executors.list_executors(conn, name)), None)
     kind = change.kind if old is None else change.kind or old.kind
@@ -68,7 +68,9 @@ async def set_executor(conn: Connection, actor: Actor, name: Annotated[ObjectNam
 
 @routes.delete("/executors/{name}", Role.OPERATOR)
 async def delete_executor(conn: Connection, actor: Actor, name: str) -> Executor:
-    """Its queues are of `worker` from now on, with all that has not begun; what runs ends where it is. Answers what it was."""
+    """Deletes an executor. Its queues belong to `worker` from now on, with all tries that have not begun; running tries end where
+    they are. Answers with the deleted executor.
+    """
     found = await _found(conn, name)
     if name == DEFAULT_EXECUTOR:
         raise Refused(409, "executor_in_use", f"The executor {name} has all queues that no other one has, so it stays.")

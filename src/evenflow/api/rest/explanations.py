@@ -32,7 +32,9 @@ routes = Routes("Explanations")
 async def find_run(
     conn: Connection, scope: InScope, run_id: Annotated[ObjectName, Path()], query: Annotated[RunNameQuery, Query()]
 ) -> Page[RunName]:
-    """The runs of this name, or where there is none, of this logical date (a day of UTC, or a second): of one DAG, or of all."""
+    """Finds the runs of this name. If there is none, the name is read as a logical date (a day of UTC, or a second). Searches one
+    DAG or all.
+    """
     rows = await find_runs(conn, run_id, dag_id=query.dag_id, stretch=stretch_of(run_id), scope=scope)
     return Page[RunName].model_validate({"items": rows, "limit": RUNS_NAMED, "offset": 0, "more": len(rows) == RUNS_NAMED})
 
@@ -41,7 +43,9 @@ async def find_run(
 async def explain_task(
     conn: Connection, scope: InScope, dag_id: str, run_id: str, task_id: str, query: Annotated[InstanceQuery, Query()]
 ) -> Why:
-    """Why a task instance does not run, as data and in words: the limit, who holds it, its place in line; an upstream."""
+    """Why a task instance does not run, as data and in words: a limit with the tasks that hold it and its place in line, or an
+    upstream.
+    """
     found = await explain(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index, scope=scope)
     explainer = Explainer(dag_id, run_id, task_id, found.map_index, datetime.now(UTC), _in_utc)
     reasons = [reason if isinstance(reason, dict) else replace(reason, told=explainer.tell(reason)) for reason in found.reasons]

@@ -1,4 +1,4 @@
-"""Fleets: what autoscalers see, decide and do; for people, who say what a fleet is."""
+"""Fleets: what autoscalers see, decide and do. For people, who set fleets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def list_fleets(conn: Connection) -> Page[FleetSummary]:
 
 @routes.get("/fleets/{name}", Role.VIEWER)
 async def get_fleet(conn: Connection, name: str) -> FleetDetail:
-    """A fleet, and the workers that serve its queues: who would go first, who is protected, and who is going."""
+    """A fleet, and the workers that serve its queues: which would go first, which are protected, and which are going."""
     fleet = await _found(conn, name)
     return FleetDetail(**await _summary(conn, fleet), workers=await fleet_workers(conn, fleet))
 
@@ -84,7 +84,9 @@ async def set_fleet(conn: Connection, actor: Actor, name: Annotated[ObjectName, 
 
 @routes.delete("/fleets/{name}", Role.OPERATOR)
 async def delete_fleet(conn: Connection, actor: Actor, name: str) -> FleetSummary:
-    """Nobody makes it larger or smaller from now on. Its workers stay, except for native ones, which end when they have drained."""
+    """Deletes a fleet: no autoscaler changes its size from now on. Its workers stay, except for native ones, which end when they
+    have drained.
+    """
     fleet = FleetSummary(**await _summary(conn, await _found(conn, name)))
     async with events.recorded(conn, actor, "fleet.delete", name):
         await scaling.delete_fleet(conn, name)
@@ -109,7 +111,9 @@ async def list_fleet_steps(conn: Connection, name: str, query: Annotated[PageQue
 
 @routes.get("/queues/{queue}/demand", Role.VIEWER, ScopedBy.QUEUE)
 async def get_queue_demand(conn: Connection, queue: str) -> QueueDemand:
-    """What a queue needs now. To make workers fewer by it ends what they run: only an autoscaler of Evenflow fences them first."""
+    """What a queue needs now. An autoscaler that removes workers by this number ends their tries: only Evenflow's own fences the
+    workers first.
+    """
     serving = [worker for worker in await scaling.read_workers(conn) if queue in worker.queues]
     running = sum((worker.by_queue or {}).get(queue, 0) for worker in serving)
     available = sum(worker.slots for worker in serving if worker.takes_tries)

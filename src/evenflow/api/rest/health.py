@@ -1,4 +1,4 @@
-"""Health, for whoever watches: probes of this process, for which no token is needed, and the whole system."""
+"""Health, for monitoring: probes of this process, which need no token, and the whole system."""
 
 from __future__ import annotations
 

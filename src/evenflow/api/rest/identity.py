@@ -29,7 +29,7 @@ _LED: dict[int | str, dict[str, str]] = {303: {"description": "Where the browser
 
 @doors.get("", None)
 async def get_provider(within: InContext, http: Request) -> IdentityProviderName:
-    """By whom people may log in here beside passwords, and why that has just let nobody in."""
+    """Returns the provider by which people may log in here beside passwords, and why its last login was refused."""
     if (identities := within.identities) is None:
         return IdentityProviderName(name=None, refused=None)
     shown = read_cookie(http.scope, within.tokens.installation, CookieKind.REFUSED, is_secure=identities.is_secure)
@@ -49,8 +49,8 @@ async def begin_identity_login(within: InContext, http: Request, query: Annotate
 
 @doors.get("/callback", None, status_code=303, response_class=Response, responses=_LED)
 async def end_identity_login(within: InContext, http: Request, query: Annotated[IdentityAnswerQuery, Query()]) -> Response:
-    """Where the provider leads a browser back: it is logged in as who the provider says, with what their groups may here. Who is
-    not let in finds the reason on the page where one logs in.
+    """The provider leads a browser back here. The browser is logged in as the person that the provider names, with what their
+    groups may. A person who is refused finds the reason on the login page.
     """
     identities, cookies = _identities(within), _CookieJar(within, http)
     try:
@@ -67,8 +67,8 @@ async def end_identity_login(within: InContext, http: Request, query: Annotated[
 async def _vouched(
     within: ApiContext, identities: Identities, query: IdentityAnswerQuery, brought: str, address: str
 ) -> tuple[Identity, str]:
-    """A code that the provider has given nobody counts as a guess, in a login that began in this browser alone: others may lead a
-    browser here, and hold nobody up by it.
+    """A code that the provider never gave counts as a guess only in a login that began in this browser. Others may lead a browser
+    here, and must not delay its person by it.
     """
     within.logins.check(address)
     try:
@@ -79,7 +79,7 @@ async def _vouched(
 
 
 async def _begun(within: ApiContext, identity: Identity, http: Request) -> tuple[str, float]:
-    """The session of who the provider vouches for, as :func:`begin_session` has it."""
+    """Begins the session of the person that the provider vouches for, as :func:`begin_session` does."""
     async with within.pool.connection() as conn:
         linked = await users.link_user(conn, identity.subject, name=identity.name, rights=identity.rights)
         if linked is None:

@@ -36,10 +36,10 @@ async def read_log(
     task_id: str,
     query: Annotated[LogQuery, Query()],
 ) -> Response:
-    """A part of a try's log. Header `X-Log-Offset` says from where to go on, `X-Log-Complete` that nothing will come after it."""
+    """A part of a try's log. The header `X-Log-Offset` says where to continue; `X-Log-Complete` says that nothing follows."""
     clock = asyncio.get_running_loop().time
     deadline = clock() + min(query.wait_s, limits.LOG_WAIT)
-    begun = 0  # bytes of a character whose rest is awaited
+    begun = 0  # bytes of a character whose other bytes are awaited
     while True:
         shown, over = await _find_try(within, dag_id, run_id, task_id, query.map_index, query.try_number)
         name = LogName(dag_id, run_id, task_id, query.map_index, shown)
@@ -76,7 +76,7 @@ async def _find_try(
 
 
 def _whole_characters(data: bytes) -> bytes:
-    """Without the beginning of a character at the end, whose rest is still to come."""
+    """Removes an incomplete character at the end, whose other bytes are still to come."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte & 0xC0 == 0xC0:  # the first byte of a character of 2 to 4 bytes

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus. Who may see them says :mod:`evenflow.api.watching`; they hold names and numbers, no secrets."""
+"""Metrics for Prometheus. :mod:`evenflow.api.watching` says who may see them; they contain names and numbers, no secrets."""
 
 from __future__ import annotations
 

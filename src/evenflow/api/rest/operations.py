@@ -39,7 +39,7 @@ _MARKED = {event: state for state, event in MARKS.items()}
 
 @routes.post("/dags/{dag_id}/runs/{run_id}/clear", Role.AUTHOR, status_code=202)
 async def clear_tasks(conn: Connection, actor: Actor, dag_id: str, run_id: str, request: ClearRequest) -> Operated:
-    """Has tasks run again: finished ones wait for their upstreams anew, running ones are killed first. A finished run goes on."""
+    """Runs tasks again: finished tasks wait for their upstreams anew, running tasks are killed first. A finished run continues."""
     return await _operate(conn, dag_id, run_id, request, _operation(Event.CLEAR, actor, request, request.only))
 
 
@@ -64,7 +64,7 @@ async def delete_run(within: InContext, actor: Actor, dag_id: str, run_id: str) 
                     f"The run {run_id!r} of DAG {dag_id!r} has not ended: it is {run['state']}. "
                     f"To end it first: evenflow runs cancel {dag_id} {run_id}",
                 )
-    with suppress(LogStorageError):  # what is left is in a table, and is deleted later
+    with suppress(LogStorageError):  # what is left stands in a table, and is deleted later
         await within.logs.delete_run(dag_id, run_id)
     return RunSummary.model_validate(run)
 
@@ -85,7 +85,7 @@ async def list_task_events(
     task_id: str,
     query: Annotated[TaskEventQuery, Query()],
 ) -> Page[TaskHistoryEntry]:
-    """Every move of a task, the oldest first: its cause, the state that it led to, and who did it when it was a person."""
+    """Every move of a task, the oldest first: its cause, the state that it led to, and the person who did it, if any."""
     run = await found_run(conn, dag_id, run_id)
     rows = await operations.list_task_events(
         conn, run["run_key"], task_id=task_id, map_index=query.map_index, limit=query.read_limit, offset=query.offset
@@ -145,10 +145,8 @@ async def _touched(
     until they are more than the limit. A question for each version of the DAG, not for each run.
     """
     states = touched_states(operation.event, operation.only)
-    takes_back = (
-        operation.event is Event.MARK_SUCCESS and operation.tasks is None
-    )  # of one that is marked failed only the run changes
-    if ends := operation.event is Event.MARK_FAILED and operation.tasks is None:  # what has ended stays as it is
+    takes_back = operation.event is Event.MARK_SUCCESS and operation.tasks is None  # a run that is marked failed changes alone
+    if ends := operation.event is Event.MARK_FAILED and operation.tasks is None:  # tasks that have ended stay as they are
         states -= FINISHED
     found: dict[str, list[Row]] = defaultdict(list)
     asked: dict[int, list[int]] = defaultdict(list)
@@ -174,7 +172,7 @@ async def _touched(
 async def _is_so(
     conn: AsyncConn, runs: Sequence[operations.OperatedRun], graphs: Mapping[int, Graph], operation: Operation
 ) -> bool:
-    """Of a mark that touches no task instance: whether what is meant exists, and is so already."""
+    """Returns whether what a mark means exists and is so already; the mark touches no task instance."""
     wanted = _MARKED[operation.event]
     if operation.tasks is None:
         return all(run.state == wanted for run in runs)
@@ -193,7 +191,7 @@ def _keys(found: Iterable[Target]) -> list[TargetKey]:
 async def _runs(
     conn: AsyncConn, dag_id: str, run_id: str, scope: ScopeRequest, operation: Operation
 ) -> list[operations.OperatedRun]:
-    """The run that is named, then the others that are meant; those that have not begun or are being cancelled are left out."""
+    """Returns the named run, then the others that are meant. Runs that have not begun or are being cancelled are left out."""
     await found_run(conn, dag_id, run_id)
     first, *others = await operations.find_runs(
         conn, dag_id, run_id, past=scope.past, future=scope.future, limit=limits.OPERATED_RUNS + 1

@@ -36,7 +36,7 @@ def hashed(password: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CheckedPassword:
-    """``renewed``: what is to be stored of a right one from now on, when the parameters are others than before."""
+    """``renewed`` is what to store for a right password from now on, if the parameters have changed since."""
 
     is_right: bool
     renewed: str | None = None

@@ -1,5 +1,5 @@
-"""Pools: what there is, making and changing them, and deleting those that nobody uses; who shares pools and executors, and whether
-what waits there ages.
+"""Pools: listing, making and changing them, and deleting those without users. Also which DAGs share pools and executors, and
+whether waiting tasks age there.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def set_pool(conn: Connection, actor: Actor, name: Annotated[ObjectName, P
 
 @routes.delete("/pools/{name}", Role.OPERATOR)
 async def delete_pool(conn: Connection, actor: Actor, name: str) -> Pool:
-    """Deletes a pool that no DAG names and no run needs any more; answers what it was."""
+    """Deletes a pool that no DAG names and no run needs any more. Answers with the deleted pool."""
     pool = await _found_pool(conn, name)
     if name == DEFAULT_POOL:
         raise Refused(409, "pool_in_use", f"The pool {name} takes every task that names no other, so it stays.")
@@ -96,7 +96,7 @@ def _in_use(name: str, users: list[pools.PoolUser]) -> str:
 
 @routes.get("/sharing", Role.VIEWER, ScopedBy.ANSWER)
 async def list_sharing(conn: Connection, scope: InScope) -> Page[Sharing]:
-    """All pools and executors, and what is decided for them beyond the order of tasks."""
+    """All pools and executors, and the rules for them beyond the order of tasks."""
     found = [_shown_rule(*row) for row in await pools.list_sharing(conn, scope=scope)]
     return Page[Sharing](items=found, limit=len(found), offset=0, more=False)
 
@@ -105,8 +105,8 @@ async def list_sharing(conn: Connection, scope: InScope) -> Page[Sharing]:
 async def set_sharing(
     conn: Connection, actor: Actor, kind: SharedKind, name: Annotated[ObjectName, Path()], change: SharingChange
 ) -> Sharing:
-    """Says who shares a pool or executor, and whether what waits there ages. It counts for tasks that become ready from now on;
-    weights count at once.
+    """Sets who shares a pool or executor, and whether tasks that wait there age. This counts for tasks that become ready from now
+    on; weights count at once.
     """
     old = await _found_rule(conn, kind, name)
     by = old.share_by or NOT if change.share_by is None else change.share_by
@@ -119,7 +119,7 @@ async def set_sharing(
 
 @routes.get("/sharing/{kind}/{name}/tenants", Role.VIEWER)
 async def list_tenants(conn: Connection, kind: SharedKind, name: str) -> Page[Tenant]:
-    """Who ever shared a pool or executor, those with the most slots for their weight first."""
+    """All tenants that ever shared a pool or executor, those with the most slots for their weight first."""
     await _found_rule(conn, kind, name)
     rows = await pools.list_tenants(conn, kind, name, limit=MAX_NAMES + 1)
     items = [Tenant(**row) for row in rows[:MAX_NAMES]]

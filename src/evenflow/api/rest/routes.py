@@ -25,13 +25,13 @@ Answering = TypeVar("Answering", bound=Callable[..., Any])
 Responses = Mapping[int | str, dict[str, Any]]  # by status, as FastAPI has them
 NONE: Responses = MappingProxyType({})
 NEEDED_ROLE = "x-role"  # under which the description of a route has the role that it needs
-SCOPED_BY = "x-scoped-by"  # and how it keeps to the scope of who asks
+SCOPED_BY = "x-scoped-by"  # and how it keeps to the scope of its caller
 
 
 class GuardedRoute(APIRoute):
     """Compares the role of the caller with the one that the route names, before the body is read. Nothing else does so. A route
-    without a role is for everyone, and checks its callers itself: logging in, probes, metrics. A caller whose role counts in a
-    scope alone is refused where the route does not say how it keeps to scopes.
+    without a role is for everyone, and checks its callers itself: logging in, probes, metrics. A caller whose role counts in one
+    scope only is refused where the route does not say how it keeps to scopes.
     """
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,7 +63,7 @@ def check_role(caller: Caller, needed: Role) -> None:
 
 
 async def check_scope(pool: AsyncPool, name: str, scope: PersonScope, how: ScopedBy | None, names: Mapping[str, str]) -> None:
-    """What is named and not in the scope is refused as what is not there. Raises :class:`EvenflowError`."""
+    """Refuses names outside the scope as if they did not exist. Raises :class:`EvenflowError`."""
     match how:
         case ScopedBy.DAG:
             async with pool.connection() as conn:
@@ -91,9 +91,9 @@ class Routes:
         return [self._prefix + path for _, path, *_ in self._told]
 
     def get(self, path: str, role: Role | None, scoped: ScopedBy | None = None, **options: Any) -> Callable[[Answering], Answering]:
-        """``role`` is what who asks needs at least; None: it is for everyone. ``scoped`` is how the route keeps to the scope of who
-        asks: that of a DAG, by the DAG, unless it says otherwise. ``options`` are those of
-        :meth:`fastapi.FastAPI.add_api_route`, as of the other methods.
+        """``role`` is the least role that a caller needs; None means that the route is for everyone. ``scoped`` is how the route
+        keeps to the caller's scope: routes of a DAG do so by the DAG unless they say otherwise. ``options`` are those of
+        :meth:`fastapi.FastAPI.add_api_route`, here and for the other methods.
         """
         return self._tell("GET", path, role, scoped, options)
 

@@ -154,7 +154,7 @@ async def cancel_run(conn: Connection, actor: Actor, dag_id: str, run_id: str) -
 
 @routes.post("/dags/{dag_id}/runs/cancel", Role.AUTHOR, status_code=202)
 async def cancel_runs(conn: Connection, actor: Actor, dag_id: str, request: CancelRequest) -> CancelledRuns:
-    """Asks for the end of all runs of a DAG that have not ended. Asked again, it finds those that came since."""
+    """Cancels all runs of a DAG that have not ended. A second request finds those that came since."""
     await current_version(conn, dag_id)
     found = await dags.list_unfinished(conn, dag_id, state=request.state, limit=limits.OPERATED_RUNS + 1)
     asked = found[: limits.OPERATED_RUNS]
@@ -167,7 +167,7 @@ async def cancel_runs(conn: Connection, actor: Actor, dag_id: str, request: Canc
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks", Role.VIEWER)
 async def list_tasks(conn: Connection, dag_id: str, run_id: str, query: Annotated[TaskQuery, Query()]) -> Page[InstanceSummary]:
-    """Task instances in the order of the DAG, those that wait included."""
+    """Task instances in the order of the DAG, including those that wait."""
     run = await found_run(conn, dag_id, run_id)
     wanted = {"task_id": query.task_id, "state": query.state}
     rows = await views.list_tasks(conn, run["run_key"], **wanted, limit=query.read_limit, offset=query.offset)

@@ -1,4 +1,4 @@
-"""Connections and variables: setting, listing and deleting them. What is secret in them is shown only to who asks for it."""
+"""Connections and variables: setting, listing and deleting them. Their secret parts are shown only on request."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ RevealParams = Annotated[RevealQuery, Query()]
 
 @routes.get("/connections", Role.AUTHOR)
 async def list_connections(conn: Connection, within: InContext, part: InSlice) -> Page[StoredConnection]:
-    """Connections of the database by name, without what is secret in them."""
+    """Connections of the database by name, without their secret parts."""
     rows = await sealed.list_values(conn, "connection", limit=part.read_limit, offset=part.offset)
     return part.page(Page[StoredConnection], [_connection(within, row, reveal=False) for row in rows])
 
@@ -65,7 +65,7 @@ async def set_connection(
 
 @routes.delete("/connections/{name}", Role.OPERATOR)
 async def delete_connection(conn: Connection, within: InContext, actor: Actor, name: str) -> StoredConnection:
-    """Deletes a connection; answers what it was."""
+    """Deletes a connection. Answers with the deleted connection."""
     found = await _found(conn, "connection", name)
     async with events.recorded(conn, actor, "connection.delete", name):
         await sealed.delete_value(conn, "connection", name)
@@ -81,7 +81,7 @@ async def list_variables(conn: Connection, within: InContext, part: InSlice) -> 
 
 @routes.get("/variables/{name}", Role.OPERATOR)
 async def get_variable(within: InContext, actor: Actor, name: str, query: RevealParams) -> StoredVariable:
-    """One variable, from where a task gets it; with `reveal` also what is secret in it, which the events tell."""
+    """One variable, from where a task gets it; with `reveal` also its secret part, and the events tell of that."""
     return _variable(within, await _looked_up(within, actor, "variable", name, query.reveal), reveal=query.reveal)
 
 
@@ -94,7 +94,7 @@ async def set_variable(conn: Connection, within: InContext, actor: Actor, name: 
 
 @routes.delete("/variables/{name}", Role.OPERATOR)
 async def delete_variable(conn: Connection, within: InContext, actor: Actor, name: str) -> StoredVariable:
-    """Deletes a variable; answers what it was."""
+    """Deletes a variable. Answers with the deleted variable."""
     found = await _found(conn, "variable", name)
     async with events.recorded(conn, actor, "variable.delete", name):
         await sealed.delete_value(conn, "variable", name)
@@ -103,7 +103,9 @@ async def delete_variable(conn: Connection, within: InContext, actor: Actor, nam
 
 @routes.post("/secrets/check", Role.OPERATOR)
 async def check_secret(actor: Actor, request: CheckRequest) -> CheckedValue:
-    """Refuses what cannot be stored as a connection or variable. Stores nothing: who stores many asks for each of them first."""
+    """Refuses a value that cannot be stored as a connection or variable. Stores nothing: a caller that will store many checks each
+    of them first.
+    """
     check_value(request.kind, request.name, request.text)
     return CheckedValue(kind=request.kind, name=request.name)
 
@@ -156,7 +158,7 @@ async def _looked_up(within: Within, actor: str, kind: SealedKind, name: str, re
 
 
 def _row_of(name: str, elsewhere: FoundSecret, row: Row | None) -> Row:
-    """``row`` says who may use the name wherever its value is."""
+    """``row`` says which DAGs may use the name, wherever its value is."""
     dags = [*elsewhere.secret.dags] or ([] if row is None else row["dags"])
     return {
         "name": name,
@@ -209,7 +211,7 @@ def _common(row: Row) -> dict[str, Any]:
 
 
 def _opened(within: Within, kind: SealedKind, row: Row) -> tuple[str, str | None]:
-    """The text, or none and why it cannot be had: one that is lost must not hide the others."""
+    """Returns the text, or None and the reason why it cannot be had: one that is lost must not hide the others."""
     if "text" in row:
         return row["text"], None
     try:

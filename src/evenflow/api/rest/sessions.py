@@ -21,7 +21,7 @@ from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import tokens, users
 from evenflow.store.serving.users import NewSession
 
-routes = Routes("Sessions")  # for who is logged in
+routes = Routes("Sessions")  # for people who are logged in
 doors = Routes("Sessions")  # for everyone
 
 
@@ -62,8 +62,8 @@ async def _by_password(within: ApiContext, name: str, password: str, address: st
 
 
 async def _by_token(within: ApiContext, request: SessionRequest, address: str) -> NewSession:
-    """The session ends with the token. Raises :class:`NotAllowed`, and :class:`Refused` when there were too many guesses: then the
-    database is asked for no more of them.
+    """Begins a session that ends with the token. Raises :class:`NotAllowed`, or :class:`Refused` after too many guesses: then the
+    database is asked about no further ones.
     """
     if request.code is None:
         token = await checked_token(within.tokens, request.token)
@@ -82,7 +82,7 @@ async def _by_token(within: ApiContext, request: SessionRequest, address: str) -
 
 @routes.get("/session", Role.VIEWER, ScopedBy.OWN)
 async def get_session(http: Request) -> Session:
-    """Who asks, and what they may."""
+    """The person who asks, and what they may do."""
     return _told(caller_of(http))
 
 
@@ -142,8 +142,8 @@ async def _visible(
 
 @routes.post("/login-codes", Role.VIEWER, ScopedBy.OWN, status_code=201)
 async def make_login_code(conn: Connection, within: InContext, http: Request) -> LoginCode:
-    """Makes a code with which a browser logs in as you, once, soon. Its session ends with the token that you show. A session makes
-    none: whoever has copied one would go on for ever.
+    """Makes a code with which a browser logs in as you, once, soon. Its session ends with the token that you show. A session cannot
+    make a code: a person who has copied a session could renew it for ever.
     """
     token = caller_of(http)
     if isinstance(token, SessionToken):

@@ -20,7 +20,7 @@ routes = Routes("Settings")
 
 @routes.get("/settings", Role.VIEWER, ScopedBy.OWN)
 async def list_settings(conn: Connection) -> Page[SettingValue]:
-    """All settings that decide, with their values; the default where nobody has set one."""
+    """All settings that decide, with their values; the default where none was set."""
     stored = await settings.read_settings(conn)
     items = [_shown(setting, stored.get(name)) for name, setting in SETTINGS.items()]
     return Page[SettingValue](items=items, limit=len(items), offset=0, more=False)

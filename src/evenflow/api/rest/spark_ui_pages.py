@@ -1,9 +1,9 @@
-"""Pages of the Spark UI of an application, read for people from where its try says that it is.
+"""Pages of the Spark UI of an application, read for people from the address that its try has told.
 
-A try may say anything, and this server may reach what the try cannot. So an address is a number and a port of those that everyone
-may have, it is none of the segment of a host, where clouds keep their secrets, and what answers there has to be the application
-that the try has named. Nothing but its pages and its figures is asked for, by GET and without what our caller has shown us. Nobody
-here follows a redirect. What comes back runs no scripts in a browser, for it would run as a page of Evenflow.
+A try may tell any address, and this server may reach addresses that the try cannot. So an address must be a number and a port that
+every host may have, outside the link-local segment, where clouds keep their secrets. The server there must be the application that
+the try has named. Only its pages and its figures are requested, by GET and without anything that our caller has sent. Redirects are
+never followed. The pages run no scripts in a browser, because these would run as a page of Evenflow.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _TYPES = frozenset(
     {"text/html", "text/css", "text/plain", "application/json", "image/svg+xml", "image/png", "image/x-icon", "font/woff2"}
 )
 _LEADS = (301, 302, 303, 307, 308)
-_ANSWERS = (200, 400, 403, 404)  # which a browser takes as what they are; 401 would log somebody out of Evenflow
+_ANSWERS = (200, 400, 403, 404)  # a browser takes these as what they are; 401 would log the person out of Evenflow
 _OF_IPV4 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))  # by NAT64, and as it once was written
 _FIRST_PORT = 1024  # those below are of a host's services
 
 
 def ui_kept(value: Mapping[str, Any]) -> SparkUi:
-    """What a try has told, and was kept with it. Raises :class:`Refused` for what is no address that is asked here."""
+    """Returns what a try has told and the database has kept. Raises :class:`Refused` for an address that is never requested."""
     try:
         ui = msgspec.convert(value, SparkUi)
         asked = _is_asked(ui.url)
@@ -62,7 +62,7 @@ async def look(ui: SparkUi) -> None:
 
 
 async def show(ui: SparkUi, path: str, query: str, base: str) -> Response:
-    """What the page has at ``path``, for who reads it below ``base``. Raises :class:`Refused`."""
+    """Returns the page at ``path``, for a person who reads it below ``base``. Raises :class:`Refused`."""
     if not _SHOWN.fullmatch(path):
         raise Refused(
             403,

@@ -1,4 +1,4 @@
-"""The state of the system: services, queues, the database; who changed what; what is set aside, and what the auditor finds."""
+"""The state of the system: services, queues, the database; who changed what; what is set aside; the auditor's findings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ routes = Routes("System")
 
 @routes.get("/status", Role.VIEWER, ScopedBy.ANSWER)
 async def get_status(conn: Connection, scope: InScope) -> Status:
-    """Who lives, what waits, and how the database is."""
+    """Which services live, what waits, and how the database is."""
     database = await views.read_health(conn)
     triggers = await metrics.count_triggers(conn, scope=scope)
     closed = await states.list_service_states(conn, paused_dags=False, scope=scope, limit=limits.STATUS_SERVICE_STATES)

@@ -1,4 +1,4 @@
-"""Users: who logs in with a password, and what they may. Who may make them says the role of these routes."""
+"""Users: who logs in with a password, and what they may. The roles of these routes say who may make users."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ class LimitUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockedTasks:
-    """So many ready tasks wait for one limit. Where ``by`` is null their DAG is paused, something is ``closed`` for them, or only a
-    round finds out.
+    """This number of ready tasks waits for one limit. Where ``by`` is null their DAG is paused, something is ``closed`` for them,
+    or only a round finds out.
     """
 
     by: LimitUse | None
@@ -63,10 +63,10 @@ class WaitingLane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Limits are as they are once everything has started that it starts. ``starts`` are the first of ``starting`` tasks, in the
-    order in which they start. ``complete``: one round is enough to start all that can start. ``blocked``: what waits by what for,
-    all of it if ``counted``. ``waiting``: who is next as room appears. ``unapplied``: what is applied before a round and may change
-    it, by kind.
+    """Limits are as they are once everything has started that this round starts. ``starts`` are the first of ``starting`` tasks, in
+    the order in which they start. ``complete``: one round is enough to start all that can start. ``blocked``: what waits for which
+    limit, all of it if ``counted``. ``waiting``: the next tasks as room appears. ``unapplied``: what is applied before a round and
+    may change it, by kind.
     """
 
     starting: int

@@ -1,6 +1,6 @@
 """Requests that stand in the query of a URL: which part of a list is wanted, and of what.
 
-They are beside the subjects, since only the API reads them; who asks knows them by their names.
+They are beside the subjects, because only the API reads them; callers know them by their names.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class IdentityProviderName(Record):
 
 
 class SessionSummary(Record):
-    """A browser in which somebody is logged in, or a machine whose command line is."""
+    """A browser in which a person is logged in, or a machine whose command line is."""
 
     session_id: int = Field(title="session")
     name: str = Field(title="of")
