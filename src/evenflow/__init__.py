@@ -37,6 +37,7 @@ from evenflow.sdk.operators.branching import (
     ShortCircuitOperator,
     SkipMixin,
 )
+from evenflow.sdk.operators.chat_notifiers import PagerDutyNotifier, SlackNotifier, TeamsNotifier
 from evenflow.sdk.operators.decorators import task
 from evenflow.sdk.operators.isolated_tasks import (
     BranchExternalPythonOperator,
@@ -139,6 +140,7 @@ __all__ = [
     "Label",
     "LatestOnlyOperator",
     "MultipleCronTriggerTimetable",
+    "PagerDutyNotifier",
     "Param",
     "PokeReturnValue",
     "PythonOperator",
@@ -149,6 +151,7 @@ __all__ = [
     "SensorTimeout",
     "ShortCircuitOperator",
     "SkipMixin",
+    "SlackNotifier",
     "SparkFrame",
     "SparkPipeline",
     "SparkSQL",
@@ -164,6 +167,7 @@ __all__ = [
     "TaskInstanceState",
     "TaskRescheduled",
     "TaskSkipped",
+    "TeamsNotifier",
     "TimeDeltaSensor",
     "TimeDeltaTrigger",
     "TimeSensor",
