@@ -97,10 +97,10 @@ def poison(monkeypatch: pytest.MonkeyPatch, guilty: Callable[[Any], bool]) -> It
     """Exits for which ``guilty`` holds cannot be applied."""
     original = reports._apply_exit
 
-    def apply(facts: Any, dispatches: Any, deferrals: Any, item: Any, report: Any) -> None:
+    def apply(facts: Any, dispatches: Any, deferrals: Any, item: Any, report: Any, event: Any) -> None:
         if guilty(report):
             raise KeyError("a secret value")
-        original(facts, dispatches, deferrals, item, report)
+        original(facts, dispatches, deferrals, item, report, event)
 
     with monkeypatch.context() as patch:
         patch.setattr(reports, "_apply_exit", apply)

@@ -124,6 +124,8 @@ def test_cancel_while_it_looks(world: World) -> None:
     world.report([t], "rescheduled", delay_s=60.0)
     world.advance()
     assert world.run_state(run) == "failed"
+    ended = world.conn.execute("select reason, ended_by from task_instance where state = 'failed'").fetchall()
+    assert ended == [("The run was cancelled by somebody", "cancel")]
     world.audit()
 
 

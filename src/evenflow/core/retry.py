@@ -16,8 +16,14 @@ def may_retry(spec: TaskSpec, try_number: int, error_types: Sequence[str] = ()) 
     """
     rule = matching_rule(spec.retry_rules, error_types)
     if rule is None:
-        return try_number <= spec.retries
-    return rule.action != "fail" and try_number <= (spec.retries if rule.retries is None else min(rule.retries, spec.retries))
+        return tries_left(try_number, spec.retries)
+    most = spec.retries if rule.retries is None else min(rule.retries, spec.retries)
+    return rule.action != "fail" and tries_left(try_number, most)
+
+
+def tries_left(try_number: int, retries: int) -> bool:
+    """Returns whether so many ``retries`` allow another try after try ``try_number`` (from 1)."""
+    return try_number <= retries
 
 
 def next_delay(spec: TaskSpec, try_number: int, error_types: Sequence[str] = (), *, chance: float = 0.0) -> float:

@@ -224,18 +224,6 @@ def clean_up(
     deferrals.resumes.append(_resume_of(item, waiting.epoch, Purpose.CLEAN_UP, reason=reason, intent=intent))
 
 
-def awaits_clean_up(facts: Facts, report: TakenReport) -> bool:
-    """Whether what is to end when its process has ended, as this report says it has, is to be cleaned up first: it has deferred, or
-    it had before and its worker is lost.
-    """
-    assert report.task_index is not None
-    spec = facts.runs[report.run_key].graph.task(report.task_index)
-    if report.outcome == "deferred":
-        return spec.cleans_up and report.purpose != Purpose.CLEAN_UP
-    is_lost = report.kind == "lost" or report.outcome in ("cannot_start", "lost")
-    return spec.cleans_up and is_lost and report.resumes and report.losses < spec.infrastructure_retries
-
-
 def clean_up_instead(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport) -> None:
     """A resume that was lost is sent again; of what is to end, for its clean-up."""
     intent = dispatches.intents.get(report.epoch) or report.intent

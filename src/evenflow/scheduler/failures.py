@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
 from typing import Any
 
+from evenflow.core.flow import ends
 from evenflow.core.model import TaskSpec
-from evenflow.core.operations import cancel_reason
-from evenflow.core.retry import matching_rule, next_delay
 from evenflow.core.states import Ender, TaskEvent
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.ledgers.moves import Moves
@@ -24,30 +22,20 @@ def is_ending(facts: Facts, item: Item) -> bool:
     return facts.runs[item.run_key].is_ending(item.task_index)
 
 
-def judge_failure(facts: Facts, item: Item, error_types: Sequence[str] = ()) -> TaskEvent:
-    return facts.runs[item.run_key].judge_failure(item.task_index, item.try_number - item.tries_before, error_types)
+def judge_failure(facts: Facts, item: Item) -> TaskEvent:
+    run = facts.runs[item.run_key]
+    return ends.judge_failure(run, item.task_index, item.try_number - item.tries_before)
 
 
 def fail(facts: Facts, moves: Moves, item: Item, event: TaskEvent, payload: dict[str, Any]) -> None:
     """Moves it by ``event``, says why, and sets the time of its next try, if it has one."""
     moves.apply(item, event, payload)
-    spec, raised = spec_of(facts, item), payload.get("error_types", ())
-    rule = matching_rule(spec.retry_rules, raised)
-    by = facts.runs[item.run_key].cancelled_by if event is TaskEvent.CANCEL else None
-    said = (
-        by and cancel_reason(by),
-        payload.get("reason"),
-        rule and rule.reason and f"retry policy: {rule.reason}",
-    )
-    if any(said):
-        moves.explain(
-            item, "; ".join(str(reason) for reason in said if reason), Ender.CANCEL if event is TaskEvent.CANCEL else None
-        )
+    if said := ends.why_ended(facts.runs[item.run_key], item.task_index, event, payload):
+        moves.explain(item, said, Ender.CANCEL if event is TaskEvent.CANCEL else None)
     if event is TaskEvent.RETRY:
-        delay = payload.get("delay_s")  # by the try itself, bounded as all waits are
-        if delay is None:
-            delay = next_delay(spec, item.try_number - item.tries_before, raised, chance=_chance(item.epoch))
-        moves.messages.retries.append(tasks.Retry(item.epoch, *item.key, delay))
+        spec, tries = spec_of(facts, item), item.try_number - item.tries_before
+        delay_s = ends.retry_delay(spec, tries, payload.get("error_types", ()), payload.get("delay_s"), chance=_chance(item.epoch))
+        moves.messages.retries.append(tasks.Retry(item.epoch, *item.key, delay_s))
 
 
 def _chance(epoch: int) -> float:

@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from evenflow.core.deferral import Purpose
+from evenflow.core.flow.ends import awaits_clean_up
 from evenflow.core.flow.state import Flow, InstanceKey, MappedTasks
 from evenflow.core.model import UNMAPPED
 from evenflow.core.operations import (
@@ -38,7 +39,7 @@ from evenflow.core.operations import (
 from evenflow.core.states import HOLDING, RUN_FINISHED, Ender, RunEvent, RunState, TaskEvent, TaskState, move_run, sources
 from evenflow.core.states import move as moved_to
 from evenflow.scheduler.cancel import cancel_run
-from evenflow.scheduler.deferrals import awaits_clean_up, clean_up, stop_waiting
+from evenflow.scheduler.deferrals import clean_up, stop_waiting
 from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.deferrals import Deferrals
@@ -98,11 +99,7 @@ def end_intended(
     """Applies what people want of tries that have ended; answers the other reports."""
     ended: dict[int, TakenReport] = {}
     for report in reports:
-        if (
-            report.kind in ("exit", "lost")
-            and _intent(facts, dispatches, report) is not None
-            and not awaits_clean_up(facts, report)
-        ):
+        if _has_ended(facts, report) and _intent(facts, dispatches, report) is not None:
             ended.setdefault(report.epoch, report)
     if not ended:
         return list(reports)
@@ -396,6 +393,13 @@ def _remove_ended(
         others = store.find_live(facts.conn, run_key, [(index, None) for index in removed], HOLDING)
         _remove(facts, mapped, run, removed, actor, [*(t.epoch for t in others if t.epoch not in ended), *dispatches.cleaned])
         store.delete_results(facts.conn, run_key, [(index, None) for index in removed])
+
+
+def _has_ended(facts: Facts, report: TakenReport) -> bool:
+    """Whether this says that a try has ended, and there is nothing to clean up first."""
+    if report.kind not in ("exit", "lost") or report.task_index is None:
+        return False
+    return not awaits_clean_up(facts.runs[report.run_key].graph.task(report.task_index), report)
 
 
 def _intent(facts: Facts, dispatches: Dispatches, report: TakenReport) -> dict[str, Any] | None:

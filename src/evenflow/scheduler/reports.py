@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
-from evenflow.core.deferral import Purpose
 from evenflow.core.flow.branches import apply_skips
+from evenflow.core.flow.ends import collapse, counts_as_loss, is_void, judge, why_void
 from evenflow.core.flow.state import Flow
 from evenflow.core.selection.order import DispatchClass
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler.answers import decide
 from evenflow.scheduler.assets import produce
-from evenflow.scheduler.deferrals import TIMEOUTS, apply_events, awaits_clean_up, clean_up_instead, defer, end_waits
+from evenflow.scheduler.deferrals import TIMEOUTS, apply_events, clean_up_instead, defer, end_waits
 from evenflow.scheduler.facts import Facts
-from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
+from evenflow.scheduler.failures import fail, spec_of
 from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.moves import Moves, Offers
@@ -25,17 +24,6 @@ from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
 from evenflow.store.scheduling.tasks import Item
 
 EVENT = "event"  # kind of a report: what became of a trigger
-_UNSTARTED = ("failed", "cannot_start", "lost")  # outcomes that a try can have without a process
-
-
-@dataclass(slots=True)
-class TryReports:
-    """All reports of one try: the first one gives the try, an exit outweighs a loss, and the first exit counts."""
-
-    first: TakenReport
-    started_at: str | None = None
-    exit: TakenReport | None = None
-    lost: TakenReport | None = None
 
 
 def apply_reports(
@@ -43,7 +31,7 @@ def apply_reports(
 ) -> int:
     """Applies the reports of current tries; answers how many were about past epochs and so changed nothing."""
     moves = dispatches.moves
-    verdicts: dict[int, TryReports] = {}
+    current: list[TakenReport] = []
     events: list[TakenReport] = []
     stale = 0
     for report in reports:
@@ -56,42 +44,35 @@ def apply_reports(
         run = facts.runs[report.run_key]
         if run.ready_at_s < report.at_s:
             run.ready_at_s = report.at_s
-        verdict = verdicts.get(report.epoch)
-        if verdict is None:
-            verdict = verdicts[report.epoch] = TryReports(report)
-        match report.kind:
-            case "started":
-                verdict.started_at = verdict.started_at or report.at
-            case "exit":
-                if verdict.exit is None or verdict.exit.outcome == "lost":
-                    verdict.exit = report
-            case "lost":
-                verdict.lost = verdict.lost or report
+        current.append(report)
     skips: list[tuple[Item, list[int]]] = []
     deferring: list[tuple[Item, TakenReport]] = []
-    for verdict in verdicts.values():
-        first = verdict.first
+    for tried in collapse(current).values():
+        first, end = tried.first, tried.end
         assert first.task_index is not None
         assert first.state is not None
         item = moves.item(first.run_key, first.task_index, first.map_index, first.state, first.epoch, first.try_number)
         item.tries_before = first.tries_before
-        if verdict.exit is not None:
-            if _defers(facts, item, verdict.exit):
-                item.started_at = verdict.started_at or (verdict.exit.began_at if item.state is TaskState.QUEUED else None)
-                deferring.append((item, verdict.exit))
-                continue
-            if verdict.started_at is None and _never_began(facts, item, verdict.exit):
-                _withdraw(flow, dispatches, deferrals, item, verdict.exit)
-                continue
-            _apply_exit(facts, dispatches, deferrals, item, verdict.exit)
-            if verdict.exit.outcome == "success" and verdict.exit.payload and (skipped := verdict.exit.payload.get("skip")):
+        event = judge(facts.runs[first.run_key], first.task_index, item.state, item.try_number - first.tries_before, tried)
+        if end is None or event is None:
+            if event is TaskEvent.START:
+                item.started_at = tried.started_at
+                moves.apply(item, event)
+        elif event is TaskEvent.SUCCEED:
+            _apply_exit(facts, dispatches, deferrals, item, end, event)
+            if end.payload and (skipped := end.payload.get("skip")):
                 skips.append((item, skipped))
-        elif verdict.lost is not None:
-            reason = str((verdict.lost.payload or {}).get("reason", "lost"))
-            _lose(facts, dispatches, deferrals, item, verdict.lost, reason, avoid=0)
-        elif item.state is TaskState.QUEUED:
-            item.started_at = verdict.started_at
-            moves.apply(item, TaskEvent.START)
+        elif event is TaskEvent.DEFER:
+            item.started_at = tried.started_at or (end.began_at if item.state is TaskState.QUEUED else None)
+            deferring.append((item, end))
+        elif event is TaskEvent.WITHDRAW:
+            item.ended_at = end.at
+            _end(dispatches, deferrals, end)
+            flow.give_up(item, event)
+        elif is_void(end):
+            _apply_void(facts, dispatches, deferrals, item, end, event)
+        else:
+            _apply_exit(facts, dispatches, deferrals, item, end, event)
     decide(facts, moves, apply_skips(flow, skips))
     if deferring:
         defer(facts, dispatches, deferrals, deferring)
@@ -126,60 +107,25 @@ def apply_timers(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, off
         end_queueing(facts, dispatches, offers, queued)
 
 
-def _defers(facts: Facts, item: Item, report: TakenReport) -> bool:
-    """What is to end and has nothing to clean up does not."""
-    is_wanted = report.outcome == "deferred" and report.purpose != Purpose.CLEAN_UP
-    return is_wanted and (spec_of(facts, item).cleans_up or not is_ending(facts, item))
-
-
-def _never_began(facts: Facts, item: Item, report: TakenReport) -> bool:
-    """Of a run that is being ended: whether no process of the task was ever started, not in an earlier try either."""
-    if item.state is not TaskState.QUEUED or report.resumes or not is_ending(facts, item):
-        return False
-    unstarted = report.outcome in _UNSTARTED and (report.payload or {}).get("ran_s") is None
-    return unstarted and item.try_number == item.tries_before + 1
-
-
-def _withdraw(flow: Flow[Item], dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport) -> None:
-    item.ended_at = report.at
-    _end(dispatches, deferrals, report)
-    flow.give_up(item, TaskEvent.WITHDRAW)
-
-
-def _apply_exit(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport) -> None:
+def _apply_exit(
+    facts: Facts, dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport, event: TaskEvent
+) -> None:
     """The report of an exit says by one clock when the try began, whatever the delay with which its start was told. One that has
     waited began long before.
     """
-    payload = report.payload or {}
-    if report.outcome in ("cannot_start", "lost"):
-        avoid = report.worker_id or 0 if report.outcome == "cannot_start" else 0
-        counts = not payload.get("given_back")
-        reason = str(payload.get("reason", "it could not be started"))
-        _lose(facts, dispatches, deferrals, item, report, reason, avoid=avoid, counts=counts)
-        return
     item.started_at = None if report.resumes else report.began_at
     item.ended_at = report.at
-    moves = dispatches.moves
+    moves, payload = dispatches.moves, report.payload or {}
     _end(dispatches, deferrals, report)
-    match "failed" if report.purpose == Purpose.CLEAN_UP else report.outcome:
-        case "success":
-            moves.apply(item, TaskEvent.SUCCEED, _implied_start(item, report))
-            spec = spec_of(facts, item)
-            if spec.outlets or spec.outlet_aliases:
-                produce(facts, moves.messages, item, spec, payload)
-            return
-        case "rescheduled":
-            _reschedule(facts, moves, item, report)
-            return
-        case "deferred":  # of a run that is being ended
-            payload, event = {}, TaskEvent.CANCEL
-        case "skipped":
-            event = TaskEvent.SKIP
-        case "failed_for_good":
-            event = TaskEvent.FAIL
-        case _:
-            event = judge_failure(facts, item, payload.get("error_types", ()))
-    fail(facts, moves, item, event, payload)
+    if event is TaskEvent.SUCCEED:
+        moves.apply(item, event, _implied_start(item, report))
+        spec = spec_of(facts, item)
+        if spec.outlets or spec.outlet_aliases:
+            produce(facts, moves.messages, item, spec, payload)
+    elif event is TaskEvent.RESCHEDULE:
+        _reschedule(moves, item, report)
+    else:
+        fail(facts, moves, item, event, {} if report.outcome in ("deferred", "rescheduled") else payload)
 
 
 def _implied_start(item: Item, report: TakenReport) -> dict[str, Any] | None:
@@ -187,55 +133,42 @@ def _implied_start(item: Item, report: TakenReport) -> dict[str, Any] | None:
     return {"ran_s": report.ran_s} if item.state is TaskState.QUEUED and report.ran_s is not None else None
 
 
-def _reschedule(facts: Facts, moves: Moves, item: Item, report: TakenReport) -> None:
+def _reschedule(moves: Moves, item: Item, report: TakenReport) -> None:
     """It looks again later. That uses up no try: the number is given back, and its next start takes the same one."""
-    if is_ending(facts, item):
-        moves.apply(item, TaskEvent.CANCEL)
-        return
     delay_s = float((report.payload or {}).get("delay_s") or 0.0)
     moves.apply(item, TaskEvent.RESCHEDULE, {"delay_s": delay_s, **(_implied_start(item, report) or {})})
     item.try_number -= 1
     moves.messages.reschedules.append(tasks.Retry(item.epoch, *item.key, delay_s))
 
 
-def _lose(
-    facts: Facts,
-    dispatches: Dispatches,
-    deferrals: Deferrals,
-    item: Item,
-    report: TakenReport,
-    reason: str,
-    *,
-    avoid: int,
-    counts: bool = True,
+def _apply_void(
+    facts: Facts, dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport, event: TaskEvent
 ) -> None:
-    """The dispatch is void through no fault of the task: sent again, its try not used up, until that has happened too often. Then
-    the try counts as failed, and what its own retries allow follows. A resume stays one; of what is to end it is for its clean-up.
-    What a worker gives back before it has begun it ``counts`` for nothing.
+    """A dispatch that is sent again goes to another worker than one that could not start it, where there is another. A resume stays
+    one, and of what is to end it is for its clean-up.
     """
-    run, allowed = facts.runs[item.run_key], spec_of(facts, item).infrastructure_retries
-    item.losses += counts
-    if (report.losses < allowed or not counts) and (not is_ending(facts, item) or awaits_clean_up(facts, report)):
-        dispatches.pass_on(report.epoch)
-        place = facts.catalog.place(facts.conn, run.version, item.task_index)
-        dispatches.send(
-            item,
-            TaskEvent.REQUEUE,
-            place,
-            report.holds,
-            run_priority=run.priority,
-            avoid=avoid,
-            dispatch_class=DispatchClass.RESUME if report.resumes else DispatchClass.FIRST_START,
-            detail={"reason": reason},
-        )
-        if report.resumes:
-            clean_up_instead(facts, dispatches, deferrals, item, report)
+    sent_again = event is TaskEvent.REQUEUE
+    item.losses += counts_as_loss(report)
+    reason = why_void(spec_of(facts, item), report, sent_again=sent_again)
+    if not sent_again:
+        item.ended_at = report.at
+        _end(dispatches, deferrals, report)
+        fail(facts, dispatches.moves, item, event, {"reason": reason})
         return
-    item.ended_at = report.at
-    _end(dispatches, deferrals, report)
-    if counts and report.losses >= allowed:
-        reason = f"lost {report.losses + 1} times, and infrastructure_retries is {allowed}; the last time: {reason}"
-    fail(facts, dispatches.moves, item, judge_failure(facts, item), {"reason": reason})
+    run = facts.runs[item.run_key]
+    dispatches.pass_on(report.epoch)
+    dispatches.send(
+        item,
+        event,
+        facts.catalog.place(facts.conn, run.version, item.task_index),
+        report.holds,
+        run_priority=run.priority,
+        avoid=report.worker_id or 0 if report.outcome == "cannot_start" else 0,
+        dispatch_class=DispatchClass.RESUME if report.resumes else DispatchClass.FIRST_START,
+        detail={"reason": reason},
+    )
+    if report.resumes:
+        clean_up_instead(facts, dispatches, deferrals, item, report)
 
 
 def _end(dispatches: Dispatches, deferrals: Deferrals, report: TakenReport) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 from evenflow.airflow.contract.answers import DONE, ExecutionAnswer, found, unknown
 from evenflow.airflow.contract.of_try import AirflowTry
 from evenflow.core.deferral import AIRFLOW_TRIGGER, Purpose
-from evenflow.core.ending import AssetChange, Defer, Ending
+from evenflow.core.ending import AssetChange, Defer, Ending, OutcomeName
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
+from evenflow.core.retry import tries_left
 
 _FAIL, _TIMEOUT, _FAILURE = "__fail__", "Trigger timeout", "Trigger failure"  # the SDK's marks of triggers without an event
 _RUN_TYPES = {"scheduled", "backfill", "asset_triggered"}  # all others are manual
@@ -36,7 +37,7 @@ class TaskInstances:
         resumed = context.resumed or {}
         method, kwargs = _continued(resumed)
         waits = {"dag_run": self.dag_run(), "max_tries": context.max_tries - 1, "variables": [], "connections": []}
-        waits |= {"should_retry": context.try_number < context.max_tries, "xcom_keys_to_clear": []}
+        waits |= {"should_retry": self._tries_left(), "xcom_keys_to_clear": []}
         waits["task_reschedule_count"] = int(self._of_try.reschedules)
         if method is not None:
             waits |= {"next_method": method, "next_kwargs": kwargs, "start_date": _ago(resumed.get("began_s", 0.0))}
@@ -80,11 +81,15 @@ class TaskInstances:
             case "deferred":
                 self.ending = Ending(outcome="deferred", defer=_defer(body))
             case "failed" | "removed" | "upstream_failed":
-                may_retry = self._of_try.context.try_number < self._of_try.context.max_tries
-                self.ending = Ending(outcome="failed_for_good" if may_retry else "failed", reason="The task has failed.")
+                outcome: OutcomeName = "failed_for_good" if self._tries_left() else "failed"
+                self.ending = Ending(outcome=outcome, reason="The task has failed.")
             case other:
                 return unknown(f"state {other!r} of a task")
         return DONE
+
+    def _tries_left(self) -> bool:
+        context = self._of_try.context
+        return tries_left(context.try_number, context.max_tries - 1)
 
     def explain(self, reason: str | None, error_types: list[str], skipped_for: str | None) -> None:
         """Completes the ending by the log, because the client reports only states."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from evenflow.core.graph import Graph, MappedRegion
 from evenflow.core.model import UNMAPPED
 from evenflow.core.operations import NOT_RUN, cancel_reason
-from evenflow.core.retry import may_retry
 from evenflow.core.states import Ender, TaskEvent, TaskState, move
 from evenflow.core.trigger_rules import TriggerRule, UpstreamCounts
 
@@ -46,14 +45,6 @@ class RunFacts:
     def is_ending(self, task_index: int) -> bool:
         """Returns whether the instances of a task end with a run that is being cancelled: all but teardowns."""
         return self.cancelled and not self.graph.teardown[task_index]
-
-    def judge_failure(self, task_index: int, tries: int, error_types: Sequence[str] = ()) -> TaskEvent:
-        """Returns the move after the failure of a task's try, the last of ``tries``. A task that ends with its run gets no further
-        try.
-        """
-        if self.is_ending(task_index):
-            return TaskEvent.CANCEL
-        return TaskEvent.RETRY if may_retry(self.graph.task(task_index), tries, error_types) else TaskEvent.FAIL
 
     def ends(self, task_index: int) -> bool:
         """Returns whether a cancel ends the task's instances, now or in a later part, so that none of them continues."""

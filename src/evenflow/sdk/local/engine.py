@@ -18,10 +18,10 @@ from typing import Any
 
 from evenflow.core.deferral import Keeping, is_kept
 from evenflow.core.ending import Defer
+from evenflow.core.flow.ends import event_of, retry_delay
 from evenflow.core.flow.state import InstanceKey
 from evenflow.core.model import DagSpec, instance_name
 from evenflow.core.operations import cancel_reason
-from evenflow.core.retry import next_delay
 from evenflow.core.states import FINISHED, RunState, TaskEvent, TaskState
 from evenflow.sdk.graph import topological_order
 from evenflow.sdk.local.flow import LocalFlow, LocalInstance
@@ -61,14 +61,6 @@ class Pace:
 
 _TOLD = FINISHED | {TaskState.RUNNING, TaskState.DEFERRED, TaskState.UP_FOR_RETRY, TaskState.UP_FOR_RESCHEDULE}
 _KEEPING = Keeping()
-_EVENTS = {
-    "success": TaskEvent.SUCCEED,
-    "failed": TaskEvent.FAIL,
-    "failed_for_good": TaskEvent.FAIL,
-    "skipped": TaskEvent.SKIP,
-    "rescheduled": TaskEvent.RESCHEDULE,
-    "deferred": TaskEvent.DEFER,
-}
 
 
 @dataclass(slots=True, eq=False)
@@ -195,14 +187,12 @@ class Engine:
         """Handles the end of a try."""
         instance, result = work.instance, tried.result
         task = self._spec.tasks[instance.task_index]
-        event = _EVENTS[result.outcome]
-        if result.outcome == "failed":
-            event = self.flow.run.judge_failure(instance.task_index, instance.try_number, result.error_types)
+        event = event_of(self.flow.run, instance.task_index, instance.try_number, result.outcome, result.error_types)
         if event is TaskEvent.RESCHEDULE:
             self._move(instance, event)
             work.first_look_s = self.now_s - tried.took_s if work.first_look_s is None else work.first_look_s
             self._later(result.delay_s or 0.0, work, None)
-        elif result.defer is not None:
+        elif event is TaskEvent.DEFER and result.defer is not None:
             self._move(instance, event)
             self._tries.say(f"{instance_name(task.task_id, instance.map_index)}: deferred, waits for {result.defer.trigger}")
             self._hold_while_deferred(work)
@@ -213,7 +203,9 @@ class Engine:
             said = f"try {instance.try_number} of {task.retries + 1} failed ({result.reason}); trying again"
             self._tries.say(f"{task.task_id}: {said}")
             self._move(instance, event, result.reason)
-            delay_s = next_delay(task, instance.try_number, result.error_types) if self._pace.wait_for_retries else 0.0
+            delay_s = 0.0
+            if self._pace.wait_for_retries:
+                delay_s = retry_delay(task, instance.try_number, result.error_types, result.delay_s)
             self._later(delay_s, work, None)
         else:
             self._move(instance, event, result.reason)
