@@ -164,7 +164,7 @@ def _write(facts: Facts, ledgers: Ledgers, turn: inbox.Turn, *, lead: bool) -> b
 
 
 def _wake_others(conn: Conn, ledgers: Ledgers, *, rest_is_left: bool, lead: bool) -> None:
-    """Notifies who has something to do now. ``rest_is_left``: the holder of the executor's lock does the rest."""
+    """Notifies the processes that have something to do now. ``rest_is_left``: the holder of the executor's lock does the rest."""
     dispatches, messages = ledgers.dispatches, ledgers.messages
     left = rest_is_left and (ledgers.holds.released or ledgers.offers.ready or ledgers.mapped.changed)
     channels = {

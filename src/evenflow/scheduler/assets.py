@@ -1,8 +1,8 @@
 """Assets: the events of tasks that succeed, and the runs of DAGs that wait for them.
 
 An event is written in the transaction that applies the success, with a row in the queue of every DAG that waits for the asset. A
-run takes the whole queue of its DAG under the lock of the DAG's row. Rows of the queue are never changed, so producers wait for
-nobody, and each event is in exactly one run of each DAG, however many schedulers there are.
+run takes the whole queue of its DAG under the lock of the DAG's row. Rows of the queue are never changed, so producers never wait,
+and each event is in exactly one run of each DAG, however many schedulers there are.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ BLOCK = 1_000  # as the sequences' increment
 
 
 class UnreadableVersion(EvenflowError):
-    """What is stored of a DAG version is no DAG to this Evenflow, so nothing can be decided about its runs."""
+    """What is stored of a DAG version cannot be read as a DAG by this Evenflow, so nothing can be decided about its runs."""
 
     def __init__(self, version_key: int, cause: Exception) -> None:
         super().__init__(f"The stored version {version_key} cannot be read: {type(cause).__name__}.")
@@ -82,7 +82,7 @@ class Numbers:
         self._asked: Rows[tuple[int]] | None = None
 
     def ask(self, conn: Conn) -> None:
-        """For a block ahead, so that nobody waits for it."""
+        """Asks for a block of keys ahead, so that no transaction waits for it."""
         if self._asked is None:
             self._asked = selection.reserve(conn, self._sequence)
 

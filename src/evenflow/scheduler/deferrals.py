@@ -4,16 +4,17 @@ Theory of operation
 -------------------
 A try that defers ends its dispatch. Its task instance keeps some of its limits (:mod:`evenflow.core.deferral`), and a row of
 ``deferral`` says what it waits for; only then may a triggerer have its trigger, so no event comes before the deferral is applied.
-An event, a timeout or the end of a trigger brings it back, once. A word about a deferral that has resumed or is gone is void.
+An event, a timeout or the end of a trigger brings the task back, once. A report about a deferral that has resumed or is gone is
+void.
 
-It resumes *directly*: to a worker, under a fresh epoch, in a class of its own before all first starts, with what it kept and what
-it takes again, and no limit is asked. That raises the use of limits without the executor's lock: what it takes is
+The task resumes *directly*: to a worker, under a fresh epoch, in a class of its own before all first starts, with what it kept and
+what it takes again, and no limit is checked. That raises the use of limits without the executor's lock: what the task takes is
 written as a negative release, and the holder of the lock adds it to the use. Where direct resumes are switched off, or one fails,
 the task resumes in the *ordinary* way: it gives back what it kept and waits for all of it in a lane of resumes, before the first
-starts of its DAG. Its place there is that of the time at which its try was first queued.
+starts of its DAG. Its place there follows from the time at which its try was first queued.
 
-A waiting task may be ended from outside: by somebody's mark or clear, the end of its run, or its execution timeout. If it has
-left work outside, it resumes for its *clean-up* first: a worker stops that work, and then the task ends as was wanted.
+A waiting task may be ended from outside: by a person's mark or clear, the end of its run, or its execution timeout. If it has left
+work outside, it resumes for its *clean-up* first: a worker stops that work, and then the task ends as was requested.
 """
 
 from __future__ import annotations

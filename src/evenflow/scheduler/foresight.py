@@ -1,8 +1,8 @@
-"""What a turn asks with its first statements, before it knows whether it needs that: so it waits for none of it later (ADR 0035).
+"""What a turn asks with its first statements, before it knows whether it needs that: so it never waits for it later (ADR 0035).
 
-The limits are those of pools, executors and tasks that turns looked at lately, and max_active_tasks of the runs that this one
-locks. Who led the last turn will probably lead this one, and needs their room, and runs to begin, if that turn left some. Who did
-not needs to know whether anybody waits for them.
+The limits are those of pools, executors and tasks that turns looked at lately, and max_active_tasks of the runs that this turn
+locks. A scheduler that led the last turn will probably lead this one, and needs the room of these limits, and runs to begin, if
+that turn left some. A scheduler that did not lead needs to know whether tasks wait for these limits.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Foresight:
             catalog.add_run_limits(run_key, {"": self._of_runs[run_key]} if run_key in self._of_runs else {})
 
     def waited_for(self, conn: Conn, limits: AbstractSet[int]) -> set[int]:
-        """Which of these limits somebody waits for. Of others than those that were foreseen it is asked now."""
+        """Returns which of these limits tasks wait for. Asks now if some of them were not foreseen."""
         if self._waiting is not None and limits <= self.room.keys():
             return self._waited_for
         return {limit for (limit,) in selection.find_waiting(conn, limits).all()}

@@ -1,13 +1,12 @@
-"""Finding out whose fault it is that a transaction fails (R-HA13).
+"""Finding out which run makes a transaction fail (R-HA13).
 
-A transaction decides about hundreds of runs. When it fails with an exception that is not about the database, it is repeated
-without any run: fails that too, it is nobody's fault, and the scheduler begins again as ever. Else it is repeated for halves of the
-runs that it was about, and halves of those that fail. What succeeds is committed: others wait for a few milliseconds, not until
-somebody comes.
+A transaction decides about hundreds of runs. When it fails with an exception that is not about the database, it is repeated without
+any run. If that fails too, no run is at fault, and the scheduler begins again as always. Otherwise it is repeated for halves of its
+runs, and halves of those that fail. What succeeds is committed: other runs wait for a few milliseconds, not until a person comes.
 
 Of the one run that is left, the reports are halved in the same way. If its oldest one fails alone, and the run does not fail
-without it, that report is set aside and the run goes on: a start or somebody's request is dropped, an exit becomes the failure
-of its try, a loss stays a loss. In all other cases the run is put into quarantine.
+without it, that report is set aside and the run continues: a start or a person's request is dropped, an exit becomes the failure of
+its try, a loss stays a loss. In all other cases the run is put into quarantine.
 
 n suspects with one poison among them cost 2 log2 n transactions. A version that cannot be read names all its runs at once.
 """

@@ -1,9 +1,9 @@
 """``depends_on_past`` (:mod:`evenflow.core.flow.past`): how a run hears of the run before.
 
-What is missing for a gate is counted when the run is created, and again when somebody has changed that run; in between the
-previous run tells, by a report in the inbox of the waiting run, so that no transaction needs two runs. Word from before it was
-counted means nothing: its epoch is how often people had changed the waiting run. A watch that is set just as the task ends could
-be missed: therefore the previous run is sent word of it (``follow``), and looks once more.
+The missing tasks of a gate are counted when the run is created, and again when a person has changed that run. In between the
+previous run tells, by a report in the inbox of the waiting run, so that no transaction needs two runs. A report from before the
+count is void: its epoch is how often people had changed the waiting run. A watch that is set just as the task ends could be missed.
+Therefore the previous run is told of it (``follow``), and looks once more.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def await_previous(facts: Facts, messages: Messages, runs: Iterable[Run]) -> boo
 
 
 def await_again(facts: Facts, messages: Messages, run: Run) -> None:
-    """Somebody has changed the run: its gates are what the previous run says now. What they hold is judged anew."""
+    """A person has changed the run: its gates become what the previous run says now. Tasks that they hold are judged anew."""
     if run.graph.past:
         past.forget_gates(facts.conn, run.run_key)
         await_previous(facts, messages, [run])
@@ -53,7 +53,7 @@ def apply_word(facts: Facts, flow: Flow[Item], moves: Moves, reports: Iterable[T
 
 
 def look_again(messages: Messages, run: Run) -> None:
-    """Somebody has changed the run: anything of it may have ended well."""
+    """A person has changed the run: any of its tasks may have ended well."""
     messages.watched.update((run.run_key, index) for index in range(run.graph.n))
 
 

@@ -1,7 +1,8 @@
-"""Runs that cannot be handled are set aside: nothing is applied to them and nothing of them starts, until people say otherwise.
+"""Runs that cannot be handled are set aside: nothing is applied to them and none of their tasks starts, until a person decides
+otherwise.
 
-Their running tries go on and report. What is said of such a run waits in the inbox, marked, so that no look at the inbox meets it
-again; what an ended try held of limits is released at once. Somebody who ends such a run has it tried once more in the ordinary
+Their running tries continue and report. Reports about such a run wait in the inbox, marked, so that no look at the inbox meets them
+again; the limits that an ended try held are released at once. A person who ends such a run has it tried once more in the ordinary
 way. If that fails too, the run is ended by force: by statements that need to know nothing of its DAG, so that teardowns and
 callbacks do not run.
 """
@@ -26,7 +27,7 @@ from evenflow.telemetry.observing import observe
 
 PACKAGE = Path(evenflow.__file__).parent
 
-_WITHDRAWN = sources(TaskEvent.WITHDRAW) - HOLDING  # of a try that is queued nobody can say whether it began
+_WITHDRAWN = sources(TaskEvent.WITHDRAW) - HOLDING  # it is unknown whether a queued try has begun
 _ENDS = [(state, TaskEvent.WITHDRAW, move(state, TaskEvent.WITHDRAW)) for state in _WITHDRAWN] + [
     (state, TaskEvent.CANCEL, move(state, TaskEvent.CANCEL)) for state in sources(TaskEvent.CANCEL) - _WITHDRAWN
 ]
@@ -40,8 +41,8 @@ def may_be_poison(error: Exception) -> bool:
 
 
 def pass_by(conn: Conn, locked: list[inbox.LockedRun], *, lead: bool) -> list[inbox.LockedRun]:
-    """Of locked runs those about which may be decided. What is said of the others waits; the holder of the executor's lock takes up
-    those that somebody wants to end in its next transaction, and goes on with those that are being ended by force.
+    """Returns the locked runs about which may be decided. Reports about the others wait. The holder of the executor's lock takes up
+    the runs that a person wants to end in its next transaction, and continues with those that are being ended by force.
     """
     aside = [row for row in locked if row.in_quarantine]
     if not aside:
@@ -63,7 +64,7 @@ def pass_by(conn: Conn, locked: list[inbox.LockedRun], *, lead: bool) -> list[in
 
 
 def set_aside(conn: Conn, run_keys: Collection[int], error: Exception) -> None:
-    """In a transaction of its own. Runs that somebody wants to end are ended instead."""
+    """Sets runs aside, in a transaction of its own. Runs that a person wants to end are ended instead."""
     reason = describe(error)
     with conn.transaction():
         quarantine.lock_executor(conn)
@@ -82,8 +83,8 @@ def set_one_aside(conn: Conn, kind: str, name: str, error: Exception) -> None:
 
 
 def end_by_force(conn: Conn, run_key: int, actor: str, reason: str) -> None:
-    """Ends a run in quarantine as far as its processes have ended; the rest is killed, and what they report brings us here again.
-    For who holds the executor's lock. If even that fails, the run stays as it is, and nobody looks at it until somebody asks again.
+    """Ends a run in quarantine as far as its processes have ended; the others are killed, and their reports bring us here again.
+    Needs the executor's lock. If even this fails, the run stays as it is, and is not looked at until a person asks again.
     """
     try:
         with savepoint(conn):

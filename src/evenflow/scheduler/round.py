@@ -1,7 +1,7 @@
 """The selection round on the database: load a snapshot, let the core decide, write what starts and what is left over.
 
-Ready tasks of this transaction compete in memory with the stored lanes. Only the holder of the executor's lock comes here, so
-nobody else changes lanes or the use of limits meanwhile.
+Ready tasks of this transaction compete in memory with the stored lanes. Only the holder of the executor's lock comes here, so no
+other transaction changes lanes or the use of limits meanwhile.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""When a scheduler that stands by helps: when something waits for longer than the holder of the executor's lock needs for it.
+"""When a scheduler that stands by helps: when reports wait longer than the holder of the executor's lock needs for them.
 
-Who did not get the lock at its last turn stands by. Notifications send it to no turn: it looks, in one small statement, for how
-long what came first has waited. A holder that keeps up applies a report with the turn after the one in which it came. So what waits
-for longer than two turns is more than the holder can do, or there is none; then a turn takes what no one has locked, and the lock
-if it is free. How long a turn takes schedulers know by their own.
+A scheduler that did not get the lock at its last turn stands by. Notifications do not send it to a turn: it looks, in one small
+statement, how long the oldest report has waited. A holder that keeps up applies a report with the turn after the one in which it
+came. So if reports wait longer than two turns, there are more than the holder can apply, or there is no holder. Then a turn takes
+what no other scheduler has locked, and the lock if it is free. Schedulers know how long a turn takes from their own turns.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Standby:
         self._turn_s = 0.0  # a mean of its turns that applied something
 
     def turned(self, outcome: TurnOutcome, took_s: float, *, helping: bool) -> None:
-        """After help that passed over more than it applied it rests, twice as long each time: what waits is of runs that others
-        have in their hands. A turn that was no help, because nobody had waited for long, says nothing about that.
+        """After help that passed over more than it applied the scheduler rests, twice as long each time: the waiting reports belong
+        to runs that others are working on. A turn in which no report had waited long was no help, and changes nothing here.
         """
         self.stands_by = not outcome.led
         self.is_needed = bool(outcome.reports) and outcome.again

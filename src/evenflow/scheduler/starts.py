@@ -1,10 +1,10 @@
 """Starting task instances: a fresh epoch, a dispatch that holds its limits, and how long each was startable before.
 
-A transaction that has no executor's lock starts, by :func:`swap`, what became ready in the room that it has made itself. Such a
-start raises the use of no limit, so it needs no limit row, and any number of schedulers do it at the same time (R-ST7). It is right
-as long as nobody waits for that room: then the order leaves no one else to choose. Limits that somebody waits for are left to the
-holder of the lock, as is all that does not fit. A lane that another transaction stores at this very moment is not seen here: of two
-rounds at the same time neither knows what the other made ready (R-ST3).
+A transaction without the executor's lock starts, by :func:`swap`, what became ready in the room that it has made itself. Such a
+start raises the use of no limit, so it needs no limit row, and any number of schedulers can do it at the same time (R-ST7). It is
+right as long as no other task waits for that room: then the order has only one choice. Limits that other tasks wait for are left to
+the holder of the lock, like everything that does not fit. A lane that another transaction stores at this very moment is not seen
+here: of two rounds at the same time neither knows what the other made ready (R-ST3).
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def miss_deadlines(
 
 
 def stop_overdue(facts: Facts, messages: Messages, timers: Iterable[TakenTimer]) -> list[TakenTimer]:
-    """Asks for the end of runs that take too long, as somebody would; answers the other timers."""
+    """Asks for the end of runs that take too long, as a person would; returns the other timers."""
     others = []
     for timer in timers:
         if timer.kind == RUN_TIMEOUT:
@@ -79,7 +79,7 @@ def pause_failing(facts: Facts, run_moves: RunMoves) -> None:
 
 
 def failing(facts: Facts, run_moves: RunMoves) -> list[tuple[str, int]]:
-    """DAGs of which a run has failed here and that are paused after so many."""
+    """Returns the DAGs of which a run has failed here, each with the number of failures that pauses it."""
     failed = [facts.runs[run_key] for run_key, state, _ in run_moves.ended if state == RunState.FAILED]
     limits = [(run.dag_id, run.graph.spec.max_consecutive_failed_dag_runs) for run in failed]
     return [(dag_id, most) for dag_id, most in limits if most]

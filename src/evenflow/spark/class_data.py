@@ -34,7 +34,7 @@ def archive_path(java: Java) -> Path:
 
 
 def use_archive(java: Java) -> dict[str, str]:
-    """The Spark configuration by which a driver's JVM uses the archive; empty when there is none."""
+    """The Spark configuration by which a driver's JVM uses the archive; empty without an archive."""
     path = archive_path(java)
     return {"spark.driver.defaultJavaOptions": f"-XX:SharedArchiveFile={path} {QUIET}"} if is_whole(path) else {}
 
@@ -54,5 +54,5 @@ def is_whole(path: Path) -> bool:
         with path.open("rb") as archive:
             archive.seek(-len(_WHOLE), os.SEEK_END)
             return archive.read() == _WHOLE
-    except OSError:  # there is none, or next to nothing of it
+    except OSError:  # it does not exist, or is nearly empty
         return False

@@ -1,13 +1,13 @@
 """A session on a Spark Connect server, for one try.
 
-The server has the driver, and its queries go on whatever becomes of who asked. So the id of a session is derived from a key of its
-task, which is kept before the session is made: whoever comes next finds the session by it, interrupts what runs in it and releases
-it. That is the next try, or ``on_kill`` of the one that has it.
+The server has the driver, and its queries continue whatever happens to the client. So the id of a session is derived from a key of
+its task, which is kept before the session is made. The next try, or ``on_kill`` of the one that has the session, finds the session
+by that id, interrupts what runs in it and releases it.
 
-A server that is gone is asked again for ten minutes by pyspark, when a session is stopped too, and once more when the process ends,
-but for clients that are closed. So a thread looks at whether it answers, from the session's first words to its last, and closes the
-channel when it has not for some seconds; and whatever is opened here is closed. A server that is frozen still listens, so that it
-does is not enough.
+pyspark asks a server that is gone again for ten minutes, also when a session is stopped, and once more when the process ends, but
+not for closed clients. So a thread checks that the server answers, from the session's first words to its last, and closes the
+channel when it has not answered for some seconds; whatever is opened here is also closed. A server that is frozen still listens, so
+listening does not prove that it answers.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def speaks_tls(target: SparkTarget) -> bool:
 
 @contextmanager
 def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: str) -> Iterator[SparkSession]:
-    """Raises :class:`SettingsError` for settings that only the server's start can set, and :class:`SparkUnavailable` when it lets
-    nobody in with this token, or goes away meanwhile.
+    """Raises :class:`SettingsError` for settings that only the server's start can set, and :class:`SparkUnavailable` when the
+    server refuses this token, or goes away meanwhile.
     """
     from pyspark.sql import SparkSession
 
@@ -188,6 +188,6 @@ def _client(target: SparkTarget, session_id: str) -> SparkConnectClient:
 
 
 def _url(target: SparkTarget, session_id: str) -> str:
-    """A server tells sessions by user, too: who ends one must be who began it, on whatever host."""
+    """A server also tells sessions apart by user: only the user that began one can end it, from whatever host."""
     user = "" if ";user_id=" in target.url else ";user_id=evenflow"
     return f"{target.url.rstrip(';')}{user};session_id={session_id}"

@@ -39,7 +39,7 @@ def of_path(address: str) -> Dataset:
 
 
 def of_jdbc(url: str, table: str) -> Dataset | None:
-    """None of a query, which is no table."""
+    """Returns None for a query, which is not a table."""
     name = table.strip().replace('"', "").replace("`", "")
     if not name or name.startswith("(") or " " in name:
         return None

@@ -1,19 +1,19 @@
-"""Runs one Spark application for one try, wherever its driver is to be, and says how it ended. A copy of this file travels with the
+"""Runs one Spark application for one try, wherever its driver runs, and says how it ended. A copy of this file travels with the
 try, so it needs nothing but Python's standard library.
 
-The try and its driver share a folder. The files in it are the whole protocol, each of which appears at once and whole:
+The try and its driver share a folder. The files in it are the whole protocol; each appears at once and whole:
 
     order.json    what to run, written before anything is started
-    claim.json    by whom it is run. Who makes this file has the try; a second driver of it ends without a deed
+    claim.json    by whom it is run. The maker of this file has the try; a second driver of it ends at once
     beat          a number that grows while the driver lives, every second
-    stop          somebody wants the end
+    stop          the application is to end
     application.json, ui.json, told.json   what a Python application says of itself: its id, its Spark UI, and what it raised
     stages.json   what its stages take, again and again (:mod:`evenflow.spark.status`)
     result.json   the seal: the application is dead, and this is how it ended
 
-A driver that cannot write its beat for :data:`BEAT_WITHIN_S` kills its application, by its own clock. So whoever has seen no beat
-for a little longer knows that nothing runs any more, though there is no seal: the host may have lost power. What a driver starts
-dies with it, and a driver that a cluster started ends with the process that did.
+A driver that cannot write its beat for :data:`BEAT_WITHIN_S` kills its application, by its own clock. So a reader that has seen no
+beat for a little longer knows that nothing runs any more, though there is no seal: the host may have lost power. Processes that a
+driver starts die with it, and a driver that a cluster started ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ APPLICATION, UI, STAGES, OUTPUT = "application.json", "ui.json", "stages.json", 
 STATUS_MODULE = "status.py"  # beside this file
 
 BEAT_EVERY_S = 1.0  # a write of a few bytes
-BEAT_WITHIN_S = 15.0  # so long the folder may be out of reach: a file server that fails over takes some seconds
+BEAT_WITHIN_S = 15.0  # how long the folder may be out of reach: a file server that fails over takes some seconds
 LOOK_EVERY_S = 0.2  # at the process and at `stop`: what a person takes for at once
 GRACE_S = 8.0  # from SIGTERM to SIGKILL: Spark's own shutdown hooks take one or two seconds
 CANCEL_S = 60.0  # for the command that ends an application elsewhere: a JVM and some requests
@@ -102,7 +102,7 @@ def system() -> str:
 
 
 def born(pid: int) -> int | None:
-    """When it was started, in ticks since the boot; None when there is no such process, or only what is left of it."""
+    """When the process was started, in ticks since the boot; None when it does not exist, or has ended and awaits its parent."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -123,7 +123,7 @@ class ApplicationRun:
         self._tail = b""
 
     def run(self) -> int:
-        """The exit code for who started this: that of the application."""
+        """Returns the exit code for the process that started this: that of the application."""
         signal.signal(signal.SIGTERM, self._asked)
         self._beat()
         work = self._folder / "work"
@@ -184,7 +184,7 @@ class ApplicationRun:
             self._stopped = "the process of the cluster that ran its driver is gone"
 
     def _beat(self) -> None:
-        """Where it cannot be written for too long the application is killed at once: somebody may take it for dead soon."""
+        """Kills the application at once if the beat could not be written for too long: the try may soon take it for dead."""
         now = time.monotonic()
         if now - self._beat_at > BEAT_WITHIN_S:
             self._stopped, self._late = f"its folder could not be written for {BEAT_WITHIN_S:g} s, or its host stood still", True
@@ -325,7 +325,7 @@ class _ApplicationTelling:
             context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
             active = getattr(context, "_active_spark_context", None)
             if active is not None and getattr(active, "_jsc", None) is not None:
-                with suppress(Exception):  # it stops just now, or the folder is gone: nobody needs them then
+                with suppress(Exception):  # it stops just now, or the folder is gone: then the figures are not needed
                     self._tell(active)
                 return
             time.sleep(LOOK_EVERY_S)

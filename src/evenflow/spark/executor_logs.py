@@ -70,8 +70,8 @@ def _show(executor: str, name: str, url: str) -> None:
 
 
 def end_of(url: str) -> tuple[str, int]:
-    """The last bytes of a file of a worker, and how many it has; ``url`` is that of the page for people. Raises
-    :class:`OSError`, and :class:`ValueError` for what is no such page.
+    """The last bytes of a file of a worker, and how many it has; ``url`` is that of the page for people. Raises :class:`OSError`,
+    and :class:`ValueError` if that is not such a page.
     """
     asked = f"{url.replace('/logPage/', '/log/').replace('/logPage?', '/log?')}&byteLength={MOST_EXECUTOR_OUTPUT}"
     with urllib.request.urlopen(asked, timeout=WORKER_ANSWERS) as answer:

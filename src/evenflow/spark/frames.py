@@ -1,8 +1,8 @@
-"""DataFrames as results: files that nobody sees until the try that wrote them has succeeded.
+"""DataFrames as results: files that stay invisible until the try that wrote them has succeeded.
 
-A try writes to a folder that it is given for itself, whose name is never used again. Nobody knows that name until the result of the
-try is stored, which is one row of the database: so a reader sees all of it or nothing, whatever object storage can rename. What a
-try leaves that did not come to that is deleted by the API.
+A try writes to a folder of its own, whose name is never used again. Readers learn that name only when the result of the try is
+stored, which is one row of the database: so a reader sees all of it or nothing, whether or not the object storage can rename. The
+API deletes the files of tries without a stored result.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_all(spark: SparkSession, value: Any) -> Any:
 
 
 def make_view(spark: SparkSession, name: str, frame: Any) -> None:
-    """So that SQL can name it. Raises :class:`SparkFailedForGood` for what is no DataFrame."""
+    """Makes a view, so that SQL can name it. Raises :class:`SparkFailedForGood` if ``frame`` is not a DataFrame."""
     if not isinstance(frame, SparkFrame):
         raise SparkFailedForGood(f"The view {name!r} must be a DataFrame that another task has as its result, not {frame!r:.80}.")
     read(spark, frame).createOrReplaceTempView(name)

@@ -40,14 +40,14 @@ def begins_to_answer(address: tuple[str, int], within_s: float, *, tls: bool = F
 
 
 def knows_tls(address: tuple[str, int], within_s: float) -> bool:
-    """Whether what is said there, if anything, is TLS. Raises :class:`OSError` when nobody is there."""
+    """Returns whether the server there speaks TLS, if it says anything. Raises :class:`OSError` when no server answers."""
     with socket.create_connection(address, timeout=within_s) as plain:
         error = _handshake_error(plain, address[0])
     return error is None or error.reason != "WRONG_VERSION_NUMBER"
 
 
 def _shakes_hands(plain: socket.socket, host: str) -> bool:
-    """A certificate that is not trusted is an answer, too: whether it is right is checked by who sends something."""
+    """A certificate that is not trusted is an answer, too: the client that sends something checks whether it is right."""
     return not isinstance(_handshake_error(plain, host), ssl.SSLEOFError)
 
 

@@ -88,6 +88,6 @@ def _ask(executable: Path) -> Java | str:
 
 
 def parse_version(text: str) -> int | None:
-    """The feature release in the output of ``java -version``, e.g. 17; None when there is none."""
+    """The feature release in the output of ``java -version``, e.g. 17; None when the output has none."""
     found = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(found[1]) if found else None

@@ -1,6 +1,6 @@
-"""How the JVM of a classic session ended, told to whoever has to do something about it.
+"""How the JVM of a classic session ended, told to the person who has to act on it.
 
-pyspark says that a gateway exited, and py4j speaks of empty answers and refused connections. Neither says what a process's end
+pyspark says that a gateway exited, and py4j speaks of empty answers and refused connections. Neither says what the end of a process
 says: its exit code, or the signal that killed it.
 """
 
@@ -12,7 +12,7 @@ import subprocess
 from evenflow.errors import SparkUnavailable
 from evenflow.spark.limits import JVM_DEATH_SHOWS
 
-JVM = subprocess.Popen[bytes] | None  # None: somebody else's, named by PYSPARK_GATEWAY_PORT
+JVM = subprocess.Popen[bytes] | None  # None: another process's, named by PYSPARK_GATEWAY_PORT
 
 SHELL_SIGNALS = 128  # what a shell adds to the number of the signal that killed a command
 
@@ -35,7 +35,7 @@ def before_session(code: int) -> SparkUnavailable:
 
 
 def silent(for_s: float) -> SparkUnavailable:
-    """For one that lives, and was not ready after so many seconds."""
+    """For a JVM that lives, and was not ready after this number of seconds."""
     return SparkUnavailable(
         f"Spark's JVM was not ready after {for_s:g} s, and was killed; its last words are in the log. This machine may be busy "
         "with too much else: run fewer tasks at once on it."

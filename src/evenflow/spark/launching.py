@@ -1,8 +1,8 @@
 """Starts the JVM of a classic session, and waits until it can be talked to.
 
-pyspark would do it, too. But it waits for ever for a JVM that ends with exit code 0, and for one that says nothing, and hands the
-process to nobody when it has ended. Both speak the same protocol: the JVM writes its port and a secret into a new file, which an
-environment variable names, and ends at the end of its stdin.
+pyspark could do it, too. But it waits for ever for a JVM that ends with exit code 0, and for one that says nothing, and loses the
+process when it has ended. Both speak the same protocol: the JVM writes its port and a secret into a new file, which an environment
+variable names, and ends at the end of its stdin.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DEAF_TO_CTRL_C = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")  # the task is to
 
 
 def connect() -> JavaGateway:
-    """To a new JVM with :data:`SUBMIT_ARGUMENTS`, or to that of :data:`PORT` where somebody has started one. Raises
+    """Connects to a new JVM with :data:`SUBMIT_ARGUMENTS`, or to that of :data:`PORT` where another process has started one. Raises
     :class:`SparkUnavailable` when it ends before it can be talked to, or does not begin.
     """
     from pyspark.java_gateway import launch_gateway

@@ -67,7 +67,7 @@ def lineage_told(spark: SparkSession, keep: Keep) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(Exception):  # the JVM is gone, or the task has ended its session: that is no failure of the task
+        with suppress(Exception):  # the JVM is gone, or the task has ended its session: the task does not fail because of it
             spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(int(FIGURES_WAIT_S * 1000))
             spark._jsparkSession.listenerManager().unregister(listener)
         if listener.told:
@@ -101,7 +101,7 @@ class _QueryListener:
                 self.told.append(found)
 
     def onFailure(self, name: str, execution: Any, error: Any) -> None:
-        """What it would have read and written, nobody knows."""
+        """Tells nothing: what the failed query would have read and written is unknown."""
 
     Java = SimpleNamespace(implements=("org.apache.spark.sql.util.QueryExecutionListener",))  # as py4j asks for it
 

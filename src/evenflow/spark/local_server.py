@@ -52,7 +52,7 @@ def launch_of(scratch: Path, *, port: int, ui_port: int, token: str, heap_mib: i
             **use_archive(java),
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
-            "spark.port.maxRetries": "0",  # a port that somebody else has is an error, and not another port
+            "spark.port.maxRetries": "0",  # a port that another process has is an error: no other port is tried
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.ui.enabled": str(ui_port > 0).lower(),

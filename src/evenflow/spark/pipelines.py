@@ -1,7 +1,7 @@
 """Declarative pipelines: what ``spark-pipelines run`` does, in the session of a try, and told flow by flow.
 
-Spark says what its flows do in sentences; there is no more in its protocol. A flow that fails is tried again by Spark itself, so
-what a flow is at the end counts.
+Spark describes its flows in sentences; its protocol contains nothing else. Spark itself tries a failed flow again, so the state of
+a flow at the end counts.
 """
 
 from __future__ import annotations

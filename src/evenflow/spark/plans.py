@@ -16,7 +16,7 @@ DIRECT, INDIRECT = "DIRECT", "INDIRECT"
 IDENTITY, TRANSFORMATION, AGGREGATION = "IDENTITY", "TRANSFORMATION", "AGGREGATION"
 _RANK = {IDENTITY: 0, TRANSFORMATION: 1, AGGREGATION: 2}
 
-# Functions of whose result nobody learns the value that went in.
+# Functions whose result does not reveal the value that went in.
 _MASKING = frozenset({"Md5", "Sha1", "Sha2", "Crc32", "Murmur3Hash", "XxHash64", "HiveHash", "Count"})
 _SUBQUERIES = frozenset({"ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"})
 # Plans whose function sees whole rows: each of its columns may come from any.

@@ -31,7 +31,7 @@ def _text(value: object) -> str:
 
 
 def _escaped(text: str) -> str:
-    """As Java reads properties: whatever is no plain letter or digit by the number of its UTF-16 unit."""
+    """Escapes a text for Java's properties: every character except plain letters and digits by the numbers of its UTF-16 units."""
     units = text.encode("utf-16-be", "surrogatepass")
     numbers = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
     return "".join(chr(number) if number < 128 and chr(number).isalnum() else f"\\u{number:04x}" for number in numbers)

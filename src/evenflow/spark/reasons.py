@@ -153,7 +153,9 @@ def _where(text: str) -> str:
 
 
 def _innermost(text: str) -> tuple[str, str] | None:
-    """The last of the chain of causes that is no wrapper; of Spark's Python workers, what the author's function raised."""
+    """Returns the last of the chain of causes that is not a wrapper; for Spark's Python workers, what the author's function
+    raised.
+    """
     best: tuple[str, str] | None = None
     in_python = False
     for line in text.splitlines():

@@ -1,11 +1,11 @@
-"""The folder that a try shares with its driver (:mod:`evenflow.spark.driver`), as the try and what waits for it see it.
+"""The folder that a try shares with its driver (:mod:`evenflow.spark.driver`), as the try and its waiting trigger see it.
 
 Below a base folder each task instance has one, and in it each of its tries. Its name has two halves: what the instance is called,
-and a key of its own, which changes when it is cleared. A new try finds all that came before it by either: by the key whatever the
-API is called where it runs, and by the name also before it was cleared.
+and a key of its own, which changes when it is cleared. A new try finds all that came before it by either half: by the key, whatever
+the API is called where it runs, and by the name, also tries from before the clear.
 
-A try may be *closed*: who claims it for nobody keeps away each driver that might still come for it. That, the seal of a driver, and
-the proof that its claimer is dead are the only ways to know that nothing of a try runs.
+A try may be *closed*: a claim without a driver keeps away each driver that might still come for it. Only that claim, the seal of a
+driver, and the proof that its claimer is dead show that nothing of a try runs.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def tidy(folder: Path) -> None:
 
 
 def sweep(base: Path, now: float) -> None:
-    """Removes what nobody will ask for any more: task instances whose last try began long ago and is over."""
+    """Removes what is not needed any more: task instances whose last try began long ago and is over."""
     for instance in base.iterdir():
         with suppress(FileNotFoundError):
             if now - instance.stat().st_mtime > KEPT_FOR and all(Watch(each).look().over for each in instance.iterdir()):

@@ -1,8 +1,7 @@
 """A directory for one session's shuffle files and warehouse, which outlives no process, however that ended.
 
-A killed task cannot clean up. So each directory is locked (``flock``, held by an open descriptor) for as long as its process
-lives, and the maker of the next one removes those that nobody holds. The lock on the parent makes "create, then lock" one
-step to all.
+A killed task cannot clean up. So each directory is locked (``flock``, held by an open descriptor) while its process lives, and the
+maker of the next one removes those without a lock. The lock on the parent makes "create, then lock" one step for all.
 """
 
 from __future__ import annotations

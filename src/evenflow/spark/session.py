@@ -89,7 +89,7 @@ def _require_pyspark(target: SparkTarget) -> None:
 
 
 def _require_listener(target: SparkTarget, conn_id: str) -> None:
-    """Spark would retry for minutes before it says that nobody is there."""
+    """Checks that the server listens: Spark alone would retry for minutes before it reports that none does."""
     if target.address is None:
         return
     host, port = target.address

@@ -60,7 +60,7 @@ class RunStages:
         """What has been written since the last time."""
         told = await asyncio.to_thread(self._read)
         if told is not None:
-            with suppress(ApiRefused, NoContext):  # nobody keeps it: what waits for the driver goes on waiting
+            with suppress(ApiRefused, NoContext):  # the API does not keep it: the trigger continues to wait for the driver
                 await self._ask("record", {"kind": "spark_stages", "value": told["stages"]})
 
     def _read(self) -> Any:

@@ -21,7 +21,7 @@ MOST_STAGES = 50  # that a try keeps, those that took longest: some 20 KiB
 MOST_KEYS = 5  # columns by which a query spreads rows
 MOST_NAME = 200  # characters of what a stage is called: a description may be a whole query
 FIGURES_WAIT_S = 5.0  # until all is told that has happened: it takes milliseconds
-FIGURES_EVERY_S = 5.0  # between two looks while it runs: what a person waits for who watches a stage of minutes
+FIGURES_EVERY_S = 5.0  # between two looks while it runs: what a person who watches a stage of minutes waits for
 FIGURES_SHARE = 0.05  # of the time, at most, goes into looks: they take 0.1 s where a driver has a thousand stages
 
 _UNBEGUN = ("PENDING", "SKIPPED")  # adaptive execution skips what has been done before
@@ -106,7 +106,7 @@ class Telling:
             self.end()
             stop()
 
-        context.stop = told_and_stopped  # authors may do that, and then nobody knows anything any more
+        context.stop = told_and_stopped  # authors may stop the context, and then the figures are gone
         threading.Thread(target=self._watch, name="spark-figures", daemon=True).start()
 
     def end(self) -> None:
@@ -123,7 +123,9 @@ class Telling:
             pause_s = max(FIGURES_EVERY_S, (time.monotonic() - began) / FIGURES_SHARE)
 
     def _look(self, settle_s: float = 0.0, always: bool = False) -> bool:
-        """Whether another look is worth it. What fails is no failure of the application: its JVM is gone, or nobody keeps it."""
+        """Returns whether another look is worth it. A failed look does not fail the application: its JVM is gone, or the API does
+        not keep the figures.
+        """
         with self._turn, suppress(Exception):
             figures, cost = read_application(self._context, settle_s)
             if always or (figures.stages and figures != self._last):

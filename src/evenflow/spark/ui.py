@@ -49,7 +49,7 @@ async def ui_of_run_told(folder: Path, ask: Callable[[str, dict[str, Any]], Awai
     told = await asyncio.to_thread(driver.read, folder / driver.UI)
     if told is None:
         return False
-    with suppress(OSError, ApiRefused, NoContext):  # a name that is not known here, or nobody who keeps it
+    with suppress(OSError, ApiRefused, NoContext):  # a name that is not known here, or an API that does not keep it
         url = await asyncio.to_thread(_by_number, told["url"])
         await ask("record", {"kind": "spark_ui", "value": asdict(SparkUi(**{**told, "url": url}))})
     return True

@@ -117,7 +117,7 @@ def decisions(meter: Meter, fitness: Fitness) -> list[Duty]:
 
 
 def housekeeping() -> list[Duty]:
-    """What nobody waits for, and may take its time: it has a thread and a connection of its own."""
+    """Duties whose result nothing waits for and that may take long: they have a thread and a connection of their own."""
     old_runs, unused_limits = OldRuns(), UnusedLimits()
     return [
         Duty("hung workers", HUNG_S, give_up_hung),

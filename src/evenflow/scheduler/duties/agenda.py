@@ -27,7 +27,7 @@ class Duty:
 
 
 def _ignore(duty: str, took_s: float, *, failed: bool) -> None:
-    """Nobody wants to know."""
+    """Does nothing with what is told."""
 
 
 class Agenda:

@@ -1,16 +1,17 @@
 """Safety nets under the events that open lanes and begin runs, and the proof that they are not needed.
 
-There should be nothing to find. What is found is repaired, so that nothing waits for ever because of a bug, and counted in a metric
+There should be nothing to find. A finding is repaired, so that nothing waits for ever because of a bug, and counted in a metric
 that must stay 0.
 
-The sweep finds lost wake-ups. It looks at one lane of each queue of parked lanes, and at DAGs that have queued runs, so many of
-each a second, and goes on where it stopped: its cost does not grow with the backlog.
+The sweep finds lost wake-ups. Each second it looks at one lane of some queues of parked lanes and at some DAGs that have queued
+runs, and continues where it stopped: its cost does not grow with the backlog.
 
 The watchdog finds stalls (R-HA11): whenever a startable task exists, something starts within 2 s. Every scheduler looks, always.
-The best open lane of a limit class that has room is what the next round starts from, or parks. So it does not stay as it is for
-long: if the same version of the same row is there after 2 s, and the limit class had room at every look, nothing of the limit class
-has started in between, whatever the reason. That is told with its evidence, and repaired by a full round that remembers nothing. A
-look costs some index probes for each limit class that has open lanes, and does not grow with the backlog."""
+The next round starts from the best open lane of a limit class that has room, or parks that lane. So this lane does not stay as it
+is for long. If the same version of the same row is there after 2 s, and the limit class had room at every look, nothing of the
+limit class has started in between, whatever the reason. The watchdog tells that with its evidence, and repairs it by a full round
+that remembers nothing. A look costs some index probes for each limit class that has open lanes, and does not grow with the
+backlog."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from evenflow.telemetry.observing import observe
 
 QUEUES_PER_SWEEP = 500  # about 6 ms; with 100,000 runs at their limits each is seen every 200 s
 DAGS_PER_SWEEP = 500  # about 8 ms; of 10,000 that have queued runs each is seen every 20 s
-START = (0, 2**31 - 1)  # before the first queue: open lanes and those of paused DAGs are none
+START = (0, 2**31 - 1)  # before the first queue: open lanes and those of paused DAGs are in none
 
 
 class Sweep:

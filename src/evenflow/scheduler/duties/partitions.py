@@ -40,7 +40,7 @@ def _make_missing(conn: Conn, today: datetime) -> bool:
             complete = False
             observe(seen.partition_put_off(name, " ".join(str(error).split())))
             if isinstance(error, psycopg.errors.LockNotAvailable):
-                break  # all days need that lock, and whoever writes where today has no partition waits behind each try
+                break  # all days need that lock, and writers of a day without a partition wait behind each attempt
         except psycopg.Error as error:
             complete = False
             if conn.closed:
@@ -50,8 +50,8 @@ def _make_missing(conn: Conn, today: datetime) -> bool:
 
 
 def drop_partitions_before(conn: Conn, before: datetime) -> list[str]:
-    """Those of days that were over before, as far as their runs have gone; answers which. The first that somebody has locked ends
-    it: each try makes those wait who write history.
+    """Drops the partitions of days that were over before, if their runs have gone; returns the dropped ones. Stops at the first one
+    that another session has locked: each attempt makes the writers of history wait.
     """
     oldest_kept = partitions.name_of(before.astimezone(UTC))
     dropped: list[str] = []

@@ -1,6 +1,6 @@
-"""History is kept for as long as the setting ``retention_days`` says: runs that ended before are deleted with all that there is of
-them, some at a time, so that no transaction is long. A live run is never touched, however old it is. What nobody asked to keep and
-nobody needs any more is bounded by a number, whatever the setting says.
+"""History is kept as long as the setting ``retention_days`` says. Runs that ended before are deleted with everything that belongs
+to them, some at a time, so that no transaction is long. A live run is never touched, however old it is. History that no setting
+keeps and that is not needed any more is bounded by a number, whatever the setting says.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from evenflow.store.scheduling.retention import EVERYTHING, NOTHING, ExportedSoF
 from evenflow.telemetry.observing import observe
 
 LOOKED_AT_ONCE = 5000  # runs among which old ones are looked for: some milliseconds
-LOOK_ANEW_S = 3600.0  # a run that ended long after others of its age goes so much later
+LOOK_ANEW_S = 3600.0  # a run that ended long after others of its age goes that much later
 LIMITS_AT_ONCE = 100  # for each limit class that goes the lanes are looked through: with 100,000 of them a second
 ARCHIVES_AT_ONCE = 10  # of up to 32 MiB each: some tenths of a second
 ROWS_AT_ONCE = 1000  # rows of one small table: some milliseconds
@@ -98,7 +98,7 @@ def delete_old(conn: Conn, old_runs: OldRuns) -> float | None:
 
 
 def delete_unneeded(conn: Conn) -> float | None:
-    """What grows with age, and nobody asks for: events that wait for others, services that have gone."""
+    """Deletes what grows with age and is never read again: events that wait for others, services that have gone."""
     return _in_slices(
         [
             lambda: leases.settle_services(conn, after_s=SETTLED_AFTER_S, limit=ROWS_AT_ONCE),

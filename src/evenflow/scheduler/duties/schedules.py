@@ -1,4 +1,6 @@
-"""Runs that nobody triggers: created when their DAG is due, and those of backfills in order, as many at a time as each allows."""
+"""Runs that the scheduler creates by itself: when their DAG is due, and those of backfills in order, as many at a time as each
+allows.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """What one transaction has decided so far, in memory, and how it is written.
 
-Each ledger is about one thing and knows the statements that write it. A function takes those that it may touch, so its types say
-what it may change; all of them as one take only those that may touch all. Where one thing never comes without the other, a ledger
-has that other one and writes into it by itself: what is sent to workers moves and holds limits, and what moves may call authors'
-functions. So whoever takes dispatches may touch moves and holds, and whoever takes moves may leave messages. The flow
-(:mod:`evenflow.core.flow`) decides into those for moves, offers and messages.
+Each ledger is about one thing and has the statements that write it. A function takes the ledgers that it may touch, so its types
+say what it may change; only functions that may touch all take them together. Where one thing never comes without another, a ledger
+contains the other ledger and writes into it by itself: what is sent to workers moves and holds limits, and what moves may call
+authors' functions. So a function that takes dispatches may touch moves and holds, and one that takes moves may leave messages. The
+flow (:mod:`evenflow.core.flow`) decides into those for moves, offers and messages.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What goes to workers, what has come back from them, and which processes are to end.
 
 What a turn starts is given at once to workers whose claims wait, instead of waiting for their claims (ADR 0067). The claims are
-served in the order in which they began to wait, each with what it would take: resumes first, then by priority. What none of them
-takes waits for whoever comes first.
+served in the order in which they began to wait, each with what it would take: resumes first, then by priority. The tries that no
+waiting claim takes wait for the next claim.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from evenflow.store.scheduling import selection
 
 @dataclass(slots=True)
 class Holds:
-    """By limit. One that is only to be looked at is there with 0, and so is limit 0, which is none: it only wakes."""
+    """By limit. A limit that is only looked at is there with 0, and so is limit 0, which does not exist: it only wakes."""
 
     released: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     released_at: dict[int, float] = field(default_factory=dict)  # when the last of it was, seconds since 1970
@@ -56,7 +56,7 @@ class Holds:
             selection.use_limits(conn, deltas, self.released_at, now_s)
 
     def write_wakes(self, conn: Conn, used: Mapping[int, int], now_s: float) -> None:
-        """Whoever has not got the executor's lock leaves to its holder what starts have not ``used``."""
+        """A scheduler without the executor's lock leaves to the lock's holder what starts have not ``used``."""
         left = {k: r - used.get(k, 0) for k, r in self.released.items()}
         if wakes := {k: n for k, n in left.items() if n or not self.released[k]}:
             selection.insert_wakes(conn, wakes, self.released_at, now_s)

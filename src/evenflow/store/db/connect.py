@@ -47,7 +47,7 @@ class Timeouts:
 
 DEFAULT_TIMEOUTS = Timeouts()
 TURNS = Timeouts(transaction=int(1000 * HANG_S))  # on a LivingConnection
-# Of what nobody waits for: its statements are small, and whom it meets goes first.
+# For work whose result nothing waits for: its statements are small, and it gives way to any session that it blocks.
 HOUSEKEEPING = Timeouts(statement=10_000, transaction=20_000, lock=1_000)
 UNBOUNDED = Timeouts(statement=0, transaction=0, idle_in_transaction=0, lock=0)  # migrations
 
@@ -135,12 +135,12 @@ async def open_pool(
     generic_plans: bool = False,
     look: Until | None = None,
 ) -> AsyncPool:
-    """An open pool of connections as :func:`connect` makes them; the caller closes it. Raises as :func:`connect` does, unless it
-    has none (``min_size`` 0) before somebody wants one.
+    """Returns an open pool of connections as :func:`connect` makes them; the caller closes it. Raises as :func:`connect` does,
+    unless the pool opens its first connection on demand (``min_size`` 0).
 
-    ``look`` sees each new connection before anyone else, and nobody gets one for which it raises. While the server is away,
-    ``pool.connection()`` fails with :class:`psycopg_pool.PoolTimeout` after ``POOL_TIMEOUT_S``. Connections that died meanwhile
-    are found and replaced before anyone gets them.
+    ``look`` sees each new connection first; a connection for which it raises is never given out. While the server is away,
+    ``pool.connection()`` fails with :class:`psycopg_pool.PoolTimeout` after ``POOL_TIMEOUT_S``. Connections that died meanwhile are
+    found and replaced before they are given out.
     """
     if min_size:
         probe = await connect_async(url, name=name, timeouts=timeouts)

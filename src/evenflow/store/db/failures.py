@@ -1,4 +1,4 @@
-"""What the database's errors mean to those above, who do not know the driver."""
+"""What the database's errors mean to the modules above, which do not know the driver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OUTAGES = (
 
 
 def is_outage(error: Exception) -> bool:
-    """Whether it is no fault of what was asked: the same request may succeed later."""
+    """Returns whether the request itself is right: it may succeed later."""
     return isinstance(error, OUTAGES) and not is_bad_value(error)
 
 

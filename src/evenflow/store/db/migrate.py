@@ -8,8 +8,8 @@ on. A migration that takes something away *contracts*. It begins with a line ``-
 the schema N at least, and each program that is too old refuses, by :func:`check`. A release states the other end, too:
 ``OLDEST_SCHEMA`` is the oldest schema on which its programs work.
 
-A migration needs locks that everybody's transactions stand in the way of, and whoever comes later waits behind it. So it waits for
-a lock for an instant only, and tries again: a running system does not notice.
+A migration needs locks that conflict with every transaction, and later transactions wait behind it. So it waits for a lock for an
+instant only, and tries again: a running system does not notice.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Steps(Enum):
 
     EXPAND = auto()  # up to the first migration that older programs do not survive
     CONTRACT = auto()  # to the end, if no such program runs
-    ALONE = auto()  # to the end: nobody else uses this database
+    ALONE = auto()  # to the end: no other process uses this database
 
 
 @dataclass(frozen=True, slots=True)

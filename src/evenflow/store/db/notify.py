@@ -1,5 +1,5 @@
-"""NOTIFY and LISTEN: which channel wakes whom. A notification says that it is worth looking; one of ``dispatch`` may say who has
-been given which tries.
+"""NOTIFY and LISTEN: which channel wakes which processes. A notification says that it is worth looking; one of ``dispatch`` may
+name the workers that have been given tries, and the tries.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ async def wake_async(conn: psycopg.AsyncConnection[Any], channels: Collection[st
 async def execute_then_wake(
     conn: psycopg.AsyncConnection[Any], name: str, params: Mapping[str, Any], channels: Collection[str]
 ) -> None:
-    """Executes statement ``name`` as a transaction, and wakes who listens on these channels to what that has committed: one
-    round trip. On an idle connection that nobody else uses meanwhile. Returns when both are done.
+    """Executes statement ``name`` as a transaction, and wakes the listeners on these channels once it has committed, in one round
+    trip. Needs an idle connection that no other task uses meanwhile. Returns when both are done.
     """
     assert conn.info.transaction_status == IDLE
     try:

@@ -39,7 +39,7 @@ class Rows(Generic[T]):
         return list(map(self._make, self._cursor.fetchall()))
 
     def arrived(self) -> list[T]:
-        """Those that are here, without waiting: none when the statement failed, or nobody has waited."""
+        """Returns the rows that are here, without waiting: none when the statement failed, or its result was never waited for."""
         return self.all() if self._cursor.pgresult is not None else []
 
 

@@ -17,7 +17,7 @@ import psycopg
 from evenflow.core.limits import HANG_S, LONGEST_TURN_S
 from evenflow.store.db.sql import sql
 
-LIFE_S = 1.0  # so much of HANG_S is over when a transaction shows that it lives; those that are shorter never do
+LIFE_S = 1.0  # this part of HANG_S is over when a transaction shows that it lives; shorter transactions never do
 MORE = 4.0  # what an honest transaction that was ended gets the next time, as a factor: two times are enough
 
 
@@ -73,7 +73,7 @@ class LivingConnection(psycopg.Connection[Any]):
 
 
 def end_deaf(conn: psycopg.Connection[Any]) -> list[str]:
-    """Ends sessions whose client does not read what it asked for; answers the names of those who had them."""
+    """Ends sessions whose client does not read what it asked for; returns the names of these clients."""
     rows = conn.execute(sql("sessions/end_deaf"), {"patience": HANG_S}, prepare=True).fetchall()
     return [str(name) for (name,) in rows]
 

@@ -75,7 +75,7 @@ class Resume(Struct, gc=False):
     purpose: str
     event: str | None  # base64
     reason: str | None
-    intent: str | None  # JSON: somebody's, for when its clean-up has ended
+    intent: str | None  # JSON: what a person wants once its clean-up has ended
     direct: bool = True  # whether it has a dispatch again; else it takes all that it held when it gets one
 
 

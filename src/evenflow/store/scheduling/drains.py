@@ -10,7 +10,7 @@ from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 
 def find_drained(conn: Conn) -> list[tuple[str, str, bool]]:
     """(kind, name, whether anything is in flight) of what seems to have nothing in flight any more, and of what has drained until
-    its deadline. Keeps nobody waiting, and costs a probe while nothing drains.
+    its deadline. Delays no other transaction, and costs a probe while nothing drains.
     """
     return execute(conn, "states/find_drained").fetchall()
 

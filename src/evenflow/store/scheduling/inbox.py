@@ -35,7 +35,7 @@ class Turn(NamedTuple):
     watches: bool
     tries: bool  # whether any are under way, or deferred ones keep their slot of an executor
     closures: bool  # whether pools, queues or the system may be closed
-    places: int  # how often anything was said of executors, and of who shares what
+    places: int  # how often executors and sharing rules have been changed
     waiting_claims: list[tuple[int, dict[str, Any]]] | None  # by worker: key, queues, slots, resumes; the first to be served first
 
 
@@ -96,8 +96,8 @@ class TakenReport(NamedTuple):
     state: str | None
     try_number: int
     losses: int
-    tries_before: int  # tries begun before somebody cleared it
-    intent: dict[str, str] | None  # what somebody wants when it has ended
+    tries_before: int  # tries begun before a person cleared it
+    intent: dict[str, str] | None  # what a person wants once it has ended
     resumes: bool  # whether it is the dispatch of a resume
     purpose: str | None  # what for
     deferral: int | None  # the epoch of the dispatch that deferred
@@ -170,7 +170,7 @@ def read_wait(conn: Conn, since: Since) -> tuple[Wait, Since]:
 
 
 def next_due(conn: Conn) -> Rows[tuple[float | None]]:
-    """Seconds until the next timer; ``None`` when there is none."""
+    """Seconds until the next timer; ``None`` without timers."""
     return Rows(execute(conn, "inbox/next_due"), tuple)
 
 
@@ -182,7 +182,7 @@ def delete_orphans(conn: Conn, since: Since) -> tuple[int, Since]:
 
 
 def insert_cancels(conn: Conn, cancels: Sequence[tuple[int, str]]) -> None:
-    """Asks for the end of runs as (run_key, who or what wants it), of all that is waiting; wakes who listens to the inbox."""
+    """Asks for the end of runs as (run_key, requester or cause), and wakes the listeners of the inbox."""
     run_keys, actors = zip(*cancels, strict=True)
     execute(conn, "inbox/insert_cancels", {"run_keys": numbers(run_keys), "actors": texts(actors)})
 

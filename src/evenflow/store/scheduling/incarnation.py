@@ -1,7 +1,7 @@
 """The incarnations of a database: a new one begins when it was set back to an earlier state, or may have been (R-HA18).
 
-A standby that takes over lacks what its primary committed and had not sent. That is nowhere to be seen in the rows; but each
-take-over begins a new timeline of the server, so whoever connects compares that with the one that was seen last.
+A standby that takes over lacks what its primary committed and had not sent. The rows do not show it; but each take-over begins a
+new timeline of the server, so every process that connects compares it with the timeline that was seen last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from evenflow.store.db.sql import sql
 class Server(NamedTuple):
     system_id: str
     timeline: int | None  # None: it is a standby
-    seen_system_id: str | None  # None: nobody has looked yet
+    seen_system_id: str | None  # None: never looked at yet
     seen_timeline: int | None
     incarnation: int  # 0: the first
 
@@ -56,8 +56,9 @@ async def find_server_async(conn: psycopg.AsyncConnection[Any]) -> Server:
 
 
 def notice_server(conn: psycopg.Connection[Any], *, by: str) -> Server | None:
-    """The server behind a new connection, if it is another one than everybody has known: unless the setting
-    ``failover_loses_commits`` says otherwise, a new incarnation has then begun. Whoever decides or lets others in asks first.
+    """Returns the server behind a new connection, if it is not the one that was known: unless the setting
+    ``failover_loses_commits`` says otherwise, a new incarnation has then begun. Processes that decide or let others in call this
+    first.
     """
     found = find_server(conn)
     if not found.is_new:
@@ -80,6 +81,6 @@ def _begin(conn: psycopg.Connection[Any], reason: str, by: str, *, went_back: bo
 
 
 def read_setting(conn: Conn, name: str) -> Any:
-    """None: nobody has set it, so its default holds."""
+    """Returns None for a setting that was not set, so that its default holds."""
     row = execute(conn, "settings/read_one", {"name": name}).fetchone()
     return None if row is None else row[0]

@@ -80,7 +80,7 @@ def release_triggers(conn: Conn) -> int:
 
 
 def settle_services(conn: Conn, *, after_s: float, limit: int) -> int:
-    """Lets nobody look again at services that went so long ago and have left nothing; answers how many."""
+    """Excludes services that ended this long ago and have left nothing from all later looks; returns their number."""
     return execute(conn, "leases/settle_services", {"after": after_s, "limit": limit}).rowcount
 
 

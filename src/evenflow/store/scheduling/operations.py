@@ -1,5 +1,5 @@
-"""What people do with the tasks of a run, as set-based statements. All but the reading ones are for who holds the run's lock and
-the executor's.
+"""What people do with the tasks of a run, as set-based statements. Callers of all but the reading ones hold the run's lock and the
+executor's.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Indexed(NamedTuple):
 
 
 class StateChange(NamedTuple):
-    """To which state somebody's event leads, and from which."""
+    """The state to which a person's event leads, and the state before it."""
 
     event: str
     state: str
@@ -247,7 +247,7 @@ def read_cleared(conn: Conn, keys: Iterable[tuple[int, int]]) -> Rows[Instance]:
 
 
 def revive_unbegun(conn: Conn, run_key: int) -> bool:
-    """Has a run wait again that ended before it began; whether it is such a one."""
+    """Makes a run wait again that ended before it began; returns whether it had."""
     params = {"run_key": run_key, **run_moved(RunState.FAILED, RunEvent.CLEAR)}
     return execute(conn, "operations/revive_unbegun", params).fetchone() is not None
 
@@ -257,15 +257,15 @@ def change_run(conn: Conn, run_key: int, state: str, *, revived: bool) -> None:
 
 
 def say_how_it_ended(conn: Conn, run_key: int, state: str, reason: str | None, *, marked_by: str | None = None) -> bool:
-    """Nothing else of the run changes. ``marked_by``: who says of a success that it has failed. False: it has not ended, or had
-    never begun.
+    """Changes the state and the reason, and nothing else of the run. ``marked_by`` is the person who says that a success has
+    failed. Returns False for a run that has not ended, or had never begun.
     """
     params = {"run_key": run_key, "state": state, "reason": reason, "marked_by": marked_by}
     return execute(conn, "operations/say_how_it_ended", params).fetchone() is not None
 
 
 def take_back_failure(conn: Conn, run_key: int) -> bool:
-    """Whether the run had failed because somebody said so: now it is a success again."""
+    """Returns whether the run had failed because a person said so: now it is a success again."""
     params = {"run_key": run_key, **run_moved(RunState.FAILED, RunEvent.MARK_SUCCESS)}
     return execute(conn, "operations/take_back_failure", params).fetchone() is not None
 

@@ -18,7 +18,7 @@ from evenflow.store.db.rows import Conn, execute
 MAKING_LOCK = 7311146993655184  # an advisory lock: one scheduler makes partitions at a time
 SURVIVORS = 1_000  # runs of a day that is to go which are moved out of its way: a range of an index
 
-# Somebody else has the lock, or what was to be done under it took too long: a later look may find it otherwise.
+# Another session has the lock, or the work under it took too long: a later look may find it otherwise.
 MISSES = (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled, psycopg.errors.DeadlockDetected)
 
 
@@ -50,7 +50,7 @@ def read_days_ahead(conn: Conn) -> int:
 
 @contextmanager
 def making(conn: Conn) -> Iterator[bool]:
-    """Whether nobody else makes partitions meanwhile."""
+    """Yields whether this session alone makes partitions meanwhile."""
     (mine,) = conn.execute("select pg_try_advisory_lock(%s)", [MAKING_LOCK]).fetchone() or (False,)
     try:
         yield mine
@@ -60,11 +60,11 @@ def making(conn: Conn) -> Iterator[bool]:
 
 
 def attach(conn: Conn, day: datetime) -> None:
-    """Makes the partition of a day. It is a plain table first, and attached then: that locks the default partition, into which
-    nobody writes while all is well, and no table that turns use. Rows of the day that lie in the default partition move over.
-    Raises one of ``MISSES`` when that could not be done in a moment.
+    """Makes the partition of a day. It begins as a plain table, and is then attached: that locks the default partition, which has
+    no writers while all is well, and no table that turns use. Rows of the day that lie in the default partition move over. Raises
+    one of ``MISSES`` when that could not be done in a moment.
 
-    Of a day whose history is being written, all writers are kept out for that moment: one that waited for the default partition
+    If history of the day is being written, all writers are kept out for that moment: a writer that waited for the default partition
     alone would have chosen it before, and fail because its rows belong into the new one.
     """
     name, keys = sql.Identifier(name_of(day)), (first_run_key(day), first_run_key(day + timedelta(days=1)))
@@ -85,8 +85,8 @@ def attach(conn: Conn, day: datetime) -> None:
 
 
 def drop(conn: Conn, name: str, day: datetime) -> bool:
-    """Drops the partition of a day, with the history of runs that are gone. That of runs which are not moves to the default
-    partition, unless it is too much: then the day stays, and the answer is no. Raises one of ``MISSES``.
+    """Drops the partition of a day, with the history of runs that are gone. History of other runs moves to the default partition.
+    If that is too much, the day stays, and the answer is False. Raises one of ``MISSES``.
     """
     keys = {"first": first_run_key(day), "last": first_run_key(day + timedelta(days=1)), "most": SURVIVORS}
     partition = sql.Identifier(name)

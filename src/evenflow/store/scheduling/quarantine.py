@@ -31,7 +31,7 @@ def hold_reports(conn: Conn, run_keys: Iterable[int], *, cancels: bool = False) 
 
 
 def find_cancels(conn: Conn, run_keys: Iterable[int]) -> dict[int, str]:
-    """Which of these runs somebody wants to end, and who."""
+    """Returns which of these runs a person wants to end, and that person."""
     return dict(execute(conn, "quarantine/find_cancels", {"run_keys": numbers(run_keys)}).fetchall())
 
 

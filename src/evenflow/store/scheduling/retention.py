@@ -11,7 +11,7 @@ from evenflow.store.db.rows import Conn, execute
 
 
 def read_setting(conn: Conn, name: str) -> tuple[datetime, Any]:
-    """The time, and what this setting was set to; None: nobody has."""
+    """Returns the time, and the value of this setting; None if it was not set."""
     row = execute(conn, "retention/read_setting", {"name": name}).fetchone()
     assert row is not None
     return row[0], row[1]
@@ -41,9 +41,9 @@ class OldRunKeys(NamedTuple):
 def find_old_runs(
     conn: Conn, *, after: int, before: datetime, before_key: int, past: int, most: int, limit: int, instances: int
 ) -> OldRunKeys:
-    """Up to ``limit`` runs that ended before, with so many task instances together, among the next ``most`` runs. Those that
-    another deletes are passed over, and those with history of transactions from ``past`` on. ``before_key`` is the smallest key of
-    a run made later.
+    """Returns up to ``limit`` runs that ended before, among the next ``most`` runs, with at most ``instances`` task instances
+    together, but at least one run. Skips runs that another scheduler deletes, and runs with history of transactions from ``past``
+    on. ``before_key`` is the smallest key of a run made later.
     """
     params = {"after": after, "before": before, "before_key": before_key, "past": past, "most": most, "limit": limit}
     row = execute(conn, "retention/find_old_runs", params | {"instances": instances, "whole": DELETED_AT_ONCE}).fetchone()
@@ -87,8 +87,8 @@ FIRST_LIMIT = LimitName("dag_task", "")  # before the first that a DAG may bring
 
 
 def delete_limits(conn: Conn, *, after: LimitName, limit: int) -> LimitName | None:
-    """Deletes some limits that no version knows, and their limit classes; answers the last one looked at, None: there are no more.
-    Those of DAGs that are just being stored stay for another time.
+    """Deletes some limits that no version knows, and their limit classes; returns the last one looked at, None at the end. Limits
+    of DAGs that are just being stored stay for another time.
     """
     with conn.transaction():
         found = execute(conn, "retention/find_unused_limits", {**after._asdict(), "limit": limit}).fetchall()

@@ -52,9 +52,9 @@ def read_specs(conn: Conn, version_keys: Iterable[int]) -> Rows[tuple[int, str]]
 
 
 def take_queued(conn: Conn, since: str, *, dags: int, limit: int, share: int) -> Rows[QueuedRun]:
-    """At most ``limit`` runs that may start, in the order in which they are to, of so many DAGs that wakes name; of each
-    at most ``share``. Their wakes go: the caller makes one for what it leaves. Without any there is one row whose ``run_key`` is 0.
-    A transaction that has asked for the executor's lock in vain takes none.
+    """Returns at most ``limit`` runs that may start, in their order of starting, of at most ``dags`` DAGs that wakes name; at most
+    ``share`` of each. Deletes their wakes: the caller makes one for what it leaves. Without any there is one row whose ``run_key``
+    is 0. A transaction that has asked for the executor's lock in vain takes none.
     """
     params = {"since": since, "wakes": RUN_WAKES_PER_TURN, "dags": dags, "limit": limit, "share": share, "lines": CREATION_LINES}
     return Rows(execute(conn, "runs/take_queued", params), row_of(QueuedRun))

@@ -67,8 +67,8 @@ def foresee_room(conn: Conn, limits: Iterable[int]) -> Rows[LimitRoom]:
 
 
 def find_waiting(conn: Conn, limits: Iterable[int], *, of_locked: bool = False) -> Rows[tuple[int]]:
-    """Which of these limits are not free to take: somebody waits for them, or a pool may have to be kept for somebody.
-    ``of_locked``: of max_active_tasks of the runs that ``inbox.lock_runs`` has locked, too.
+    """Returns which of these limits are not free to take: tasks wait for them, or a pool may have to be kept for others.
+    ``of_locked`` includes max_active_tasks of the runs that ``inbox.lock_runs`` has locked.
     """
     return Rows(execute(conn, "selection/find_waiting", {"limits": numbers(limits), "of_locked": of_locked}), tuple)
 
@@ -126,7 +126,7 @@ def read_executors(conn: Conn) -> Rows[tuple[str, str]]:
 
 
 def find_share(conn: Conn, scope_id: int, tenant: str) -> int:
-    """The share of a tenant, made if there is none."""
+    """Returns the share of a tenant, which is made if it does not exist."""
     ((share_id,),) = execute(conn, "selection/find_share", {"scope_id": scope_id, "name": tenant}).fetchall()
     return int(share_id)
 

@@ -49,7 +49,7 @@ class Item(Instance, gc=True):
     was_state: TaskState | None = None
     was_epoch: int = 0
     losses: int = 0  # to add
-    tries_before: int = 0  # tries begun before somebody cleared it
+    tries_before: int = 0  # tries begun before a person cleared it
     started_at: str | None = None  # instants, as the database writes them
     ended_at: str | None = None
     last: Event | None = None  # its last move, which is written together with it
@@ -88,7 +88,7 @@ class Dispatch(Struct, gc=False):
     was_state: str | None  # of its task instance, which moves with it; None: that is born with it
     was_epoch: int
     losses: int  # to add
-    worker: int = 0  # that is given it, if its claim still waits; 0: nobody
+    worker: int = 0  # that is given it, if its claim still waits; 0: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,15 @@ def as_instance(row: Iterable[Any]) -> Instance:
 def read_unfinished(
     conn: Conn, run_key: int, states: Collection[str], *, limit: int | None, spared: Iterable[int] = ()
 ) -> Rows[Unfinished]:
-    """All that are in these states, or of those that are not ending already so many of the last tasks; none of ``spared`` tasks."""
+    """Returns all that are in these states. With ``limit``: of those that are not ending already, that number of the last tasks.
+    Leaves out ``spared`` tasks.
+    """
     params = {"run_key": run_key, "states": words(states), "every": limit is None, "limit": limit, "spared": numbers(spared)}
     return Rows(execute(conn, "tasks/read_unfinished", params), row_of(Unfinished))
 
 
 def find_processes(conn: Conn, run_key: int, *, spared: Iterable[int]) -> list[int]:
-    """The epochs that workers have of a run and that nobody has had killed, except those of ``spared`` tasks."""
+    """Returns the epochs of a run that workers have and that no kill names, except those of ``spared`` tasks."""
     params = {"run_key": run_key, "spared": numbers(spared)}
     return [epoch for (epoch,) in execute(conn, "tasks/find_processes", params).fetchall()]
 

@@ -26,7 +26,7 @@ async def list_waiting(
 
 
 async def lock_run(conn: AsyncConn, dag_id: str, run_id: str) -> bool:
-    """Whether people want something of it that nobody has decided yet. In a transaction of the caller."""
+    """Locks the run, in a transaction of the caller; returns whether a person's request about it is not decided yet."""
     row = await (await conn.execute(sql("approvals/lock_run"), {"dag_id": dag_id, "run_id": run_id})).fetchone()
     return row is not None and bool(row[0])
 

@@ -75,7 +75,7 @@ async def list_run_events(conn: AsyncConn, run_key: int, *, limit: int) -> list[
 
 
 async def read_partitions(conn: AsyncConn, asset: str, *, scope: str | None) -> HowPartitioned | None:
-    """None: there is no such asset."""
+    """Returns None for an asset that does not exist."""
     row = await (await conn.execute(sql("assets/read_partitions"), {"asset": asset, "scope": scope})).fetchone()
     return None if row is None else HowPartitioned(*row)
 
@@ -88,7 +88,9 @@ async def list_partitions(conn: AsyncConn, asset: str, partitions: Sequence[str]
 async def emit_event(
     conn: AsyncConn, asset: str, *, partition: str | None, extra: Mapping[str, Any], actor: str, scope: str | None = None
 ) -> Emitted | None:
-    """An event by hand; None when there is no such asset, or DAGs beyond the scope alone make it, or wait for it."""
+    """Emits an event by hand. Returns None when the asset does not exist, or when only DAGs beyond the scope make it or wait for
+    it.
+    """
     cursor = conn.cursor(row_factory=kwargs_row(Emitted))
     names = {"asset": asset, "partition": partition, "extra": json.dumps(extra), "actor": actor, "scope": scope}
     return await (await cursor.execute(sql("assets/emit_event"), names)).fetchone()

@@ -22,7 +22,7 @@ class PlannedRun(NamedTuple):
 
     run: TimetableRun | None
     partition: str | None = None
-    passed_over: str | None = None  # why there is none
+    passed_over: str | None = None  # why there is no run
 
 
 async def find_existing(conn: AsyncConn, *, dag_id: str, from_date: datetime, to_date: datetime) -> dict[datetime, tuple[str, str]]:

@@ -61,7 +61,7 @@ async def delete_dag(conn: AsyncConn, dag_id: str, *, actor: str, dry_run: bool 
 
 
 async def take_log_garbage(conn: AsyncConn, *, limit: int) -> list[LogGarbage]:
-    """Nobody else is told these for a while."""
+    """Returns logs to delete, and hides them from other callers for a while."""
     rows = await (await conn.execute(sql("retention/take_log_garbage"), {"limit": limit})).fetchall()
     return [LogGarbage(*row) for row in rows]
 

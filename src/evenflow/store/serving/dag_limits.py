@@ -3,9 +3,9 @@
 A limit that the newest version lacks stays, unbounded, because tries and runs hold it and lanes may be parked on it. It goes when
 no stored version knows the task (the view ``unused_limit``). One that a run did not begin with stays out of that run.
 
-Limits that are there are changed under the executor's lock, which comes before those of runs and limits: so no round is met half
-way, and no two wait for each other. Nobody decides anything meanwhile, so that is a short transaction of its own, after the one
-that stores the DAGs, however many these are.
+Limits that are there are changed under the executor's lock, which comes before those of runs and limits: so no round sees a
+half-made change, and no two transactions wait for each other. No scheduler can lead meanwhile, so this is a short transaction of
+its own, after the one that stores the DAGs, however many these are.
 """
 
 from __future__ import annotations

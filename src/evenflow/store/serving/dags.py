@@ -34,7 +34,7 @@ class Owner(NamedTuple):
 
 
 class NextRun(NamedTuple):
-    """When the next scheduled run is created, and its logical date; both null when there is none."""
+    """When the next scheduled run is created, and its logical date; both null without one."""
 
     run_at: datetime | None
     logical: datetime | None
@@ -117,7 +117,7 @@ async def record_parse(
 
 
 async def lock_ids(conn: AsyncConn, dag_ids: Collection[str]) -> None:
-    """Until the transaction ends nobody else stores a version of these DAGs."""
+    """Keeps other transactions from storing a version of these DAGs until this one ends."""
     await conn.execute(sql("dags/lock_ids"), {"dag_ids": list(dag_ids)})
 
 
@@ -216,8 +216,8 @@ async def retire_unlisted(conn: AsyncConn, *, bundle: str, file: str, dag_ids: C
 
 
 async def lock_schedule(conn: AsyncConn, dag_id: str) -> tuple[Past, datetime]:
-    """What was scheduled last of a DAG, and what time it is by the database's clock. Until the transaction ends nobody else goes on
-    with its schedule.
+    """Returns what was scheduled last of a DAG, and the time of the database's clock. Until the transaction ends no other one
+    continues its schedule.
     """
     row = await (await conn.execute(sql("dags/lock_schedule"), {"dag_id": dag_id})).fetchone()
     assert row is not None
@@ -323,7 +323,7 @@ async def list_unfinished(conn: AsyncConn, dag_id: str, *, state: str | None, li
 
 
 async def request_cancel(conn: AsyncConn, run_keys: Iterable[int], *, actor: str) -> int:
-    """Asks the schedulers to end these runs; answers of how many nobody had asked it."""
+    """Asks the schedulers to end these runs; returns for how many this was not asked before."""
     async with conn.transaction():
         row = await (await conn.execute(sql("dags/request_cancel"), {"run_keys": numbers(run_keys), "actor": actor})).fetchone()
         await conn.execute(sql("inbox/notify"), {"channel": INBOX})

@@ -17,7 +17,7 @@ from evenflow.store.serving.tokens import digest_of
 
 
 class Polled(NamedTuple):
-    is_approved: bool | None  # None: nobody has answered
+    is_approved: bool | None  # None: not answered yet
     answered_by: str
     machine: str
     address: str
@@ -62,7 +62,7 @@ async def find(conn: AsyncConn, user_digests: Sequence[bytes]) -> Row | None:
 async def answer(
     conn: AsyncConn, user_digests: Sequence[bytes], *, is_approved: bool, role: Role, days: int, by: str
 ) -> Row | None:
-    """What was answered. None: somebody else has, or its time is over."""
+    """Returns the answer. None: it was answered before, or its time is over."""
     names = {"user_digests": list(user_digests), "is_approved": is_approved, "role": role, "days": days, "by": by}
     async with conn.transaction():
         row = await (await conn.cursor(row_factory=dict_row).execute(sql("devices/answer_one"), names)).fetchone()
@@ -74,7 +74,9 @@ async def answer(
 
 
 async def poll(conn: AsyncConn, code: str) -> Polled | None:
-    """Who is answered finds nothing the next time: see :func:`give`. None: its time is over, or it was answered before."""
+    """Polls for the answer. An answered login is not found the next time: see :func:`give`. None: its time is over, or it was
+    answered before.
+    """
     cursor = conn.cursor(row_factory=args_row(Polled))
     return await (await cursor.execute(sql("devices/poll_one"), {"digest": digest_of(code)})).fetchone()
 

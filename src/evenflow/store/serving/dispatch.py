@@ -117,7 +117,7 @@ class ClaimResult(NamedTuple):
     kill: list[int]
     tries: list[ClaimedTry]
     waited_s: list[float]  # of each try, from its dispatch to this claim
-    busy: Collection[int] = ()  # handed tries that somebody has locked at this moment
+    busy: Collection[int] = ()  # handed tries that another transaction has locked at this moment
 
 
 class ListDifference(NamedTuple):
@@ -178,7 +178,7 @@ async def claim(
 
 
 async def withdraw(conn: AsyncConn, *, service_id: int, claim_key: str, api: int) -> bool:
-    """A claim waits no more. False: it did not, and a turn may have answered it."""
+    """Withdraws a claim that waits. False: it did not wait, and a turn may have answered it."""
     names = {"service_id": service_id, "claim_key": claim_key, "api": api}
     return await (await conn.execute(sql("dispatch/withdraw"), names, prepare=True)).fetchone() is not None
 
@@ -207,7 +207,7 @@ async def claim_handed(
     lease_s: float,
     known: KnownRuns | None = None,
 ) -> ClaimResult:
-    """Of the tries that this worker was handed, those that nobody has claimed. Otherwise as :func:`claim`."""
+    """Claims the unclaimed tries among those that this worker was handed. Otherwise as :func:`claim`."""
     known = known or KnownRuns()
     names = {
         "service_id": service_id,
@@ -286,7 +286,7 @@ async def compare_listed(
 
 
 async def mark_started(conn: AsyncConn, *, service_id: int, epochs: Collection[int]) -> list[int]:
-    """Those of this worker's ``epochs`` of whose start nobody had heard: it is reported now."""
+    """Reports the start of those of this worker's ``epochs`` whose start was not known, and returns them."""
     names = {"service_id": service_id, "epochs": numbers(epochs)}
     told = await (await conn.execute(sql("dispatch/mark_started"), names, prepare=True)).fetchall()
     if told:
@@ -295,7 +295,7 @@ async def mark_started(conn: AsyncConn, *, service_id: int, epochs: Collection[i
 
 
 async def give_back(conn: AsyncConn, *, service_id: int, begun: Iterable[int]) -> int:
-    """What this worker has beside those that it has ``begun`` is to be begun by another one; answers how many. Nobody is woken."""
+    """Gives back what this worker has beside those that it has ``begun``, for another worker; returns how many. Wakes no worker."""
     names = {"service_id": service_id, "begun": numbers(begun)}
     return (await conn.execute(sql("dispatch/give_back"), names, prepare=True)).rowcount
 

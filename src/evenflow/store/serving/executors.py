@@ -22,7 +22,7 @@ class LaunchedExecutor(NamedTuple):
     name: str
     kind: str
     queues: list[str]
-    send_again_s: int  # after how long it looks for what nobody has claimed
+    send_again_s: int  # after this time it sends unclaimed tries again
     options: dict[str, Any]  # all of them: those of its kind are read there
 
 

@@ -30,7 +30,7 @@ class Launch(NamedTuple):
 
 
 class LaunchedTry(NamedTuple):
-    """A try that waits for a worker or runs. ``worker`` has it; ``kill``: somebody wants it to end."""
+    """A try that waits for a worker or runs. ``worker`` has it; ``kill``: it is to end."""
 
     epoch: int
     queue: str
@@ -48,7 +48,7 @@ class PodAsk(NamedTuple):
 
 
 async def take_unsent(conn: AsyncConn, queues: Collection[str], *, most: int) -> list[Launch]:
-    """Tries that are to be sent, by this caller and nobody else: that is written down, whatever becomes of them then."""
+    """Takes tries to send. Only this caller sends them: that is written down, whatever happens to them then."""
     cursor = conn.cursor(row_factory=args_row(Launch))
     return await (
         await cursor.execute(sql("launches/take_unsent"), {"queues": list(queues), "most": most}, prepare=True)
@@ -56,14 +56,14 @@ async def take_unsent(conn: AsyncConn, queues: Collection[str], *, most: int) ->
 
 
 async def take_overdue(conn: AsyncConn, queues: Collection[str], *, after_s: float, most_s: float, most: int) -> list[Launch]:
-    """Tries that were sent and that nobody has claimed for ``after_s``, doubled each time that they are sent, up to ``most_s``."""
+    """Takes tries that were sent and stayed unclaimed for ``after_s``, doubled each time that they are sent, up to ``most_s``."""
     cursor = conn.cursor(row_factory=args_row(Launch))
     params = {"queues": list(queues), "after_s": after_s, "most_s": most_s, "most": most}
     return await (await cursor.execute(sql("launches/take_overdue"), params, prepare=True)).fetchall()
 
 
 async def call_back(conn: AsyncConn, epochs: Collection[int]) -> None:
-    """These are to be sent again, as soon as somebody looks."""
+    """Marks tries to be sent again at the next look."""
     await conn.execute(sql("launches/call_back"), {"epochs": numbers(epochs)}, prepare=True)
 
 

@@ -25,11 +25,11 @@ class OperatedRun(NamedTuple):
     unbegun: bool  # it has yet to run
     being_cancelled: bool
     never_began: bool  # it ended before
-    marked_failed: bool  # somebody said so of a success
+    marked_failed: bool  # a person said so of a success
 
 
 async def find_runs(conn: AsyncConn, dag_id: str, run_id: str, *, past: bool, future: bool, limit: int) -> list[OperatedRun]:
-    """The run first, then those before and after it; empty when there is none."""
+    """Returns the run first, then those before and after it; empty without such a run."""
     params = {"dag_id": dag_id, "run_id": run_id, "past": past, "future": future, "limit": limit}
     return [OperatedRun(*row) for row in await (await conn.execute(sql("operations/find_runs"), params)).fetchall()]
 

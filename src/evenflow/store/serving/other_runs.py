@@ -17,7 +17,7 @@ from evenflow.store.db.sql import sql
 
 
 class Asker(NamedTuple):
-    """A task instance that asks for a run; ``tries_before`` tells what it does before and after somebody cleared it."""
+    """A task instance that asks for a run; ``tries_before`` tells apart what it does before and after a person cleared it."""
 
     run_key: int
     dag_id: str

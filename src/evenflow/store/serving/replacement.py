@@ -10,7 +10,7 @@ import psycopg
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.events import names_of
 
-# Tables whose rows no dump has: whoever reads the file cannot make tokens; that the server is another one a restore says itself.
+# Tables whose rows are in no dump: a reader of the file cannot make tokens; a restore itself says that the server is another one.
 NOT_DUMPED = ("token_key", "token", "database_server")
 
 

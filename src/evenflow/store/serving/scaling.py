@@ -106,7 +106,7 @@ async def take_lease(conn: AsyncConn, holder: int) -> float | None:
 
 
 async def lease_left_s(conn: AsyncConn) -> float:
-    """Seconds until nobody acts, unless whoever does says otherwise."""
+    """Seconds until no autoscaler acts, unless the one that acts renews its lease."""
     row = await (await conn.execute(sql("scaling/read_lease"), prepare=True)).fetchone()
     return 0.0 if row is None else float(row[0])
 
@@ -180,7 +180,7 @@ def _worker(*columns: Any) -> WorkerRow:
 
 @functools.lru_cache(maxsize=1_000)
 def _read(text: str) -> Any:
-    """What nobody changes afterwards."""
+    """Reads JSON into a shared value that callers must not change."""
     return json.loads(text)
 
 
@@ -230,7 +230,9 @@ async def read_successors(conn: AsyncConn, places: Collection[tuple[int, int]]) 
 async def read_habits(
     conn: AsyncConn, tasks: Mapping[tuple[int, int], int], *, runs: int, instances: int
 ) -> dict[tuple[int, int], TaskHabits]:
-    """Of tasks by (version_key, task_index), each with the run up to which it is looked at: in so many runs, so many instances."""
+    """Reads tasks by (version_key, task_index), each with the run up to which it is looked at: ``runs`` runs, ``instances``
+    instances of each.
+    """
     params = {
         "version_keys": numbers(key for key, _ in tasks),
         "task_indexes": numbers(index for _, index in tasks),
@@ -354,7 +356,7 @@ async def list_steps(conn: AsyncConn, fleet: str, *, limit: int, offset: int = 0
 
 
 async def add_native(conn: AsyncConn, fleet: str, replicas: int) -> None:
-    """As many as are missing for the fleet to have so many that stay."""
+    """Adds native workers until ``replicas`` that stay belong to the fleet."""
     await conn.execute(sql("scaling/add_native"), {"fleet": fleet, "replicas": replicas})
 
 

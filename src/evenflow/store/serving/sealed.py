@@ -100,7 +100,7 @@ async def make_canary(conn: AsyncConn, sealed: bytes, *, host: str) -> None:
 
 
 async def delete_unused_keys(conn: AsyncConn, *, fit: bool) -> None:
-    """The canary, and the keys of tokens unless they ``fit``. Nothing is done where somebody would lose by it."""
+    """Deletes the canary, and the keys of tokens unless they ``fit``. Does nothing where data or tokens would be lost."""
     await conn.execute(sql("sealed/delete_unused_keys"), {"fit": fit})
 
 

@@ -30,7 +30,7 @@ async def register(conn: AsyncConn, *, kind: str, name: str, host: str, pid: int
 async def beat(
     conn: AsyncConn, *, service_id: int, kind: str, state: str = "active", detail: dict[str, Any] | None = None
 ) -> Beaten | None:
-    """None when there is no such service, or it was declared lost, or it had stopped."""
+    """Returns None when the service does not exist, was declared lost, or had stopped."""
     names = {"service_id": service_id, "kind": kind, "state": state, "detail": json.dumps(detail or {})}
     row = await (await conn.execute(sql("services/beat"), names, prepare=True)).fetchone()
     return None if row is None else Beaten(*row)

@@ -1,4 +1,4 @@
-"""Settings that decide, as far as somebody has set them; :mod:`evenflow.core.settings` says which there are."""
+"""Settings that decide, as far as they were set; :mod:`evenflow.core.settings` lists them all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def read_settings(conn: AsyncConn) -> dict[str, Row]:
 
 
 async def read_value(conn: AsyncConn, name: str) -> Any:
-    """None: nobody has set it, so its default holds."""
+    """Returns None for a setting that was not set, so that its default holds."""
     row = await (await conn.execute(sql("settings/read_one"), {"name": name})).fetchone()
     return None if row is None else row[0]
 
@@ -48,7 +48,7 @@ async def set_value(conn: AsyncConn, name: str, value: Any, *, actor: str) -> No
 
 
 async def unset_value(conn: AsyncConn, name: str, *, actor: str) -> None:
-    """The default holds again, as :func:`set_value` would make it. Harmless when nobody had set it."""
+    """Restores the default, in the way of :func:`set_value`. Harmless for a setting that was not set."""
     async with conn.transaction():
         await conn.execute(sql("settings/lock_all"))
         await conn.execute(sql("settings/unset_one"), {"name": name, "actor": actor})

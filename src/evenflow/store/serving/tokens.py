@@ -58,7 +58,7 @@ class GivenToken(NamedTuple):
     revoked_by: str | None
     key_id: int
     state: str  # good, revoked, expired, void: its key is gone
-    is_renewed: bool  # for as long as who made it lives
+    is_renewed: bool  # while its maker lives
     used_at: datetime | None  # to the hour
 
 
@@ -72,7 +72,7 @@ class NeglectedToken(NamedTuple):
 
 
 async def read_keys(conn: AsyncConn, seals: Seals, *, quiet_s: float) -> KeyState:
-    """The first who asks makes a key. ``quiet_s``: how long no try is given out after a restore. Raises :class:`SecretsError`."""
+    """The first caller makes a key. ``quiet_s``: how long no try is given out after a restore. Raises :class:`SecretsError`."""
     while True:
         row = await (await conn.execute(sql("tokens/read_keys"), {"quiet_s": quiet_s})).fetchone()
         assert row is not None
@@ -94,7 +94,7 @@ def key_state(row: Sequence[Any], seals: Seals) -> KeyState:
 
 
 def digest_of(jti: str) -> bytes:
-    """What the list has of a token's own name, which nobody finds out from it."""
+    """The digest in the list of a token's own name, which it does not reveal."""
     return hashlib.sha256(jti.encode()).digest()
 
 
@@ -159,9 +159,9 @@ async def insert_token(
     address: str | None = None,
     agent: str | None = None,
 ) -> tuple[int, datetime]:
-    """The number of a token that is good for ``ttl`` seconds, and until when that is; with a ``lease`` it is good for so many, and
-    again when it is renewed. ``role`` is that of a person's, and counts in ``limited_to`` alone. That of a ``user`` may no more
-    than they may at each moment, and was asked for from this ``address`` by this machine (``agent``).
+    """Returns the number of a token that is good for ``ttl`` seconds, and when that ends. With a ``lease`` it is good for that many
+    seconds, and again when it is renewed. ``role`` is that of a person's token, and counts in ``limited_to`` alone. A token of a
+    ``user`` never allows more than the user may at that moment; this machine (``agent``) asked for it from this ``address``.
     """
     given = {"kind": kind, "name": name, "scope": list(scope), "role": role}
     names = {
@@ -209,7 +209,7 @@ async def list_tokens(conn: AsyncConn) -> list[GivenToken]:
 
 
 async def renew_made_by(conn: AsyncConn, by: str, *, lease: float, every: float) -> None:
-    """What ``by`` has made on a lease is good for so many seconds from now on, if it was not renewed within the last ``every``."""
+    """Renews what ``by`` has made on a lease, for ``lease`` seconds from now, unless that happened within the last ``every``."""
     async with conn.transaction():
         rows = await (await conn.execute(sql("tokens/renew_made_by"), {"by": by, "lease": lease, "every": every})).fetchall()
         if any(had_lapsed for (had_lapsed,) in rows):
@@ -235,7 +235,7 @@ async def revoke_made_by(conn: AsyncConn, by: str) -> None:
 
 
 async def revoke(conn: AsyncConn, token_id: int, *, by: str) -> tuple[str, str] | None:
-    """Kind and name of the token, which every API refuses from now on; None when there is none of this number."""
+    """Returns the kind and name of the token, which every API refuses from now on; None when no token has this number."""
     async with conn.transaction():
         row = await (await conn.execute(sql("tokens/revoke"), {"token_id": token_id, "by": by})).fetchone()
         if row is None:

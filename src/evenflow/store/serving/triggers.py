@@ -94,8 +94,8 @@ async def compare_listed(
 
 
 async def share_out(conn: AsyncConn, *, service_id: int, slack: int, pause_s: float, lease_s: float) -> int:
-    """How many of its triggers this triggerer is to give back, as it has more than an even share; it then takes none for
-    ``pause_s``. What is beyond by no more than ``slack`` stays.
+    """Returns how many of its triggers this triggerer is to give back because it has more than an even share; it then takes none
+    for ``pause_s``. An excess of at most ``slack`` stays.
     """
     names = {"service_id": service_id, "slack": slack, "pause_s": pause_s, "lease_s": lease_s}
     row = await (await conn.execute(sql("triggers/share_out"), names, prepare=True)).fetchone()
@@ -108,7 +108,7 @@ async def insert_events(conn: AsyncConn, events: str) -> None:
 
 
 async def put_events(conn: AsyncConn, events: str) -> None:
-    """The same in a transaction of the caller, who wakes schedulers after it."""
+    """Puts events in a transaction of the caller, who wakes schedulers after it."""
     await conn.execute(sql("triggers/insert_events"), {"events": events}, prepare=True)
 
 

@@ -47,7 +47,9 @@ async def read_of_spark(
 
 
 async def take_unsent(conn: AsyncConn, *, limit: int, again_s: float) -> list[Row]:
-    """As :func:`read_lineage` has it. Who does not tell that it was sent leaves it to others after ``again_s`` seconds."""
+    """Takes rows as :func:`read_lineage` returns them. A caller that does not report them as sent leaves them to others after
+    ``again_s`` seconds.
+    """
     names = {"limit": limit, "again_s": again_s}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("records/take_unsent"), names)).fetchall()
 

@@ -30,7 +30,9 @@ class LinkedUser(NamedTuple):
 
 
 class NewSession(NamedTuple):
-    """``user`` is who has shown a password, ``login_id`` the token that was shown; the role stands there, else here."""
+    """``user`` is the person who has shown a password, ``login_id`` the token that was shown. A token has its own role; else it is
+    here.
+    """
 
     name: str
     user: str | None
@@ -43,7 +45,7 @@ class NewSession(NamedTuple):
 
 
 async def is_empty(conn: AsyncConn) -> bool:
-    """Whether nobody can log in with a password yet."""
+    """Returns whether no user can log in with a password yet."""
     row = await (await conn.execute(sql("users/is_empty"))).fetchone()
     assert row is not None
     return bool(row[0])
@@ -60,7 +62,7 @@ async def insert_user(conn: AsyncConn, name: str, *, role: Role, scope: PersonSc
 
 
 async def insert_first(conn: AsyncConn, name: str, *, password: str, by: str) -> bool:
-    """An admin, if there is nobody."""
+    """Makes an admin, if there are no users."""
     async with conn.transaction():
         names = {"name": name, "password": password, "by": by}
         if await (await conn.execute(sql("users/insert_first"), names)).fetchone() is None:
@@ -70,7 +72,9 @@ async def insert_first(conn: AsyncConn, name: str, *, password: str, by: str) ->
 
 
 async def link_user(conn: AsyncConn, subject: str, *, name: str, rights: Rights) -> LinkedUser | None:
-    """Who ``subject`` is here, from now on with these rights; ``name`` is for who is new. None: that is somebody else's."""
+    """Returns the user for ``subject``, from now on with these rights; a new user gets ``name``. None: another user has
+    that name.
+    """
     async with conn.transaction():
         cursor = conn.cursor(row_factory=args_row(LinkedUser))
         names = {"subject": subject, "name": name, "role": rights.role, "scope": scope_text(rights.scope), "by": IDENTITY_PROVIDER}
@@ -94,7 +98,7 @@ async def list_users(conn: AsyncConn, *, name: str | None = None, limit: int, of
 async def change_user(
     conn: AsyncConn, name: str, *, role: Role | None, scope: PersonScope | None, is_disabled: bool | None, by: str
 ) -> bool:
-    """What is None stays. False: afterwards no admin were left, so nothing was changed. Who is disabled is logged out."""
+    """Changes a user; None keeps a value. False: no admin would be left, so nothing was changed. A disabled user is logged out."""
     told: dict[str, Any] = {what: value for what, value in (("role", role), ("is_disabled", is_disabled)) if value is not None}
     if scope is not None:
         told["scope"] = scope.named
@@ -138,8 +142,8 @@ async def set_password(conn: AsyncConn, name: str, password: str, *, shown: str 
 async def insert_session(
     conn: AsyncConn, session: NewSession, *, ttl: float, most: int, key_id: int, digest: bytes
 ) -> tuple[int, datetime] | None:
-    """The number of a session that is good for ``ttl`` seconds, and no longer than the token that it was begun with; and until when
-    that is. None: the password that was shown is none any more. The oldest beyond ``most`` of one person or token end.
+    """Returns the number of a session that is good for ``ttl`` seconds, no longer than the token that it was begun with, and when
+    that ends. None: the password that was shown is no longer valid. The oldest sessions beyond ``most`` of one person or token end.
     """
     names = {**session._asdict(), "ttl": ttl, "key_id": key_id, "digest": digest, "most": most}
     async with conn.transaction() as begun, recorded(conn, session.name, "token.create", session.name, kind="session") as detail:

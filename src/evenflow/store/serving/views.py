@@ -55,7 +55,7 @@ async def list_dags(
     limit: int = 1,
     offset: int = 0,
 ) -> list[Row]:
-    """DAGs by name; ``retired`` ones, whose file is gone, too if wanted; each with so many of its ``recent`` runs."""
+    """DAGs by name, with ``retired`` also those whose file is gone; each with its ``recent`` newest runs."""
     names = {"dag_id": dag_id, "retired": retired, "search": search, "recent": recent, "scope": scope}
     return await _rows(conn, "views/list_dags", **names, limit=limit, offset=offset)
 
@@ -66,13 +66,13 @@ async def read_grid(conn: AsyncConn, dag_id: str, *, limit: int, offset: int) ->
 
 
 async def count_grid(conn: AsyncConn, dag_id: str, *, most: int) -> int:
-    """How many runs the DAG has, up to so many."""
+    """Returns how many runs the DAG has, at most ``most``."""
     (row,) = await _rows(conn, "views/count_grid", dag_id=dag_id, most=most)
     return int(row["total"])
 
 
 async def read_calendar(conn: AsyncConn, dag_id: str, *, runs: int) -> list[Row]:
-    """The days of the last year on which the DAG has runs, by so many of the newest."""
+    """The days of the last year on which the DAG has runs, by the newest ``runs`` runs."""
     return await _rows(conn, "views/read_calendar", dag_id=dag_id, runs=runs)
 
 
@@ -144,7 +144,7 @@ async def list_tasks(
 
 
 async def find_instance(conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str, map_index: int) -> InstanceState | None:
-    """Null when there is no such run, or no such task in it."""
+    """Null when the run does not exist, or has no such task."""
     names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
     row = await (await conn.execute(sql("views/find_instance"), names)).fetchone()
     return None if row is None else InstanceState(*row)
@@ -211,8 +211,8 @@ class LiveMoves(NamedTuple):
 async def read_moves(
     conn: AsyncConn, since: str | None, *, dags: Iterable[str], scopes: Iterable[str], moves: int, tasks: int, age: int
 ) -> LiveMoves:
-    """``since`` null: nothing but where to go on from. ``dags``: whose tasks are told, so many ``tasks`` of a run, and one more
-    where there are more. ``scopes`` are those of who listens. ``age``: transactions.
+    """``since`` null returns only the position from which to continue. ``dags``: the DAGs whose tasks are told, ``tasks`` of each
+    run, and one more where there are more. ``scopes`` are those of the listeners. ``age``: transactions.
     """
     names = {"since": since, "dags": sorted(dags), "scopes": sorted(scopes), "moves": moves, "tasks": tasks, "age": age}
     row = await (await conn.execute(sql("views/read_moves"), names, prepare=False)).fetchone()

@@ -38,8 +38,8 @@ async def push(
 async def pull_one(
     conn: AsyncConn, *, epoch: int, run_key: int, task_index: int, map_index: int, key: str
 ) -> tuple[str | None, str | None, bool] | None:
-    """The JSON, null when there is none; the name of the object that it stands for, if any; and whether it is secret. None when the
-    try ``epoch``, which asks, is over.
+    """Returns the JSON, null without a value; the name of the object that it stands for, if any; and whether it is secret. None
+    when the try ``epoch``, which asks, is over.
     """
     names = {"epoch": epoch, "run_key": run_key, "task_index": task_index, "map_index": map_index, "key": key}
     row = await (await conn.execute(sql("xcom/pull_one"), names, prepare=True)).fetchone()
@@ -64,7 +64,7 @@ async def begin_folder(conn: AsyncConn, *, epoch: int) -> None:
 
 
 async def take_garbage(conn: AsyncConn, *, limit: int) -> list[str]:
-    """Names of objects that no value refers to any more. Nobody else is told them for a while."""
+    """Returns names of objects that no value refers to any more, and hides them from other callers for a while."""
     return [name for (name,) in await (await conn.execute(sql("xcom/take_garbage"), {"limit": limit})).fetchall()]
 
 
