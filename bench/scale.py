@@ -31,7 +31,7 @@ class Costs:
 
     turn_pg: float = 0.0022  # of a turn, whatever it does
     turn_python: float = 0.0013
-    waits: int = 2  # for answers of PostgreSQL in a turn, as tests/scheduler/test_round_trips.py counts them
+    waits: int = 2  # for answers of PostgreSQL in a turn, as tests/scheduler/turns/test_round_trips.py counts them
     task_pg: float = 0.000075  # of a task in a turn: taken, ended, granted, told
     task_python: float = 0.00004
     claim_pg: float = 0.0004  # of a claim, whatever it gets

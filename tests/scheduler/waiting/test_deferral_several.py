@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.core.metrics import REPAIRS
 from evenflow.core.model import DagSpec, TaskSpec
-from tests.scheduler.test_several import crew
+from tests.scheduler.together.test_several import crew
 from tests.scheduler.world import World
 
 ENOUGH = 20  # deferrals to say something about

@@ -13,7 +13,7 @@ import pytest
 
 from evenflow import DAG, PagerDutyNotifier, SlackNotifier, TeamsNotifier, task
 from evenflow.errors import NotificationFailed
-from tests.sdk.test_notifiers import Web, web  # noqa: F401
+from tests.sdk.operators.test_notifiers import Web, web  # noqa: F401
 
 
 def closed(required: list[str], **properties: Any) -> dict[str, Any]:

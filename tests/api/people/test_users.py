@@ -19,7 +19,7 @@ from evenflow.client.rest import RestClient
 from evenflow.core.people.roles import Role
 from evenflow.errors import ApiRefused
 from evenflow.runtime.users import make_first
-from tests.api.test_sessions import SESSION, Browser, until_refused
+from tests.api.people.test_sessions import SESSION, Browser, until_refused
 from tests.api.world import World
 from tests.apis import make_api
 from tests.tokens import operator_token as new_operator_token

@@ -14,7 +14,7 @@ from evenflow.runtime.dump import connection_arguments, find_dump_programs
 from evenflow.scheduler.duties import partitions
 from evenflow.scheduler.service import SchedulerService
 from evenflow.store.scheduling.partitions import read_days_ahead
-from tests.scheduler.test_service import CHAIN, work
+from tests.scheduler.together.test_service import CHAIN, work
 from tests.scheduler.world import World
 from tests.waiting import DEADLINE_S, wait_until
 

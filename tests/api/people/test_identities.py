@@ -18,7 +18,7 @@ from evenflow.client.rest import RestClient
 from evenflow.core.people.identities import IdentityProvider, rights_from
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights
-from tests.api.test_trail import flushed
+from tests.api.tokens.test_trail import flushed
 from tests.api.world import World
 from tests.apis import make_api
 from tests.identity_providers import LIBRARY, running_provider

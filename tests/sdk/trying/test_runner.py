@@ -13,8 +13,7 @@ from evenflow import DAG, BashOperator, Context, PythonOperator, TaskFailedForGo
 from evenflow.core.ending import Ending
 from evenflow.errors import NoContext
 from evenflow.sdk.trying.runner import TryContext, run_try
-
-from .recording import RUN_AFTER, Recorder, context
+from tests.sdk.recording import RUN_AFTER, Recorder, context
 
 
 def run(dag: DAG, task_id: str, recorder: Recorder | None = None, **fields: Any) -> Ending:

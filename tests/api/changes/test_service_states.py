@@ -11,7 +11,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
 from evenflow.wire import messages as m
-from tests.api.test_claims import until_waiting
+from tests.api.tries.test_claims import until_waiting
 from tests.api.world import World, new_worker
 
 OBJECTS = [("dag", "sales"), ("pool", "default_pool"), ("queue", "default"), ("worker", "w1"), ("system", "all")]

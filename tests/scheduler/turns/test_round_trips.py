@@ -20,7 +20,7 @@ from evenflow.store.db.connect import PLAN_ONCE
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling import selection
 from tests.round_trips import CountingConnection
-from tests.scheduler.test_standby import the_lock
+from tests.scheduler.together.test_standby import the_lock
 
 
 def of_python(task_id: str, *upstream: int) -> TaskSpec:

@@ -14,8 +14,7 @@ from evenflow import DAG, Connection, TaskInstance, task
 from evenflow.sdk.secrets.outside import hidden
 from evenflow.sdk.trying.killing import kill_current
 from evenflow.sdk.trying.runner import run_try
-
-from .recording import Recorder, context
+from tests.sdk.recording import Recorder, context
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from unittest.mock import Mock
 import msgspec
 import pytest
 import uvicorn
-from evenflow.api.edge.http_heads import BoundedHeads
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evenflow.api import limits
+from evenflow.api.edge.web import BoundedHeads
 from evenflow.api.specs import checked_spec
 from evenflow.core.model import DagSpec, GroupSpec, MapInput, Mapping, RunParamSpec, TaskSpec
 from evenflow.errors import DagError

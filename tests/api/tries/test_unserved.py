@@ -7,7 +7,7 @@ from evenflow.client.rest import RestClient
 from evenflow.core import metrics
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.wire.messages import Register
-from tests.api.test_metrics import scrape
+from tests.api.server.test_metrics import scrape
 from tests.api.world import World
 
 UNSERVED = metrics.DISPATCH_UNSERVED.name

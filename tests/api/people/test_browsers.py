@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.api.test_sessions import SESSION, Browser, browser, code
+from tests.api.people.test_sessions import SESSION, Browser, browser, code
 from tests.api.world import World
 from tests.tokens import fleet_token, service_token
 

@@ -23,7 +23,7 @@ from evenflow.scheduler.tally import Tally
 from evenflow.store.db.rows import execute
 from evenflow.store.scheduling.operations import request
 from tests.scheduler.closing import set_state
-from tests.scheduler.test_several import crew
+from tests.scheduler.together.test_several import crew
 from tests.scheduler.world import World
 
 TASKS = (TaskSpec(task_id="t", operator="python"),)

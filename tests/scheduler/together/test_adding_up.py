@@ -12,7 +12,7 @@ from evenflow.scheduler import advance as turn
 from evenflow.scheduler.advance import TurnOutcome
 from evenflow.scheduler.starts import leave
 from tests.scheduler.staggered import staggered
-from tests.scheduler.test_standby import IN_ORDER, altered
+from tests.scheduler.together.test_standby import IN_ORDER, altered
 from tests.scheduler.world import Try, World
 
 AT_ONCE = 10  # runs of a turn

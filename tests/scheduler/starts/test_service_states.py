@@ -18,7 +18,7 @@ from evenflow.scheduler.duties.schedules import create_scheduled
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import drains, inbox
 from tests.scheduler.closing import CLOSED, set_state
-from tests.scheduler.test_callbacks import a_task
+from tests.scheduler.flow.test_callbacks import a_task
 from tests.scheduler.world import World
 from tests.waiting import wait_until
 

@@ -9,7 +9,7 @@ import pytest
 from evenflow.core.model import DagSpec
 from evenflow.core.operations import Only
 from evenflow.core.states import TaskEvent
-from tests.scheduler.test_operations import CLEAR, DIAMOND, MAPPED, expanded, finished, mapped, operate, task, tries
+from tests.scheduler.operated.test_operations import CLEAR, DIAMOND, MAPPED, expanded, finished, mapped, operate, task, tries
 from tests.scheduler.world import World
 
 

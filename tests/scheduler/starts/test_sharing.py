@@ -18,8 +18,8 @@ from evenflow.scheduler.advance import advance
 from evenflow.store.db import rows
 from evenflow.store.db.rows import execute
 from evenflow.store.db.sql import sql
-from tests.scheduler import test_several
 from tests.scheduler.game import Match, Naive, Unit, random_pools
+from tests.scheduler.together import test_several
 from tests.scheduler.workloads import random_dag
 from tests.scheduler.world import Try, World
 

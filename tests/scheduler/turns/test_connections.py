@@ -16,7 +16,7 @@ from psycopg import sql
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.database import Outage
 from evenflow.scheduler.service import SchedulerService
-from tests.scheduler.test_service import work
+from tests.scheduler.together.test_service import work
 from tests.scheduler.world import World
 from tests.waiting import DEADLINE_S, wait_until
 

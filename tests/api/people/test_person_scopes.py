@@ -19,7 +19,7 @@ from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope
 from evenflow.errors import ApiRefused
 from evenflow.store.serving import assets
-from tests.api.test_roles import scoped_by
+from tests.api.people.test_roles import scoped_by
 from tests.api.world import World
 from tests.tokens import operator_token
 from tests.world import at_once

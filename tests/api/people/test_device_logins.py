@@ -14,8 +14,8 @@ from evenflow.contracts.rest.device_logins import DeviceLogin, DeviceToken
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope
 from evenflow.errors import ApiRefused
-from tests.api.test_sessions import SESSION, Browser
-from tests.api.test_users import PASSWORD, admin, browser, http, quick_passwords  # noqa: F401
+from tests.api.people.test_sessions import SESSION, Browser
+from tests.api.people.test_users import PASSWORD, admin, browser, http, quick_passwords  # noqa: F401
 from tests.api.world import World
 from tests.waiting import DEADLINE_S
 
