@@ -270,7 +270,7 @@ class RestClient:
     end_session = route_1("DELETE", "/sessions/{session_id}", nothing, lambda: rest.sessions.SessionSummary)
     list_users = route("GET", "/users", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.users.User])
     add_user = route("POST", "/users", lambda: rest.users.UserRequest, lambda: rest.users.GivenPassword)
-    change_user = route_1("PATCH", "/users/{name}", lambda: rest.users.UserChange, lambda: rest.users.User)
+    change_user = route_1("PATCH", "/users/{name}", lambda: rest.users.UserChange, lambda: rest.users.ChangedUser)
     set_user_password = route_1(
         "PUT", "/users/{name}/password", lambda: rest.users.PasswordRequest, lambda: rest.users.GivenPassword
     )

@@ -74,6 +74,7 @@ async def test_who_says_yes_gives_a_token_of_their_own(
     async with RestClient(api_url, given.token) as client:
         (session,) = [one for one in (await client.list_sessions()).items if one.by_command]
         assert (session.name, session.agent, session.address, session.is_this) == ("ada", "laptop", "127.0.0.1", True)
+        assert (session.role, session.scope) == (Role.OPERATOR, PersonScope(tags=("etl",)))
         assert (await client.list_dags()).items == []
     assert world.all("select actor || ' ' || action from audit_event where object = 'laptop'") == ["ada login.approve"]
     assert (

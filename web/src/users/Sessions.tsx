@@ -12,6 +12,7 @@ import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
 import { browserName } from "./browsers";
+import { Where } from "./Scope";
 
 type Summary = Schemas["SessionSummary"];
 
@@ -45,6 +46,8 @@ export function Sessions() {
                   columns={[
                     { name: "Who", cell: (one) => <strong>{one.name}</strong> },
                     { name: "Browser or machine", as: "wide", cell: (one) => <Browser of={one} /> },
+                    { name: "Role", cell: (one) => one.role ?? <span className="quiet">none</span> },
+                    { name: "Where", cell: (one) => <Where of={one.scope} /> },
                     { name: "From", cell: (one) => one.address ?? <span className="quiet">–</span> },
                     { name: "Began", cell: (one) => <Time at={one.began_at} /> },
                     { name: "Until", cell: (one) => <Time at={one.expires_at} as="moment" /> },

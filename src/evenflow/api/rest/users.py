@@ -13,7 +13,7 @@ from evenflow.api.rest.routes import Routes
 from evenflow.api.sessions import WrongPassword
 from evenflow.api.tokens import SessionToken
 from evenflow.contracts.rest.record import ObjectName, Page
-from evenflow.contracts.rest.users import GivenPassword, PasswordChange, PasswordRequest, User, UserChange, UserRequest
+from evenflow.contracts.rest.users import ChangedUser, GivenPassword, PasswordChange, PasswordRequest, User, UserChange, UserRequest
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, ScopedBy, flaw_of_rights
 from evenflow.errors import BadValue
@@ -41,14 +41,14 @@ async def add_user(within: InContext, actor: Actor, request: UserRequest) -> Giv
 
 
 @routes.patch("/users/{name}", Role.ADMIN)
-async def change_user(conn: Connection, actor: Actor, name: str, change: UserChange) -> User:
+async def change_user(conn: Connection, actor: Actor, name: str, change: UserChange) -> ChangedUser:
     """Says what a user may, where, and whether they may log in. It holds at once, also in sessions that they have."""
     before = await _found(conn, name)
     _check_rights(change.role or Role(before.role), change.scope or before.scope)
     changes: dict[str, Any] = {"role": change.role, "scope": change.scope, "is_disabled": change.is_disabled}
     if not await users.change_user(conn, name, **changes, by=actor):
         raise Refused(409, "last_admin", f"{name} is the last admin. First make another one: evenflow users set-role NAME admin")
-    return await _found(conn, name)
+    return ChangedUser(**(await _found(conn, name)).model_dump(), scope_before=before.scope)
 
 
 @routes.put("/users/{name}/password", Role.ADMIN)

@@ -97,7 +97,7 @@ async def set_scope(
         )
     async with remote() as client:
         user = await client.change_user(name, scope=scope)
-    return Reply(user, f"{user.name} has the role {user.role}{_where(user.scope) or ', everywhere'}")
+    return Reply(user, f"{user.name} has the role {user.role}{_where(user.scope) or ', everywhere'}{_lost(user)}")
 
 
 @verb(app, meant=("delete", "remove"))
@@ -135,6 +135,15 @@ async def end(session_id: Annotated[int, Parameter(help="Its number, as `evenflo
 
 def _where(scope: PersonScope | None) -> str:
     return f", in {scope}" if scope is not None and scope.named else ""
+
+
+def _lost(user: rest.users.ChangedUser) -> str:
+    """What their role does not count in any more: the new scope takes the place of the old one."""
+    before, after = user.scope_before, user.scope or PersonScope()
+    if before is None or not before.named:
+        return "; it counted everywhere before" if after.named else ""
+    lost = before.lost(after)
+    return f"; no longer in {lost}" if lost.named else ""
 
 
 def _password(file: Path | None, *, ask: bool) -> str | None:

@@ -50,6 +50,8 @@ class SessionSummary(Record):
     name: str = Field(title="of")
     by_command: bool = Field(title="command line", description="A token of `evenflow login`; else a browser.")
     by_password: bool = Field(description="It is a user's. Else it was begun with a token, and ends with that.")
+    role: RoleWord | None = Field(title="role", description="What may be done in it; null: nothing, as its user is gone.")
+    scope: PersonScope | None = Field(title="where", description="In what the role counts; null: everywhere.")
     address: str | None = Field(title="from", description="Whence it was begun.")
     agent: str | None = Field(title="browser or machine", description="As that says it.")
     began_at: datetime = Field(title="began")

@@ -32,6 +32,10 @@ class User(Record):
     logged_in_at: datetime | None = Field(title="logged in", description="The last time; null: never.")
 
 
+class ChangedUser(User):
+    scope_before: PersonScope | None = Field(description="In what the role counted before; null: everywhere.")
+
+
 class UserRequest(Request):
     name: Annotated[ObjectName, AfterValidator(_checked)]
     role: Role

@@ -39,6 +39,16 @@ class PersonScope:
         names = getattr(self, kind)
         return not names or name in names
 
+    def lost(self, after: PersonScope) -> PersonScope:
+        """Returns what it has and ``after`` has no more. A kind that ``after`` does not name has no limit there; of DAGs a tag or a
+        bundle limits both.
+        """
+        limited = {kind for kind, names in asdict(after).items() if names}
+        if limited & {"tags", "bundles"}:
+            limited |= {"tags", "bundles"}
+        gone = {kind: tuple(name for name in names if name not in getattr(after, kind)) for kind, names in asdict(self).items()}
+        return PersonScope(**{kind: names for kind, names in gone.items() if kind in limited})
+
     def flaw(self) -> str | None:
         """Returns what is wrong with the scope, as a sentence, or None."""
         names = [name for found in asdict(self).values() for name in found]
