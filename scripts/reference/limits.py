@@ -1,4 +1,4 @@
-"""Every limit, with its number and its reason, from the modules that are called ``limits``."""
+"""Every limit, with its number and its reason, from the modules that are called ``limits``, and from those that travel alone."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ MODULES = {
     "evenflow.triggerer.limits": "In a triggerer",
     "evenflow.triggers.limits": "In built-in triggers",
     "evenflow.spark.limits": "In a Spark session",
+    "evenflow.spark.driver": "Around a Spark application",
+    "evenflow.spark.status": "In a Spark application",
 }
 _SECTION = re.compile(r"(?m)^# -- (.*?) -+$")
 
@@ -53,6 +55,8 @@ def read(name: str, title: str) -> dict[str, list[tuple[str, str, str]]]:
             section = sentence(match[1]).removesuffix(".")
         if (node := by_line.get(number)) is not None:
             names = [each.id for each in ast.walk(node.targets[0]) if isinstance(each, ast.Name)]
+            if not all(isinstance(getattr(module, each), int | float) and not each.startswith("_") for each in names):
+                continue
             reason = " ".join(comments[at] for at in range(node.lineno, (node.end_lineno or node.lineno) + 1) if at in comments)
             values = ", ".join(_number(getattr(module, each)) for each in names)
             found[section].append((", ".join(f"`{each}`" for each in names), values, sentence(reason)))

@@ -258,7 +258,7 @@ class DatabaseOfDevelopment(EvenflowError):
         super().__init__(
             "The database was made by another development version of Evenflow, whose tables differ; between those nothing is "
             "migrated. Begin with an empty one: name another with EVENFLOW_DATABASE_URL, or, when it is the embedded one, stop "
-            "Evenflow and delete the folder .evenflow/postgres."
+            "Evenflow and delete the folder postgres in its home (.evenflow, or what EVENFLOW_HOME names)."
         )
 
 
