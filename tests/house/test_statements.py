@@ -117,6 +117,7 @@ def test_every_clause_is_said_by_several_and_nobody_says_it_otherwise() -> None:
         "stored_lane": r"extract\(epoch from \w\.since\)",
         "is_healthy, takes_work, may_claim": r"beat_at > now\(\) - make_interval\(secs => %\(lease_s\)s\)",
         "finished, finished_virtually": r"\('success', 'failed', 'skipped', 'upstream_failed'",
+        "current_try": r"from dispatch where epoch = %\(epoch\)s for key share",
         "replaces_xcom": r"on conflict \(run_key, task_index, map_index, key\)",
         "recorded_asset_event": r"\be\.alias, e\.partition",
     }

@@ -1,7 +1,7 @@
 -- What a running try says of its work, or the trigger that it waits for; answers nothing when the try is over. What it has said already stays, but for the figures of stages, which grow.
 -- The dispatch is kept until this commits (KEY SHARE).
 with running as (
-    select run_key, task_index, map_index, epoch, try_number from dispatch where epoch = %(epoch)s for key share
+    {{current_try}}
 ), current as (
     select run_key, task_index, map_index, epoch, try_number from running
     union all
