@@ -82,7 +82,7 @@ def opened_deferral(vault: Vault, run_key: int, what: str, sealed: bytes) -> Def
 
 
 def resumed(vault: Vault, run_key: int, row: ClaimedResume, what: str, *, counts_waiting: bool) -> Resumed:
-    """Returns how the try named ``what`` goes on. If no key opens its seal, it goes on as if its trigger had failed with that
+    """Returns how the try named ``what`` resumes. If no key opens its seal, it resumes as if its trigger had failed with that
     error.
     """
     times = Times(deferred_s=row.deferred_s, began_s=row.began_s, spent_s=row.began_s if counts_waiting else row.ran_s)

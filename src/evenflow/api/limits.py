@@ -132,12 +132,12 @@ CACHED_ELEMENTS = 1_000_000  # map indexes of lists with gaps over which tasks a
 
 # -- tokens ------------------------------------------------------------------------------------------------------------
 
-TRAIL = 5.0  # how often events that are counted are stored; the counts of an API process that is killed are lost for so long
+TRAIL = 5.0  # how often counted events are stored; an API process that is killed loses the counts of this time
 REFUSALS_TOLD = 100  # different refusals a minute with an event each; more come from a caller that tries many addresses or tokens
 REQUEST_ID = 64  # characters of an X-Request-ID that is taken over
 REQUESTS_EACH = 300  # a second, of one token: two hundred open pages of one session ask 220 times a second at most
 REQUESTS_BURST = 5.0  # seconds' worth of them that may come at one moment: a page or a script that begins asks for much at once
-PACED_TOKENS = 16_384  # whose pace is known; 3 MB when full. Who has not asked for long is forgotten, and has a full bucket again
+PACED_TOKENS = 16_384  # whose pace is known; 3 MB when full. A token unused for long is forgotten, and has a full bucket again
 EXPORTED_AT_ONCE = 1_000  # events in memory, and in one look at the database, of each export
 EXPORTS = 4  # of this API process at once: each is a look at the database again and again, and a SIEM is one
 TOKEN_USED = 3600.0  # how often an event says that a token is in use
@@ -151,7 +151,7 @@ LOGIN_FAILURES_ALL = 100  # of all addresses: an attacker with many addresses ga
 LOGIN_FAILURES_NAME = 10  # for one name, from all addresses: 14,400 guesses a day do not find a password of twelve characters
 LOGIN_WINDOW = 60.0  # seconds
 DEVICE_LOGIN = 600.0  # seconds that a person has to answer a command line that asks to be logged in: RFC 8628 has some minutes
-DEVICE_POLL = 5.0  # seconds between two of its questions, as RFC 8628 has it; who asks sooner is told so many more each time
+DEVICE_POLL = 5.0  # seconds between two of its questions, as RFC 8628 has it; after an early question it is told to add this
 DEVICE_LOGINS_HERE = 50  # that wait for an answer, of one address: many people have one
 DEVICE_LOGINS = 1_000  # of all addresses
 DEVICE_TOKENS_EACH = 20  # of one user at once, the oldest end: all API servers read the list of all

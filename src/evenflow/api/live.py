@@ -138,7 +138,7 @@ class Live:
             began = clock()
             try:
                 moves = await self._look(self._cursor, [stream.topic for stream in self._streams])
-            except Exception as error:  # the next look goes on from the same cursor
+            except Exception as error:  # the next look continues from the same cursor
                 observe(seen.moves_not_read(str(error)))
                 await asyncio.sleep(limits.LIVE_SWEEP)
                 continue

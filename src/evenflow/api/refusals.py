@@ -37,7 +37,7 @@ class HttpRefusal(NamedTuple):
     status: int
     code: str
     message: str
-    retry_after_s: int = 0  # until it is worth to ask again; 0: nobody knows
+    retry_after_s: int = 0  # until it is worth to ask again; 0: unknown
 
 
 class Refused(EvenflowError):

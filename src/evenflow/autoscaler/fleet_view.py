@@ -1,4 +1,4 @@
-"""A fleet as it is seen: what it has, what it needs, and what the end of each of its workers would cost."""
+"""A fleet as an autoscaler sees it: what it has, what it needs, and what the end of each of its workers would cost."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _duration(workers: Sequence[WorkerRow]) -> float | None:
 
 
 def candidates(seen: FleetView, costs: Mapping[int, float | None]) -> list[Candidate]:
-    """Those of its workers that may go. ``costs`` are by worker, of those that run something."""
+    """Returns those of its workers that may go. ``costs`` are by worker, for those that run something."""
     found = []
     for replica in seen.staying:
         worker = seen.workers.get(replica.name)

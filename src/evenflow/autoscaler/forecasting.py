@@ -31,7 +31,7 @@ class Forecasting:
     """Of one autoscaler."""
 
     def __init__(self) -> None:
-        self._graphs: dict[int, Graph] = {}  # by version, the one that was used last at the end
+        self._graphs: dict[int, Graph] = {}  # by version, the one used last at the end
         self._habits: dict[VersionTask, TaskHabits] = {}
         self._read_at: dict[VersionTask, float] = {}
 

@@ -25,7 +25,7 @@ from evenflow.kubernetes.client import KubernetesClient, Object
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving.scaling import FleetRow
 
-LEAST_COST = INT32_MIN  # and the rank: below all that people say, and below the 0 of those that have none
+LEAST_COST = INT32_MIN  # and the rank: below all that people set, and below the 0 of pods without one
 OURS_BELOW = INT32_MIN // 2  # costs that only Evenflow writes
 
 
@@ -93,8 +93,8 @@ class KubernetesTarget:
         await self._annotate(fleet, dict.fromkeys(names))
 
     async def resize(self, fleet: FleetRow, replicas: int, still_acts: Callable[[], Awaitable[None]]) -> int:
-        """The write names the version that was read before it was looked who acts: what another autoscaler, or anybody, has written
-        since refuses it.
+        """The write names the version that was read before the check that this autoscaler acts: it is refused if another autoscaler
+        or any other client has written since.
         """
         client, place = await self._reach(fleet)
         for attempt in range(1, CONFLICTS + 1):

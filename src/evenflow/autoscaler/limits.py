@@ -6,13 +6,13 @@ from evenflow.core.limits import LEASE_S
 
 LOOP_S = 1.0  # between two looks at all fleets; with a thousand workers one takes a tenth of it
 FOLLOW_S = 0.25  # between two looks while a target is about to do what it was told
-FOLLOWED_S = 5.0  # for which it is looked so often: pods that run nothing have ended by then
+FOLLOWED_S = 5.0  # how long it looks that often: pods that run nothing have ended by then
 HURRY_S = 0.1  # at the earliest, when something comes that no worker is there for (R-AS7)
 RECORD_S = 5.0  # between two looks that are kept for plots, unless something is decided
 KEPT_S = 7 * 86_400.0  # for which looks and plans are kept: a week of a fleet is 120,000 rows
 FORGET_S = 600.0  # between two times that older ones are deleted
 FENCE_S = 2 * LEASE_S  # how long a fence lasts: the next autoscaler can renew it; without one, its worker soon takes tries again
-LEAVING_S = 600.0  # a fence of one that was told to end; a host that has not ended it by then will not
+LEAVING_S = 600.0  # the fence of a worker that was told to end; a host that has not ended it by then will not
 VERIFY_S = 900.0  # until it is known which workers have gone: a worker may take its drain timeout to end
 PLANS = 50  # of a fleet that are open at once: each costs some statements a loop
 AWAY_S = 5.0  # until a target that could not be reached is tried again: the other fleets do not wait for it each second

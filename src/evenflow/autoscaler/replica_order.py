@@ -1,7 +1,7 @@
 """In which order a ReplicaSet ends its pods: as its controller compares them (``ActivePodsWithRanks``, Kubernetes 1.22 to 1.34).
 
-What is told of costs comes fourth. So a pod that is not ready goes before a cheaper one, and who makes a Deployment smaller looks
-at the whole order first.
+Costs come fourth. So a pod that is not ready goes before a cheaper one, and an autoscaler that makes a Deployment smaller looks at
+the whole order first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The autoscaler as a service. Any number may run: the one that holds the lease acts, and when that lapses another one."""
+"""The autoscaler as a service. Any number may run: the one that holds the lease acts, and another one when that lapses."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class ShrinkPlan:
 
 
 class Shrinking:
-    """Of one loop, for one fleet. ``conn`` is that of the autoscaler with the service id ``holder``."""
+    """For one loop and one fleet. ``conn`` is that of the autoscaler with the service id ``holder``."""
 
     def __init__(self, conn: AsyncConn, holder: int, fleet: FleetRow, target: FleetTarget, now: float) -> None:
         self._conn, self._holder, self._fleet, self._target, self._now = conn, holder, fleet, target, now
@@ -254,7 +254,7 @@ class Shrinking:
         return await self._restore(plan, step)
 
     async def _exempt(self, workers: Iterable[WorkerRow]) -> set[str]:
-        """R-AS8: those that run what people have protected since they were chosen. They stay, until people say otherwise."""
+        """R-AS8: workers that run what people have protected since they were chosen stay, until a person says otherwise."""
         busy = [worker for worker in workers if worker.running]
         if not busy:
             return set()
@@ -293,7 +293,7 @@ def told_of(look: Look) -> dict[str, int]:
 
 
 def why(view: FleetView, before: int, after: int, reason: str, passed_over: Iterable[str], protected: Iterable[str]) -> Detail:
-    """What people are told of a choice: the first of those that were passed over, and who is protected."""
+    """What people are told of a choice: the first workers that were passed over, and those that are protected."""
     return {
         "from": before,
         "to": after,

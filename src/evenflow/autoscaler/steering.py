@@ -1,4 +1,4 @@
-"""One loop over all fleets: what was begun is finished, what is there is looked at, and what follows is begun."""
+"""One loop over all fleets: it finishes what was begun, looks at what is there, and begins what follows."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Steering:
                 observe(seen.acts_no_more())
             self._acts = False
             self.memories.clear()
-            self.rest_s = min(LOOP_S, max(await scaling.lease_left_s(conn), HURRY_S))  # who takes over does so as soon as it may
+            self.rest_s = min(LOOP_S, max(await scaling.lease_left_s(conn), HURRY_S))  # the next one takes over as soon as it may
             return False
         self.rest_s = LOOP_S
         if not self._acts:
@@ -180,7 +180,7 @@ class Steering:
     async def _grow(
         self, conn: AsyncConn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan], by: int, sizing: Sizing
     ) -> None:
-        """First those that have been chosen to go, and are still there, stay: they are ready now."""
+        """First keeps the workers that were chosen to go and are still there: they are ready now."""
         fleet = sighted.fleet
         for plan in reversed([plan for plan in plans if plan.may_be_undone]):
             if len(plan.going) <= by:
@@ -205,7 +205,7 @@ class Steering:
     async def _shrink(
         self, conn: AsyncConn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan], by: int, sizing: Sizing
     ) -> int:
-        """How many are on their way; those that are protected stay."""
+        """How many are on their way; protected ones stay."""
         fleet, look = sighted.fleet, sighted.look
         mine = [worker.service_id for worker in sighted.workers.values() if worker.running and worker.name not in sighted.going]
         known = candidates(sighted, await worker_costs(conn, mine, sighted.policy))

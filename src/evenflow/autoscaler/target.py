@@ -27,11 +27,12 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """Of a fleet, at one moment. ``replicas`` are all that there are or are to be, also those that do not run yet; ``size`` is how
-    many there are to be.
+    """A fleet at one moment. ``replicas`` are all that exist or are to exist, also those that do not run yet; ``size`` is the
+    number that there is to be.
 
-    ``order`` has the names of all that stay, as a target that chooses itself would end them; None: it ends whom it is told. While
-    it is not ``is_settled``, it has not yet done what it was told, or does something else. Of those ``marked`` it knows costs.
+    ``order`` has the names of all that stay, in the order in which a target that chooses itself would end them; None: it ends those
+    that it is told. While it is not ``is_settled``, it has not yet done what it was told, or does something else. It knows the
+    costs of those ``marked``.
     """
 
     replicas: list[Replica]
@@ -79,8 +80,8 @@ class UnfitTarget(Exception):
 
 
 class HostTarget:
-    """Processes on a host that runs them, native workers or those of Celery: rows say which there are to be, and the host
-    (``runtime.local_fleet``) makes it so. It ends just those that it is told to, so it needs no costs.
+    """Processes on a host that runs them, native workers or those of Celery: rows say which ones there are to be, and the host
+    (``runtime.local_fleet``) starts and ends them. It ends exactly those that it is told to, so it needs no costs.
     """
 
     async def sight(self, conn: AsyncConn, fleet: FleetRow) -> Sight:

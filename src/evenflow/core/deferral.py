@@ -1,7 +1,7 @@
 """What a task keeps of its limits while it is deferred, and what it gives back and takes again when it resumes.
 
-Its pool decides about the slots, the system's settings about the other limits; a task may say otherwise for itself. What is kept
-stays used from the first start to the end of the try. What is released lets others start meanwhile; the resume takes it again
+A task's pool decides about the slots, the system's settings about the other limits; a task may override both. What the task keeps
+stays used from the first start to the end of the try. What it releases lets other tasks start meanwhile; the resume takes it again
 without asking, so such a limit may be overdrawn, by its deferred tasks at most (R-ST1).
 """
 
@@ -25,12 +25,12 @@ class Purpose(StrEnum):
     EVENT = "event"  # its method is called with what the trigger said
     TIMEOUT = "timeout"  # the time that it gave is over
     FAILED = "failed"  # its trigger failed for good
-    CLEAN_UP = "clean_up"  # it ends from outside: what it left behind outside is to be stopped
+    CLEAN_UP = "clean_up"  # the task ends from outside: the work that it left outside is to be stopped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """How a try that was deferred goes on. Values are in JSON's own types, as ``sdk.xcom.encode`` makes them."""
+    """How a try that was deferred resumes. Values are in JSON's own types, as ``sdk.xcom.encode`` makes them."""
 
     purpose: Purpose
     trigger: str  # the path of its class

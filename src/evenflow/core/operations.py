@@ -54,7 +54,7 @@ class Target(NamedTuple):
 
 
 def targets(graph: Graph, operation: Operation) -> list[Target]:
-    """The tasks that are meant, in the order of the DAG; those that this version has not are left out."""
+    """Returns the tasks that are meant, in the order of the DAG; those that this version lacks are left out."""
     if operation.tasks is None:
         return [Target(index, None) for index in range(graph.n)]
     wanted = set(operation.tasks)
@@ -87,7 +87,7 @@ def beyond(graph: Graph, edges: Sequence[Sequence[int]], start: Iterable[Target]
 
 
 def among(found: Iterable[Target], keys: Iterable[tuple[int, int]]) -> list[Target]:
-    """Of these instances, as (task index, map index), those that are meant."""
+    """Returns those of these instances, as (task index, map index), that are meant."""
     meant = {target.task_index: target.map_indexes for target in found}
     named: dict[int, list[int]] = {}
     for task_index, map_index in keys:
@@ -97,7 +97,7 @@ def among(found: Iterable[Target], keys: Iterable[tuple[int, int]]) -> list[Targ
 
 
 def touched_states(event: TaskEvent, only: Only | None) -> frozenset[TaskState]:
-    """The states in which a task instance is touched; in those of ``HOLDING`` once its process has ended."""
+    """Returns the states in which a task instance is touched; in those of ``HOLDING`` once its process has ended."""
     match only:
         case Only.FAILED:
             return sources(event) & FAILURES

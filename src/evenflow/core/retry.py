@@ -22,7 +22,7 @@ def may_retry(spec: TaskSpec, try_number: int, error_types: Sequence[str] = ()) 
 
 
 def tries_left(try_number: int, retries: int) -> bool:
-    """Returns whether so many ``retries`` allow another try after try ``try_number`` (from 1)."""
+    """Returns whether this number of ``retries`` allows another try after try ``try_number`` (from 1)."""
     return try_number <= retries
 
 

@@ -73,7 +73,7 @@ class Ender(StrEnum):
     CANCEL = "cancel"  # of its run; also what did not run because of that
     BRANCH = "branch"
     NOTHING = "nothing"  # there was none to map over
-    MARK = "mark"  # somebody said so
+    MARK = "mark"  # a person said so
 
 
 class RunState(StrEnum):

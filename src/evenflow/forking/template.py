@@ -192,7 +192,7 @@ class _Template:
             self._left.pop(request["let_go"], None)
         elif pid := self._pids.get(request["signal"]):
             if request["signum"] == signal.SIGKILL:
-                self._freezer.kill({pid: self._marks[pid]})  # also outside the group: nothing may go on beside its successor
+                self._freezer.kill({pid: self._marks[pid]})  # also outside the group: nothing may run beside its successor
             _signal_group(pid, request["signum"])
 
     def _fork(self, key: int, fds: list[int], mark: int, memory_limit: int | None) -> None:

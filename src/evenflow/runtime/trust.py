@@ -8,11 +8,11 @@ from pathlib import Path
 
 from evenflow.errors import SettingsError
 
-VARIABLE = "EVENFLOW_TRUST"  # folders, as in PATH, whose evenflow.toml and home are trusted whoever owns them
+VARIABLE = "EVENFLOW_TRUST"  # folders, as in PATH, whose evenflow.toml and home are trusted, regardless of their owner
 
 
 def is_trusted(path: Path) -> bool:
-    """Returns whether a path is trusted whoever owns it, and whoever may write it."""
+    """Returns whether a path is trusted regardless of its owner and its writers."""
     return any(path.is_relative_to(folder) for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder)
 
 

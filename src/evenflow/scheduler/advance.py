@@ -86,10 +86,11 @@ def advance(
     helps_after_s: float = 0.0,
     scope: Scope | None = None,
 ) -> TurnOutcome:
-    """Apply what waits, select, commit. Raises what the database raises; nothing is half done then.
+    """Applies what waits, selects, commits. Raises what the database raises; nothing is half done then.
 
-    With the setting ``fast_follow`` off only a ``sweep`` selects. Without the executor's lock it leaves all to the holder until
-    the oldest has waited for ``helps_after_s``. Failed, it has spoilt the catalog; ``scope`` says what it was about then.
+    With the setting ``fast_follow`` off only a ``sweep`` selects. Without the executor's lock the turn leaves everything to the
+    holder until the oldest report has waited for ``helps_after_s``. A failed turn has spoilt the catalog; ``scope`` then says which
+    runs it was about.
     """
     scope = scope or Scope()
     with in_one_go(conn):

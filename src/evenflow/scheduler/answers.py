@@ -24,7 +24,7 @@ A = TypeVar("A")
 
 
 def decide(facts: Facts, moves: Moves, rule: Asking[A]) -> A:
-    """Drives a rule of the flow to its end; answers what it returns. Instances that are found join ``moves``."""
+    """Drives a rule of the flow to its end and returns its result. Instances that are found join ``moves``."""
 
     def answer(asked: AskedTogether) -> None:
         sent = [(question, *_send(facts.conn, moves, question)) for question in asked]

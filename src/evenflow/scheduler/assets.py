@@ -42,7 +42,7 @@ def produce(facts: Facts, messages: Messages, item: Item, spec: TaskSpec, payloa
 
 
 def create_asset_runs(conn: Conn) -> None:
-    """A run for every DAG whose condition holds. A DAG whose run cannot be made is set aside until its next version."""
+    """Makes a run for every DAG whose condition holds. A DAG whose run cannot be made is set aside until its next version."""
     seen: dict[str, set[Leaf]] = defaultdict(set)
     conditions: dict[str, Any] = {}
     for row in assets.list_pending(conn):

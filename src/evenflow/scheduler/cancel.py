@@ -1,13 +1,13 @@
-"""Ending a run early: what has not started is skipped, what runs is killed, and the run fails when the last try has ended.
+"""Ending a run early: tasks that have not started are skipped, running ones are killed, and the run fails when the last try has
+ended.
 
-From the first transaction on nothing of it starts, and all its processes are told to end. Each transaction ends a part of its task
-instances, from the last tasks to the first; while there are more it leaves another cancel in the inbox. That cancel is there even
-when the scheduler dies in between. A report that comes meanwhile ends only the task instance that it is about; the cancel comes to
-the others.
+From the first transaction on no task of the run starts, and all its processes are told to end. Each transaction ends a part of its
+task instances, from the last tasks to the first; while there are more it leaves another cancel in the inbox. That cancel is there
+even if the scheduler dies in between. A report that comes meanwhile ends only its own task instance; the cancel ends the others.
 
 A deferred task ends, too. If it has left work outside, a worker stops that first, and the task counts as running until then.
-What becomes of each instance is decided in :mod:`evenflow.core.flow.cancel`. Teardowns have a say in that: therefore what waits
-for its upstreams in a run with teardowns is ended by the last part, in one transaction.
+:mod:`evenflow.core.flow.cancel` decides how each instance ends. Teardowns depend on that: therefore the last part ends, in one
+transaction, all tasks that wait for their upstreams in a run with teardowns.
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ def cancelled(actor: str) -> str:
 
 
 def cancel_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, actor: str) -> None:
-    """Comes before the reports of the same transaction, with ``run`` already marked as cancelled. Costs what it ends.
+    """Begins a cancel. Comes before the reports of the same transaction, with ``run`` already marked as cancelled. Costs what it
+    ends.
 
-    What waits for a worker is locked before anything is decided about it, so that no worker claims it meanwhile.
+    Tries that wait for a worker are locked before anything is decided about them, so that no worker claims them meanwhile.
     """
     conn = facts.conn
     if state is RunState.QUEUED:
@@ -73,8 +74,8 @@ def end_part(
     run: Run,
     first: Collection[TaskState] = (),
 ) -> None:
-    """Ends some more of a run that is being cancelled, what is in the states ``first`` before the rest, and asks for the next part.
-    Costs what it ends, whatever is left.
+    """Ends another part of a run that is being cancelled, instances in the states ``first`` before the others, and asks for the
+    next part. Costs what it ends, however much is left.
     """
     spared = _teardowns(run)
     later = _UNFINISHED - set(first) - ({TaskState.NONE} if spared else set())
@@ -93,7 +94,7 @@ def end_part(
 
 
 def _end_last(facts: Facts, flow: Flow[Item], dispatches: Dispatches, deferrals: Deferrals, offers: Offers, run: Run) -> None:
-    """What is left of a run that has teardowns. Lanes are those of teardowns that have become ready since."""
+    """Ends the last part of a run that has teardowns. Its lanes contain teardowns that have become ready since."""
     conn = facts.conn
     dispatches.holds.wake(row[0] for row in selection.delete_run_lanes(conn, run.run_key).all())
     held = past.forget_gates(conn, run.run_key) if run.graph.past else set()
@@ -168,8 +169,8 @@ def _skip_cleared(facts: Facts, run: Run, actor: str) -> None:
 
 
 def _spare(flow: Flow[Item], offers: Offers, teardown: Item, waiting: stored.Waiting | None, *, held: bool) -> None:
-    """It goes on. If its lane has just been deleted it is offered again, as a resume if it was one; if it was ``held`` it does not
-    wait for the past any longer.
+    """Lets a teardown continue. If its lane has just been deleted it is offered again, as a resume if it was one; if it was
+    ``held`` it no longer waits for the past.
     """
     if teardown.state is TaskState.SCHEDULED:
         if waiting is not None:

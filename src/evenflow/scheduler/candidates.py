@@ -37,7 +37,7 @@ class Candidates:
     lane: Lane
     run_priority: int  # in the order, as is the date
     date_us: int
-    resumes: bool  # tries that go on
+    resumes: bool  # tries that resume
     items: list[Item] = field(default_factory=list)
     mapped: int = UNMAPPED
     next_map_index: int = 0
@@ -59,7 +59,7 @@ class Candidates:
 
 
 def group(facts: Facts, offers: Offers, mapped: MappedTasks) -> dict[LaneKey, Candidates]:
-    """What became ready, as lanes. Those of a paused DAG are parked as such, except what goes on there."""
+    """Returns what became ready, as lanes. Lanes of a paused DAG are parked as such, except for resumes."""
     facts.catalog.load_run_limits(facts.conn, {i.run_key for i in offers.ready} | {x.run_key for x in mapped.changed if x.lane})
     out: dict[LaneKey, Candidates] = {}
     for item in offers.ready:

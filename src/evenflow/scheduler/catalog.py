@@ -22,7 +22,7 @@ V = TypeVar("V")
 PlaceNames = tuple[str, str, str, int]  # pool, executor of the queue, queue, slots
 
 VERSIONS = 300_000_000  # bytes of versions: enough for 10,000 DAGs of 20 tasks that have some text each
-RUNS = 20_000  # runs whose limit ids are remembered, and limit classes
+RUNS = 20_000  # runs whose limit ids are remembered, and the same number of limit classes
 BLOCK = 1_000  # as the sequences' increment
 
 
@@ -35,8 +35,8 @@ class UnreadableVersion(EvenflowError):
 
 
 class Recent(Generic[K, V]):
-    """A mapping that forgets what was not used for longest while all that it has weighs more than ``most``. What weighs more than
-    that alone is not kept.
+    """A mapping that forgets its least recently used values while all of them together weigh more than ``most``. A value that
+    weighs more than that alone is not kept.
     """
 
     def __init__(self, most: int, weigh: Callable[[V], int] = lambda _: 1) -> None:
@@ -196,8 +196,8 @@ class Catalog:
         return found
 
     def learn_places(self, conn: Conn, version: int) -> None:
-        """Executors, and who shares what, are as of ``version``: where that is news, tasks find their limit classes anew, which may
-        have another executor by now.
+        """Executors and sharing rules are as of ``version``. If that is new, tasks find their limit classes anew, because their
+        executors may have changed.
         """
         if version != self._places:
             self._places = version
@@ -236,7 +236,7 @@ class Catalog:
                 self._run_limits.put(key, limits)
 
     def forget_older(self, run_key: int, clears: int) -> None:
-        """A run that was cleared so often may have ended and begun again meanwhile, with other limits."""
+        """Forgets the limits of a run that was cleared since: it may have ended and begun again meanwhile, with other limits."""
         if self._clears.get(run_key) != clears:
             self._clears.put(run_key, clears)
             self._run_limits.drop(run_key)

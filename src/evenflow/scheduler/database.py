@@ -1,5 +1,5 @@
-"""What a scheduler makes of its database: whether it may decide on it, which it checks when it starts and every now and then while
-it runs (R-HA6), and what it says while it is gone.
+"""How a scheduler treats its database: it checks when it starts, and now and then while it runs (R-HA6), whether it may decide on
+it, and reports when the database is gone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Fitness:
         self._wanted = wanted_timezone
 
     def check(self, conn: Conn) -> None:
-        """Raises one of ``UNFIT``: the schema was migrated past this program, or the default time zone is not what it has to be."""
+        """Raises one of ``UNFIT``: the schema was migrated past this program, or the default time zone is wrong."""
         check(conn)
         found = incarnation.read_setting(conn, DEFAULT_TIMEZONE)
         check_default_timezone(str(SETTINGS[DEFAULT_TIMEZONE].default if found is None else found), wanted=self._wanted)

@@ -94,7 +94,7 @@ def _defer_one(
 
 
 def apply_events(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, offers: Offers, reports: Sequence[TakenReport]) -> int:
-    """What triggerers say, and people who were asked; answers how many of these reports are void."""
+    """Applies reports of triggerers, and of people who were asked; returns how many of these reports are void."""
     waiting = stored.read_some(facts.conn, {_key_of(report) for report in reports})
     void = 0
     for report in reports:
@@ -117,7 +117,7 @@ def apply_events(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, off
 
 
 def end_waits(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, offers: Offers, timers: Sequence[TakenTimer]) -> None:
-    """Timeouts of deferred tasks: of what they wait for, and of their tries as a whole."""
+    """Applies timeouts of deferred tasks: those of their waits, and those of their tries as a whole."""
     waiting = stored.read_some(facts.conn, {(timer.run_key, timer.task_index, timer.map_index) for timer in timers})
     for timer in timers:
         found = waiting.get((timer.run_key, timer.task_index, timer.map_index))
@@ -226,7 +226,7 @@ def clean_up(
 
 
 def clean_up_instead(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, item: Item, report: TakenReport) -> None:
-    """A resume that was lost is sent again; of what is to end, for its clean-up."""
+    """Sends a lost resume again; for a task that is to end, the resume is for its clean-up."""
     intent = dispatches.intents.get(report.epoch) or report.intent
     if report.deferral is not None and (intent or is_ending(facts, item)):
         reason = None if report.purpose == Purpose.CLEAN_UP else _end_of(facts, item, intent)
@@ -234,7 +234,7 @@ def clean_up_instead(facts: Facts, dispatches: Dispatches, deferrals: Deferrals,
 
 
 def stop_waiting(facts: Facts, holds: Holds, deferrals: Deferrals, waiting: Waiting) -> None:
-    """It does not wait any longer and does not resume; what it kept is released."""
+    """Ends a wait without a resume; what the task kept is released."""
     holds.release(waiting.holds, waiting.pool_slots, facts.now_s)
     deferrals.ended.append(waiting.key)
 

@@ -1,4 +1,4 @@
-"""What one transaction decides by: its connection, what it remembers, when it began, the runs that are its own. It decides into
+"""What one transaction knows: its connection, its memory, when it began, and its own runs. Its decisions go into
 :mod:`evenflow.scheduler.ledgers`.
 """
 
@@ -48,7 +48,7 @@ class Run(RunFacts):
 
 @dataclass(slots=True, frozen=True)
 class Facts:
-    """``runs`` grows: it has those that the transaction has locked or created, by key."""
+    """``runs`` grows: it contains the runs that the transaction has locked or created, by key."""
 
     conn: Conn
     catalog: Catalog

@@ -42,7 +42,7 @@ class Foresight:
         self.queued = runs.take_queued(conn, since, dags=DAGS_PER_NEW_RUN * most, limit=most, share=share)
 
     def arrive(self) -> None:
-        """Waits for what was asked, if it is not here."""
+        """Waits for the answers that are not here yet."""
         if self._room:
             self.room = {room.limit_id: room for room in self._room.all()}
             self._of_runs = {room.run_key: room.limit_id for room in self.room.values() if room.run_key}
@@ -51,7 +51,7 @@ class Foresight:
         self._room = None
 
     def teach(self, catalog: Catalog, run_key: int, version: Version) -> None:
-        """The limits of a locked run, as far as they are those that were asked for."""
+        """Teaches the catalog the limits of a locked run, as far as this turn has asked for them."""
         if not version.limits_in_runs:
             catalog.add_run_limits(run_key, {"": self._of_runs[run_key]} if run_key in self._of_runs else {})
 

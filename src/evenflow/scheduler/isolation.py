@@ -40,8 +40,8 @@ class SetAsideCount:
 
 
 def isolate(conn: Conn, failed: Scope, error: Exception, stop: threading.Event) -> SetAsideCount:
-    """Sets aside what made a transaction with the scope ``failed`` fail. ``conn`` is a fresh connection. Nothing is found when the
-    fault does not come again, or comes without any run. Raises what is not about runs.
+    """Sets aside what made a transaction with the scope ``failed`` fail. ``conn`` is a fresh connection. Finds nothing when the
+    fault does not come again, or comes without any run. Raises errors that are not about runs.
     """
     verdict = SetAsideCount()
     suspects = failed.suspects()
@@ -96,7 +96,7 @@ def _attempt(conn: Conn, scope: Scope) -> Exception | None:
 
 
 def _convict(conn: Conn, run_key: int, error: Exception, verdict: SetAsideCount) -> None:
-    """Of a run whose transaction fails alone: is it one of its reports?"""
+    """Decides whether one of its reports makes the transaction of a run fail alone."""
     limit = Scope().reports
     while True:
         scope = Scope(frozenset([run_key]), limit)

@@ -134,8 +134,8 @@ def _is_well_anyhow(facts: Facts, run: Run, state: RunState, operation: Operatio
 
 
 def _changed(facts: Facts, run_moves: RunMoves, run: Run, state: RunState, counted: store.Recount) -> RunState:
-    """The state of a run of which instances were changed. One that had ended goes on, unless nothing of it is to do: then it has
-    ended when it had, and only how is decided anew.
+    """Returns the state of a run whose instances were changed. A run that had ended continues, unless none of its tasks is to run:
+    then it keeps the time of its end, and only its result is decided anew.
     """
     if state not in RUN_FINISHED:
         store.change_run(facts.conn, run.run_key, state, revived=False)
@@ -250,7 +250,7 @@ def _apply(
 
 
 def _whole_regions(run: Run, found: Sequence[Target]) -> set[int]:
-    """Of mapped tasks those that are meant as a whole, together with all that are expanded with them."""
+    """Returns the mapped tasks that are meant as a whole, together with all tasks that are expanded with them."""
     whole = {target.task_index for target in found if target.map_indexes is None}
     return {index for region in run.graph.regions if whole.issuperset(region.tasks) for index in region.tasks}
 
@@ -264,8 +264,8 @@ def _keys_of(target: Target) -> list[TargetKey]:
 def _end_or_kill(
     facts: Facts, dispatches: Dispatches, deferrals: Deferrals, run: Run, keys: Sequence[TargetKey], change: StateChange
 ) -> list[tuple[int, int]]:
-    """Tries that no worker has are over at once, the processes of others are killed, and what has deferred and left something
-    outside is cleaned up after; answers what is not over, as (task_index, epoch).
+    """Ends tries without a worker at once, kills the processes of others, and sends clean-ups for tasks that have deferred and left
+    something outside; returns what is not over, as (task_index, epoch).
     """
     holding = HOLDING & set(change.states)
     live = store.find_live(facts.conn, run.run_key, keys, holding) if holding else []
@@ -326,7 +326,9 @@ def _end_waiting(
 
 
 def _change_virtual(facts: Facts, holds: Holds, run_key: int, keys: Sequence[TargetKey], change: StateChange) -> int:
-    """Virtual instances of mapped tasks. What is to run is in a lane already; what is named gets a row, exactly that."""
+    """Changes virtual instances of mapped tasks. Those that are to run are in a lane already; an instance that is named gets a row
+    of its own.
+    """
     conn = facts.conn
     wanted = change._replace(states=set(change.states) - ({TaskState.SCHEDULED, TaskState.REMOVED} if change.cleared else set()))
     whole = [task_index for task_index, map_index in keys if map_index is None]
@@ -363,7 +365,7 @@ def _take_from_lanes(facts: Facts, holds: Holds, run_key: int, rows: Iterable[tu
 def _remove(
     facts: Facts, mapped: MappedTasks, run: Run, tasks: Sequence[int], actor: str, live: Collection[int]
 ) -> list[tuple[int, int]]:
-    """Removes the instances of mapped tasks. Once no process runs of one or of what is expanded with it, it will expand anew."""
+    """Removes the instances of mapped tasks. A task is expanded anew once no process runs of it or of those expanded with it."""
     run_key = run.run_key
     removed = moved_to(TaskState.NONE, TaskEvent.REMOVE)
     removal = StateChange(TaskEvent.REMOVE, removed, (), False, None, None, actor)

@@ -58,8 +58,8 @@ def look_again(messages: Messages, run: Run) -> None:
 
 
 def tell(facts: Facts, moves: Moves, *, watches: bool) -> bool:
-    """Tells runs that wait for what has ended well here. Comes when that is written. ``watches``: there are some at all. Whether
-    some may have got word.
+    """Tells runs that wait for the tasks that have ended well here. Comes after these are written. ``watches``: watches exist.
+    Returns whether any run may have been told.
     """
     messages = moves.messages
     if watches:

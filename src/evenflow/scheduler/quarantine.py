@@ -59,7 +59,7 @@ def pass_by(conn: Conn, locked: list[inbox.LockedRun], *, lead: bool) -> list[in
         quarantine.hold_reports(conn, waiting)
     if wanted:
         quarantine.release_runs(conn, wanted, "scheduler")
-    inbox.notify(conn, INBOX)  # of what was released
+    inbox.notify(conn, INBOX)  # of the released limits
     return [row for row in locked if not row.in_quarantine]
 
 

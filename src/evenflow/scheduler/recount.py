@@ -60,7 +60,9 @@ def resume(facts: Facts, flow: Flow[Item], moves: Moves, run: Run) -> None:
 
 
 def settle_on(facts: Facts, flow: Flow[Item], moves: Moves, run: Run, report: TakenReport) -> None:
-    """Judges some more of what waits. Comes before other reports of the same transaction, like what has asked for it."""
+    """Judges another part of the waiting tasks. Comes before other reports of the same transaction, like the one that has asked for
+    it.
+    """
     assert report.payload is not None
     task_index, map_index = report.payload["after"]
     _judge(facts, flow, moves, run, _recount(facts, run), after=(task_index, map_index))

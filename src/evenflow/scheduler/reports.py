@@ -129,7 +129,7 @@ def _apply_exit(
 
 
 def _implied_start(item: Item, report: TakenReport) -> dict[str, Any] | None:
-    """What history says of a try whose end came without its start: how long it ran, so that its wait for a worker is known."""
+    """What history records for a try whose end came without its start: how long it ran, so that its wait for a worker is known."""
     return {"ran_s": report.ran_s} if item.state is TaskState.QUEUED and report.ran_s is not None else None
 
 

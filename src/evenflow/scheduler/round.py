@@ -30,7 +30,7 @@ from evenflow.store.scheduling.tasks import Item
 
 
 class Round:
-    """One round of one transaction. Making it sends what it reads first; :meth:`run` waits for that."""
+    """One round of one transaction. Its constructor sends the first reads; :meth:`run` waits for them."""
 
     def __init__(self, facts: Facts, moves: Moves, holds: Holds, offers: Offers, mapped: MappedTasks, starts: Starts) -> None:
         self.facts, self.starts = facts, starts
@@ -130,7 +130,7 @@ class Round:
         self.snapshot.parked.update(lanes_in_memory.line_up_new(self.candidates.values()))
         return [c.lane for c in self.candidates.values()]
 
-    # -- what it decided -------------------------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------------------------------
 
     def _charge(self, class_ids: Iterable[int]) -> None:
         """What tenants were served."""

@@ -22,7 +22,7 @@ R = TypeVar("R", bound=OfRun)
 @dataclass(slots=True)
 class Scope:
     """``runs``: only these, ``None`` for all; ``reports``: how many are taken at most. What the transaction reads goes through
-    :meth:`within`, so that a failed one can say what it was about.
+    :meth:`within`, so that after a failure the scope says what the transaction was about.
     """
 
     runs: frozenset[int] | None = None

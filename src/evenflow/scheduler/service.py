@@ -36,7 +36,7 @@ from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
 from evenflow.telemetry.vitals import Vitals
 
-RETRY_S = 0.5  # after a failure; the database needs about a second to come back, and other schedulers go on meanwhile
+RETRY_S = 0.5  # after a failure; the database needs about a second to come back, and other schedulers continue meanwhile
 
 TURN_WITHIN_S = 10.0  # a scheduler that waits sweeps each second, and a batch under load takes well under a second
 DUTIES_WITHIN_S = 600.0  # a duty may create thousands of runs, one transaction after the other
@@ -46,7 +46,7 @@ GC_THRESHOLD = 50_000  # objects; a turn makes some thousands that live as long 
 class SchedulerService(Service):
     """One of any number of equal schedulers. User code never runs here, and DAG files are never read (R-HA7).
 
-    ``default_timezone``: the one that this host's configuration wants the database to have, if it wants one.
+    ``default_timezone`` is the one that this host's configuration requires of the database, if any.
     """
 
     kind = "scheduler"
@@ -112,7 +112,7 @@ class SchedulerService(Service):
                 observe(seen.callbacks_restored())
 
     def _join(self) -> None:
-        """Joins the threads, waking the one that listens, and signs off."""
+        """Joins the threads, after waking the listening one, and signs off."""
         try:
             with connect(self._url, name=self.name) as conn:
                 inbox.notify(conn, INBOX)

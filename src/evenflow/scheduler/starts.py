@@ -47,7 +47,7 @@ class Starts:
     def add(
         self, place: TaskPlace, lane: Lane, items: list[Item], startable_at_s: float, *, run_priority: int, resumes: bool
     ) -> None:
-        """``resumes``: these are tries that go on."""
+        """``resumes``: these tries resume."""
         used, limit_class, count = self.used, place.limit_class, len(items)
         holds = [*limit_class.limits, *lane.locals, *limit_class.share]
         used[limit_class.pool_limit] += count * limit_class.weight
@@ -62,7 +62,7 @@ class Starts:
 
 
 def swap(facts: Facts, moves: Moves, holds: Holds, starts: Starts, found: list[Candidates]) -> None:
-    """Starts what it may; the rest is left."""
+    """Starts what it may; leaves the others."""
     if any(released > 0 for released in holds.released.values()):
         _start(facts, moves, holds, starts, [c for c in found if c.lane.parked_on == OPEN])
 
@@ -70,7 +70,7 @@ def swap(facts: Facts, moves: Moves, holds: Holds, starts: Starts, found: list[C
 def leave(
     facts: Facts, moves: Moves, holds: Holds, offers: Offers, run_moves: RunMoves, starts: Starts, found: list[Candidates]
 ) -> None:
-    """What is ready and does not start becomes a stored lane, what is released and not used a wake, for the next round."""
+    """Ready tasks that do not start become stored lanes, and released room that is not used becomes wakes, for the next round."""
     if left_over := [c for c in found if c.lane.ready]:
         dag_ids = {c.run.dag_id for c in left_over}
         # What is to be locked for a change is so at once: two that had shared it would wait for each other.
@@ -87,7 +87,7 @@ def leave(
 def _start(facts: Facts, moves: Moves, holds: Holds, starts: Starts, candidates: list[Candidates]) -> None:
     own = {limit: room for limit, room in holds.released.items() if room > 0}
     candidates = [c for c in candidates if all(limit in own for limit in (*c.place.limit_class.limits, *c.lane.locals))]
-    candidates = [c for c in candidates if c.place.limit_class.share_id is None]  # whose turn it is says a round
+    candidates = [c for c in candidates if c.place.limit_class.share_id is None]  # a round decides whose turn it is
     candidates = [c for c in candidates if c.lane.exempt or not facts.closes(c.place.limit_class)]
     if not candidates:
         return

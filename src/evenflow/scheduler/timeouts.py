@@ -1,9 +1,9 @@
-"""What the runs of a DAG may not do: miss a deadline, take too long, and fail one after the other; and what becomes of tries
-for which no worker comes.
+"""What the runs of a DAG may not do: miss a deadline, take too long, and fail one after the other. Also what happens to tries that
+no worker claims.
 
-This is the one place that finds deadlines missed. A timer that is void (the run has ended) does not come here. That of a try counts
-from when the try was queued, so anew with each retry, and with each time that it is sent again. Nothing looks through what is
-queued: a timer comes for each such try, and means nothing when a worker has claimed it meanwhile.
+This is the one place that finds missed deadlines. A void timer (the run has ended) does not come here. The timer of a try counts
+from when the try was queued: anew with each retry, and each time that it is sent again. Queued tries are never searched: a timer
+comes for each such try, and means nothing when a worker has claimed it meanwhile.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ def failing(facts: Facts, run_moves: RunMoves) -> list[tuple[str, int]]:
 
 
 def end_queueing(facts: Facts, dispatches: Dispatches, offers: Offers, timers: Sequence[TakenTimer]) -> None:
-    """Of tries whose time is over: by the policy of each task, if no worker has it. What is being ended anyway is left to that."""
+    """Ends tries whose time is over, by the policy of each task, if no worker has them. Tries that are being ended anyway are left
+    alone.
+    """
     moves = dispatches.moves
     waiting: dict[int, tuple[Item, TakenTimer]] = {}
     for timer in timers:
@@ -117,8 +119,8 @@ def _end(facts: Facts, dispatches: Dispatches, item: Item, unclaimed: UnclaimedT
 def _send_elsewhere(
     facts: Facts, dispatches: Dispatches, offers: Offers, item: Item, unclaimed: UnclaimedTry, due_at_s: float, reason: str
 ) -> None:
-    """It gives back what it holds and is selected for its other queue, whose executor may have no slot free: no try is used up. One
-    that comes back from waiting keeps what it holds, as it does wherever it resumes.
+    """The task gives back what it holds and is selected for its other queue, whose executor may have no slot free: no try is used
+    up. A resume keeps what it holds, wherever it resumes.
     """
     run, other = facts.runs[item.run_key], spec_of(facts, item).other_queue
     detail = {"reason": reason, "queue": other}

@@ -27,7 +27,7 @@ Connect = Callable[[], AbstractContextManager[Conn]]
 
 
 def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, connect: Connect) -> None:
-    """Until ``stop``. An exception ends it; what it remembered goes with it, so the caller simply begins again. ``connect`` makes a
+    """Takes turns until ``stop``. An exception ends it and drops its memory, so the caller simply begins again. ``connect`` makes a
     connection like ``conn``.
     """
     catalog, standby = Catalog(), Standby()
@@ -89,8 +89,8 @@ def take_turn(
 
 
 def _look(conn: Conn, listener: Conn, catalog: Catalog, standby: Standby, stop: threading.Event, within_s: float) -> float | None:
-    """Behind how long a wait one that stands by is to help now. If it is not, it has waited until it is time to look again, at most
-    for ``within_s``.
+    """Returns how long a report must have waited for a standing-by scheduler to help now. If it is not to help, this has waited
+    until the next look is due, at most for ``within_s``.
     """
     wait, catalog.since = inbox.read_wait(conn, catalog.since)
     if wait.crowded:

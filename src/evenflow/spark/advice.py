@@ -14,7 +14,7 @@ from evenflow.spark.status import ApplicationFigures, StageFigures, total
 
 SKEWED, SKEW_FROM_S = 3.0, 2.0  # times the median, and the shortest time for which it counts: less is chance
 MUCH_GC, GC_FROM_S = 0.1, 1.0  # of the time of tasks
-IDLE_FROM_S = 5.0  # a stage with fewer tasks than cores: what is shorter is not worth a setting
+IDLE_FROM_S = 5.0  # a stage with fewer tasks than cores: a shorter one is not worth a setting
 TINY_TASK_S, MANY_TASKS = 0.05, 100  # what Spark does beside a task takes as long
 PARTITION_BYTES = 64 * 2**20  # what a task reads well: adaptive execution aims at that, too
 SKEW_FACTOR = 5  # times the median: a smaller partition is never split, as by default

@@ -6,10 +6,10 @@ map that file the next time (JEP 350). Measured with Java 17 on two cores, CPU s
     until the session is there   9.5  ->  4.9
     first query and Parquet     10.2  ->  5.3
 
-It costs 180 MB of disk and about half a minute, once: ``python -m evenflow.spark.archive``. A JVM checks that an archive is of
-its own build and of the same jars, and does without when it is not. So every classic session names the archive if there is one.
-But a JVM that maps one whose end is missing, as a copy on a full disk has it, dies of SIGBUS at its start. So a whole one ends with
-a mark of ours, and none without is named.
+It costs 180 MB of disk and about half a minute, once: ``python -m evenflow.spark.archive``. A JVM checks that an archive is of its
+own build and of the same jars, and otherwise does without it. So every classic session names an existing archive. But a JVM that
+maps an archive without its end, such as a copy on a full disk, dies of SIGBUS at its start. So a whole archive ends with a mark of
+ours, and one without the mark is never named.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: st
                 ) from error
             raise
         finally:
-            cast("Any", spark).release_session_on_close = known and not watch.gone  # else there is nothing to release, or nobody
+            cast("Any", spark).release_session_on_close = known and not watch.gone  # otherwise its session or server does not exist
             spark.stop()
 
 

@@ -49,7 +49,7 @@ BEAT_WITHIN_S = 15.0  # how long the folder may be out of reach: a file server t
 LOOK_EVERY_S = 0.2  # at the process and at `stop`: what a person takes for at once
 GRACE_S = 8.0  # from SIGTERM to SIGKILL: Spark's own shutdown hooks take one or two seconds
 CANCEL_S = 60.0  # for the command that ends an application elsewhere: a JVM and some requests
-MOST_OUTPUT = 4 * 1024 * 1024  # bytes that are kept in the file: what is more is not read by people
+MOST_OUTPUT = 4 * 1024 * 1024  # bytes that are kept in the file: people do not read more
 MOST_TAIL = 8 * 1024  # bytes of its end in the seal: the last stack trace
 MOST_TEXT = 8 * 1024  # characters of an exception: a JVM's has its whole chain of causes
 MOST_FRAMES = 10  # of the author's in a traceback
@@ -75,8 +75,8 @@ def main(arguments: list[str]) -> int:
 
 
 def claim(folder: Path, who: Mapping[str, Any], key: str) -> bool:
-    """Whether ``who`` has the try now. A link is made by one only, on network file systems too; where its answer is lost, the count
-    of names says who it was.
+    """Returns whether ``who`` has the try now. Only one process can make a link, on network file systems too; if the answer is
+    lost, the count of names says which process it was.
     """
     part = folder / f".{CLAIM}.{uuid.uuid4().hex}"
     write_part(part, {**who, "key": key})
@@ -242,7 +242,7 @@ class ApplicationRun:
 
 
 def run_inside(folder: Path) -> None:
-    """The application, in this process, as if it had been started by itself; what it raises is told before the process ends."""
+    """Runs the application in this process, as if it had been started by itself; its exception is told before the process ends."""
     die_with_parent()
     order = read(folder / ORDER)
     assert order is not None
@@ -293,8 +293,8 @@ def describe(error: BaseException) -> dict[str, Any]:
 
 
 def quiet_pyspark() -> None:
-    """It writes each error to stderr as one line of JSON with all frames of JVM and Python; the error itself says what is in it.
-    py4j tells of each connection that the JVM opens and closes.
+    """Silences pyspark's JSON lines on stderr, which have all frames of JVM and Python for each error; the error itself says the
+    same. Also silences py4j, which tells of each connection that the JVM opens and closes.
     """
     from pyspark.logger import PySparkLogger  # its loggers are of a class of their own
 
@@ -359,7 +359,7 @@ def _beside_this_file(name: str) -> Any:
 
 
 def die_with_parent() -> None:
-    """Linux kills this process when the one that started it dies, however that dies."""
+    """Makes Linux kill this process when its parent dies, however that happens."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def executors_told(spark: SparkSession) -> Iterator[None]:
-    """Prints them when what is inside fails. What cannot be read is said, and changes nothing of the failure."""
+    """Prints them when the code inside fails. Logs that cannot be read are named, and do not change the failure."""
     try:
         yield
     except Exception:
         try:
             executors = _executors(spark)
-        except Exception as error:  # the JVM is gone, and with it who knows where they are
+        except Exception as error:  # the JVM is gone, and with it the addresses
             print(f"(what executors printed is not known: {type(error).__name__})")
         else:
             for executor in chosen(executors):
@@ -39,7 +39,7 @@ def executors_told(spark: SparkSession) -> Iterator[None]:
 
 
 def chosen(executors: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Those that have most to say, first those that have died, then those with failed tasks; the others are silent."""
+    """Chooses those that are worth most: first dead ones, then those with failed tasks; the others are left out."""
     telling = [each for each in executors if each.get("executorLogs") and (not each["isActive"] or each["failedTasks"])]
     return sorted(telling, key=lambda each: (each["isActive"], -each["failedTasks"]))[:EXECUTORS_SHOWN]
 

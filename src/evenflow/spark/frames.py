@@ -72,7 +72,7 @@ def make_view(spark: SparkSession, name: str, frame: Any) -> None:
 
 
 def write(frame: DataFrame, url: str, name: str) -> SparkFrame:
-    """Raises :class:`SparkFailedForGood` where what was written cannot be read by others."""
+    """Raises :class:`SparkFailedForGood` if others cannot read what was written."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
@@ -92,7 +92,7 @@ def write(frame: DataFrame, url: str, name: str) -> SparkFrame:
 
 
 def read(spark: SparkSession, frame: SparkFrame) -> DataFrame:
-    """With the schema that it had. Raises :class:`SparkFailedForGood` when the files are not those that were written."""
+    """Reads with the stored schema. Raises :class:`SparkFailedForGood` when the files are not those that were written."""
     from pyspark.sql.types import StructType
 
     path = for_spark(frame.path)

@@ -1,7 +1,7 @@
 """Whether a Spark Connect server answers, asked without Spark: by the greeting of HTTP/2, or of TLS.
 
-A process that is stopped still listens, for that is done by the kernel; only what it says itself shows that it lives. The greeting
-is answered by a thread of the network, however busy Spark is.
+A process that is stopped still listens, because the kernel does that; only what the process itself says shows that it lives. A
+thread of the network answers the greeting, however busy Spark is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import socket
 import ssl
 import time
 
-PAUSE_S = 0.25  # until one that hung up is asked again
+PAUSE_S = 0.25  # until a server that hung up is asked again
 _SETTINGS = b"\x04"  # the kind of the frame with which a server of HTTP/2 begins
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # and settings, all as they are by default
 
@@ -30,7 +30,7 @@ def answers(address: tuple[str, int], within_s: float, *, tls: bool = False) -> 
 
 
 def begins_to_answer(address: tuple[str, int], within_s: float, *, tls: bool = False) -> bool:
-    """As :func:`answers`, of one that may just be starting, or ending and be started again: it hangs up for a while."""
+    """Like :func:`answers`, for a server that may be starting, or ending and starting again: it hangs up for a while."""
     deadline = time.monotonic() + within_s
     while (left := deadline - time.monotonic()) > 0:
         if answers(address, left, tls=tls):

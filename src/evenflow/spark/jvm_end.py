@@ -43,13 +43,13 @@ def silent(for_s: float) -> SparkUnavailable:
 
 
 def at_begin(jvm: JVM, error: Exception) -> SparkUnavailable | None:
-    """For what was raised instead of a session; None when the JVM lives."""
+    """Explains an exception raised instead of a session; None when the JVM lives."""
     code = _exit_code(jvm, error)
     return None if code is None else before_session(code)
 
 
 def in_use(jvm: JVM, error: Exception) -> SparkUnavailable | None:
-    """For what was raised in a session; None when the JVM lives."""
+    """Explains an exception raised in a session; None when the JVM lives."""
     code = _exit_code(jvm, error)
     if code is None:
         return None

@@ -78,7 +78,7 @@ def _start() -> tuple[subprocess.Popen[bytes], int, str]:
 def _wait_for(said: Path, jvm: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + JVM_BEGINS
     while True:
-        code = jvm.poll()  # before the look: what it has written is there when it has ended
+        code = jvm.poll()  # before the look: once it has ended, all that it has written is there
         if said.exists():
             return
         if code is not None:

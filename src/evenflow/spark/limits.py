@@ -23,7 +23,7 @@ LISTENS = 10.0  # a master or server that takes longer to accept a TCP connectio
 CONNECT_PORT = 15_002  # as Spark has it
 CONNECT_BEGINS = 120.0  # until a server says something: one of this host's own may have to be started first
 CONNECT_LISTENS = 3.0  # between two looks at whether the server answers, and for one
-CONNECT_GONE = 15.0  # so long it may not: with the looks noticed within 30 s; a restart within it ends the session by itself
+CONNECT_GONE = 15.0  # how long it may not answer: with the looks noticed within 30 s; a restart within it ends the session
 CONNECT_LOOK = 0.2  # between two looks at what was interrupted
 CONNECT_ENDS = 20.0  # after an interrupt: the tasks of a stage are killed in 2 to 4 s
 
@@ -33,9 +33,9 @@ PROGRESS_POLL = 0.5  # a person sees no difference below; one poll costs the dri
 FLOWS_SHOWN = 20  # told at once, as of stages
 PROGRESS_STAGES = 20  # told at once: a screenful, and well under the 8 KiB that the API takes
 
-# -- what is read and written ------------------------------------------------------------------------------------------
+# -- reading and writing -------------------------------------------------------------------------------------------------
 
-MOST_QUERIES = 200  # of a session whose lineage is read: each is one text of some KiB and a call of this process
+MOST_QUERIES = 200  # of a session whose lineage is read: each is a text of some KiB and a call of this process
 MOST_DATASETS = 50  # read, and written; with what follows an event stays below what the API takes
 MOST_COLUMNS = 200  # of a dataset
 MOST_ROOTS = 20  # folders that one relation reads
@@ -57,4 +57,4 @@ MASTER_SILENT = 600.0  # how long no master may answer while no driver has come:
 ENDS_WITHIN = 25.0  # on_kill: below the 30 s that a worker gives it
 KEPT_FOR = 30 * 86_400.0  # the seals of a task instance: not needed once its run is over
 MOST_REASON = 600  # characters of a reason: a list of runs shows the first hundred
-MOST_OUTPUT_SHOWN = 64 * 1024  # bytes of a driver's output in the log of the task: what is before is in its file
+MOST_OUTPUT_SHOWN = 64 * 1024  # bytes of a driver's output in the log of the task: earlier output is in its file

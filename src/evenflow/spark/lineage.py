@@ -60,7 +60,7 @@ class _Gathered:
 
 @contextmanager
 def lineage_told(spark: SparkSession, keep: Keep) -> Iterator[None]:
-    """Keeps at the end what was read and written, of queries that were done; also when the task fails."""
+    """Keeps at the end what successful queries read and wrote; also when the task fails."""
     listener = _QueryListener()
     with suppress(Exception):  # a JVM that dies says so in the task's own calls
         _listen(spark, listener)
@@ -143,7 +143,7 @@ def _each(sequence: Any) -> Iterator[Any]:
 
 
 def _places(leaf: Any) -> tuple[LineagePlace, ...]:
-    """None of what is in no dataset: rows of the program, ranges."""
+    """Returns None for rows without a dataset: rows of the program, ranges."""
     if leaf.getClass().getSimpleName() != "LogicalRelation" or leaf.output().isEmpty():
         return ()
     relation, table = leaf.relation(), _table(leaf.catalogTable())
@@ -188,7 +188,7 @@ def datasets_of(told: list[ReadQuery]) -> dict[str, Any]:
             continue
         lineage = lineage_of(read_plan(query.plan))
         known = outputs.setdefault(query.target.dataset, _Gathered(query.target.table, query.columns))
-        known.table = known.table or query.target.table  # who makes a table writes files before it is one
+        known.table = known.table or query.target.table  # a new table's files are written before it is one
         known.rows = merge([known.rows, _of_datasets(lineage.rows, query)])
         for column, (_, origins) in zip(query.columns, lineage.columns, strict=False):
             before = known.columns.get(column["name"], {})
@@ -200,7 +200,7 @@ def datasets_of(told: list[ReadQuery]) -> dict[str, Any]:
 
 
 def _of_datasets(origins: Mapping[Column, frozenset[How]], query: ReadQuery) -> OfDatasets:
-    """Columns of what is in no dataset have no name that others know."""
+    """Columns without a dataset have no name that others know."""
     found: OfDatasets = {}
     for column, ways in origins.items():
         places, _ = query.relations.get(column.relation, ((), []))

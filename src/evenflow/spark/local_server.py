@@ -34,8 +34,8 @@ def check_installed() -> None:
 
 
 def launch_of(scratch: Path, *, port: int, ui_port: int, token: str, heap_mib: int, inherited: Mapping[str, str]) -> ServerLaunch:
-    """A server on all cores of this machine that listens at ``port`` of loopback and knows who shows ``token``; everybody may read
-    its Spark UI at ``ui_port``, unless that is 0. Its files are in ``scratch``.
+    """A server on all cores of this machine that listens at ``port`` of loopback and accepts ``token``; everybody may read its
+    Spark UI at ``ui_port``, unless that is 0. Its files are in ``scratch``.
     """
     import pyspark
 

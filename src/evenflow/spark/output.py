@@ -53,7 +53,7 @@ def redacted(text: str) -> str:
 
 
 def secret_values(conf: Mapping[str, str]) -> Iterator[str]:
-    """What must be shown nowhere: values of settings whose names Spark itself would redact. Raises :class:`SettingsError`."""
+    """Returns what must never be shown: values of settings whose names Spark itself would redact. Raises :class:`SettingsError`."""
     pattern = conf.get(REDACTION, _NAMED_SECRET)
     try:
         named = re.compile(pattern)

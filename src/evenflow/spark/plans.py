@@ -1,9 +1,9 @@
-"""Which columns the columns of a query come from, by its analysed plan as Spark writes it down (``TreeNode.toJSON``).
+"""Which columns the columns of a query come from, by its analysed plan as Spark writes it (``TreeNode.toJSON``).
 
-Each attribute has a number, and each node of a plan is asked two things: what its columns are, in order, and from which columns of
-relations each of them comes. A column comes from another *directly*, as it is (identity), changed (transformation) or with those of
-other rows (aggregation). Or *indirectly*: the other one says which rows there are, or which value is taken. What says that of whole
-rows, such as a filter, is kept for the whole result.
+Each attribute has a number. For each node of a plan this module finds its columns, in order, and from which columns of relations
+each of them comes. A column comes from another *directly*: unchanged (identity), changed (transformation) or with those of other
+rows (aggregation). Or *indirectly*: the other column decides which rows there are, or which value is taken. What decides that for
+whole rows, such as a filter, is kept for the whole result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RANK = {IDENTITY: 0, TRANSFORMATION: 1, AGGREGATION: 2}
 # Functions whose result does not reveal the value that went in.
 _MASKING = frozenset({"Md5", "Sha1", "Sha2", "Crc32", "Murmur3Hash", "XxHash64", "HiveHash", "Count"})
 _SUBQUERIES = frozenset({"ScalarSubquery", "Exists", "ListQuery", "LateralSubquery"})
-# Plans whose function sees whole rows: each of its columns may come from any.
+# Plans whose function sees whole rows: each of its columns may come from any of theirs.
 _OPAQUE = frozenset(
     {
         "MapInPandas",
@@ -104,7 +104,9 @@ def _value(value: Any) -> Any:
 
 @dataclass(slots=True)
 class Lineage:
-    """``columns`` are those of the result, in order, with where they come from; ``rows`` is what says which rows there are."""
+    """``columns`` are those of the result, in order, with their origins; ``rows`` are the columns that decide which rows
+    there are.
+    """
 
     columns: list[tuple[str, Origins]]
     rows: Origins
@@ -126,7 +128,7 @@ class _PlanReader:
     shared: dict[int, list[Attribute]] = field(default_factory=dict)  # common table expressions
 
     def visit(self, plan: PlanNode) -> list[Attribute]:
-        """The columns of ``plan``, whose origins are then known."""
+        """Returns the columns of ``plan``, whose origins are then known."""
         below = [self.visit(child) for child in plan.children]
         first = below[0] if below else []
         match plan.name:
@@ -304,7 +306,7 @@ def _changed(origins: Origins, subtype: str, *, masking: bool = False) -> Origin
 
 
 def _indirect(origins: Origins, subtype: str) -> Origins:
-    """What was indirect before stays what it was."""
+    """An origin that was indirect stays what it was."""
     return {
         column: frozenset(how if how.kind == INDIRECT else How(INDIRECT, subtype, how.masking) for how in ways)
         for column, ways in origins.items()

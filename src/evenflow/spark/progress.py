@@ -35,14 +35,14 @@ class Stage:
 
 
 class StageTeller:
-    """Passes on what stages say, when it differs from what was said last."""
+    """Passes on what stages say, when it differs from the last time."""
 
     def __init__(self, progress: TellProgress) -> None:
         self._progress = progress
         self._last: list[Stage] = []
 
     def tell(self, stages: Iterable[Stage]) -> None:
-        """``stages`` are those of all running jobs, ended and waiting ones too; none means that Spark rests."""
+        """``stages`` are those of all running jobs, including ended and waiting ones; none means that Spark rests."""
         stages = sorted(stages, key=lambda stage: stage.stage_id)
         if not stages or stages == self._last:
             return

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 Otherwise = Literal["fail", "warn", "quarantine"]
-VIOLATED = "violated"  # the column that says of a row put aside what it does not fulfil
+VIOLATED = "violated"  # the column of rows put aside that says which expectations they violate
 
 
 class ExpectationResult(NamedTuple):
@@ -42,7 +42,7 @@ class Expectation:
     judge: Callable[[Any, int], ExpectationResult]
     measure: Callable[[], Column] | None = None
     bad: Callable[[], Column] | None = None
-    drift: Callable[[DataFrame], ExpectationResult] | None = None  # of what is known without a look at rows
+    drift: Callable[[DataFrame], ExpectationResult] | None = None  # of facts that are known without a look at rows
 
     def __post_init__(self) -> None:
         wanted = ("fail", "warn", "quarantine") if self.bad is not None else ("fail", "warn")
@@ -162,9 +162,9 @@ def drift_of(wanted: Mapping[str, str], found: Mapping[str, str], *, more: bool)
 
 
 def check(frame: DataFrame, *expectations: Expectation, name: str = "data", quarantine: str | None = None) -> DataFrame:
-    """The rows that may go on: all of them, or without those that were put aside to ``quarantine``, a path.
+    """Returns the rows that may continue: all of them, or without those that were put aside to ``quarantine``, a path.
 
-    Raises :class:`ExpectationFailed`. What was seen is kept under the key ``quality NAME``.
+    Raises :class:`ExpectationFailed`. The figures are kept under the key ``quality NAME``.
     """
     wants_place = any(each.otherwise == "quarantine" for each in expectations)
     if wants_place and quarantine is None:
@@ -214,7 +214,7 @@ def _keep(name: str, findings: Findings) -> None:
 
 
 def _divided(frame: DataFrame, expectations: Sequence[Expectation]) -> tuple[DataFrame, DataFrame]:
-    """The rows that fulfil them, and the others with what they violate."""
+    """Returns the rows that fulfil them, and the others with what they violate."""
     from pyspark.sql import functions as F
 
     marks = [F.when(_is_bad(each), F.lit(each.name)) for each in expectations]

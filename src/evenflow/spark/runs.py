@@ -23,7 +23,7 @@ from typing import Any
 from evenflow.spark import driver
 from evenflow.spark.limits import KEPT_FOR, LOST_AFTER
 
-NOBODY = {"host": None}  # claims what is closed
+NOBODY = {"host": None}  # claims a closed try
 SUBMITTED = "submitted.json"
 
 
@@ -91,7 +91,7 @@ class Watch:
 
 
 def folder_of_instance(base: Path, key: str, *names: object) -> Path:
-    """``names`` are those of API, DAG, run, task and map index; of ``key`` there is one folder, however the API is called here."""
+    """``names`` are those of API, DAG, run, task and map index; each ``key`` has one folder, however the API is called here."""
     own = _digest(key)
     return next(base.glob(f"*-{own}"), base / f"{_digest(*names)}-{own}")
 
@@ -111,7 +111,7 @@ def _digest(*names: object) -> str:
 
 
 def tidy(folder: Path) -> None:
-    """Of a try that is over only what tells so is kept: what it was told may be secret."""
+    """Deletes all of an ended try but the proof that it is over: the rest may be secret."""
     for each in folder.iterdir() if folder.is_dir() else ():
         if each.name in (driver.CLAIM, driver.RESULT, driver.OUTPUT, SUBMITTED):
             continue

@@ -1,7 +1,7 @@
 """What the stages of an application take, kept with its try while it runs and when it ends.
 
-A session of this process tells it to the try. A driver of what was submitted writes it into the folder of the try, from where it is
-passed on. When either is lost, what it told last stays.
+A session of this process tells it to the try. The driver of a submitted application writes it into the folder of the try, from
+where it is passed on. When either is lost, its last report stays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Keep = Callable[[str, dict[str, Any]], None]  # with the try: a kind of wire.que
 
 @contextmanager
 def stages_told(spark: SparkSession, keep: Keep) -> Iterator[None]:
-    """Of a classic session, as long as it lasts; what it has cost in all is kept at its end, however that is."""
+    """For a classic session, as long as it lasts; its total cost is kept at its end, however it ends."""
     costs: list[ApplicationCost] = []
 
     def tell(figures: ApplicationFigures, cost: ApplicationCost) -> None:
@@ -50,7 +50,7 @@ def stages_of_run_kept(folder: Path, keep: Keep) -> None:
 
 
 class RunStages:
-    """Those of what was submitted, passed on by the trigger that waits for it."""
+    """The stages of a submitted application, passed on by the trigger that waits for it."""
 
     def __init__(self, folder: Path, ask: Callable[[str, dict[str, Any]], Awaitable[Any]]) -> None:
         self._path, self._ask = folder / driver.STAGES, ask

@@ -24,7 +24,7 @@ FIGURES_WAIT_S = 5.0  # until all is told that has happened: it takes millisecon
 FIGURES_EVERY_S = 5.0  # between two looks while it runs: what a person who watches a stage of minutes waits for
 FIGURES_SHARE = 0.05  # of the time, at most, goes into looks: they take 0.1 s where a driver has a thousand stages
 
-_UNBEGUN = ("PENDING", "SKIPPED")  # adaptive execution skips what has been done before
+_UNBEGUN = ("PENDING", "SKIPPED")  # adaptive execution skips work that was done before
 _HASHED = re.compile(r"hashpartitioning\(((?:[^()]|\([^()]*\))*), \d+\)")
 _COLUMN = re.compile(r"([A-Za-z_][\w.]*)#\d+L?")
 
@@ -239,7 +239,7 @@ def short_name(name: str) -> str:
 
 
 def _queries_by_stage(mapper: Any) -> dict[int, Query]:
-    """Of what was asked in SQL or by DataFrames, in any session of this process."""
+    """The figures of work in SQL or by DataFrames, in any session of this process."""
     kind = getattr(sys.modules.get("pyspark.sql.session"), "SparkSession", None)
     session = getattr(kind, "_instantiatedSession", None)
     if session is None:

@@ -155,9 +155,9 @@ def prepare(folder: Path, place: DriverPlace, app: Application, key: str, dag_fo
 
 
 def start_once(folder: Path, place: DriverPlace, app: Application) -> str | None:
-    """Starts a driver, unless this try has one. The id that the master gave it, None when it is a process of a host.
+    """Starts a driver, unless this try has one. Returns the id that the master gave it, None for a process of a host.
 
-    Whose answer was lost is started again: of two drivers one has the try, and the other ends.
+    If the answer is lost, a second driver is started: one of the two has the try, and the other ends.
     """
     submitted = driver.read(folder / runs.SUBMITTED)
     if submitted is not None:

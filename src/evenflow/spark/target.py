@@ -41,7 +41,7 @@ class SparkTarget:
 
     url: str
     connect: bool = False
-    lineage: bool = True  # whether a classic session is asked what it reads and writes
+    lineage: bool = True  # whether a classic session records what it reads and writes
     local: bool = False
     conf: dict[str, str] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)  # of the driver, while the session lives

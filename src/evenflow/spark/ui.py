@@ -36,7 +36,7 @@ class SparkUi:
 
 def ui_told(spark: SparkSession, keep: Keep, url: str | None) -> None:
     """``url`` is that of a Spark Connect server, which does not say it by itself. Without one nothing is told."""
-    with suppress(Exception):  # a name that is not known here, or a server that does not say its id: that is no failure of the task
+    with suppress(Exception):  # a name that is not known here, or a server that does not say its id
         if (found := url or spark.sparkContext.uiWebUrl) is not None:
             base = spark.conf.get("spark.ui.proxyBase", "") or ""
             app_id = str(spark.conf.get("spark.app.id"))

@@ -99,7 +99,7 @@ def event_of(seen: Seen, why: str = "") -> dict[str, Any]:
 
 
 def end_run(folder: Path, rest: str | None, submission_id: str | None, within_s: float = ENDS_WITHIN) -> Seen:
-    """Ends what runs, and waits until it is over, for ``within_s`` at most; what is left then is the concern of the next try."""
+    """Ends what runs, and waits until it is over, for ``within_s`` at most; the next try handles what is left then."""
     watch, deadline = Watch(folder), time.monotonic() + within_s
     seen = watch.end()
     if seen.life == Life.CLOSED and rest is not None and submission_id is not None:

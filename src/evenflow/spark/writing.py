@@ -1,4 +1,4 @@
-"""Rows that replace what is in a place: written twice they are there once."""
+"""Rows that replace what is in a place: a second write leaves the same rows."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ def overwrite(
     partition_by: Sequence[str] = (),
     partition: Mapping[str, str] | None = None,
 ) -> int:
-    """Writes the rows of ``frame`` to ``path`` as Parquet, or to ``table``, in place of what is there. Answers their number.
+    """Writes the rows of ``frame`` to ``path`` as Parquet, or to ``table``, replacing what is there. Returns the number of rows.
 
-    With ``partition_by`` they replace what is in the partitions that they have, and other partitions stay. Without it they replace
-    everything. A table that is there keeps its columns and partitions, which must be those of ``frame``.
+    With ``partition_by`` they replace the partitions that they belong to, and other partitions stay. Without it they replace
+    everything. An existing table keeps its columns and partitions, which must be those of ``frame``.
 
-    With ``partition``, as in ``{"day": "2026-01-31"}``, they replace what is in this one, also when there are none: then nothing is
-    left in it. A row that says that it is of another one fails the write, and nothing is replaced.
-    Raises :class:`SparkFailedForGood`.
+    With ``partition``, as in ``{"day": "2026-01-31"}``, they replace that partition, even if there are no rows: then it becomes
+    empty. A row of another partition fails the write, and nothing is replaced. Raises :class:`SparkFailedForGood`.
     """
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
@@ -59,7 +58,7 @@ def overwrite(
 
 
 def _in_partition(frame: DataFrame, partition: Mapping[str, str]) -> DataFrame:
-    """With these columns, the last ones, as those of partitions are."""
+    """Returns the frame with these columns, the last ones, because those are partitions."""
     from pyspark.sql import functions as F
 
     if not partition or not all(isinstance(value, str) and value for value in partition.values()):

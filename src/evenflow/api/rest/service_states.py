@@ -61,7 +61,7 @@ async def get_service_state(conn: Connection, scope: InScope, kind: ObjectKind, 
 async def set_service_state(
     conn: Connection, actor: Actor, scope: InScope, kind: ObjectKind, name: str, change: ServiceStateChange
 ) -> DetailedServiceState:
-    """Changes what an object takes on. What has started goes on in every state but `frozen`; a drain ends by itself."""
+    """Changes what an object takes on. What has started continues in every state but `frozen`; a drain ends by itself."""
     await _check(conn, kind, name, scope)
     if scope is not None and kind in (ObjectKind.WORKER, ObjectKind.SYSTEM):
         raise Forbidden(f"A {kind} is everybody's: this is for operators whose role counts everywhere.")

@@ -62,7 +62,9 @@ async def list_changes(conn: Connection, scope: InScope, query: Annotated[Change
 
 @routes.get("/quarantine", Role.VIEWER, ScopedBy.ANSWER)
 async def list_quarantine(conn: Connection, scope: InScope, part: InSlice) -> Page[QuarantineEntry]:
-    """What is set aside, the latest first: nothing is applied to such a run and nothing of it starts; all others go on."""
+    """Runs that are set aside, the latest first: nothing is applied to them and none of their tasks starts. All other runs
+    continue.
+    """
     rows = await quarantine.list_quarantine(conn, scope=scope, limit=part.read_limit, offset=part.offset)
     return part.page(Page[QuarantineEntry], rows)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that is not as it should be. ``kind`` says what it is: a limit, lane, task, dispatch, run, counter, ...; ``object``
-    which one, as people name it.
+    """A finding. ``kind`` says what it is about: a limit, lane, task, dispatch, run, counter, ...; ``object`` names it as people
+    do.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Fleets of workers: what an autoscaler sees of each, what it decided and why, and who goes first."""
+"""Fleets of workers: what an autoscaler sees of each, what it decided and why, and which workers go first."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FleetSummary(Record):
 
 
 class QueueDemand(Record):
-    """What a queue needs now, in slots, for those who make workers more by other means."""
+    """What a queue needs now, in slots, for people who start workers by other means."""
 
     queue: str = Field(title="queue")
     slots: int = Field(title="needed", description="`running` and `waiting`: what would run if there were workers without end.")

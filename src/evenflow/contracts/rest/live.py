@@ -1,4 +1,4 @@
-"""What a page that is looked at hears while runs go on."""
+"""What an open page hears while runs continue."""
 
 from __future__ import annotations
 

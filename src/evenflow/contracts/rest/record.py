@@ -1,7 +1,7 @@
 """What all records of REST have in common. Times are UTC, durations seconds.
 
-A client may be older than its API: it ignores fields that it does not know, and takes a word that is new to it (a state, a kind)
-as it is. Requests are read the other way round: what is not known in them is refused.
+A client may be older than its API: it ignores fields that it does not know, and takes a word that is new to it (a state, a kind) as
+it is. Requests are read the other way round: unknown fields and words in them are refused.
 
 A field with a title is a column of lists: the command line shows these, in the order of the record.
 """
@@ -27,7 +27,7 @@ NAME_RULE = f"1 to {limits.MAX_NAME_CHARS} characters, no slash, and no space bu
 
 
 def checked_instant(instant: datetime) -> datetime:
-    """Raises :class:`ValueError` for one that has no offset, or is too far away to be computed with."""
+    """Raises :class:`ValueError` for a time without an offset, or one that is too far away for calculations."""
     if instant.tzinfo is None or not FIRST_YEAR <= instant.year <= LAST_YEAR:
         raise ValueError(f"a date has an offset and is of the years {FIRST_YEAR} to {LAST_YEAR}")
     return instant

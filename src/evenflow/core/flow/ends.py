@@ -129,7 +129,7 @@ def is_void(end: TryReport) -> bool:
 
 
 def counts_as_loss(end: TryReport) -> bool:
-    """Returns whether the end of a void try is one of its losses. What a worker gives back before it has begun it is none."""
+    """Returns whether the end of a void try is one of its losses. A try that a worker gives back before it has begun it is not."""
     return not (end.payload or {}).get("given_back")
 
 
@@ -150,7 +150,7 @@ def why_void(spec: TaskSpec, end: TryReport, *, sent_again: bool) -> str:
 
 
 def why_ended(run: RunFacts, task_index: int, event: TaskEvent, payload: Mapping[str, Any]) -> str | None:
-    """Returns the reason of an end that is no success, for people, by what the try said of itself."""
+    """Returns the reason of an end without success, for people, by what the try said of itself."""
     by = run.cancelled_by if event is TaskEvent.CANCEL else None
     rule = matching_rule(run.graph.task(task_index).retry_rules, payload.get("error_types", ()))
     said = (by and cancel_reason(by), payload.get("reason"), rule and rule.reason and f"retry policy: {rule.reason}")

@@ -78,7 +78,7 @@ class Rights(NamedTuple):
     role: Role
     scope: PersonScope | None = None  # None: everywhere
     is_vouched: bool = False  # a provider of identities vouches for the person
-    is_personal: bool = False  # of a user, who may no less
+    is_personal: bool = False  # of a user, who may do at least as much
 
 
 class ScopedBy(StrEnum):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from evenflow.core.quantities import counted
 from evenflow.core.scaling.policy import Algorithm, ScalingPolicy
 
-GAP_S = 15.0  # between two looks: above it, the time between is unknown. A lease: after a death none may look for so long
+GAP_S = 15.0  # between two looks: above it, the time between is unknown. A lease: after a death there may be no look for this time
 RATE_S = 60.0  # the minute of the rates
 
 

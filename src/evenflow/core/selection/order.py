@@ -15,7 +15,7 @@ Order = bytes
 class DispatchClass(IntEnum):
     """Of selected tries: the lower class is given to workers first (the clause tries_in_order)."""
 
-    RESUME = 0  # it goes on, in a slot for resumes
+    RESUME = 0  # it resumes, in a slot for resumes
     FIRST_START = 1
 
 

@@ -171,7 +171,7 @@ class EmbeddedPostgres:
             arguments.append("--no-sync")
         programs.run("initdb", *arguments, failure="The embedded database cannot be created")
         password = secrets.token_urlsafe(24)
-        # The superuser gets no password, so nobody can log in as it.
+        # The superuser gets no password, so no client can log in as it.
         statements = [
             f"create role {ROLE} login createdb createrole password '{password}'",
             f"grant pg_monitor to {ROLE}",

@@ -38,7 +38,7 @@ class Orphans:
     """A report may come after the end of its run, and so after its deletion."""
 
     def __init__(self) -> None:
-        self._conn: Conn | None = None  # what is known is of this one
+        self._conn: Conn | None = None  # what is known belongs to this one
         self._since = inbox.Since()
 
     def delete(self, conn: Conn) -> None:
@@ -93,7 +93,7 @@ class SchedulerPresence:
 
 
 def pulse(own: SchedulerPresence, contention: Contention) -> list[Duty]:
-    """What others rely on to the second, so no other duty may delay it, and one that fails does not wait for long."""
+    """Duties that others rely on to the second: no other duty may delay them, and one that fails does not wait for long."""
     return [
         Duty("presence", BEAT_S, own.beat, BEAT_S),
         Duty("leases", PULSE_S, watch_leases, BEAT_S),

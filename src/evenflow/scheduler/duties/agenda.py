@@ -1,4 +1,4 @@
-"""Duties, each at its own pace. None can keep another from its turn: one that fails waits for longer each time, alone."""
+"""Duties, each at its own pace. None can keep another from its turn: only the one that fails waits longer each time."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Agenda:
         self._failures: dict[str, int] = {}
 
     def perform(self, conn: Conn, stop: threading.Event) -> None:
-        """Until ``stop``. Raises what ends a scheduler, and the failure of a duty whose connection is broken, or leads to a server
-        that takes no writes: the others need a new one.
+        """Performs duties until ``stop``. Raises exceptions that end a scheduler, and the failure of a duty whose connection is
+        broken, or leads to a server that takes no writes: the other duties need a new connection.
         """
         while not stop.is_set():
             for duty in self._duties:

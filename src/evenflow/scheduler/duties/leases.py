@@ -12,8 +12,8 @@ from evenflow.telemetry.observing import observe
 
 
 def watch_leases(conn: Conn) -> None:
-    """Ticks the clock of leases, declares services lost whose own has lapsed, frees the triggers of triggerers that have gone, and
-    reports the tries of workers that have.
+    """Ticks the clock of leases, declares services lost whose lease has lapsed, frees the triggers of triggerers that have gone,
+    and reports the tries of workers that have gone.
     """
     with conn.transaction():
         lapsed = _lapse(conn)

@@ -124,7 +124,9 @@ def drop_old_partitions(conn: Conn) -> None:
 
 
 def _in_slices(work: Iterable[Callable[[], int]]) -> float | None:
-    """Each once, and again those that found something, until the time is over. Answers a short rest when there may be more."""
+    """Takes each step once, and those that found something again, until the time is over. Returns a short rest when there may be
+    more.
+    """
     end, left = time.monotonic() + RETENTION_SLICE_S, list(work)
     while left := [step for step in left if step() > 0]:
         if time.monotonic() >= end:
@@ -133,7 +135,7 @@ def _in_slices(work: Iterable[Callable[[], int]]) -> float | None:
 
 
 def _exported(conn: Conn) -> ExportedSoFar:
-    """What may go by its age: everything, unless only what has been exported may."""
+    """Returns what may be deleted by its age: everything, unless only exported events may."""
     _, awaits = retention.read_setting(conn, RETENTION_AWAITS_EXPORT)
     return (retention.read_exported(conn) or NOTHING) if awaits else EVERYTHING
 

@@ -26,8 +26,8 @@ CATCH_UP_S = (
 
 
 class Schedules:
-    """The duty to create scheduled runs. A *look* at all DAGs that are due goes on from transaction to transaction, and each fills
-    its room once in a look: those that catch up delay no other's next run by more than one transaction.
+    """The duty to create scheduled runs. A *look* at all DAGs that are due continues from transaction to transaction, and each DAG
+    fills its room once in a look: DAGs that catch up delay no other's next run by more than one transaction.
     """
 
     def __init__(self) -> None:
@@ -49,8 +49,8 @@ class Schedules:
 
 
 def create_scheduled(conn: Conn, served: Sequence[str] = ()) -> tuple[bool, list[str]]:
-    """Creates the runs that are due, of DAGs that are not ``served``, and says when the next ones are. Answers whether there may be
-    more DAGs, and which have filled their room and are due still. A DAG whose schedule cannot be followed is set aside until its
+    """Creates the runs that are due, of DAGs that are not ``served``, and says when the next ones are. Returns whether there may be
+    more DAGs, and which have filled their room and are still due. A DAG whose schedule cannot be followed is set aside until its
     next version, and no other suffers.
     """
     with conn.transaction():
@@ -102,7 +102,7 @@ def _create_or_set_aside(conn: Conn, dag: schedules.DueDag) -> list[str]:
 
 
 def _plan(dag: schedules.DueDag, created: list[schedules.ScheduledRun]) -> schedules.ScheduleUpdate:
-    """Adds the runs of ``dag`` that are due, as many as may wait; answers how it goes on."""
+    """Adds the runs of ``dag`` that are due, as many as may wait; returns how its schedule continues."""
     spec = DagSpec.from_json(dag.spec)
     params = json.dumps(resolve_params(spec.params, {}))
     runs, following = due_runs(spec, Past(dag.last_logical, dag.last_end, dag.first_seen_at), dag.now, dag.room)
@@ -120,8 +120,8 @@ BACKFILLS_PER_TURN = 100  # one transaction's worth; the next comes with the nex
 
 
 def make_backfill_runs(conn: Conn) -> None:
-    """Makes the runs for which there is room, and ends the backfills that are through. One whose runs cannot be made is set aside,
-    and no other suffers.
+    """Makes the runs for which there is room, and ends the backfills that are complete. A backfill whose runs cannot be made is set
+    aside, and no other suffers.
     """
     with conn.transaction():
         made = 0

@@ -57,7 +57,7 @@ class Ledgers:
         self.run_moves = RunMoves(facts, messages, self.flow.finished)
 
     def write_ends(self) -> None:
-        """Delete what has ended, and say what resumes. Comes before new dispatches are written."""
+        """Deletes the deferrals that have ended, and says which tries resume. Comes before new dispatches are written."""
         conn = self._facts.conn
         self.dispatches.write_ends(conn)
         self.deferrals.write_resumes(conn)

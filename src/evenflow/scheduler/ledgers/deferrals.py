@@ -12,7 +12,7 @@ from evenflow.store.scheduling import deferrals
 @dataclass(slots=True)
 class Deferrals:
     begun: list[deferrals.Deferral] = field(default_factory=list)
-    resumes: list[deferrals.Resume] = field(default_factory=list)  # of those that were deferred before
+    resumes: list[deferrals.Resume] = field(default_factory=list)  # of tries that were deferred before
     doomed: list[deferrals.Resume] = field(default_factory=list)  # of those in ``begun`` that are to be cleaned up at once
     ended: list[InstanceKey] = field(default_factory=list)
     directly: list[float] = field(default_factory=list)  # of resumes straight to workers: seconds since their events

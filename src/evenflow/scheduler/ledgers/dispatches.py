@@ -79,12 +79,12 @@ class Dispatches:
         )
 
     def end(self, epoch: int, holds: list[int], pool_slots: int, at_s: float) -> None:
-        """It is over, and what it held is given back."""
+        """Ends a dispatch, and gives back what it held."""
         self.pass_on(epoch)
         self.holds.release(holds, pool_slots, at_s)
 
     def pass_on(self, epoch: int) -> None:
-        """It is over, but what it held goes on to what comes after it."""
+        """Ends a dispatch whose limits pass to its successor."""
         self.ended.append(epoch)
 
     def write_ends(self, conn: Conn) -> None:

@@ -1,4 +1,4 @@
-"""What this transaction gives back of limits, and what it takes without a round."""
+"""What this transaction gives back to limits, and what it takes without a round."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Holds:
         self.released_at[limit] = max(at_s, self.released_at.get(limit, 0.0))
 
     def wake(self, limits: Iterable[int]) -> None:
-        """Have the round look at what is parked on these limits, although nothing was released."""
+        """Makes the round look at the lanes that are parked on these limits, although nothing was released."""
         for limit in limits:
             self.released[limit] += 0
 

@@ -30,7 +30,9 @@ class Messages:
         self.calls.append(CallbackCall(run_key, None, UNMAPPED, 0, of))
 
     def write(self, conn: Conn) -> None:
-        """All but word to other runs: it follows when what it is about is written (:mod:`evenflow.scheduler.past`)."""
+        """Writes everything but reports to other runs: these follow once their subject is written
+        (:mod:`evenflow.scheduler.past`).
+        """
         if self.decisions:
             runs.keep_decisions(conn, self.decisions)
         if self.stops:

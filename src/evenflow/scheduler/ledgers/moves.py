@@ -108,7 +108,7 @@ class Offers:
     ready: list[Item] = field(default_factory=list)  # candidates for the round
     # Of the items in ``ready`` that resume: when each was queued first.
     resuming: dict[InstanceKey, float] = field(default_factory=dict)
-    # Of those that wait in another queue than their task's own: which.
+    # For those that wait in another queue than their task's own: the queue.
     elsewhere: dict[InstanceKey, str] = field(default_factory=dict)
 
     def put_back(self, item: Item, queued_at_s: float) -> None:
@@ -148,7 +148,7 @@ class RunMoves:
             self.messages.call_of_run(run_key, called, position, after, why)
 
     def count_down(self, conn: Conn) -> Rows[runs.CountedRun] | None:
-        """Takes what has finished off its runs; answers what is left of them if any may be over."""
+        """Takes finished instances off their runs; returns what is left of the runs if any may be over."""
         counts = [(run_key, n, leaves) for run_key, (n, leaves) in self.finished.items()]
         counted = runs.count_down(conn, counts) if counts else None
         return counted if any(self._may_be_over(run_key, n) for run_key, n, _ in counts) else None

@@ -267,7 +267,7 @@ class Engine:
         work.slot = work.counted = True
 
     def _hold_while_deferred(self, work: _LiveInstance) -> None:
-        """Gives back what a deferred try does not keep where nobody has set the settings that decide, by its task's wishes."""
+        """Gives back what a deferred try does not keep by its task's wishes and the defaults of the system's settings."""
         wishes = self._spec.tasks[work.instance.task_index].while_deferred
         slot, counted = is_kept("run", _KEEPING, wishes), is_kept("task_limits", _KEEPING, wishes)
         self._free(work)

@@ -137,7 +137,7 @@ class PagerDutyNotifier(ChatNotifier):
 
 
 def _page(context: Context) -> str | None:
-    """None where nobody outside finds it: the callback is of a run, or Evenflow does not know its own address."""
+    """None where a reader outside cannot find it: the callback is of a run, or Evenflow does not know its own address."""
     instance = context.get("ti")
     return instance.page_url if instance and instance.page_url.startswith("http") else None
 

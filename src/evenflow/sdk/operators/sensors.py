@@ -172,7 +172,7 @@ class BaseSensorOperator(BaseOperator):
         return has_looked and found
 
     def _judged(self, look: Callable[[], Any]) -> tuple[bool, Any]:
-        """Returns whether a look has an answer, and the answer. A failure that is only logged is none."""
+        """Returns whether a look has an answer, and the answer. A failure that is only logged does not count as an answer."""
         try:
             return True, look()
         except (TaskSkipped, TaskRescheduled):

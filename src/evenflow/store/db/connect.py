@@ -35,14 +35,14 @@ Until = Callable[[AsyncConn], Awaitable[None]]
 class Timeouts:
     """How long the server lets a session be, in milliseconds; 0 is for ever.
 
-    A peer that hangs must not keep its locks for longer than schedulers take to overtake it (5 s), hence ``idle_in_transaction``.
-    That does not see who hangs in the middle of a pipeline: for them there is ``TURNS``.
+    A hung peer must not keep its locks for longer than schedulers take to overtake it (5 s), hence ``idle_in_transaction``. That
+    does not end a peer that hangs in the middle of a pipeline: ``TURNS`` does.
     """
 
     statement: int = 30_000  # the slowest statement, a batch under load, takes well under a second
     transaction: int = 60_000  # an old snapshot holds back vacuum and makes every round slower
     idle_in_transaction: int = int(1000 * HANG_S)
-    lock: int = 8_000  # twice what a peer that hangs can keep it for: something else is wrong, and whoever waits should say so
+    lock: int = 8_000  # twice what a hung peer can keep it for: something else is wrong, and the waiting process should say so
 
 
 DEFAULT_TIMEOUTS = Timeouts()
@@ -259,7 +259,7 @@ FOR_EVER_S = 1e9
 
 
 class LastingPool(AsyncConnectionPool[psycopg.AsyncConnection[Any]]):
-    """Connections that died are found before anyone gets them; the first one that is found has all others looked at."""
+    """Dead connections are found before they are given out; the first one that is found makes the pool check all others."""
 
     def __init__(self, url: str, **options: Any) -> None:
         super().__init__(url, reconnect_timeout=FOR_EVER_S, check=self._check_if_it_speaks, open=False, **options)
@@ -279,8 +279,8 @@ class LastingPool(AsyncConnectionPool[psycopg.AsyncConnection[Any]]):
         await super().schedule_task(task, min(delay, RECONNECT_S) if isinstance(task, AddConnection) else delay)
 
     async def _check_if_it_speaks(self, conn: psycopg.AsyncConnection[Any]) -> None:
-        """An idle connection has nothing to read; one that has was closed, or is about to be. Asking the server each time costs a
-        round trip.
+        """An idle connection has nothing to read; a readable one was closed, or is about to be. Asking the server each time would
+        cost a round trip.
         """
         socket = select.poll()
         socket.register(conn.fileno(), select.POLLIN)

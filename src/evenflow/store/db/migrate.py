@@ -3,9 +3,9 @@
 Until the first release ``schema.sql`` alone exists, and is edited in place: a database that another text of it made is refused. The
 release freezes that text as the first of the numbered files.
 
-Releases overlap while a system is upgraded, so most migrations only *expand*: what older programs know stays as it was, and they go
-on. A migration that takes something away *contracts*. It begins with a line ``-- works from: N``: from then on a program must know
-the schema N at least, and each program that is too old refuses, by :func:`check`. A release states the other end, too:
+Releases overlap while a system is upgraded, so most migrations only *expand*: what older programs know stays as it was, and they
+continue. A migration that takes something away *contracts*. It begins with a line ``-- works from: N``: from then on a program must
+know the schema N at least, and each program that is too old refuses, by :func:`check`. A release states the other end, too:
 ``OLDEST_SCHEMA`` is the oldest schema on which its programs work.
 
 A migration needs locks that conflict with every transaction, and later transactions wait behind it. So it waits for a lock for an

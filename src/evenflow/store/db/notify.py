@@ -25,7 +25,7 @@ RESUMES = "resumes"  # some new dispatch rows are resumes: also wakes workers th
 DAG = "dag"  # a DAG changed: a new version, paused, gone
 TOKENS = "tokens"  # a token was revoked, or the keys changed: wakes APIs
 TRIGGERS = "triggers"  # deferrals that wait for a triggerer, or have ended: wakes the long polls of triggerers
-FLEETS = "fleets"  # there are to be other native workers: wakes who starts and ends them
+FLEETS = "fleets"  # the number of native workers is to change: wakes the processes that start and end them
 CHANNELS = (INBOX, DISPATCH, RESUMES, DAG, TOKENS, TRIGGERS, FLEETS)
 
 IDLE = TransactionStatus.IDLE
@@ -34,8 +34,8 @@ PROBE_EVERY_S = 15.0  # a silent connection is asked whether it lives
 
 
 def wake(conn: Conn, channels: Collection[str]) -> None:
-    """Wakes who listens on these channels to what is committed (ADR 0020). Behind a commit: in its transaction it would make that
-    as little durable as it is itself.
+    """Wakes the listeners on these channels to what is committed (ADR 0020). Runs after the commit: within the transaction it would
+    make that as little durable as it is itself.
     """
     if channels:
         execute(conn, "notify/wake", {"channels": words(channels)})

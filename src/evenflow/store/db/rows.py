@@ -72,13 +72,15 @@ def in_one_go(conn: Conn) -> Iterator[None]:
 
 
 def commit(conn: Conn) -> None:
-    """The last statement of what is :func:`in_one_go`. What is sent after it is a transaction of its own, if this is committed."""
+    """Executes the last statement of an :func:`in_one_go` transaction. Statements after it are transactions of their own, if this
+    one is committed.
+    """
     conn.execute(COMMIT)
 
 
 @contextmanager
 def savepoint(conn: Conn) -> Iterator[None]:
-    """Within a transaction, also one that is :func:`in_one_go`: what fails inside is undone alone."""
+    """Opens a savepoint, also within :func:`in_one_go`: only what fails inside is undone."""
     with conn.pipeline() as pipeline:
         pipeline.sync()  # else psycopg does not know that there is a transaction
     with conn.transaction():

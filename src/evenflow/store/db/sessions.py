@@ -1,8 +1,8 @@
 """Sessions that hang: a process that is stopped, or whose network is gone, must not keep others from its locks (R-HA5).
 
-The server ends a transaction of a scheduler's turn ``HANG_S`` after it began, whatever its client does. One that honestly has more
-to do says so while it does it, through :class:`LivingConnection`. In other transactions ``idle_in_transaction_session_timeout``
-ends a client that pauses between two statements, and :func:`end_deaf` one that does not read what the server sends.
+The server ends a transaction of a scheduler's turn ``HANG_S`` after it began, whatever its client does. A transaction that really
+needs longer says so as it works, through :class:`LivingConnection`. In other transactions ``idle_in_transaction_session_timeout``
+ends a client that pauses between two statements, and :func:`end_deaf` a client that does not read what the server sends.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ MORE = 4.0  # what an honest transaction that was ended gets the next time, as a
 
 class LivingConnection(psycopg.Connection[Any]):
     """A connection whose transactions last while they show life, up to ``LONGEST_TURN_S``: every statement of
-    :func:`evenflow.store.db.rows.execute` is a chance to. One that was ended nevertheless, in a single long statement or on a
-    machine that is very busy, would be again; so the next one has a larger ``budget_s`` from sign to sign.
+    :func:`evenflow.store.db.rows.execute` is a chance to. A transaction that was ended nevertheless, in a single long statement or
+    on a very busy machine, would be ended again; so the next one has a larger ``budget_s`` from sign to sign.
     """
 
     budget_s = HANG_S  # of the next transaction; what it leaves, if it ends well, is HANG_S

@@ -1,7 +1,7 @@
-"""Statements live in files, one each: ``sql/<area>/<verb_noun>.sql``. This finds them by name.
+"""Statements live in files, one each: ``sql/<area>/<verb_noun>.sql``. This module finds them by name.
 
-What several statements say alike, such as an order or who may begin, is a clause: ``clauses/<name>.sql``. It is put in where they
-name it, ``{{name}}``, so PostgreSQL plans it with the rest.
+Text that several statements share, such as an order or who may begin, is a clause: ``clauses/<name>.sql``. It replaces its name,
+``{{name}}``, in them, so PostgreSQL plans it with the rest.
 """
 
 from __future__ import annotations

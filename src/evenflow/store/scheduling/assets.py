@@ -61,7 +61,7 @@ def list_pending(conn: Conn) -> list[Pending]:
 
 
 def lock_consumer(conn: Conn, dag_id: str) -> Consumer | None:
-    """The DAG as it is now, for this transaction alone; None when another has it, or it is paused or gone."""
+    """Returns the DAG as it is now, for this transaction alone; None when another scheduler has it, or it is paused or gone."""
     row = execute(conn, "assets/lock_consumer", {"dag_id": dag_id}).fetchone()
     return None if row is None else Consumer(*row)
 

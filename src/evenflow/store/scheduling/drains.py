@@ -16,7 +16,7 @@ def find_drained(conn: Conn) -> list[tuple[str, str, bool]]:
 
 
 def end_drains(conn: Conn) -> list[tuple[str, str]]:
-    """Pauses what is drained; answers (action, object) of the events. Within a transaction of its own, in which nothing starts."""
+    """Pauses what is drained; returns (action, object) of the events. Needs a transaction of its own, in which nothing starts."""
     execute(conn, "states/await_executor", {"executor": EXECUTOR_LOCK})
     judged = execute(conn, "states/find_drained").fetchall()
     params = {

@@ -71,7 +71,7 @@ class LockedRun(NamedTuple):
     branched: bool  # a branch has skipped something of it
     unfinished: int  # instances
     in_quarantine: bool
-    found: int  # runs that it came to, those that others have locked included
+    found: int  # runs that it came to, including those that others have locked
     since: str  # of the next look, as in each row
     changes_since: str
 
@@ -112,7 +112,7 @@ class TakenTimer(NamedTuple):
     epoch: int
     try_number: int
     due_at_s: float  # seconds since 1970
-    is_void: bool  # what it is about has moved on
+    is_void: bool  # its subject has changed since
 
 
 def try_executor(conn: Conn) -> Rows[tuple[bool]]:
@@ -127,9 +127,9 @@ def begin_turn(conn: Conn, since: Since = EVERYTHING) -> Rows[Turn]:
 def lock_runs(
     conn: Conn, since: Since, *, limit: int, helps_after_s: float, spread: float = 0.0, only: Collection[int] | None = None
 ) -> Rows[LockedRun]:
-    """Runs that are locked now. Without any there is one row, whose ``run_key`` is 0. Follows :func:`try_executor`;
-    without that lock all is left alone until the oldest of it has waited for ``helps_after_s``, and ``spread``, at least 0 and
-    below 1, says where among what waits it begins. Reports are taken of all of them, or ``only`` of these.
+    """Returns the runs that are locked now. If there are none it is one row, whose ``run_key`` is 0. Follows :func:`try_executor`.
+    Without that lock it takes nothing until the oldest report has waited for ``helps_after_s``, and ``spread``, at least 0 and
+    below 1, says where among the waiting reports it begins. Takes reports of all runs, or ``only`` of these.
     """
     params = {
         "limit": limit,
@@ -188,11 +188,11 @@ def insert_cancels(conn: Conn, cancels: Sequence[tuple[int, str]]) -> None:
 
 
 def insert_settles(conn: Conn, rest: Mapping[int, tuple[int, int]]) -> None:
-    """By run: the (task_index, map_index) behind which what waits is still to be judged. Wakes who listens to the inbox."""
+    """By run: the (task_index, map_index) behind which waiting tasks are still to be judged. Wakes the listeners of the inbox."""
     tasks, maps = zip(*rest.values(), strict=True)
     execute(conn, "inbox/insert_settles", {"run_keys": numbers(rest), "tasks": numbers(tasks), "maps": numbers(maps)})
 
 
 def notify(conn: Conn, channel: str) -> None:
-    """Wakes who listens on a channel of :mod:`evenflow.store.db.notify`, once the transaction commits."""
+    """Wakes the listeners on a channel of :mod:`evenflow.store.db.notify`, once the transaction commits."""
     execute(conn, "inbox/notify", {"channel": channel})

@@ -41,7 +41,7 @@ class StoredLane(NamedTuple):
 
     @property
     def resumes(self) -> bool:
-        """Whether it has tries that go on."""
+        """Returns whether it has running tries."""
         return self.lane_id < 0
 
 

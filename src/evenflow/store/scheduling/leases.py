@@ -1,5 +1,5 @@
-"""Leases in the database: those of schedulers, the clock that all leases count by, services that have lost theirs, and what
-becomes of the tries of these.
+"""Leases in the database: those of schedulers, the clock of all leases, services that have lost theirs, and what happens to the
+tries of these services.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Hung(NamedTuple):
     dag_id: str
     run_id: str
     task_id: str
-    missed: str  # what it should have been by now: started, ended, killed
+    missed: str  # what it should have done by now: started, ended, killed
 
 
 def expire_hung(conn: Conn) -> list[Hung]:

@@ -92,7 +92,7 @@ def find_live(conn: Conn, run_key: int, keys: Sequence[TargetKey], states: Colle
 
 
 def find_deferred(conn: Conn, run_key: int, keys: Sequence[TargetKey], states: Collection[str]) -> list[tuple[int, int, int]]:
-    """Of these tasks those that have deferred in their try and have no dispatch, as (run_key, task_index, map_index)."""
+    """Returns those of these tasks that have deferred in their try and have no dispatch, as (run_key, task_index, map_index)."""
     return execute(conn, "operations/find_deferred", {"run_key": run_key, **key_columns(keys), "states": words(states)}).fetchall()
 
 
@@ -104,7 +104,7 @@ def set_intents(conn: Conn, epochs: Sequence[int], intent: Mapping[str, str]) ->
 def move_instances(
     conn: Conn, run_key: int, keys: Sequence[TargetKey], change: StateChange, *, live: Collection[int]
 ) -> tuple[int, list[tuple[int, int]]]:
-    """How many moved, and which of them a timer was about. ``live`` are epochs whose process still runs: they stay."""
+    """Returns how many moved, and which of them had a timer. ``live`` are epochs whose process still runs: they stay."""
     params = {"run_key": run_key, **key_columns(keys), **change.params, "live": numbers(live)}
     row = execute(conn, "operations/move_instances", params).fetchone()
     assert row is not None

@@ -1,5 +1,5 @@
-"""The partitions of history, one for each day in which runs were created. No statement here keeps those who write history waiting
-for more than a moment: locks are had at once or not at all, and what is done under them is bounded.
+"""The partitions of history, one for each day in which runs were created. No statement here delays the writers of history for more
+than a moment: locks are taken at once or not at all, and the work under them is bounded.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ def await_runs(conn: Conn, needs: Sequence[tuple[int, int, str]]) -> None:
 
 
 def forget_gates(conn: Conn, run_key: int) -> set[tuple[int, int]]:
-    """Those of a run, and what it watches; answers the instances (task_index, map_index) that they held."""
+    """Deletes those of a run, and its watches; returns the instances (task_index, map_index) that they held."""
     return set(execute(conn, "past/forget_gates", {"run_key": run_key}).fetchall())
 
 
@@ -26,7 +26,7 @@ def tell_waiters(conn: Conn, ended: Sequence[tuple[int, int]]) -> None:
 
 
 def open_gates(conn: Conn, told: Mapping[tuple[int, int], int]) -> Rows[tuple[int, int, int, str, int, int]]:
-    """By (run_key, task_index), how many of what it waits for have ended well. Answers what is not held any longer:
+    """``told`` says by (run_key, task_index) how many awaited tasks have ended well. Returns the instances that are no longer held:
     (run_key, task_index, map_index, state, epoch, try_number).
     """
     run_keys, tasks = zip(*told, strict=True)
@@ -37,7 +37,7 @@ def open_gates(conn: Conn, told: Mapping[tuple[int, int], int]) -> Rows[tuple[in
 
 
 def hold_instances(conn: Conn, keys: Sequence[tuple[int, int, int]]) -> Rows[tuple[int, int, int]]:
-    """Answers those of these task instances whose gate is closed; they are held."""
+    """Returns those of these task instances whose gate is closed; they are held."""
     run_keys, tasks, maps = zip(*keys, strict=True)
     params = {"run_keys": numbers(run_keys), "tasks": numbers(tasks), "maps": numbers(maps)}
     return Rows(execute(conn, "past/hold_instances", params), tuple)

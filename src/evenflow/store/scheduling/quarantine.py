@@ -55,7 +55,7 @@ def end_tries(conn: Conn, run_key: int) -> int:
 
 
 def end_instances(conn: Conn, run_key: int, ends: Collection[tuple[str, str, str]], *, reason: str, actor: str) -> None:
-    """Ends what has no process. ``ends``: the state in which something is, the event that ends it, and the state that leads to."""
+    """Ends what has no process. ``ends`` has the state before, the event that ends it, and the state after."""
     was, events, states = (words(column) for column in zip(*ends, strict=True))
     params = {"run_key": run_key, "was": was, "events": events, "states": states, "reason": reason[:MAX_REASON], "actor": actor}
     params["ended_by"] = Ender.CANCEL

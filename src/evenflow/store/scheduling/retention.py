@@ -19,7 +19,7 @@ def read_setting(conn: Conn, name: str) -> tuple[datetime, Any]:
 
 class ExportedSoFar(NamedTuple):
     at: datetime  # nothing that ended later is looked at
-    past: int  # nor what has history of this transaction, or of one with a higher number
+    past: int  # nor runs with history of this transaction, or of one with a higher number
 
 
 EVERYTHING = ExportedSoFar(datetime.max.replace(tzinfo=UTC), 2**63 - 1)
@@ -52,7 +52,7 @@ def find_old_runs(
 
 
 def delete_runs(conn: Conn, run_keys: list[int]) -> int:
-    """Of these those that have ended; answers how many. Their history goes with its partition."""
+    """Deletes those of these runs that have ended; returns how many. Their history goes with its partition."""
     deleted = {"run_keys": numbers(run_keys), "whole": DELETED_AT_ONCE, "history": False}
     return len(execute(conn, "operations/delete_runs", deleted).fetchall())
 

@@ -78,7 +78,7 @@ def keep_places(conn: Conn, runs: Iterable[QueuedRun]) -> None:
 
 
 def run_moved(was: RunState, event: RunEvent) -> dict[str, str]:
-    """What a statement is told of a move: the state in which it finds runs, and the one that they have then."""
+    """What a statement needs to know of a move: the state of the runs before it, and after it."""
     return {"was": was, "state": move_run(was, event)}
 
 

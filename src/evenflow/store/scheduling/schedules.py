@@ -17,7 +17,7 @@ class DueDag(NamedTuple):
     last_logical: datetime | None  # up to which it is scheduled
     last_end: datetime | None  # of the data interval there
     first_seen_at: datetime
-    room: int  # how many scheduled runs of it may join those that wait
+    room: int  # how many scheduled runs of it may still join the waiting ones
     now: datetime  # by the database
 
 
@@ -33,7 +33,7 @@ class ScheduledRun(NamedTuple):
 
 
 class ScheduleUpdate(NamedTuple):
-    """How a schedule goes on, and up to where it has come: nothing said of that changes nothing."""
+    """How a schedule continues, and how far it has come. A field that is None changes nothing."""
 
     dag_id: str
     run_at: datetime | None = None  # None: there will be none
@@ -90,7 +90,7 @@ def take_open_backfills(conn: Conn, *, limit: int) -> list[OpenBackfill]:
 
 
 def make_backfill_runs(conn: Conn, backfill: OpenBackfill) -> int:
-    """How many dates were gone through; those that are passed over need no room."""
+    """How many dates were gone through; dates that are passed over need no room."""
     return execute(conn, "backfills/make_runs", {"backfill_id": backfill.backfill_id, "room": backfill.room}).rowcount
 
 

@@ -85,7 +85,7 @@ def read_run_limits(conn: Conn, run_keys: Iterable[int]) -> Rows[RunLimit]:
 
 
 def use_limits(conn: Conn, deltas: Mapping[int, int], released_at: Mapping[int, float], now_s: float) -> None:
-    """Adds ``deltas`` to the use of limits; of those that fall, ``released_at`` says since when, seconds since 1970."""
+    """Adds ``deltas`` to the use of limits; for those that fall, ``released_at`` is the time, in seconds since 1970."""
     instants = (released_at.get(limit, now_s) for limit in deltas)
     params = {"limits": numbers(deltas), "deltas": numbers(deltas.values()), "released_at": floats(instants)}
     execute(conn, "selection/use_limits", params)
@@ -132,7 +132,7 @@ def find_share(conn: Conn, scope_id: int, tenant: str) -> int:
 
 
 def charge_shares(conn: Conn, shares: Collection[Share], times: Mapping[int, int]) -> None:
-    """What tenants were served, and the times of what they share."""
+    """What tenants were served, and the times of their shared places."""
     params = {"shares": numbers(share.share_id for share in shares), "served": numbers(share.served for share in shares)}
     execute(conn, "selection/charge_shares", {**params, "scopes": numbers(times), "times": numbers(times.values())})
 
@@ -223,7 +223,9 @@ def take_pauses(conn: Conn) -> Rows[tuple[str, bool]]:
 
 
 def apply_pauses(conn: Conn, changed: Mapping[str, bool]) -> list[int]:
-    """Parks the lanes of DAGs that are paused now, opens those of the others; answers the limits to wake, 0 when lanes opened."""
+    """Parks the lanes of DAGs that are paused now, and opens those of the others; returns the limits to wake, 0 when lanes
+    opened.
+    """
     paused = [dag_id for dag_id, is_paused in changed.items() if is_paused]
     unpaused = [dag_id for dag_id, is_paused in changed.items() if not is_paused]
     limits = [0] if unpaused else []

@@ -42,7 +42,7 @@ class Event(Instance, gc=False):
 
 
 class Item(Instance, gc=True):
-    """A task instance that a transaction changes. ``was_state`` is None for one that it creates; else it is written by one
+    """A task instance that a transaction changes. ``was_state`` is None for one that it creates; others are written by one
     compare-and-set, from (was_state, was_epoch) to (state, epoch).
     """
 
@@ -198,7 +198,7 @@ def insert_instances(conn: Conn, items: Sequence[Item]) -> None:
 
 
 def write_mapped(conn: Conn, mapped: Collection[MappedTask]) -> None:
-    """Tasks that have been expanded, or whose virtual instances have moved; the rows that stood for them go."""
+    """Tasks that have been expanded, or whose virtual instances have moved; the rows that stood for these go."""
     params = {
         "run_keys": numbers(x.run_key for x in mapped),
         "tasks": numbers(x.task_index for x in mapped),
@@ -251,7 +251,7 @@ def _touched(row: Iterable[Any]) -> Touched:
 
 
 def skip_virtual(conn: Conn, run_key: int, *, reason: str, spared: Iterable[int] = ()) -> Rows[tuple[int, int]]:
-    """Skips the virtual instances of a run, those of the tasks ``spared`` excepted; answers (task_index, how many)."""
+    """Skips the virtual instances of a run, except those of the tasks ``spared``; returns (task_index, how many)."""
     params = {
         "run_key": run_key,
         "reason": reason,

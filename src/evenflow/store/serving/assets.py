@@ -18,7 +18,7 @@ from evenflow.store.db.sql import sql
 
 class HowPartitioned(NamedTuple):
     partitions: dict[str, Any] | None
-    first: str | None  # of those that there are
+    first: str | None  # of the existing ones
 
 
 async def register(conn: AsyncConn, assets: Sequence[AssetSpec], *, made: Collection[str]) -> None:

@@ -34,8 +34,8 @@ async def find_existing(conn: AsyncConn, *, dag_id: str, from_date: datetime, to
 async def insert(
     conn: AsyncConn, dag_id: str, request: BackfillRequest, params: Mapping[str, Any], planned: Sequence[PlannedRun], *, actor: str
 ) -> int | None:
-    """The number of a new backfill, with the ``params`` of its runs; null when the DAG has one that is not over. ``planned`` in
-    their order.
+    """Returns the number of a new backfill, with the ``params`` of its runs; null when the DAG has another that is not over.
+    ``planned`` is in the order of the runs.
     """
     asked = request.model_dump(exclude={"dry_run", "params"})
     async with conn.transaction():

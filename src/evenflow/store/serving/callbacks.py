@@ -17,7 +17,7 @@ from evenflow.store.db.sql import sql
 
 
 class ClaimedCall(NamedTuple):
-    """What a run of the DAG of callbacks is about; the names and times are those of the run that calls."""
+    """The subject of a run of the DAG of callbacks; the names and times are those of the run that calls."""
 
     run_key: int
     of_run: int

@@ -1,4 +1,4 @@
-"""Deleting a DAG whose file is gone, with all its history; and the logs that deleted runs and DAGs leave, for the API to delete."""
+"""Deleting a DAG whose file is gone, with all its history; and the logs that deleted runs and DAGs leave, which the API deletes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The limits that DAGs bring with them, as their newest versions have them: of the DAG, of its tasks, and of its runs that run.
 
 A limit that the newest version lacks stays, unbounded, because tries and runs hold it and lanes may be parked on it. It goes when
-no stored version knows the task (the view ``unused_limit``). One that a run did not begin with stays out of that run.
+no stored version knows the task (the view ``unused_limit``). A run never gets limits that it did not begin with.
 
 Limits that are there are changed under the executor's lock, which comes before those of runs and limits: so no round sees a
 half-made change, and no two transactions wait for each other. No scheduler can lead meanwhile, so this is a short transaction of
@@ -24,7 +24,7 @@ from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 
 
 class Difference(NamedTuple):
-    """What a limit is to be; one that ``is_new`` is not there yet."""
+    """What a limit becomes; with ``is_new`` it does not exist yet."""
 
     is_new: bool
     kind: str

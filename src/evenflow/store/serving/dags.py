@@ -49,7 +49,7 @@ async def read_versions(conn: AsyncConn, keys: Iterable[int]) -> list[VersionRow
 
 
 async def see_files(conn: AsyncConn, bundle: str, files: Sequence[FileSeen]) -> None:
-    """Makes the files of a bundle these; DAGs whose file is gone are retired."""
+    """Replaces the files of a bundle by these; DAGs whose file is gone are retired."""
     names = {"bundle": bundle, "files": [f.file for f in files], "fingerprints": [f.fingerprint for f in files]}
     async with conn.transaction():
         await conn.execute(sql("dags/insert_files"), names)
@@ -73,7 +73,7 @@ async def reparse_all(conn: AsyncConn) -> None:
 async def lease_files(
     conn: AsyncConn, *, bundles: Sequence[str], service_id: int, limit: int, lease_s: float, lacking: Sequence[tuple[str, str]] = ()
 ) -> list[LeasedFile]:
-    """Files to parse, of these bundles; those that the service is ``lacking`` (bundle, file) are free for others from now on."""
+    """Returns files of these bundles to parse. The (bundle, file) that the service is ``lacking`` become free for others."""
     lacks = {"lacking_bundles": [bundle for bundle, _ in lacking], "lacking_files": [file for _, file in lacking]}
     names = {
         "bundles": list(bundles),
@@ -122,7 +122,7 @@ async def lock_ids(conn: AsyncConn, dag_ids: Collection[str]) -> None:
 
 
 async def find_owners(conn: AsyncConn, *, bundle: str, file: str, dag_ids: Collection[str]) -> list[Owner]:
-    """Which of these DAGs this file cannot have, for they are others'."""
+    """Returns which of these DAGs this file cannot have, because others have them."""
     names = {"bundle": bundle, "file": file, "dag_ids": list(dag_ids)}
     cursor = conn.cursor(row_factory=args_row(Owner))
     return await (await cursor.execute(sql("dags/find_owners"), names)).fetchall()
@@ -185,8 +185,8 @@ async def upsert(
     is_paused: bool,
     next_run: NextRun,
 ) -> None:
-    """Makes this the DAG's newest version, whose runs wait in this ``line`` (:mod:`evenflow.core.graph`); ``is_paused``
-    counts for a DAG that is new.
+    """Makes this the DAG's newest version, whose runs wait in this ``line`` (:mod:`evenflow.core.graph`); ``is_paused`` counts only
+    for a new DAG.
     """
     names = {
         "dag_id": dag_id,
@@ -204,7 +204,7 @@ async def upsert(
 
 
 async def release(conn: AsyncConn, dag_id: str, bundle: str) -> None:
-    """Gives the DAG to this bundle, whose files that were refused for it are loaded again."""
+    """Gives the DAG to this bundle. Its files that were refused because of the DAG are loaded again."""
     await conn.execute(sql("dags/release"), {"dag_id": dag_id, "bundle": bundle})
     await reparse_failed(conn)
 
@@ -270,7 +270,7 @@ async def set_paused(conn: AsyncConn, dag_id: str, *, is_paused: bool, next_run:
         names = {"dag_id": dag_id, "is_paused": is_paused, "next_run_at": next_run.run_at, "next_logical": next_run.logical}
         await conn.execute(sql("dags/set_paused"), names)
         await notify(conn)
-        await conn.execute(sql("states/notify"), {"channels": [DISPATCH, RESUMES]})  # what was frozen there may be claimed
+        await conn.execute(sql("states/notify"), {"channels": [DISPATCH, RESUMES]})  # its frozen tries may be claimed
 
 
 async def insert_run(

@@ -54,7 +54,7 @@ async def begin(
 
 
 async def find(conn: AsyncConn, user_digests: Sequence[bytes]) -> Row | None:
-    """The one that waits for an answer and shows this code."""
+    """Returns the login that waits for an answer and shows this code."""
     cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("devices/find_one"), {"user_digests": list(user_digests)})).fetchone()
 
@@ -82,7 +82,7 @@ async def poll(conn: AsyncConn, code: str) -> Polled | None:
 
 
 async def give(conn: AsyncConn, polled: Polled, *, ttl: float, most: int, key_id: int, digest: bytes) -> tuple[int, datetime]:
-    """The number of the user's token, and until when it is good. Of those that they have the oldest end, beyond ``most``."""
+    """Returns the number of the user's token, and when it expires. The oldest of the user's tokens beyond ``most`` end."""
     user = polled.answered_by
     async with conn.transaction():
         await conn.execute(sql("devices/end_oldest"), {"user": user, "most": most})

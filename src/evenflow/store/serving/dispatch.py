@@ -131,7 +131,7 @@ class RunNames(NamedTuple):
     dag_id: str
     run_id: str
     version_key: int
-    subject: int  # the run that it is about: itself, or of a callback the one that called
+    subject: int  # the run that it is about: itself, or for a callback the run that called
 
 
 async def claim(
@@ -146,10 +146,10 @@ async def claim(
     known: KnownRuns | None = None,
     api: int | None = None,
 ) -> ClaimResult:
-    """Tries for this worker in one statement: up to ``resumes`` resumes, and of first starts up to ``slots`` less these. What comes
-    with resumes is read in a second one, and in a third what is to be known of old runs that are not ``known``. The same
-    ``claim_key`` again returns the same tries. One that finds nothing waits at the server ``api`` from then on, until it finds
-    something, a turn answers it, or :func:`withdraw` ends that.
+    """Claims tries for this worker in one statement: up to ``resumes`` resumes, and up to ``slots`` less these first starts. The
+    data of resumes is read in a second statement, and in a third the facts of old runs that are not ``known``. The same
+    ``claim_key`` again returns the same tries. A claim that finds nothing waits at the server ``api`` from then on, until it finds
+    something, a turn answers it, or :func:`withdraw` ends it.
     """
     known = known or KnownRuns()
     names = {
@@ -184,13 +184,13 @@ async def withdraw(conn: AsyncConn, *, service_id: int, claim_key: str, api: int
 
 
 async def find_given(conn: AsyncConn, claims: Collection[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Of waiting claims, as (worker, key), those that turns have answered."""
+    """Returns the waiting claims, as (worker, key), that turns have answered."""
     names = {"workers": numbers(worker for worker, _ in claims), "keys": texts(key for _, key in claims)}
     return await (await conn.execute(sql("dispatch/find_given"), names, prepare=True)).fetchall()
 
 
 async def read_given(conn: AsyncConn, given: Sequence[tuple[int, int, int, int]], known: KnownRuns) -> list[ClaimedTry]:
-    """Tries (epoch, run_key, task_index, try_number) that a turn has given a worker, with what is to be known of their runs."""
+    """Returns the tries (epoch, run_key, task_index, try_number) that a turn has given a worker, with the facts of their runs."""
     rows = [
         (epoch, run_key, task, UNMAPPED, number, None, DispatchClass.FIRST_START, None) for epoch, run_key, task, number in given
     ]
@@ -256,7 +256,7 @@ async def read_tries(conn: AsyncConn, *, service_id: int, epochs: Collection[int
 
 
 async def _with_resumes(conn: AsyncConn, tries: list[ClaimedTry]) -> list[ClaimedTry]:
-    """Those of ``tries`` that are not over by now, with what those that resume said when they were deferred."""
+    """Returns those of ``tries`` that are not over by now. Resuming ones have what they said when they were deferred."""
     back = [row.epoch for row in tries if row.dispatch_class == DispatchClass.RESUME]
     if not back:
         return tries
@@ -303,7 +303,7 @@ async def give_back(conn: AsyncConn, *, service_id: int, begun: Iterable[int]) -
 async def find_waiting(
     conn: AsyncConn, *, queues: Collection[str], workers: Iterable[int]
 ) -> tuple[set[Place], list[tuple[int, int]]]:
-    """Where in ``queues`` there is work, and (worker, epoch) of what is to be killed on ``workers``."""
+    """Returns the ``queues`` that have work, and the (worker, epoch) to kill on ``workers``."""
     async with conn.pipeline():
         waiting = await conn.execute(
             sql("dispatch/find_waiting"), {"queues": list(queues), "since": _looks.since(conn)}, prepare=True

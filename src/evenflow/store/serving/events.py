@@ -1,4 +1,4 @@
-"""What was changed, asked or refused, and who did it from where: an event in the transaction of each change, or a count of many."""
+"""Who changed, requested or was refused what, and from where: an event in the transaction of each change, or a count of many."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RepeatedEvent:
     action: str
     object: str
     detail: dict[str, Any]
-    counted_as: str  # what is one row of its period
+    counted_as: str  # equal texts share a row in a period
     token_id: int | None = None
     address: str | None = None
     times: int = 1
@@ -41,7 +41,7 @@ class Origin:
     refused: str = ""  # why
     status: int = 0  # that says so, also where the answer leads to a page that shows it; 0: nothing is refused
     asked_as: str | None = None  # the request's number, as the caller or a proxy says it
-    counted: list[RepeatedEvent] = field(default_factory=list)  # what is to be told when it is answered
+    counted: list[RepeatedEvent] = field(default_factory=list)  # events to tell when it is answered
 
     @property
     def request_id(self) -> str:
@@ -57,8 +57,8 @@ ORIGIN: ContextVar[Origin | None] = ContextVar("origin", default=None)
 async def recorded(conn: AsyncConn, actor: str, action: str, name: str, **detail: Any) -> AsyncIterator[dict[str, Any]]:
     """A transaction for a change of the object ``name``; its event is written with it, or neither is.
 
-    ``action`` is ``kind.verb``. The dict is the event's detail, for what is known only when the change is done; it is read by
-    everybody who may list events, so nothing secret belongs there.
+    ``action`` is ``kind.verb``. The dict is the event's detail, for facts that are known only when the change is done. All who may
+    list events can read it, so nothing secret belongs there.
     """
     async with conn.transaction():
         yield detail
@@ -66,7 +66,7 @@ async def recorded(conn: AsyncConn, actor: str, action: str, name: str, **detail
 
 
 def record(conn: psycopg.Connection[Any], actor: str, action: str, name: str, **detail: Any) -> None:
-    """For those who have no event loop. In the transaction of the caller."""
+    """For callers without an event loop. In the transaction of the caller."""
     conn.execute(sql("events/insert_one"), names_of(actor, action, name, detail))
 
 
@@ -101,7 +101,7 @@ async def list_events(
 ) -> list[Row]:
     """The newest first; ``action`` may be a kind alone, and ``name`` that of a DAG stands for its runs, too."""
     names = {"actor": actor, "action": action, "object": name, "scope": scope, "limit": limit, "offset": offset}
-    # Planned with its values: a filter that is not asked for must not spoil the plan of one that is.
+    # Planned with its values: an unused filter must not spoil the plan of a used one.
     return await (await conn.cursor(row_factory=dict_row).execute(sql("events/list_all"), names, prepare=False)).fetchall()
 
 

@@ -23,7 +23,7 @@ class LaunchedExecutor(NamedTuple):
     kind: str
     queues: list[str]
     send_again_s: int  # after this time it sends unclaimed tries again
-    options: dict[str, Any]  # all of them: those of its kind are read there
+    options: dict[str, Any]  # all options; each kind of launcher reads its own
 
 
 async def list_executors(conn: AsyncConn, name: str | None = None, *, scope: str | None = None) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from evenflow.store.db.sql import sql
 
 
 class Launch(NamedTuple):
-    """A try to be sent, for the ``sends``-th time."""
+    """A try to send, for the ``sends``-th time."""
 
     epoch: int
     sends: int
@@ -77,20 +77,20 @@ async def report_ends(conn: AsyncConn, reasons: Mapping[int, str], *, failed: bo
 
 
 async def note_ends_of_workers(conn: AsyncConn, reasons: Mapping[int, str]) -> None:
-    """Of those that have these tries. They are lost when their leases are over, and it is known why."""
+    """Notes why the workers of these tries have ended. They count as lost once their leases are over."""
     params = {"epochs": numbers(reasons), "reasons": texts(reasons.values())}
     await conn.execute(sql("launches/note_ends_of_workers"), params, prepare=True)
 
 
 async def read_pods(conn: AsyncConn, epochs: Collection[int]) -> dict[int, PodAsk]:
-    """What the tasks of these tries say of their pods, of those that say something."""
+    """What the tasks of these tries say about their pods; tasks that say nothing are left out."""
     cursor = conn.cursor(row_factory=args_row(PodAsk))
     rows = await (await cursor.execute(sql("launches/read_pods"), {"epochs": numbers(epochs)}, prepare=True)).fetchall()
     return {row.epoch: row for row in rows}
 
 
 async def find_current(conn: AsyncConn, epochs: Collection[int]) -> dict[int, LaunchedTry]:
-    """Those whose try waits for a worker or runs, by epoch."""
+    """The tries that wait for a worker or run, by epoch."""
     cursor = conn.cursor(row_factory=args_row(LaunchedTry))
     rows = await (await cursor.execute(sql("launches/find_current"), {"epochs": numbers(epochs)}, prepare=True)).fetchall()
     return {row.epoch: row for row in rows}

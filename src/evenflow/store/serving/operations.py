@@ -1,4 +1,4 @@
-"""What the API asks of runs on behalf of people, and what it says of their history."""
+"""What the API asks of runs on behalf of people, and what it tells of their history."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ async def request(conn: AsyncConn, run_keys: Iterable[int], operation: Operation
 
 
 async def delete_runs(conn: AsyncConn, run_keys: Iterable[int]) -> int:
-    """Deletes those of these runs that have ended, and all that there is of them in the database; answers how many. What a large
-    one leaves goes in parts, see ``retention.delete_garbage``.
+    """Deletes those of these runs that have ended, with everything of them in the database; returns how many. The rest of a large
+    run goes in parts, see ``retention.delete_garbage``.
     """
     params = {"run_keys": numbers(run_keys), "whole": DELETED_AT_ONCE, "history": True}
     cursor = await conn.execute(sql("operations/delete_runs"), params)

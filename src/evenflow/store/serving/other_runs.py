@@ -39,7 +39,7 @@ class Asker(NamedTuple):
 
     @property
     def identity(self) -> Json:
-        """By which it is known again: two may have one name, for a task may be called as an instance of another is."""
+        """The name by which it is recognised: two may share a name, because a task may have the name of another's instance."""
         named = ("dag_id", "run_id", "task_id", "map_index", "tries_before")
         return Json({name: getattr(self, name) for name in named})
 

@@ -1,5 +1,5 @@
-"""Pools: how many slots tasks may take of something scarce; and for pools and executors what is decided beyond the order of tasks,
-aging and who shares them.
+"""Pools: how many slots tasks may take of something scarce. For pools and executors also the rules beyond the order of tasks: aging
+and who shares them.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ class Granted(NamedTuple):
 
 
 def grant_reading(conn: psycopg.Connection[Any], role: str, *, by: str) -> Granted:
-    """Lets a role read the views, and makes it when it is not there. Raises :class:`BadValue` when it cannot be made, or could do
-    more: then nothing has changed. No superuser is needed, only who owns the schema, and to make a role CREATEROLE.
+    """Lets a role read the views, and makes it if it does not exist. Raises :class:`BadValue` when it cannot be made, or could do
+    more: then nothing has changed. Needs no superuser, only the owner of the schema, and CREATEROLE to make a role.
     """
     with conn.transaction():
         password = None if _exists(conn, role) else _log_in(conn, "create", role)

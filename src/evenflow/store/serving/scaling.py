@@ -1,4 +1,4 @@
-"""Fleets, what is seen of them and what is done with them. For autoscalers, and for the API, which shows it."""
+"""Fleets, what autoscalers see of them and do with them. For autoscalers, and for the API, which shows it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class StepRow:
 
 
 async def take_lease(conn: AsyncConn, holder: int) -> float | None:
-    """The time by the database when this autoscaler is the one that acts; None when another one is."""
+    """The time by the database when this autoscaler is the acting one; None when another one is."""
     row = await (await conn.execute(sql("scaling/take_lease"), {"holder": holder, "lease_s": LEASE_S}, prepare=True)).fetchone()
     return None if row is None else float(row[0])
 
@@ -166,7 +166,7 @@ async def set_replicas(conn: AsyncConn, fleet: str, replicas: int) -> None:
 
 
 async def read_workers(conn: AsyncConn, names: Collection[str] | None = None) -> list[WorkerRow]:
-    """All that live, or those of these names. Of a thousand most say the same of their queues: each text is read once."""
+    """Reads all living workers, or those of these names. Of a thousand most name the same queues: each text is read once."""
     params = {"names": None if names is None else texts(names), "lease_s": LEASE_S}
     cursor = conn.cursor(row_factory=args_row(_worker))
     return await (await cursor.execute(sql("scaling/read_workers"), params, prepare=True)).fetchall()
@@ -278,13 +278,13 @@ async def put_up_fences(conn: AsyncConn, plan: int, workers: Collection[int], *,
 
 
 async def renew_fences(conn: AsyncConn, plan: int, *, for_s: float) -> set[str]:
-    """Names of the workers whose fence has held until now, and holds on."""
+    """Renews fences; returns the names of the workers whose fence has held without a gap."""
     rows = await (await conn.execute(sql("scaling/renew_fences"), {"plan": plan, "for_s": for_s})).fetchall()
     return {name for (name,) in rows}
 
 
 async def take_down_fences(conn: AsyncConn, plan: int, names: Collection[str] | None = None) -> list[str]:
-    """Whose; the polls of these workers are to be woken (:func:`wake_workers`)."""
+    """Removes fences and returns their workers, whose polls are to be woken (:func:`wake_workers`)."""
     params = {"plan": plan, "names": None if names is None else texts(names)}
     return [name for (name,) in await (await conn.execute(sql("scaling/take_down_fences"), params)).fetchall()]
 

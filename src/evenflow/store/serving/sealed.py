@@ -15,7 +15,7 @@ from evenflow.store.serving.views import SIMILAR
 
 LOOKS = 2  # at what waits while keys change
 RESEAL = {"deferral": "sealed/reseal_deferral", "once": "sealed/reseal_once", "report": "sealed/reseal_report"}
-CANARY = "evenflow"  # its name, and what is sealed in it
+CANARY = "evenflow"  # its name, and the text that is sealed in it
 WAITING, ONCE = "waiting", "once"  # kinds of what tries keep: of a run, and of a run under a name
 
 
@@ -76,7 +76,7 @@ async def delete_value(conn: AsyncConn, kind: SealedKind, name: str) -> bool:
 
 class Canary(NamedTuple):
     sealed: bytes
-    host: str  # whose keys it was sealed with first
+    host: str  # the host with whose keys it was first sealed
 
 
 async def read_canary(conn: AsyncConn) -> Canary | None:
@@ -85,7 +85,7 @@ async def read_canary(conn: AsyncConn) -> Canary | None:
 
 
 def find_canary(conn: psycopg.Connection[Any]) -> Canary | None:
-    """The same for those who have no event loop."""
+    """The same for callers without an event loop."""
     cursor = conn.cursor(row_factory=dict_row).execute(sql("sealed/read_one"), {"kind": "canary", "name": CANARY})
     return _canary(cursor.fetchone())
 
@@ -105,10 +105,10 @@ async def delete_unused_keys(conn: AsyncConn, *, fit: bool) -> None:
 
 
 async def reseal_waiting(conn: AsyncConn, seals: Seals) -> None:
-    """What tries said that wait or have resumed, or whose report is in quarantine, and what tasks store once, sealed anew.
+    """Seals anew what waiting or resumed tries said, or tries with a report in quarantine, and what tasks store once.
 
-    A row at a time, so that no scheduler waits for more than one. What changes meanwhile is looked at again: it may have been
-    sealed by another API process that did not know the new key yet.
+    One row at a time, so that no scheduler waits for more than one. Rows that change meanwhile are looked at again: another API
+    process that did not know the new key yet may have sealed them.
     """
     done: set[bytes] = set()
     for _ in range(LOOKS):

@@ -14,7 +14,7 @@ from evenflow.store.db.sql import sql
 
 
 async def read_settings(conn: AsyncConn) -> dict[str, Row]:
-    """What was set, by name: its version, value, and who changed it when."""
+    """What was set, by name: its version, its value, who changed it and when."""
     rows = await (await conn.cursor(row_factory=dict_row).execute(sql("settings/read_all"))).fetchall()
     return {row["name"]: row for row in rows}
 

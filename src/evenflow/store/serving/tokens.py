@@ -36,7 +36,7 @@ class KeyState:
     listed: Mapping[int, bytes]  # those that are good, with their digests
     incarnation: int  # of the database: 0, or since when it has its state from a backup
     quiet_s: float  # until tries may be given to workers; not above 0: now
-    lapsed: frozenset[int] = frozenset()  # numbers of tokens whose maker has not said for long that they are needed
+    lapsed: frozenset[int] = frozenset()  # numbers of tokens whose maker has not renewed them for long
     rights: Mapping[int, Rights] = field(default_factory=dict)  # of people's tokens and sessions, as they are now
 
     def agrees(self, other: KeyState) -> bool:
@@ -129,7 +129,9 @@ def _what(number: int) -> str:
 
 
 async def add_key(conn: AsyncConn, seals: Seals, *, keep: bool, by: str) -> int:
-    """The number of a new key. With ``keep`` the one before it stays, else all others go, and what they signed is void."""
+    """Returns the number of a new key. With ``keep`` the one before it stays; otherwise all others go, and what they signed is
+    void.
+    """
     async with recorded(conn, by, "token.rotate", "keys", at_once=not keep) as detail:
         await conn.execute(sql("tokens/lock_keys"))
         found = await (await conn.execute(sql("tokens/find_next_key"))).fetchone()
@@ -196,8 +198,8 @@ async def insert_login_code(conn: AsyncConn, code: str, *, name: str, token_id: 
 
 
 async def take_login_code(conn: AsyncConn, code: str) -> tuple[str, int] | None:
-    """Whose code it is, and the number of the token that it was asked for with; from now on it is good for nothing. None: it was
-    taken before, its time or that token is over, or there never was one.
+    """Returns the person of a code, and the number of the token that asked for it; from now on the code is void. None: it was taken
+    before, its time or that token is over, or it never existed.
     """
     row = await (await conn.execute(sql("tokens/take_login_code"), {"digest": digest_of(code)})).fetchone()
     return (row[0], row[1]) if row is not None and row[2] else None

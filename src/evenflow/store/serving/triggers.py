@@ -16,7 +16,7 @@ from evenflow.store.scheduling.tasks import TryKey
 
 
 class ClaimedTrigger(NamedTuple):
-    """A deferral whose trigger a triggerer has, with what its run adds. Times are seconds."""
+    """A deferral whose trigger a triggerer has, with facts of its run. Times are seconds."""
 
     epoch: int
     claim: int
@@ -115,15 +115,15 @@ async def put_events(conn: AsyncConn, events: str) -> None:
 async def record_failures(
     conn: AsyncConn, keys: Sequence[TriggerKey], *, first_s: float, longest_s: float, worked_s: float
 ) -> dict[int, int]:
-    """Gives back triggers that have failed, for later; answers how often each has, by epoch. Those of claims that are over are not
-    in it. The pauses begin with ``first_s`` and end at ``longest_s``; one that failed after ``worked_s`` begins a new count.
+    """Gives back triggers that have failed, for later; returns how often each has, by epoch, without those whose claims are over.
+    The pauses begin with ``first_s`` and end at ``longest_s``; one that failed after ``worked_s`` begins a new count.
     """
     names = {**_columns(keys), "first_s": first_s, "longest_s": longest_s, "worked_s": worked_s}
     return dict(await (await conn.execute(sql("triggers/record_failures"), names)).fetchall())
 
 
 async def give_back(conn: AsyncConn, keys: Sequence[TriggerKey]) -> None:
-    """Triggers for another triggerer, at once; those of claims that are over stay where they are."""
+    """Gives back triggers for another triggerer, at once; those of claims that are over stay where they are."""
     await conn.execute(sql("triggers/give_back"), _columns(keys))
 
 

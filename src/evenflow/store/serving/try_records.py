@@ -1,5 +1,5 @@
-"""What tries leave besides their results: what they say of their work, what became of their templates, and what their task
-instances store once for all tries, ids of what they have made outside and the keys to make it with.
+"""What tries leave besides their results: what they tell of their work, their rendered templates, and what their task instances
+store once for all tries: ids of what they have made outside, and the keys to make it with.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ async def ask_once(conn: AsyncConn, *, epoch: int, name: str, limit: int) -> Onc
 
 
 async def store_once(conn: AsyncConn, *, epoch: int, name: str, value: str | None, sealed: bytes | None) -> OnceValue | None:
-    """What is stored then, which is what was there first; None when the try is over or has not asked for the name.
+    """Returns the value that is stored then: the first one stays. None when the try is over or has not asked for the name.
 
     Raises :class:`XComError` when the value is not JSON that the database can hold.
     """

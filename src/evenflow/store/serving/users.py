@@ -40,8 +40,8 @@ class NewSession(NamedTuple):
     role: Role | None
     address: str = ""
     agent: str = ""
-    shown: str | None = None  # what was stored of the password that was shown
-    renewed: str | None = None  # what is to be stored of it from now on
+    shown: str | None = None  # what was stored of the password that the person has shown
+    renewed: str | None = None  # what to store of it from now on
 
 
 async def is_empty(conn: AsyncConn) -> bool:
@@ -52,7 +52,7 @@ async def is_empty(conn: AsyncConn) -> bool:
 
 
 async def insert_user(conn: AsyncConn, name: str, *, role: Role, scope: PersonScope | None, password: str, by: str) -> bool:
-    """False: the name is taken. ``password`` is what is stored of it."""
+    """False: the name is taken. ``password`` is what is stored of the password."""
     async with conn.transaction():
         names = {"name": name, "role": role, "scope": scope_text(scope), "password": password, "by": by}
         if await (await conn.execute(sql("users/insert_one"), names)).fetchone() is None:
@@ -126,8 +126,8 @@ async def change_user(
 
 
 async def set_password(conn: AsyncConn, name: str, password: str, *, shown: str | None = None, kept: int = 0, by: str) -> bool:
-    """``password`` is what is stored of it. The user is logged out everywhere but in the session ``kept``. False: what was stored
-    is not ``shown`` any more, so nothing was changed.
+    """``password`` is what is stored of the new password. The user is logged out everywhere but in the session ``kept``. False:
+    what was stored is not ``shown`` any more, so nothing was changed.
     """
     async with conn.transaction() as change, recorded(conn, by, "user.set_password", name):
         names = {"name": name, "password": password, "shown": shown}

@@ -40,7 +40,7 @@ class InstanceState(NamedTuple):
 
 
 async def _rows(conn: AsyncConn, name: str, **names: Any) -> list[Row]:
-    # Planned each time, with its values: a filter that is not asked for must not spoil the plan of one that is.
+    # Planned each time, with its values: an unused filter must not spoil the plan of a used one.
     return await (await conn.cursor(row_factory=dict_row).execute(sql(name), names, prepare=False)).fetchall()
 
 
@@ -82,7 +82,7 @@ async def list_task_names(conn: AsyncConn, version_keys: Iterable[int]) -> dict[
     return {row["version_key"]: row["task_ids"] for row in rows}
 
 
-SIMILAR = 1000  # names that are looked at for one that was meant
+SIMILAR = 1000  # names that are searched for the one that was meant
 
 
 async def similar_dag(conn: AsyncConn, dag_id: str, *, scope: str | None = None) -> str:
@@ -201,7 +201,7 @@ async def read_health(conn: AsyncConn) -> Row:
 
 
 class LiveMoves(NamedTuple):
-    """``cursor`` is a snapshot of the database, as text: the next look goes on behind it. ``is_cut``: not all is told."""
+    """``cursor`` is a snapshot of the database, as text: the next look continues behind it. ``is_cut``: not everything is told."""
 
     cursor: str
     is_cut: bool

@@ -1,4 +1,4 @@
-"""Values that tasks push and pull. All are JSON text here: what they mean is the tasks' business."""
+"""Values that tasks push and pull. All are JSON text here: only tasks know their meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
--- Who answered a task instance last, and what.
+-- The last answer to a task instance, and the person who gave it.
 select a.choice, a.answered_by, a.answered_at
 from dag_run r
 join task k on k.version_key = r.version_key and k.task_id = %(task_id)s

@@ -1,5 +1,5 @@
--- Somebody says that an asset, or a partition of it, has changed: as for an event of a task. No row: there is no such asset, or whose scope it is
--- may not say it.
+-- A person says that an asset, or a partition of it, has changed: as for an event of a task. No row: the asset does not exist, or
+-- is outside the person's scope.
 with recorded as (
     insert into asset_event (asset, partition, extra, actor)
     select name, %(partition)s, %(extra)s::jsonb, %(actor)s from asset where name = %(asset)s and (%(scope)s::jsonb is null or makes_in_scope(%(scope)s::jsonb, name))

@@ -1,5 +1,5 @@
--- The run of a DAG whose condition holds, with every event of its queue. The caller has locked the DAG's row, so nobody else takes them;
--- an event that commits later stays for the next run.
+-- The run of a DAG whose condition holds, with every event of its queue. The caller has locked the DAG's row, so no other
+-- transaction takes these events; an event that commits later stays for the next run.
 with run as (
     insert into dag_run (dag_id, run_id, version_key, run_type, params)
     values (%(dag_id)s, %(run_id)s, %(version_key)s, 'asset_triggered', %(params)s)

@@ -1,5 +1,5 @@
--- How an asset is partitioned, and its first partition by time: those from when it was partitioned in another way are no dates now. No row: there is no
--- such asset.
+-- How an asset is partitioned, and its first partition by time: partitions from when it was partitioned in another way do not count
+-- as dates. No row: the asset does not exist.
 select a.partitions,
        (select min(p.partition) from asset_partition p
         where p.asset = a.name

@@ -1,6 +1,7 @@
--- Tasks have changed assets: an event each, and one in the queue of every DAG that waits for the asset or the alias and is not paused. An
--- asset that no DAG file declares is made here, in the order of names, so that two transactions cannot wait for each other.
--- A partition that is there is renewed. SKIP LOCKED: who has it renews it at this moment, and nobody waits for that.
+-- Tasks have changed assets: an event each, and one in the queue of every DAG that waits for the asset or the alias and is not
+-- paused. An asset that no DAG file declares is made here, in the order of names, so that two transactions cannot wait for each
+-- other. An existing partition is renewed. SKIP LOCKED: the transaction that has it locked renews it at this moment, so this one
+-- need not wait.
 with given as materialized (
     select *
     from unnest(%(assets)s::text[], %(uris)s::text[], %(extras)s::text[], %(aliases)s::text[], %(partitions)s::text[],

@@ -1,6 +1,6 @@
--- Task instances that are scheduled but not in exactly one lane, entries of lanes that are not scheduled, and mapped tasks whose untouched
--- instances are not, each once, in the ranges of their lanes. A run that is being cancelled has no lanes but those of teardowns that have
--- become ready since, and what is scheduled of it is skipped part by part; as long as that goes on, a cancel waits in the inbox.
+-- Task instances that are scheduled but not in exactly one lane, entries of lanes that are not scheduled, and mapped tasks whose
+-- untouched instances are not, each once, in the ranges of their lanes. A run that is being cancelled has lanes only for teardowns
+-- that have become ready since. Its scheduled instances are skipped part by part; until that is done, a cancel waits in the inbox.
 with live as materialized (
     select run_key, dag_id, run_id, version_key,
            cancelled_by is not null and exists (

@@ -1,4 +1,5 @@
--- Queued runs that may begin while no wake names their DAG: nobody looks at them. One that waits to be cancelled has its cancel in the inbox.
+-- Queued runs that may begin while no wake names their DAG, so that no scheduler looks at them. A run that waits to be cancelled
+-- has its cancel in the inbox.
 select concat(r.dag_id, '/', r.run_id) as object, 'queued, and no wake of its DAG' as found, 'a wake, or a reason to wait' as expected
 from dag_run r
 join dag d on d.dag_id = r.dag_id and {{takes_runs}}

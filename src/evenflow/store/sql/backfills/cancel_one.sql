@@ -1,4 +1,4 @@
--- The end of a backfill: it makes no more runs, and those that have not begun are cancelled. What runs goes on.
+-- The end of a backfill: it makes no further runs, and its runs that have not begun are cancelled. Its running runs continue.
 with ended as (
     update backfill set ended_at = now(), cancelled_by = %(actor)s where backfill_id = %(backfill_id)s and ended_at is null
     returning backfill_id

@@ -1,5 +1,5 @@
--- Which of these DAGs this file cannot have: those of another bundle, until somebody gives them away, and those that another file of
--- this bundle defines. One whose file is gone may come back in any other file of its bundle.
+-- Which of these DAGs this file cannot have: those of another bundle, until a person gives them away, and those that another file
+-- of this bundle defines. A DAG whose file is gone may come back in any other file of its bundle.
 select d.dag_id, d.bundle, d.file
 from dag d
 where d.dag_id = any(%(dag_ids)s::text[])

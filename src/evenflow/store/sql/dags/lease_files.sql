@@ -1,6 +1,6 @@
--- Files to parse: changed since they were parsed, the least recently parsed first; those that a living processor has leased are skipped,
--- and those that this one lacks. A file of which several leases ended without a result is broken until its content changes: whoever loads
--- it may not come back. SKIP LOCKED: another lease takes it now.
+-- Files to parse: changed since they were parsed, the least recently parsed first; files that a living processor has leased are
+-- skipped, and those that this one lacks. A file of which several leases ended without a result is broken until its content
+-- changes: a processor that loads it may never come back. SKIP LOCKED: another lease takes it now.
 with chosen as (
     select f.bundle, f.file
     from dag_file f

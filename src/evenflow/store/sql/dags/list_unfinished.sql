@@ -1,4 +1,4 @@
--- The runs of a DAG that have not ended and whose end nobody has asked for, of one state or of both, up to a limit, the oldest first.
+-- The runs of a DAG that have not ended and whose end was not requested, of one state or of both, up to a limit, the oldest first.
 select r.run_key
 from dag_run r
 where r.dag_id = %(dag_id)s and r.state in ('queued', 'running') and r.cancelled_by is null

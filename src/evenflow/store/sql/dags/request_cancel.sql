@@ -1,4 +1,4 @@
--- Asks the schedulers to end these runs, those that have not ended and of which nobody has asked it yet; answers how many.
+-- Asks the schedulers to end these runs, except those that have ended or whose end was already requested; answers how many.
 with asked as (
     insert into report (run_key, kind, epoch, payload)
     select r.run_key, 'cancel', 0, jsonb_build_object('actor', %(actor)s::text)

@@ -1,5 +1,6 @@
--- A command line asks whether it was answered; how long ago it did so before is of the row as it was. Who is answered finds it no more: a token
--- is given out once, whoever else shows the same code at that moment. The row is locked first, so that two of them see each other.
+-- A command line asks whether it was answered; the time since its last question is that of the row as it was. An answered login is
+-- not found again: a token is given out once, even if another process shows the same code at that moment. The row is locked first,
+-- so that two of them see each other.
 with asking as (
     select * from device_login where digest = %(digest)s and expires_at > now() for update
 ), kept as (

@@ -2,8 +2,8 @@
 -- of each class; SKIP LOCKED: another claim has those. Resumes may take all that is asked for, first starts only what resumes leave of
 -- the ordinary slots. A worker that could not start a try is served last with it. A claim key seen before takes nothing more: its
 -- answer was lost. Taking leaves the key in the worker's row, so of two claims with one key at the same time the second waits there,
--- sees it and takes nothing ("beaten"; what the first took is not in its snapshot), and nobody declares the worker lost between the look
--- and the claim. A fence that is put up meanwhile is seen there, too: whoever has put one up can see all that its worker will ever have.
+-- sees it and takes nothing ("beaten"; what the first took is not in its snapshot), and the worker cannot be declared lost between the look
+-- and the claim. A fence that is put up meanwhile is seen there, too: its autoscaler can then see all that the worker will ever have.
 -- What is frozen is passed over. A worker that is not in full service (own) gets resumes only, or nothing when it is frozen or
 -- fenced; "limited" says so. In each place, a class of a queue, tries of transactions before "since" are not looked for: they were given out or have
 -- ended, and yet each look would pass over them while anybody's snapshot is older; the index has the number behind the priority, so they are

@@ -1,7 +1,8 @@
--- Gives an active worker those of the tries that it was handed that nobody has claimed (dispatch/claim gives what waits), with the same guards:
--- a claim key seen before takes nothing more, and its first answer, if that was lost, comes with a beat. Who may not have one now, though nobody
--- has claimed it, has it sent again: the worker is not in full service, or the try is frozen. SKIP LOCKED: who has one locked may claim it, end it, or let
--- it be as it is, so those are answered, too (busy), and asked for again.
+-- Gives an active worker the unclaimed tries among those that it was handed (dispatch/claim gives waiting ones), with the same
+-- guards: a claim key seen before takes nothing more, and its first answer, if that was lost, comes with a beat. An unclaimed try
+-- that the worker may not have now is sent again: the worker is not in full service, or the try is frozen. SKIP LOCKED: the
+-- transaction that has one locked may claim it, end it, or leave it as it is, so those are answered, too (busy), and asked for
+-- again.
 with closed as materialized (
     select kind, name, state from service_state where kind = 'worker' or state = 'frozen'
 ), own as materialized (

@@ -1,7 +1,7 @@
--- Where a worker's list of its tries and ours differ: those to kill (not its own any more, or somebody wants them ended), and those
--- to send again (claimed a while ago, not listed, and no report of them waits to be applied). And which of those listed are to be marked
--- as started, should they run: a row of its own tells that once. MATERIALIZED and the subquery with a limit:
--- the plan may be older than the rows, and a full join by epoch or a hash of the inbox looks well on tables that are empty.
+-- Where a worker's list of its tries and ours differ: tries to kill (no longer its own, or to be ended), and tries to send again
+-- (claimed a while ago, not listed, and no report of them waits to be applied). Also which of the listed tries are to be marked as
+-- started, should they run: a row of its own tells that once. MATERIALIZED and the subquery with a limit: the plan may be older
+-- than the rows, and a full join by epoch or a hash of the inbox looks good on empty tables.
 with own as materialized (
     select epoch, run_key, claimed_at, kill, not started and claimed_at < now() - make_interval(secs => %(unmarked_after_s)s) as unmarked from dispatch where worker_id = %(service_id)s
 )

@@ -1,7 +1,7 @@
--- A batch of reports into the inbox, with the results that exits bring. A result is stored while its try has a dispatch, which is kept
--- until this commits (KEY SHARE); SKIP LOCKED: one that is being deleted right now belongs to a try that is over. Whoever deletes it may
--- still roll back: so a success whose result is not stored counts as lost, should its try be current after all. Objects of such results
--- are garbage. In the order of epochs, so that two copies of a batch cannot wait for each other.
+-- A batch of reports into the inbox, with the results that exits bring. A result is stored while its try has a dispatch, which is
+-- kept until this commits (KEY SHARE); SKIP LOCKED: one that is being deleted right now belongs to a try that is over. The deleting
+-- transaction may still roll back: so a success whose result is not stored counts as lost, should its try be current after all.
+-- Objects of such results are garbage. In the order of epochs, so that two copies of a batch cannot wait for each other.
 with given as materialized (
     select *
     from json_to_recordset(%(reports)s::json) as g (run_key bigint, task_index int, map_index int, epoch bigint, kind report_kind,

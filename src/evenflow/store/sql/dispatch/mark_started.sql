@@ -1,6 +1,6 @@
--- Marks tries whose worker says that their process runs, so that no report decides alone whether it hangs. Where nobody knows of the start
--- (the report was refused, set aside, or lost) it is reported now, once. Tries and instances are looked up one by one, whatever the
--- plan was made for. NO KEY UPDATE, SKIP LOCKED: one that is being killed or ended right now is met again by the next beat.
+-- Marks tries whose worker says that their process runs, so that no report decides alone whether it hangs. A start that is not
+-- known (its report was refused, set aside, or lost) is reported now, once. Tries and instances are looked up one by one, whatever
+-- the plan was made for. NO KEY UPDATE, SKIP LOCKED: a try that is being killed or ended right now is met again by the next beat.
 with running as materialized (
     select epoch, run_key, task_index, map_index from dispatch
     where epoch = any(%(epochs)s::bigint[]) and worker_id = %(service_id)s and not started

@@ -1,5 +1,6 @@
--- History that came from another server: what bears a number that is still to come here gets that of this transaction, for exports. What these have
--- told retention does not go on behind it either, or no export from here would count (insights: tell_exported).
+-- History that came from another server: rows with a number that is still to come here get the number of this transaction, for
+-- exports. The position that exports have told retention is not ahead of it either, or no export from here would count (insights:
+-- tell_exported).
 with of_tasks as (
     update task_event set xact = pg_current_xact_id()::text::bigint where xact > pg_current_xact_id()::text::bigint
 ), told as (

@@ -1,5 +1,5 @@
--- An executor goes, and its queues are of `worker`, whose version tells schedulers. Its limit stays, for limit classes refer to it and tries
--- may hold it; one that is made under this name gets it again, shared by nobody.
+-- An executor goes, and its queues become those of `worker`, whose version tells schedulers. Its limit stays, because limit classes
+-- refer to it and tries may hold it; a new executor with this name gets it again, without sharing.
 with gone as (
     delete from executor where name = %(name)s returning name, version
 ), plain as (

@@ -2,7 +2,7 @@
 -- its own. Wakes of runs are looked for from a transaction on, as in runs/take_queued: in order,
 -- since the plan of an EXISTS may read the whole table, with all that is gone and cannot be removed. And some workers whose claims wait, the
 -- longest first, at API servers that were heard of just now: of each combination of queues that they serve the same number, since what
--- the turn will start is not known. One that is to take less than all is none of them, and nobody is while something is frozen.
+-- the turn will start is not known. Workers that may not take everything are left out, and all are while something is frozen.
 select extract(epoch from now())::float8 as now_s,
        coalesce((select value = 'true' from setting where name = 'fast_follow'), true) as fast_follow,
        exists (select from wake) as wakes,

@@ -1,6 +1,7 @@
--- Reports of runs that have been deleted since, among those at the head of the inbox: nobody takes them, so they would hide the others. A
--- report is written after its run, so one whose run is not there has none. SKIP LOCKED: a scheduler takes it. Reports of transactions before
--- "since" are not looked for, as in inbox/lock_runs. Answers how many, and from which transactions on the next look is to be.
+-- Reports of runs that have been deleted since, among those at the head of the inbox: no scheduler takes them, so they would hide
+-- the others. A report is written after its run, so a report without its run stays without one. SKIP LOCKED: a scheduler takes it.
+-- Reports of transactions before "since" are not looked for, as in inbox/lock_runs. Answers how many, and the transaction from
+-- which the next look begins.
 with said as materialized (
     select ctid, xact from report
     where not held and kind not in ('cancel', 'operate') and xact >= %(since)s::xid8

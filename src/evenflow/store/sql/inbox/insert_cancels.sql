@@ -1,4 +1,4 @@
--- Runs that end themselves: the holder of the executor's lock, who is told, cancels them.
+-- Runs that end themselves: their cancels go to the holder of the executor's lock, which is told.
 with cancels as (
     insert into report (run_key, kind, epoch, payload)
     select run_key, 'cancel', 0, jsonb_build_object('actor', actor)

@@ -1,5 +1,5 @@
--- Asks for the rest of what waits in these runs to be judged, behind these instances. What was asked before is covered by it. The runs are
--- locked, so nobody else deletes their reports.
+-- Asks for the other waiting tasks of these runs to be judged, behind these instances. This covers earlier requests. The runs are
+-- locked, so no other transaction deletes their reports.
 with rest as (
     select * from unnest(%(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[]) as r (run_key, task_index, map_index)
 ), covered as (

@@ -1,8 +1,8 @@
--- Runs that have reports or due timers, the oldest report first, found among so many reports. Of timers that a run has set for one moment the
--- first says it all: the others are skipped in the index, and so many moments are looked at. Beside them, for the holder of the executor's
+-- Runs that have reports or due timers, the oldest report first, found among a number of reports. Of timers that a run has set for one moment the
+-- first says it all: the others are skipped in the index, and a number of moments are looked at. Beside them, for the holder of the executor's
 -- lock, runs that people want something of: looked for in an index of their own, so that a great many of these hide nothing else, and only
--- as many as one transaction applies. SKIP LOCKED: one scheduler applies a run at a time and nobody waits; what others have is no obstacle
--- to the limit, so that each of several finds as many as it can apply; LATERAL: run by run, whatever the planner believes of how many there are;
+-- as many as one transaction applies. SKIP LOCKED: one scheduler applies a run at a time and none waits; runs of others do not count
+-- against the limit, so that each of several finds as many as it can apply; LATERAL: run by run, whatever the planner believes of how many there are;
 -- NO KEY: rows that refer to the run may be inserted meanwhile. A scheduler without the executor's lock leaves all to the holder
 -- until the oldest report or timer has waited for too long. Without that rule each notification would
 -- send all schedulers to the same runs. Nor does it go where others are at work. The holder takes the oldest runs, so it begins with the newest,

@@ -1,9 +1,9 @@
 -- The reports of the runs that inbox/lock_runs has locked, in order, with the dispatch and the task instance that they are about (null when the epoch is past,
 -- or is of another run).
 -- What people want touches lanes, so it is for the holder of the executor's lock: one of a run at a time, the oldest first, until they
--- are about so many task instances; each counts as some more, and one is always taken. While there is none at all, no run is looked at for it. The others come run by run, in the order in which
+-- are about a number of task instances; each counts as some more, and one is always taken. While there is none at all, no run is looked at for it. The others come run by run, in the order in which
 -- the runs are named and no further than the limit, so that a run with a great many costs what is taken of it. Rows are deleted by ctid:
--- nobody updates them, and only the holder of the run's lock deletes them. What a success says beyond that is not read. Of a resume it is said
+-- they are never updated, and only the holder of the run's lock deletes them. What a success says beyond that is not read. Of a resume it is said
 -- what for.
 with locked as materialized (
     select run_key, place from unnest(current_setting('evenflow.runs')::bigint[]) with ordinality as k (run_key, place)

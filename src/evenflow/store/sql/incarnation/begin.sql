@@ -1,8 +1,8 @@
--- What this database knows is older than what services have seen: whatever they hold is void. All services are lost, also those whose
--- tries nobody had claimed; every try in flight belongs to one that is lost, so that schedulers send it again with a fresh epoch. Numbers
--- go on behind all that may have been given out since: no more than a million epochs and a service begin in a second, so the clock is
--- ahead of them, and where this server's clock is behind that of the one before, a billion more than it knows of is. Reports and wakes of runs
--- bear the number of this transaction: those of the server that they come from mean nothing here.
+-- This database knows less than services have seen: whatever they hold is void. All services are lost, also those with only
+-- unclaimed tries; every try in flight belongs to a lost one, so that schedulers send it again with a fresh epoch. Numbers continue
+-- behind all that may have been given out since: at most a million epochs and one service begin in a second, so the clock is ahead
+-- of them. Where this server's clock is behind that of the one before, a billion more than the highest known number is ahead.
+-- Reports and wakes of runs bear the number of this transaction: the numbers of their old server mean nothing here.
 with begun as (
     insert into incarnation (incarnation, reason, began_by, went_back)
     select greatest((extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(max(incarnation), 0) + 1), %(reason)s, %(by)s, %(went_back)s

@@ -1,5 +1,5 @@
--- The server that has this database now, the one that had it when somebody last looked (null: nobody has), and the incarnation. A server in
--- recovery has no timeline to write on: nobody is connected to one but who asked for it.
+-- The server that has this database now, the one that had it at the last look (null: the first look), and the incarnation. A server
+-- in recovery has no timeline to write on: only a session that asked for one is connected to it.
 select now.system_id, now.timeline, seen.system_id as seen_system_id, seen.timeline as seen_timeline,
        coalesce((select max(incarnation) from incarnation), 0) as incarnation
 from (

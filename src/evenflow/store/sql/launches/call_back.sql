@@ -1,2 +1,2 @@
--- Tries that nobody has claimed are to be sent again at the next look, for sending them failed or what was sent is gone.
+-- Unclaimed tries are to be sent again at the next look, because sending them failed or the sent work is gone.
 update dispatch set sent_at = null where epoch = any(%(epochs)s::bigint[]) and worker_id is null

@@ -1,5 +1,5 @@
--- Tries that were sent, and that no worker has claimed for so long, doubled with each time that they were sent: the caller looks after them now, and
--- nobody else before that time is over again. Those that were sent first, first. SKIP LOCKED: another launcher has those.
+-- Tries that were sent and stayed unclaimed for this time, doubled with each time that they were sent: only the caller looks after
+-- them until that time is over again. The first sent come first. SKIP LOCKED: another launcher has those.
 with overdue as materialized (
     select d.epoch
     from unnest(%(queues)s::text[]) as q (queue)

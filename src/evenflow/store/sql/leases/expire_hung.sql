@@ -1,5 +1,5 @@
 -- Marks workers as lost that beat, and have held a try for longer than they may: not started, not ended after its execution timeout, or not
--- killed. What its worker says to run has started, whatever became of the report. Counted by the clock of leases, so time in which nobody could be heard counts for nothing. A report that waits to be applied may
+-- killed. What its worker says to run has started, whatever became of the report. Counted by the clock of leases, so time in which no service could be heard does not count. A report that waits to be applied may
 -- be the one that is missed. A worker that says that it cannot end a try of its own is not lost: elsewhere that task would begin
 -- beside the process that lives, and the worker does all that it can. OFFSET 0: the spec of a task and its state are looked up try by try, whatever the plan was made for. In the
 -- order of services; SKIP LOCKED: one that is claiming, beating or being given up right now is looked at again the next time.

@@ -1,5 +1,6 @@
--- Services that went a while ago and of which nothing is left: nobody looks at them again. A claim locks its service while that is
--- active, so none comes after its end; the while is for transactions that began before. SKIP LOCKED: whatever has locked one does the same.
+-- Services that went a while ago and have left nothing: they are not looked at again. A claim locks its service while that is
+-- active, so no claim comes after its end; the while is for transactions that began before. SKIP LOCKED: the transaction that has
+-- locked one does the same.
 update service s
 set settled = true
 where service_id in (

@@ -1,4 +1,4 @@
--- A run that somebody touched. One that had finished waits to go on, and nothing of how it ended remains.
+-- A run that a person has changed. A run that had finished waits to continue, and nothing of how it ended remains.
 update dag_run
 set clears = clears + 1, state = %(state)s::run_state,
     started_at = case when not %(revived)s then started_at end,

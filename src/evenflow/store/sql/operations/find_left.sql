@@ -1,5 +1,5 @@
--- What of a cancelled run never ran: instances that were skipped before they began a try, but not by somebody or by what a branch says.
--- None of a run of which nothing is as a cancel left it.
+-- The instances of a cancelled run that never ran: they were skipped before they began a try, but not by a person or by a branch.
+-- None for a run that has changed since the cancel.
 select t.task_index, t.map_index
 from dag_run r
 join task_instance t using (run_key)

@@ -1,5 +1,5 @@
--- Gives rows to virtual instances of mapped tasks, exactly these, in the state that somebody wants. A map index of null means
--- all. Answers how many they were.
+-- Gives rows to virtual instances of mapped tasks, exactly these, in the state that a person wants. A map index of null means all.
+-- Answers how many they were.
 with added as (
     insert into task_instance (run_key, task_index, map_index, state, try_number, tries_before, ended_at, reason, ended_by)
     select %(run_key)s, m.task_index, i.map_index, %(state)s::task_state, m.tries_before, m.tries_before,

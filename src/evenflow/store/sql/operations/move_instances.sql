@@ -1,6 +1,6 @@
--- Moves task instances as somebody wants, those whose process still runs left out, and writes their history. A map index of null means
--- all instances. A cleared one begins anew, but goes on counting tries. Answers how many moved, and which of them a timer was about. Rows are
--- updated by ctid: only the holder of the run's lock changes them.
+-- Moves task instances as a person wants, except those whose process still runs, and writes their history. A map index of null
+-- means all instances. A cleared one begins anew, but keeps its count of tries. Answers how many moved, and which of them had a
+-- timer. Rows are updated by ctid: only the holder of the run's lock changes them.
 with was as materialized (
     select x.task_index, t.map_index, t.state, t.epoch, t.try_number, t.ctid as row
     from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)

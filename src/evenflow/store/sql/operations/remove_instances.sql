@@ -1,5 +1,5 @@
--- Mapped tasks that are cleared as a whole: their instances go, those whose process still runs excepted, and the highest number of tries
--- stays, so that those that come after them go on counting. History keeps what they were. Answers which of them a timer was about.
+-- Mapped tasks that are cleared as a whole: their instances go, except those whose process still runs. The highest number of tries
+-- stays, so that their successors continue the count. History keeps what they were. Answers which of them had a timer.
 with gone as (
     delete from task_instance
     where run_key = %(run_key)s and task_index = any(%(tasks)s::int[]) and map_index >= 0 and epoch not in (select unnest(%(live)s::bigint[]))

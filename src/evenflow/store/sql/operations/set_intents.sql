@@ -1,2 +1,2 @@
--- What somebody wants of the task instances of these tries, for when their processes have ended.
+-- What a person wants of the task instances of these tries, once their processes have ended.
 update dispatch set intent = %(intent)s::jsonb where epoch = any(%(epochs)s::bigint[])

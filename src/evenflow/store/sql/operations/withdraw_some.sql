@@ -1,5 +1,6 @@
--- Resumes that somebody ends leave their lanes for their clean-up. Under the executor's lock, so rows are deleted by ctid. All that is ready
--- of the run is looked at once, for it is not found by its task (IS TRUE: else that would be a join, of each with each).
+-- Resumes that a person ends leave their lanes for their clean-up. Under the executor's lock, so rows are deleted by ctid. All
+-- ready tasks of the run are looked at once, because they are not found by their task (IS TRUE: otherwise that would be a join, of
+-- each with each).
 with gone as (
     delete from ready_task where ctid = any(array(
         select r.row

@@ -1,4 +1,4 @@
--- Who asks for a run: the task instance of a try that is in hand, its names, and its DAG's run.
+-- The task instance that requests a run: that of a running try, its names, and its DAG's run.
 select r.run_key, r.dag_id, r.run_id, k.task_id, t.map_index, t.tries_before, coalesce(v.bundle, '') as bundle
 from dispatch d
 join task_instance t using (run_key, task_index, map_index, epoch)

@@ -1,5 +1,5 @@
--- A pool that nobody uses. Its limit stays, for limit classes refer to it; a pool that is made under this name gets it again,
--- open and shared by nobody, as any new pool.
+-- Deletes an unused pool. Its limit stays, because limit classes refer to it; a new pool with this name gets it again, open and
+-- without sharing, like any new pool.
 with opened as (delete from service_state where kind = 'pool' and name = %(name)s), plain as (
     update sharing s set aging_s = null, share_by = null, weights = '{}', version = s.version + 1
     from concurrency_limit l

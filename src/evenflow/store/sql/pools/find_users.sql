@@ -1,5 +1,5 @@
--- Tasks that name a pool: in the newest versions of DAGs, and in the versions of runs that have not ended. Reads all of these specs and all
--- runs, for somebody who wants to delete a pool.
+-- Tasks that name a pool: in the newest versions of DAGs, and in the versions of runs that have not ended. Reads all of these specs
+-- and all runs, for a person who wants to delete a pool.
 with versions as (
     select dag_id, version_key, null as run_id from dag where is_active
     union all

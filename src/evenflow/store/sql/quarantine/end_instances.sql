@@ -1,4 +1,5 @@
--- The task instances of a run that nobody can decide about end, except those whose process still runs: those in "was" by the event beside it.
+-- The task instances of a run that cannot be decided about end, except those whose process still runs: those in "was" by the event
+-- beside it.
 with ended as (
     update task_instance t
     set state = c.state, ended_at = now(), reason = %(reason)s, ended_by = %(ended_by)s

@@ -1,4 +1,4 @@
--- A run that nobody can decide about ends as failed. What was said of it goes, and the run of the DAG that waits for its place is let begin.
+-- A run that cannot be decided about ends as failed. Its reports go, and the run of the DAG that waits for its place may begin.
 with ended as (
     update dag_run
     set state = %(state)s::run_state, ended_at = now(), unfinished = 0, reason = %(reason)s, cancelled_by = %(actor)s, quarantined_at = null

@@ -1,5 +1,5 @@
--- Ends the tries of a run that nobody can decide about: those that a worker runs are to be killed, all others go and what they hold is released.
--- Deferred tasks do not wait any longer. Answers how many run. Locked FOR UPDATE: no worker claims one meanwhile.
+-- Ends the tries of a run that cannot be decided about: those that a worker runs are to be killed, all others go and what they hold
+-- is released. Deferred tasks do not wait any longer. Answers how many run. Locked FOR UPDATE: no worker claims one meanwhile.
 with tries as materialized (
     select d.epoch, d.holds, d.pool_slots,
            d.worker_id is not null and not exists (

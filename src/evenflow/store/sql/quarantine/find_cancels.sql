@@ -1,4 +1,4 @@
--- Which of these runs somebody wants to end, and who.
+-- Which of these runs a person wants to end, and that person.
 select r.run_key, coalesce(r.cancelled_by, c.payload ->> 'actor', 'somebody') as actor
 from dag_run r
 left join lateral (

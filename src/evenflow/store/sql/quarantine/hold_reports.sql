@@ -1,6 +1,6 @@
--- Reports of runs in quarantine wait from now on; cancels wait only where they are not applied. The caller holds the locks of the runs. What
--- a try that has ended occupied of limits is released at once, so that nobody waits for a run that waits for people; a try that is to be
--- sent again, or has deferred, keeps it. FOR UPDATE: a transaction that deletes or kills the dispatch comes before or after.
+-- Reports of runs in quarantine wait from now on; cancels wait only where they are not applied. The caller holds the locks of the
+-- runs. The limits of an ended try are released at once, so that no task waits for a run that waits for people; a try that is to be
+-- sent again, or has deferred, keeps them. FOR UPDATE: a transaction that deletes or kills the dispatch comes before or after.
 with said as (
     update report set held = true
     where run_key = any(%(run_keys)s::bigint[]) and (kind <> 'cancel' or %(cancels)s) and not held

@@ -1,4 +1,4 @@
--- Runs leave quarantine: what was said of them counts again, in its order, and their lanes open, or are those of a paused DAG. For who holds
+-- Runs leave quarantine: their reports count again, in order, and their lanes open, or are those of a paused DAG. The caller holds
 -- the executor's lock. NO KEY UPDATE: as in quarantine/put_runs. Answers how many.
 with found as materialized (
     select r.run_key, r.state, d.pause_applied

@@ -1,7 +1,7 @@
--- Sets aside the report that cannot be applied, the oldest of its run (of this kind and try, where they are known): what it says is kept in
--- the run's history, up to a length. A start or somebody's request goes; an exit or a loss is left in its place with nothing but the
--- reason, so the try fails or is sent again; what a trigger says becomes that it failed. A report that was replaced already, or that can be neither deleted nor replaced, is
--- not in the answer. The run is locked, so nobody else deletes it.
+-- Sets aside the report that cannot be applied, the oldest of its run (of this kind and try, where they are known): its content is
+-- kept in the run's history, up to a length. A start or a person's request goes; an exit or a loss stays with nothing but the
+-- reason, so the try fails or is sent again; a trigger's report becomes its failure. A report that was replaced already, or that
+-- can be neither deleted nor replaced, is not in the answer. The run is locked, so no other transaction deletes it.
 with found as materialized (
     select p.run_key, p.report_id, p.kind, p.epoch, p.payload, r.state
     from report p

@@ -1,5 +1,5 @@
 -- What a role may do in this database, by itself or as a role that it may become, beside writing to some tables and reading the views of a schema of reports, the catalogues and
--- what extensions let everybody see: a few names. Whoever owns a relation, or is a superuser, may do all. Partitions are read through what they are of,
+-- what extensions let everybody see: a few names. The owner of a relation, and a superuser, may do all. Partitions are read through what they are of,
 -- so they count by themselves. Files of the server and the stream of its changes have all that is in the database.
 with roles as materialized (
     select oid, rolname, rolreplication from pg_roles where pg_has_role(%(role)s::name, oid, 'member')

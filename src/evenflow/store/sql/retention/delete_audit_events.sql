@@ -1,4 +1,4 @@
--- Deletes old records of who changed what, as far as they are among the very first.
+-- Deletes old records of changes and their actors, as far as they are among the very first.
 with first as (
     select event_id, at from audit_event order by event_id limit %(limit)s
 )

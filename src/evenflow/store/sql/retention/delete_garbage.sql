@@ -1,4 +1,4 @@
--- A part of what a large run has left that was deleted: so many task instances with their history, so many values, and when there are none
+-- A part of what a large deleted run has left: this many task instances with their history, this many values, and when none are
 -- left all the rest. SKIP LOCKED: another scheduler is at it. Answers how many instances and values they were.
 with garbage as materialized (
     select run_key from run_garbage order by run_key limit 1 for update skip locked

@@ -1,8 +1,8 @@
--- The oldest runs after a key that ended before an instant, so many or as many as have so many task instances together, but always one. Of
--- a run that is deleted in parts those of its first part count. Keys ascend with time, so only what is older than that is looked at, so many at
--- once; live runs among it, and those that ended later, are left behind. Answers the runs, the key after which the next look begins, and
--- whether that was all. SKIP LOCKED: another scheduler deletes those. Nothing goes that has history from a transaction at or after ``past``;
--- of tasks that is looked for once for all, as the index of their history is read whole each time.
+-- The oldest runs after a key that ended before an instant, up to a number of runs and of task instances together, but always one.
+-- Of a run that is deleted in parts the instances of its first part count. Keys ascend with time, so only older runs are looked at,
+-- up to a number; live runs among them, and those that ended later, are left behind. Answers the runs, the key after which the next
+-- look begins, and whether that was all. SKIP LOCKED: another scheduler deletes those. Runs with history from a transaction at or
+-- after ``past`` stay; for tasks that is looked for once for all, because the index of their history is read whole each time.
 with looked as materialized (
     select run_key, state in ('success', 'failed') and ended_at < %(before)s as is_old
     from dag_run

@@ -1,5 +1,5 @@
--- Some runs of a DAG: live ones if there are any, for they are what is in the way, else the oldest, as many as have so many task instances
--- together, but always one. Each part is a range of an index.
+-- Some runs of a DAG: live ones if there are any, because they are in the way, otherwise the oldest, up to a number of task
+-- instances together, but always one. Each part is a range of an index.
 with live as materialized (
     (select run_key, run_id, state from dag_run where dag_id = %(dag_id)s and state = 'running' limit 1)
     union all

@@ -1,2 +1,2 @@
--- The time, and what a setting was set to, as far as somebody has set it.
+-- The time, and the value of a setting, if it was set.
 select now(), (select value from setting where name = %(name)s)

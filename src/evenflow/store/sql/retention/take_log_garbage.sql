@@ -1,5 +1,5 @@
--- Logs that are to be deleted, the oldest first, for who takes them now: others take them when that has not deleted them after a while. It
--- is said which are of a name that is in use again. SKIP LOCKED: another API server is just taking those.
+-- Logs to delete, the oldest first, for the caller; other callers take them when they are not deleted after a while. Tells which of
+-- them belong to a name that is in use again. SKIP LOCKED: another API server is just taking those.
 update log_garbage g set at = now() + interval '10 minutes'
 where (dag_id, run_id) in (
     select dag_id, run_id from log_garbage where at <= now() order by at limit %(limit)s for update skip locked)

@@ -1,5 +1,6 @@
 -- Of the events of one asset that a DAG waits with, only a number of the newest stay: a DAG that waits for another asset too, or is
--- paused, does not gather them for ever. Under the lock of the DAG's row (SKIP LOCKED: its run is just being made), as whoever makes the run takes them.
+-- paused, does not gather them for ever. Under the lock of the DAG's row (SKIP LOCKED: its run is just being made), like the
+-- transaction that makes the run and takes them.
 with long as materialized (
     select c.dag_id, c.name, c.is_alias, o.event_id
     from asset_consumer c

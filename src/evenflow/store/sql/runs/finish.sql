@@ -1,4 +1,5 @@
--- Runs whose last task has finished. What they had put off is void, except deadlines: these hold again when somebody clears the run.
+-- Runs whose last task has finished. What they had put off is void, except deadlines: these hold again when a person clears the
+-- run.
 with ended as (
     update dag_run r set state = c.state, ended_at = now(), reason = c.reason
     from unnest(%(run_keys)s::bigint[], %(states)s::run_state[], %(reasons)s::text[]) as c (run_key, state, reason)

@@ -1,5 +1,5 @@
--- The last successful run of the DAG before this one, by logical date: a run without one is no run before another, and itself counts as
--- of when it was to run.
+-- The last successful run of the DAG before this one, by logical date: a run without one does not count as a previous run, and
+-- itself counts by the time at which it was to run.
 select p.data_interval_start, p.data_interval_end, p.started_at, p.ended_at
 from dag_run r
 cross join lateral (

@@ -1,4 +1,4 @@
--- Queued runs that may begin, of the first DAGs that so many wakes name, those of the highest priority first: of each DAG that is not paused and
+-- Queued runs that may begin, of the first DAGs that a number of wakes name, those of the highest priority first: of each DAG that is not paused and
 -- does not drain, as nothing but callbacks may while the system is not active, as many as its max_active_runs leaves, up to a share.
 -- What begins first is in the order of priority; then the first of each line before the second of any, and in a line the first of each DAG.
 -- Lines are found by skipping through the index: no further than to the priority of which there are enough. Wakes of transactions before

@@ -1,5 +1,6 @@
--- Tries that are known to come within so many seconds, by queue: what is to be tried again or rescheduled then, and what waits for a trigger that is
--- given up then. Timers of tasks that have moved on since are void. So many are counted, the next ones first; specs are read once for each version.
+-- Tries that are known to come within this number of seconds, by queue: tasks that are to be tried again or rescheduled then, and
+-- waits for a trigger that are given up then. Timers of tasks that have moved on since are void. Counts up to a number, the next
+-- ones first; specs are read once for each version.
 with due as materialized (
     select run_key, task_index, map_index, epoch
     from timer

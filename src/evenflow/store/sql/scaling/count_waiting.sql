@@ -1,6 +1,6 @@
--- Tries that wait for a worker, by queue, with the kind of its executor: how many, but no more than so many are counted, and since when the first of those. A limit holds none of
--- them back: that is decided before. What is frozen does not wait for a worker; but what was
--- sent to an executor counts.
+-- Tries that wait for a worker, by queue, with the kind of its executor: how many, counted up to a number, and since when the first
+-- of them. No limit holds them back: that is decided before. Frozen tries do not wait for a worker; but tries that were sent to an
+-- executor count.
 with closed as materialized (
     select kind, name from service_state where state = 'frozen' and kind <> 'worker'
 )

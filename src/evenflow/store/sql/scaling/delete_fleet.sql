@@ -1,2 +1,2 @@
--- Nobody makes it larger or smaller from now on; its history goes with it.
+-- No autoscaler makes it larger or smaller from now on; its history goes with it.
 delete from fleet where name = %(name)s returning name

@@ -1,4 +1,4 @@
--- Fences of plans that have ended, or that nobody made.
+-- Fences of plans that have ended, or that do not exist.
 select s.fence, s.name
 from service s
 where s.kind = 'worker' and s.state in ('active', 'draining') and s.fence is not null

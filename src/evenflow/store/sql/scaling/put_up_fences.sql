@@ -1,5 +1,6 @@
--- These workers take nothing more, for this plan and for so long. Waits for claims that are under way: what those take is seen by whoever looks
--- afterwards. A worker that another plan has fenced, or that is ending by itself, is left alone. NO KEY UPDATE, in one order, as a claim locks its worker.
+-- These workers take nothing more, for this plan and for this time. Waits for claims that are under way: a look afterwards sees
+-- what those take. A worker that another plan has fenced, or that is ending by itself, is left alone. NO KEY UPDATE, in one order,
+-- as a claim locks its worker.
 with chosen as materialized (
     select service_id
     from service

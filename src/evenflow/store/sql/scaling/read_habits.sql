@@ -1,5 +1,6 @@
--- Of these tasks: the seconds that tries of theirs took that ended well, ascending, and how many instances each had when it was mapped last. From so many
--- runs of its DAG up to this one, by the name of the task, whatever the version; of each run so many instances are looked at.
+-- For these tasks: the seconds of their successful tries, ascending, and the number of instances of each when it was mapped last.
+-- From the last runs of its DAG up to this one, by the name of the task, whatever the version. The numbers of runs and of instances
+-- of each run are limited.
 select k.version_key, k.task_index, p.took_s, p.length
 from unnest(%(version_keys)s::bigint[], %(task_indexes)s::int[], %(run_keys)s::bigint[]) as k (version_key, task_index, run_key)
 join task t using (version_key, task_index)

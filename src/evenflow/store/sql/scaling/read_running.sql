@@ -1,5 +1,5 @@
--- What workers have, by run and task: how many tries, and for how many seconds the youngest of them has run. Of runs in which something may begin: none that
--- is cancelled or set aside, and none of a DAG that is off. So many tries are looked at.
+-- What workers have, by run and task: how many tries, and for how many seconds the youngest of them has run. Of runs in which
+-- something may begin: none that is cancelled or set aside, and none of a DAG that is off. Looks at a limited number of tries.
 with held as materialized (
     select run_key, task_index, count(*)::int as tries, max(claimed_at) as youngest
     from (select run_key, task_index, claimed_at from dispatch where worker_id is not null limit %(most)s) as d

@@ -1,4 +1,4 @@
--- Makes an autoscaler the one that acts, for so long: if it is that already, or nobody is. No row: another one is.
+-- Makes an autoscaler the acting one, for this time: if it is that already, or none acts. No row: another one acts.
 insert into scaling_lease as l (holder, until)
 values (%(holder)s, now() + make_interval(secs => %(lease_s)s))
 on conflict (singleton) do update

@@ -1,5 +1,5 @@
--- Forgets what was sealed with other keys where nobody loses by it: nothing else is sealed, no other API runs, and no token that is still
--- good needs a key that cannot be opened.
+-- Forgets what was sealed with other keys if nothing is lost by it: nothing else is sealed, no other API runs, and no token that is
+-- still good needs a key that cannot be opened.
 with unused as (
     select
     where not exists (select from sealed_value where kind <> 'canary')

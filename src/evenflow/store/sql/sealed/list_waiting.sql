@@ -1,5 +1,5 @@
--- What is sealed of tries that wait or have resumed, of what task instances store once, and of reports in quarantine, which will become the
--- first of these; none is a value that somebody set. Other reports are applied within moments.
+-- The sealed parts of tries that wait or have resumed, of what task instances store once, and of reports in quarantine, which will
+-- become the first of these. None is a value that a person set. Other reports are applied within moments.
 select 'deferral' as source, run_key, task_index, map_index, '' as name, sealed, event from deferral
 union all
 select 'once', run_key, task_index, map_index, name, sealed, null from once_value where sealed is not null

@@ -1,4 +1,4 @@
--- Gives one report in quarantine its new seal, unless it has left it meanwhile: then it is applied, and nobody may change it.
+-- Gives one report in quarantine its new seal, unless it has left it meanwhile: then it is applied, and must not be changed.
 update report
 set payload = jsonb_set(payload, path, to_jsonb(translate(encode(%(new)s::bytea, 'base64'), E'\n', '')))
 from (values ('event'::report_kind, '{event}'::text[]), ('exit', '{defer,sealed}')) as places (of_kind, path)

@@ -1,7 +1,7 @@
--- Which of these limits somebody waits for: lanes that are parked on them, open lanes of limit classes that have them as task or pool limit (of a pool
--- by base, for one pool may have thousands of limit classes), executors that are full. And pools that may have to be kept for somebody, and limits that
--- resumes of deferred tasks have overdrawn, or may have: what is released there may not be taken. If so asked, max_active_tasks of the runs that
--- inbox/lock_runs has locked are among these limits.
+-- Which of these limits tasks wait for: lanes that are parked on them, open lanes of limit classes that have them as task or pool
+-- limit (of a pool by base, because one pool may have thousands of limit classes), executors that are full. Also pools that may
+-- have to be kept for others, and limits that resumes of deferred tasks have overdrawn, or may have: their released room may not be
+-- taken. If so asked, max_active_tasks of the runs that inbox/lock_runs has locked are among these limits.
 with given as materialized (
     select limit_id from unnest(%(limits)s::bigint[]) as g (limit_id)
     union all

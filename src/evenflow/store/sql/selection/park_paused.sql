@@ -1,5 +1,5 @@
--- The lanes of DAGs that were paused are parked as such, except lanes of what goes on in a paused DAG; their limits are woken for the
--- lanes behind them.
+-- The lanes of DAGs that were paused are parked as such, except lanes of tries that continue in a paused DAG; their limits are
+-- woken for the lanes behind them.
 with parked as (
     update lane l set parked_on = -1
     from dag_run r

@@ -1,7 +1,7 @@
--- The best open and the best woken lanes of every limit class that can start one now, what this transaction has released already counted; woken
--- ones also while the task's limit is full. So many limit classes with such lanes are looked at, and where there are more their bases are read
--- instead. A limit class that its pool has too few slots for is read too where the pool does not backfill. Of closed pools, executors and
--- queues none is read.
+-- The best open and the best woken lanes of every limit class that can start one now, counting what this transaction has released;
+-- woken ones also while the task's limit is full. Looks at a limited number of limit classes with such lanes; where there are more
+-- their bases are read instead. A limit class whose pool has too few slots is read too where the pool does not backfill. None of
+-- closed pools, executors and queues is read.
 with given as materialized (
     select * from unnest(%(limits)s::bigint[], %(released)s::int[]) as g (limit_id, n)
 ), eligible as materialized (

@@ -1,2 +1,2 @@
--- The first of a thousand numbers that nobody else will get.
+-- The first of a thousand numbers, which belong to the caller alone.
 select nextval(%(sequence)s::regclass)

@@ -1,2 +1,2 @@
--- The settings that somebody has set.
+-- The settings that were set.
 select name, version, value, changed_at, changed_by from setting order by name

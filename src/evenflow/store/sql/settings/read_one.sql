@@ -1,2 +1,2 @@
--- What somebody has set a setting to.
+-- The value of a setting, if it was set.
 select value from setting where name = %(name)s

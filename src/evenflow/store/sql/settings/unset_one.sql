@@ -1,4 +1,4 @@
--- The default of a setting holds again, and its history gets a line; nothing happens when nobody had set it.
+-- The default of a setting holds again, and its history gets a line; nothing happens when it was not set.
 with unset as (
     delete from setting where name = %(name)s returning name
 )

@@ -1,4 +1,4 @@
--- Pools and executors, or one of them, and what is decided for them beyond the order. A limit whose pool was deleted is none.
+-- Pools and executors, or one of them, and the rules for them beyond the order. A limit whose pool was deleted does not count.
 select l.kind::text, l.name, s.aging_s, s.share_by, coalesce(s.weights, '{}') as weights
 from concurrency_limit l
 left join sharing s using (limit_id)

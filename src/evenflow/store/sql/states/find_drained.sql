@@ -1,5 +1,6 @@
--- What drains and has nothing in flight, or is out of time, and then whether anything is in flight. A look ends at the first that is; at deferrals,
--- of which there may be many, only where nothing else is. It keeps nobody waiting; with the executor's lock it is also right a moment later.
+-- What drains and has nothing in flight, or is out of time, and then whether anything is in flight. A look ends at the first try in
+-- flight; deferrals, of which there may be many, are looked at only when nothing else is. It delays no other transaction; with the
+-- executor's lock it is also right a moment later.
 select kind, name, in_flight
 from (
     select s.kind, s.name, s.deadline <= now() as late, case

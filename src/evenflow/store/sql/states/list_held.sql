@@ -1,6 +1,6 @@
--- What is in flight in an object, by task: tries that run, that wait for a worker, and that are deferred or on their way back. So many tasks,
--- those with the most first, and how many tasks and tries there are in all. Of deferrals, and of these alone, the places are read from
--- specs: once a task.
+-- What is in flight in an object, by task: tries that run, that wait for a worker, and that are deferred or on their way back. Up
+-- to a number of tasks, those with the most first, and the numbers of all tasks and tries. For deferrals alone, the places are read
+-- from specs: once a task.
 with waiting as materialized (
     select f.run_key, f.task_index
     from deferral f

@@ -1,5 +1,6 @@
--- Adds what finished to the counters of single map indexes, made when they are first touched, and answers how they stand. Only the
--- holder of the run's lock comes here, so nobody else makes a counter between the two statements; the update sees none that the insert made.
+-- Adds what finished to the counters of single map indexes, made when they are first touched, and answers their state. Only the
+-- holder of the run's lock comes here, so no other transaction makes a counter between the two statements; the update sees none
+-- that the insert made.
 with given as materialized (
     select *
     from unnest(%(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[], %(wholes)s::int[], %(total)s::int[], %(success)s::int[],

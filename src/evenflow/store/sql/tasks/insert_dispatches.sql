@@ -1,9 +1,10 @@
--- Tries for workers to claim, and the moves that made them, with the task instances that move: compare-and-set on (state, epoch), as in tasks/move.
--- One that is born with its dispatch (was_state is null) is written elsewhere. A dispatch begins with clean times and no reason, but a try that has
--- been deferred began when it began. holds arrive as one array literal each. What somebody wants after the clean-up of a deferred one is said there.
--- Some are given to workers whose claims wait, as if those claimed now (dispatch/claim): with the same guards, and a worker that somebody has locked, or
--- whose claim waits no more, gets nothing. Its try waits for whoever comes first then. notify/deliver is left word of who was given what: a try
--- of class 1 that is not mapped in full, as long as a notification can hold it.
+-- Tries for workers to claim, and the moves that made them, with the task instances that move: compare-and-set on (state, epoch),
+-- as in tasks/move. An instance that is born with its dispatch (was_state is null) is written elsewhere. A dispatch begins with
+-- clean times and no reason, but a try that has been deferred keeps its begin. holds arrive as one array literal each. A person's
+-- intent for a deferred task after its clean-up is told there. Some tries are given to workers whose claims wait, as if those
+-- claimed now (dispatch/claim): with the same guards. A worker that is locked, or whose claim no longer waits, gets nothing, and
+-- its try waits for the next claim. notify/deliver is left the workers and their tries: tries of class 1 that are not mapped in
+-- full, as far as a notification can hold them.
 with given as materialized (
     select epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds::bigint[], pool_slots, nullif(avoid, 0) as avoid,
            event, detail::jsonb, was_state, was_epoch, losses, worker

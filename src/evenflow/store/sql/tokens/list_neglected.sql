@@ -1,4 +1,4 @@
--- Tokens that are good for long, or that nobody has used for long: those of people, who may have forgotten them.
+-- Tokens that are good for long, or were not used for long: those of people, who may have forgotten them.
 select token_id, kind, name, expires_at > now() + make_interval(days => %(long_days)s) as is_long, expires_at::date,
        coalesce(used_at, created_at) < now() - make_interval(days => %(unused_days)s) as is_unused
 from token

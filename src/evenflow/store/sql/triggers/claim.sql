@@ -1,7 +1,8 @@
--- Gives an active triggerer triggers of these queues, the longest waiting first, and answers all of this claim. SKIP LOCKED: another claim
--- has those. A claim key seen before takes nothing more: its answer was lost. As in dispatch/claim the key is left in the triggerer's row,
--- so that of two claims with one key the second waits there and takes nothing ("beaten"), and nobody declares it lost in between. Who has just
--- given back what others have room for takes nothing for a moment (triggers/share_out).
+-- Gives an active triggerer triggers of these queues, the longest waiting first, and answers all of this claim. SKIP LOCKED:
+-- another claim has those. A claim key seen before takes nothing more: its answer was lost. As in dispatch/claim the key is left in
+-- the triggerer's row, so that of two claims with one key the second waits there and takes nothing ("beaten"), and the triggerer
+-- cannot be declared lost in between. A triggerer that has just given back triggers for which others have room takes nothing for a
+-- moment (triggers/share_out).
 with best as materialized (
     select d.run_key, d.task_index, d.map_index
     from unnest(%(queues)s::text[]) as q (queue)

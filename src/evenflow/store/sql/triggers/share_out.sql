@@ -1,6 +1,7 @@
--- How many of its triggers a triggerer is to give back, so that those that serve the same queues have as many each. It is looked at by what they say of
--- themselves first; only who has clearly more than the mean (a tenth and some) has all counted, with what waits for any of them. No more than the others have
--- room for. Who gives back takes nothing for a while, or it might take the same ones again.
+-- How many of its triggers a triggerer is to give back, so that those that serve the same queues have as many each. What they
+-- report of themselves is compared first; only if this one has clearly more than the mean (a tenth and some) are all triggers
+-- counted, with the waiting ones. Gives back no more than the others have room for. A triggerer that gives back takes nothing for a
+-- while, or it might take the same ones again.
 with me as materialized (
     select service_id, coalesce(detail -> 'queues', '[]') as queues, (detail ->> 'running')::int as running
     from service

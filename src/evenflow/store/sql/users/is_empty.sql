@@ -1,2 +1,2 @@
--- Whether nobody can log in with a password yet.
+-- Whether no person can log in with a password yet.
 select not exists (select from user_account)

@@ -1,5 +1,5 @@
--- The person whom a provider of identities vouches for, with what their groups may here from now on; made when they come for the first time. No
--- row: the name is that of somebody else.
+-- The person whom a provider of identities vouches for, with what their groups may here from now on; made when they come for the
+-- first time. No row: the name belongs to another person.
 with known as (
     update user_account set role = %(role)s, limited_to = %(scope)s::jsonb
     where subject = %(subject)s

@@ -1,5 +1,6 @@
--- Services that live, or were heard of within the hour and have not been replaced by one of their kind and name. What they say of themselves names queues and bundles: no scope has it. Of a database that was
--- set back only those count that have registered since; pid 0 is nobody's, see incarnation/begin.
+-- Services that live, or were heard of within the hour and have not been replaced by one of their kind and name. What they say of
+-- themselves names queues and bundles: no scope includes it. Of a database that was set back only those count that have registered
+-- since; pid 0 belongs to no process, see incarnation/begin.
 select kind, name, host, pid, version, state, started_at, case when %(scope)s::jsonb is null then detail else '{}' end as detail, extract(epoch from now() - beat_at)::float8 as beat_age_s,
        {{is_healthy}} as healthy
 from service s

@@ -1,5 +1,5 @@
--- The newest runs of a DAG, each with the indexes of its tasks by state. Instances of a mapped task count once for each state that one of
--- them is in, those without a row too. Read by the primary keys of so many runs.
+-- The newest runs of a DAG, each with the indexes of its tasks by state. Instances of a mapped task count once for each state that
+-- one of them is in, including those without a row. Reads the runs by their primary keys.
 with shown as materialized (
     select run_key, run_id, state, run_type, version_key, logical_date, created_at, started_at, ended_at
     from dag_run

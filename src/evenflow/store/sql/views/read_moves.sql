@@ -1,6 +1,6 @@
 -- What has moved since a snapshot was taken, the newest run first: each transaction that it did not see and this statement's own does,
 -- whatever the order in which they began and ended. Of DAGs that are looked at, also the newest move of each task instance. The snapshot
--- to go on from is answered, and whether all is told: not when the other one is too old, or of another history of this database.
+-- to continue from is answered, and whether all is told: not when the other one is too old, or of another history of this database.
 with since as materialized (
     select snapshot, pg_snapshot_xmin(snapshot)::text::bigint as oldest,
            pg_snapshot_xmax(snapshot)::text::bigint between next - %(age)s and next as is_known

@@ -1,5 +1,5 @@
--- How many ready tasks of the same run come before a lane, wait for this limit of the run and for no other. A pool that is kept
--- for somebody has no room.
+-- How many ready tasks of the same run come before a lane, wait for this limit of the run and for no other. A pool that is kept for
+-- others has no room.
 with released as materialized (
     select limit_id, sum(released)::int as n from wake group by limit_id
 )

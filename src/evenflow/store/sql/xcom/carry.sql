@@ -1,4 +1,5 @@
--- Values that tries pushed before they were deferred go on to the epoch under which they resume, so that they stay the newest of their task.
+-- Values that tries pushed before they were deferred pass to the epoch under which they resume, so that they stay the newest of
+-- their task.
 update xcom x
 set epoch = c.epoch
 from unnest(%(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[], %(were)s::bigint[], %(epochs)s::bigint[])

@@ -1,4 +1,4 @@
--- Objects to be deleted, the oldest first, for who takes them now: others take them when that has not deleted them after a while. SKIP
+-- Objects to delete, the oldest first, for the caller; other callers take them when they are not deleted after a while. SKIP
 -- LOCKED: another API server is just taking those. What a try may leave is not looked for while it runs.
 update xcom_garbage set at = now() + interval '10 minutes'
 where object in (select object from xcom_garbage 
