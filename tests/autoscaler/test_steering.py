@@ -140,7 +140,7 @@ async def test_a_fence_waits_for_a_claim_and_a_claim_sees_a_fence_that_came_mean
     not look at the fence again when it takes its tries is found out.
     """
     if not looks_again:
-        guard = "and (fence_until > now()) is not true"
+        guard = "and (s.fence_until > now()) is not true"
         claim = sql("dispatch/claim").decode()
         assert claim.count(guard) == 1
         monkeypatch.setattr(

@@ -22,7 +22,7 @@ REFUSED = (
         "hookimpl",
     ),
     *("HITLOperator", "NEVER_EXPIRE", "XCom", "DagRun", "DagBag", "trigger_dag", "DagNotFound", "KubernetesPodOperator"),
-    *("PostgresHook", "S3Hook", "HttpOperator", "SQLExecuteQueryOperator", "SlackNotifier", "SSHOperator", "DockerOperator"),
+    *("PostgresHook", "S3Hook", "HttpOperator", "SQLExecuteQueryOperator", "SlackWebhookHook", "SSHOperator", "DockerOperator"),
     *("SparkSubmitOperator", "Metadata", "ObjectStoragePath", "ExternalTaskMarker", "AssetWatcher"),
 )
 

@@ -87,7 +87,7 @@ def test_a_database_of_another_development_version_is_refused(db: psycopg.Connec
     """Its tables may differ in anything: it is neither used nor changed."""
     db.execute("update schema_version set name = 'initial_of_another_day'")
     for use in (check, migrate):
-        with pytest.raises(DatabaseOfDevelopment, match=r"stop Evenflow and delete the folder \.evenflow/postgres"):
+        with pytest.raises(DatabaseOfDevelopment, match=r"stop Evenflow and delete the folder postgres in its home"):
             use(db)
     db.execute("update schema_version set version = 5")
     with pytest.raises(DatabaseOfDevelopment):

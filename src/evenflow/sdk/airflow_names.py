@@ -17,7 +17,7 @@ _DATABASE = "Tasks do not reach the database: ask the context, or the REST API."
 _STATE_STORE = "What tries keep for those after them is ti.once(...); what runs keep is a Variable."
 _CLIENT = "Evenflow has no providers: call the system's own client in a function with @task; get_connection has the secrets."
 _COMMAND = "Evenflow has no providers: call the system's own command in a function with @task.bash, or its client with @task."
-_MAIL = "Tell people with a callback: WebhookNotifier(...), EmailNotifier(...), or a BaseNotifier of your own."
+_MAIL = "Tell people with a callback: SlackNotifier(...), WebhookNotifier(...), EmailNotifier(...), or a BaseNotifier of your own."
 
 _SHARED = {
     _ASSETS_FROM_OUTSIDE: ("AssetWatcher", "BaseEventTrigger", "DirectoryFileDeleteTrigger", "FileDeleteTrigger"),
@@ -75,7 +75,7 @@ _SHARED = {
         "SnowflakeOperator",
     ),
     _COMMAND: ("DockerOperator",),
-    _MAIL: ("SlackAPIPostOperator", "SlackNotifier", "SlackWebhookHook", "SlackWebhookOperator", "SmtpNotifier"),
+    _MAIL: ("SlackAPIPostOperator", "SlackWebhookHook", "SlackWebhookOperator", "SmtpNotifier"),
 }
 
 CURES = {
