@@ -79,5 +79,6 @@ def test_what_a_task_keeps_for_its_next_try(told: dict[str, Any]) -> None:
     assert told["over"] == "ErrorType.TASK_STORE_NOT_FOUND", "written over, and for a time that has passed"
 
 
-def test_events_of_inlets(told: dict[str, Any]) -> None:
+def test_events_of_inlets_and_the_assets_that_they_name(told: dict[str, Any]) -> None:
+    assert (told["asset"], told["assets of an alias"], told["no asset"]) == ("s3://o", ["orders"], "ErrorType.ASSET_NOT_FOUND")
     assert told["events"] == [["s3://o", {"n": 1}, "t"]]

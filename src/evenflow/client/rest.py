@@ -109,6 +109,7 @@ class RestClient:
     # DAGs
     list_dags = route("GET", "/dags", lambda: rest.queries.DagQuery, lambda: rest.record.Page[rest.dags.DagSummary])
     get_dag = route_1("GET", "/dags/{dag_id}", nothing, lambda: rest.dags.DagDetail)
+    skip_dates = route_1("POST", "/dags/{dag_id}/skip", lambda: rest.dags.DateSkip, lambda: rest.dags.DagSummary)
     set_paused = route_1("PATCH", "/dags/{dag_id}", lambda: rest.dags.DagChange, lambda: rest.dags.DagSummary)
     release_dag = route_1("POST", "/dags/{dag_id}/release", lambda: rest.dags.DagRelease, lambda: rest.dags.DagSummary)
     delete_dag = route_1("DELETE", "/dags/{dag_id}", lambda: rest.queries.DeletionQuery, lambda: rest.dags.DeletedDag)

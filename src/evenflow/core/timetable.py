@@ -61,6 +61,12 @@ class Past(NamedTuple):
     interval_end: datetime | None = None
     known_since: datetime | None = None
 
+    def up_to(self, date: datetime) -> Past:
+        """Returns this past as if dates up to this one had been run, too; it only goes forward."""
+        if self.logical_date is not None and self.logical_date >= date:
+            return self
+        return self._replace(logical_date=date, interval_end=max(self.interval_end or date, date))
+
 
 class Ticks(Protocol):
     """Instants in order. None: there is no such tick."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,7 @@ def _validator(schema: str) -> Draft202012Validator:
 
     return Draft202012Validator(
         json.loads(schema),
-        formats={"date-time": _is_date_time},
+        formats={"date-time": _is_date_time, "time": _is_time},
         validate_formats=True,
         pattern_options=RegexOptions(),
         offline=True,
@@ -100,6 +100,15 @@ def _is_date_time(value: str) -> bool:
         return datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         return False
+
+
+def _is_time(value: str) -> bool:
+    """Also without an offset, as forms give it."""
+    try:
+        time.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _say_of_schema(error: ValidationError) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from msgspec import field
 
+from evenflow.core.model import AssetSpec
 from evenflow.wire.messages import Message, XComName
 
 
@@ -46,6 +47,16 @@ class AssetEvents(Message):
     """Events, the oldest first."""
 
     events: list[AssetEventMessage]
+
+
+class AskInletAssets(AskInletEvents):
+    """Which assets does an inlet or outlet of this task name? An alias: those that tasks have added to it."""
+
+
+class InletAssets(Message, omit_defaults=False):
+    """By name. None: nothing is known by the name."""
+
+    assets: list[AssetSpec]
 
 
 class AskStates(Message):
@@ -209,6 +220,7 @@ QUESTIONS: dict[str, tuple[type[Message], type[Message]]] = {
     "waited": (AskWaited, Waited),
     "triggering_events": (AskTriggeringEvents, AssetEvents),
     "inlet_events": (AskInletEvents, AssetEvents),
+    "inlet_assets": (AskInletAssets, InletAssets),
     "states": (AskStates, States),
     "trigger": (AskTrigger, Triggered),
     "connection": (AskNamed, Found),

@@ -12,8 +12,8 @@ from evenflow.airflow.installed import configure
 configure()
 from airflow.sdk.api.client import ServerResponseError  # noqa: E402
 from airflow.sdk.execution_time.comms import DeferTask, RescheduleTask, SkipDownstreamTasks  # noqa: E402
-from evenflow.airflow.contract.transport import client_of  # noqa: E402
 
+from evenflow.airflow.contract.comms import client_of  # noqa: E402
 from evenflow.airflow.contract.handler import ExecutionApi  # noqa: E402
 from evenflow.airflow.contract.of_try import AirflowTry  # noqa: E402
 from evenflow.errors import ApiRefused  # noqa: E402
@@ -76,6 +76,9 @@ class Answers:
                 return {
                     "events": [{**made, "at": at.isoformat(), "extra": {"n": n}, "task_id": "t"} for n, at in enumerate((old, new))]
                 }
+            case "inlet_assets", name:
+                there = {"name": "orders", "uri": "s3://o", "group": "asset", "extra": {}}
+                return {"assets": [there] if name in ("orders", "alias") else []}
             case "waited", _:
                 return {"waited_s": 5.0}
         return {}
@@ -179,6 +182,9 @@ def main() -> dict[str, Any]:
         told["over"] = client.task_state_store.get(ID, "k").error
         events = client.asset_events.get(name="orders", ascending=False, limit=1).asset_events
         told["events"] = [(event.asset.uri, event.extra, event.source_task_id) for event in events]
+        told["asset"] = client.assets.get(name="orders").uri
+        told["assets of an alias"] = [asset.name for asset in client.assets.get_by_alias("alias").assets]
+        told["no asset"] = client.assets.get(uri="s3://none").error
         told["store of an asset"] = status_of(lambda: client.asset_state_store.get("k", name="orders"))
         resumed = {"purpose": "event", "method": "go", "kwargs": {"y": 2}, "event": {"z": 3}, "began_s": 60.0}
         again = client_of(ExecutionApi(of_try(answers, resumed=resumed))).task_instances.start(ID, 1, NOW)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import aiohttp
@@ -142,6 +143,21 @@ async def test_pausing_and_unpausing(rest: RestClient, world: World) -> None:
     assert dag.next_logical is not None
     assert datetime.now(UTC) - dag.next_run_at < timedelta(days=1), "without catchup the nights in between are passed over"
     assert dag.next_logical < dag.next_run_at
+
+
+async def test_dates_that_count_as_done_get_no_run(rest: RestClient, world: World) -> None:
+    """R-AF1: what another scheduler has run is not caught up with here."""
+    world.add_dag(replace(SCHEDULED, catchup=True))
+    until = datetime.now(UTC) - timedelta(days=3)
+    dag = await rest.skip_dates("nightly", until=until)
+    assert dag.next_logical is not None
+    assert until < dag.next_logical <= until + timedelta(days=1), "the first date after it, also with catchup"
+    assert (await rest.skip_dates("nightly", until=until - timedelta(days=9))).next_logical == dag.next_logical, "never back"
+    all_done = await rest.skip_dates("nightly")
+    assert all_done.next_run_at is not None
+    assert all_done.next_run_at > datetime.now(UTC)
+    with pytest.raises(ApiRefused, match="in the future"):
+        await rest.skip_dates("nightly", until=datetime.now(UTC) + timedelta(days=1))
 
 
 # -- triggering and cancelling -----------------------------------------------------------------------------------------

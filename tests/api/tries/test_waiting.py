@@ -288,5 +288,8 @@ async def test_events_for_tasks(client: ExecutionClient, world: World, token: st
     }
     days = {name: [event.extra["day"] for event in answer.events] for name, answer in answers.items()}
     assert days == {"inlet": [1, 2], "alias": [1, 2], "triggering": [2]}
+    named = await client.ask(token, "inlet_assets", q.AskInletAssets(name="orders"))
+    of_alias = await client.ask(token, "inlet_assets", q.AskInletAssets(name="daily", is_alias=True))
+    assert [asset.name for asset in (*named.assets, *of_alias.assets)] == ["orders", "orders"]
     with pytest.raises(ApiRefused, match="no inlet of task 'ask'"):
         await client.ask(token, "inlet_events", q.AskInletEvents(name="secrets"))

@@ -63,6 +63,9 @@ class ExecutionApi:
             ("GET", "store/ti/{id}/{key}", store.get),
             ("PUT", "store/ti/{id}/{key}", store.put),
             ("DELETE", "store/ti/{id}/{key}", store.delete),
+            ("GET", "assets/by-name", events.asset),
+            ("GET", "assets/by-uri", events.asset),
+            ("GET", "assets/by-alias", events.assets_of_alias),
             ("GET", "asset-events/by-asset", events.by_asset),
             ("GET", "asset-events/by-asset-alias", events.by_alias),
         ]

@@ -9,6 +9,7 @@ from evenflow.airflow.contract.answers import DONE, ExecutionAnswer, found, miss
 from evenflow.airflow.contract.of_try import AirflowTry
 
 _GROUP = "asset"
+_OF_ASSETS = ("name", "uri", "group", "extra")
 
 
 class TaskStateStore:
@@ -39,6 +40,18 @@ class AirflowInlets:
 
     def __init__(self, of_try: AirflowTry) -> None:
         self._of_try = of_try
+
+    def asset(self, body: Any, *, name: str = "", uri: str = "") -> ExecutionAnswer:
+        """One that has no other name is named by its URI."""
+        named = self._named(name or uri, is_alias=False)
+        return found(named[0]) if named else missing(f"There is no asset {name or uri!r}.")
+
+    def assets_of_alias(self, body: Any, *, alias_name: str) -> ExecutionAnswer:
+        return found(self._named(alias_name, is_alias=True))
+
+    def _named(self, name: str, *, is_alias: bool) -> list[dict[str, Any]]:
+        told = self._of_try.ask("inlet_assets", name=name, is_alias=is_alias)["assets"]
+        return [{field: asset[field] for field in _OF_ASSETS} for asset in told]
 
     def by_asset(self, body: Any, *, name: str = "", uri: str = "", **query: Any) -> ExecutionAnswer:
         return self._events(name or uri, is_alias=False, **query)

@@ -125,6 +125,7 @@ def _answers(
         "waited": waiting.waited,
         "triggering_events": held(waiting.triggering_events),
         "inlet_events": held(waiting.inlet_events),
+        "inlet_assets": held(waiting.inlet_assets),
         "states": held(waiting.states),
         "trigger": waiting.trigger,
     }

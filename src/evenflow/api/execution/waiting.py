@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
@@ -22,16 +23,18 @@ from evenflow.api.sealing import fits
 from evenflow.api.versions import Versions
 from evenflow.contracts.rest.record import checked_instant
 from evenflow.core.limits import FIRST_YEAR, LAST_YEAR, MAX_NAME_CHARS
-from evenflow.core.model import DagSpec
+from evenflow.core.model import AssetSpec, DagSpec
 from evenflow.core.timetable import manual_interval
 from evenflow.store.db.connect import AsyncConn, AsyncPool, Row
 from evenflow.store.serving import assets, events, other_runs, views
 from evenflow.wire.questions import (
+    AskInletAssets,
     AskInletEvents,
     AskStates,
     AskTrigger,
     AssetEventMessage,
     AssetEvents,
+    InletAssets,
     OtherRunState,
     States,
     Triggered,
@@ -60,15 +63,19 @@ class WaitingRoutes:
         async with self._pool.connection() as conn:
             run, version = await self._versions.of_run(conn, call.of_try.run_key)
             task = version.tasks[call.of_try.task_index]
-            if message.name not in task.inlets:
-                raise Refused(
-                    403,
-                    "forbidden",
-                    f"{message.name!r} is no inlet of task {task.task_id!r} of DAG {run.dag_id!r}. Add it to inlets=.",
-                )
+            _check_named(message.name, task.inlets, task.task_id, run.dag_id)
             if message.is_alias:
                 return _events(await assets.list_alias_events(conn, message.name, limit=limits.INLET_EVENTS))
             return _events(await assets.list_events(conn, asset=message.name, limit=limits.INLET_EVENTS))
+
+    async def inlet_assets(self, call: Call) -> InletAssets:
+        message: AskInletAssets = call.message
+        async with self._pool.connection() as conn:
+            run, version = await self._versions.of_run(conn, call.of_try.run_key)
+            task = version.tasks[call.of_try.task_index]
+            _check_named(message.name, (*task.inlets, *task.outlets), task.task_id, run.dag_id)
+            rows = await assets.list_named(conn, message.name, is_alias=message.is_alias, limit=limits.INLET_EVENTS)
+        return InletAssets(assets=[AssetSpec(**row) for row in rows])
 
     async def states(self, call: Call) -> States:
         message: AskStates = call.message
@@ -178,6 +185,11 @@ def _wanted(spec: DagSpec, message: AskStates) -> tuple[list[str], list[str]]:
     if not inside:
         missing.append(message.group_id)
     return [task.task_id for task in spec.tasks if task.group in inside], missing
+
+
+def _check_named(name: str, names: Sequence[str], task_id: str, dag_id: str) -> None:
+    if name not in names:
+        raise Refused(403, "forbidden", f"{name!r} is no inlet of task {task_id!r} of DAG {dag_id!r}. Add it to inlets=.")
 
 
 def _events(rows: list[Row]) -> AssetEvents:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -12,7 +13,7 @@ from evenflow.api.refusals import Refused, no_dag
 from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag
-from evenflow.contracts.rest.dags import DagChange, DagDetail, DagRelease, DagSummary, DeletedDag, ParseError
+from evenflow.contracts.rest.dags import DagChange, DagDetail, DagRelease, DagSummary, DateSkip, DeletedDag, ParseError
 from evenflow.contracts.rest.queries import DagQuery, DeletionQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.bundle import OWN_BUNDLE
@@ -21,7 +22,7 @@ from evenflow.core.mapping import mapped_tasks
 from evenflow.core.model import DagSpec, RunParamSpec, read_schedule
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
-from evenflow.core.timetable import describe
+from evenflow.core.timetable import Past, describe
 from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import dag_deletion, dags, events, views
@@ -51,6 +52,27 @@ async def change_dag(conn: Connection, actor: Actor, dag_id: str, change: DagCha
     await current_version(conn, dag_id)
     async with events.recorded(conn, actor, "dag.pause" if change.is_paused else "dag.unpause", dag_id):
         await set_paused(conn, dag_id, is_paused=change.is_paused)
+    (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
+    return DagSummary.model_validate(_in_words(summary))
+
+
+@routes.post("/dags/{dag_id}/skip", Role.AUTHOR)
+async def skip_dates(conn: Connection, actor: Actor, dag_id: str, change: DateSkip) -> DagSummary:
+    """Counts the dates of its schedule up to one as done, without a run of them; a continuous schedule goes on there. Only forward:
+    a date before the newest scheduled run changes nothing.
+    """
+    await current_version(conn, dag_id)
+    async with events.recorded(conn, actor, "dag.skip", dag_id) as detail:
+        past, now = await dags.lock_schedule(conn, dag_id)
+        until = change.until or now
+        if until > now:
+            raise Refused(
+                422, "bad_value", f"{until.isoformat()} is in the future. To stop a DAG, type: evenflow dags pause {dag_id}"
+            )
+        detail["until"] = until.isoformat()
+        current = await current_version(conn, dag_id)  # after the lock, so that it stays the newest
+        past = past.up_to(until)
+        await dags.skip_dates(conn, dag_id, past=past, next_run=await _next_run(current, past, now))
     (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
     return DagSummary.model_validate(_in_words(summary))
 
@@ -112,10 +134,11 @@ async def set_paused(conn: AsyncConn, dag_id: str, *, is_paused: bool) -> None:
     """Pauses or unpauses a DAG; what else was said of its state of service is void. Raises :class:`DagNotFound`."""
     past, now = await dags.lock_schedule(conn, dag_id)
     current = await current_version(conn, dag_id)  # after the lock, so that it stays the newest
-    next_run = dags.NextRun(None, None)
-    if current.is_active:
-        next_run = await upcoming_run(DagSpec.from_json(current.spec), past, now)
-    await dags.set_paused(conn, dag_id, is_paused=is_paused, next_run=next_run)
+    await dags.set_paused(conn, dag_id, is_paused=is_paused, next_run=await _next_run(current, past, now))
+
+
+async def _next_run(current: views.CurrentVersion, past: Past, now: datetime) -> dags.NextRun:
+    return await upcoming_run(DagSpec.from_json(current.spec), past, now) if current.is_active else dags.NextRun(None, None)
 
 
 async def unknown_dag(conn: AsyncConn, dag_id: str) -> DagNotFound:

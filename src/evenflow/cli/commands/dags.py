@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -10,6 +11,7 @@ from rich.text import Text
 from evenflow.cli.commands.dag_check import check
 from evenflow.cli.commands.dag_versions import diff, sources, tell_warnings, versions
 from evenflow.cli.commands.runs import trigger
+from evenflow.cli.input.dates import aware
 from evenflow.cli.input.params import Limit
 from evenflow.cli.input.questions import Yes, check_agreed, check_that_somebody_is_there
 from evenflow.cli.output.dag_graph import dot_lines, mermaid_lines, tree_lines
@@ -100,6 +102,21 @@ async def release(dag_id: str, /, *, to: Annotated[str, Parameter(help="The bund
 
 
 @verb(app)
+async def skip(
+    dag_id: str,
+    /,
+    *,
+    until: Annotated[
+        datetime | None, Parameter(help="The last logical date, included; UTC unless it has an offset. Now when absent.")
+    ] = None,
+) -> Reply:
+    """Count the dates of a DAG's schedule up to one as done: no run is made of them, also with catchup."""
+    async with remote() as client:
+        dag = await client.skip_dates(dag_id, until=until and aware(until))
+    return Reply(dag, f"{dag_id}{_following(dag) or ' has no next run'}")
+
+
+@verb(app)
 async def delete(dag_id: str, /, *, yes: Yes = False) -> Reply:
     """Delete a DAG whose file is gone, with its versions, and its runs with their results, history and logs."""
     if not yes:
@@ -121,8 +138,11 @@ def _tell_error(error: rest.dags.ParseError) -> None:
 async def _set_paused(dag_id: str, is_paused: bool) -> Reply:
     async with remote() as client:
         dag = await client.set_paused(dag_id, is_paused=is_paused)
-    following = f"; its next run is at {local_time(dag.next_run_at)}" if dag.next_run_at else ""
-    return Reply(dag, f"{dag_id} is paused; what runs goes on" if is_paused else f"{dag_id} is active{following}")
+    return Reply(dag, f"{dag_id} is paused; what runs goes on" if is_paused else f"{dag_id} is active{_following(dag)}")
+
+
+def _following(dag: rest.dags.DagSummary) -> str:
+    return f"; its next run is at {local_time(dag.next_run_at)}" if dag.next_run_at else ""
 
 
 def _name(dag: rest.dags.DagSummary) -> Text:

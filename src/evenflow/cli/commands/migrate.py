@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,7 @@ from cyclopts import App, Parameter
 from evenflow.cli.commands.dag_check import check_in, dag_files, shown_path
 from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import say
+from evenflow.cli.remote import remote
 from evenflow.core.quantities import counted
 from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.settings import Settings, load_settings
@@ -58,8 +61,6 @@ async def _loaded(settings: Settings, files: Sequence[CheckedFile], environment:
 
 
 def _read(files: Sequence[CheckedFile]) -> list[dict[str, Any]]:
-    from dataclasses import asdict
-
     from evenflow.airflow.migration.judging import judge
 
     judged = [(file.path, judge(file.path)) for file in files]
@@ -102,8 +103,6 @@ async def rewrite(
     alone; the output has the line and what to write there, and the exit code is 1. Nothing is written without --write. Each written
     file is loaded as by `evenflow dags check`, and a file that does not load is restored.
     """
-    from dataclasses import asdict
-
     from evenflow.airflow.migration.rewriting import rewrite as rewritten
 
     settings = load_settings()
@@ -163,6 +162,38 @@ async def _write(settings: Settings, changed: Mapping[CheckedFile, Rewritten]) -
 def _why(told: Mapping[str, Any]) -> list[dict[str, Any]]:
     errors = [finding for finding in told["findings"] if finding["severity"] == "error"]
     return [{**error, "message": f"Rewritten, it does not load, so it stays as it was: {error['message']}"} for error in errors]
+
+
+@verb(app, "from-airflow")
+async def from_airflow(
+    *,
+    dsn: Annotated[
+        str | None, Parameter(help="Of Airflow's database, without a password; AIRFLOW__DATABASE__SQL_ALCHEMY_CONN when absent.")
+    ] = None,
+    fernet_key_file: Annotated[
+        Path | None, Parameter(help="The file with Airflow's fernet_key; AIRFLOW__CORE__FERNET_KEY when absent.")
+    ] = None,
+    write: Annotated[bool, Parameter(negative=(), help="Bring it here; without it, what would be brought is shown.")] = False,
+    overwrite: Annotated[bool, Parameter(negative=(), help="Also what is here already, by Airflow's.")] = False,
+) -> Reply:
+    """Bring connections, variables, pools, pauses of DAGs and the dates that are done from the database of an Airflow 3.
+
+    That database is only read. DAGs have to be here already, paused, so that none catches up before it knows which dates are done;
+    one that is active there becomes active here once no scheduler of Airflow's runs. Runs, their results and logs stay there. Exit
+    code 1 when something did not come, or would not; each with the reason.
+    """
+    from evenflow.cli.from_airflow.database import read_house
+    from evenflow.cli.from_airflow.fernet import Keys
+    from evenflow.cli.from_airflow.moving import Moving
+    from evenflow.cli.from_airflow.telling import dsn_of, fernet_key_of, tell_moved
+
+    keys = Keys(fernet_key_of(fernet_key_file))
+    house = await asyncio.to_thread(read_house, dsn_of(dsn))
+    async with remote() as client:
+        moved = await Moving(client, keys, writes=write, overwrites=overwrite).move(house)
+    left = [each for each in moved if each.fate == "left"]
+    data = {"written": write, "moved": [asdict(each) for each in moved], "ok": not left}
+    return Reply(data, lambda: tell_moved(moved, written=write), ExitCode.FAILED if left else ExitCode.OK)
 
 
 def _diff(path: Path, before: str, after: str) -> str:

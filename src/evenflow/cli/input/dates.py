@@ -12,15 +12,16 @@ def end_of(text: str) -> datetime:
     try:
         if len(text) <= len("2026-01-31"):
             return datetime.combine(date.fromisoformat(text), time.max, UTC)
-        return _aware(datetime.fromisoformat(text))
+        return aware(datetime.fromisoformat(text))
     except ValueError:
         raise ParamError(f"--to {text!r} is no date. Type for example: --to 2026-01-31, or --to 2026-01-31T06:00+00:00") from None
 
 
 def span(from_: datetime | None, to: str | None) -> dict[str, datetime | None]:
     """Returns the fields of a request for ``--from`` and ``--to``."""
-    return {"from_date": None if from_ is None else _aware(from_), "to_date": None if to is None else end_of(to)}
+    return {"from_date": None if from_ is None else aware(from_), "to_date": None if to is None else end_of(to)}
 
 
-def _aware(at: datetime) -> datetime:
+def aware(at: datetime) -> datetime:
+    """Returns the instant, which is in UTC unless it has an offset."""
     return at if at.tzinfo else at.replace(tzinfo=UTC)

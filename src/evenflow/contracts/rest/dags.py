@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from evenflow.contracts.rest.record import Record, Request, RunWord, ServiceWord
+from evenflow.contracts.rest.record import Instant, Record, Request, RunWord, ServiceWord
 from evenflow.core import limits
 from evenflow.core.spec.diff import SettingChange
 
@@ -77,6 +77,12 @@ class DagDetail(DagSummary):
 
 class DagChange(Request):
     is_paused: bool
+
+
+class DateSkip(Request):
+    until: Instant | None = Field(
+        default=None, description="The last logical date, included, that counts as done; now when absent."
+    )
 
 
 class DagRelease(Request):

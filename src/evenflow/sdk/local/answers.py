@@ -96,6 +96,8 @@ def answer_alone(question: str, arguments: dict[str, Any]) -> dict[str, Any]:
             return {"waited_s": 0.0}
         case "triggering_events" | "inlet_events":
             return {"events": []}
+        case "inlet_assets":
+            return {"assets": []}
         case "trigger":
             print(f"dag.test() runs no other DAG: taken as triggered is {arguments['dag_id']} with conf {arguments['conf']!r}")
             return {"run_id": arguments.get("run_id") or "test__triggered", "state": "success", "is_own": True}

@@ -69,6 +69,11 @@ async def list_alias_events(conn: AsyncConn, alias: str, *, limit: int) -> list[
     return await _rows(conn, "assets/list_alias_events", alias=alias, limit=limit, offset=0)
 
 
+async def list_named(conn: AsyncConn, name: str, *, is_alias: bool, limit: int) -> list[Row]:
+    """The asset of this name; of an alias those of its ``limit`` newest events, by name."""
+    return await _rows(conn, "assets/list_named", named=name, is_alias=is_alias, limit=limit)
+
+
 async def list_run_events(conn: AsyncConn, run_key: int, *, limit: int) -> list[Row]:
     """Events that made a run, the newest first."""
     return await _rows(conn, "assets/list_run_events", run_key=run_key, limit=limit)

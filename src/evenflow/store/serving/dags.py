@@ -273,6 +273,19 @@ async def set_paused(conn: AsyncConn, dag_id: str, *, is_paused: bool, next_run:
         await conn.execute(sql("states/notify"), {"channels": [DISPATCH, RESUMES]})  # its frozen tries may be claimed
 
 
+async def skip_dates(conn: AsyncConn, dag_id: str, *, past: Past, next_run: NextRun) -> None:
+    """Says up to where the DAG, which is locked, counts as scheduled."""
+    names = {
+        "dag_id": dag_id,
+        "last_logical": past.logical_date,
+        "last_interval_end": past.interval_end,
+        "next_run_at": next_run.run_at,
+        "next_logical": next_run.logical,
+    }
+    await conn.execute(sql("dags/skip_dates"), names)
+    await notify(conn)
+
+
 async def insert_run(
     conn: AsyncConn,
     *,
