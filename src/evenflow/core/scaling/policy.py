@@ -8,12 +8,11 @@ from enum import StrEnum
 from typing import Any
 
 from evenflow.core.likeness import did_you_mean
-from evenflow.core.limits import MOST_SLOTS
+from evenflow.core.limits import MAX_DRAIN_S, MOST_SLOTS
 from evenflow.errors import BadValue
 
 MOST_REPLICAS = 10_000  # of a fleet: a decision looks at each of its workers
 LONGEST_WINDOW_S = 3_600.0  # its looks are in memory, one a second
-LONGEST_DRAIN_S = 30 * 86_400.0  # as of any drain
 MOST_PATTERNS = 100  # of labels: each is compared with each label of the running tries
 MOST_WEIGHT = 1_000.0  # of a label: a task of a minute then weighs as much as one of half an hour
 
@@ -133,5 +132,5 @@ _BOUNDS: tuple[tuple[str, float, float], ...] = (
     ("down_rate", 1, MOST_REPLICAS),
     ("wait", 0.1, LONGEST_WINDOW_S),
     ("forecast", 0.0, LONGEST_WINDOW_S),
-    ("drain", 0.0, LONGEST_DRAIN_S),
+    ("drain", 0.0, float(MAX_DRAIN_S)),
 )
