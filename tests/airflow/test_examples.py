@@ -23,6 +23,7 @@ def test_every_example_module_loads_or_is_refused_by_name(airflow_python: Path) 
     assert found == EXPECTED
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1500)
 def test_their_dags_end_as_in_airflow(airflow_python: Path) -> None:
     """Those that need no cloud and no network. What keeps a state with its asset is refused, by name, in the log of its task."""
