@@ -536,3 +536,83 @@ async def test_slots_of_other_workers_count_and_those_taken_out_by_hand_do_not(f
     await steering.loop(conn)
     assert len(fleets.native()) == 3
     await conn.close()
+
+
+def cordon(fleets: Fleets, name: str) -> None:
+    at_once(states.set_state(fleets.awaited, ObjectKind.WORKER, name, ServiceState.PAUSED, actor="x"))
+
+
+async def test_a_name_that_was_paused_is_in_service_when_the_fleet_gives_it_to_a_new_worker(fleets: Fleets) -> None:
+    """R-AS8: a pause of a worker that is gone keeps no later one from work; a live one of that name keeps it."""
+    cordon(fleets, "f-1")
+    fleets.worker("f-2")
+    cordon(fleets, "f-2")
+    fleets.fleet()
+    steering, conn = await fleets.autoscaler()
+    epochs = fleets.tries(4)
+    await steering.loop(conn)
+    fleets.obey()
+    assert fleets.all("select name from service_state where kind = 'worker'") == ["f-2"]
+    assert fleets.claim("f-1") == epochs[:1]
+    await conn.close()
+
+
+async def test_a_pause_by_hand_goes_with_its_worker(fleets: Fleets) -> None:
+    """R-AS8: nothing stays in the list of what is out of service of a worker that the fleet has ended."""
+    fleets.fleet()
+    steering, conn = await fleets.autoscaler()
+    fleets.tries(2)
+    await steering.loop(conn)
+    fleets.obey()
+    cordon(fleets, "f-1")
+    await steering.loop(conn)
+    assert fleets.native()[0] == ("f-1", True)
+    fleets.obey()
+    assert fleets.all("select name from service_state") == []
+    await conn.close()
+
+
+async def test_a_worker_taken_out_by_hand_is_replaced_also_at_the_most_and_goes_when_it_is_idle(fleets: Fleets) -> None:
+    """R-AS2, R-AS5: the fleet counts it as none, neither of what it has nor of what it may have."""
+    fleets.fleet(replace(EAGER, down_after=3_600.0))
+    steering, conn = await fleets.autoscaler()
+    fleets.tries(9)
+    await steering.loop(conn)
+    fleets.obey()
+    for number in range(1, 5):
+        fleets.busy(f"f-{number}")
+    cordon(fleets, "f-1")
+    await steering.loop(conn)
+    assert [name for name, leaving in fleets.native() if not leaving] == ["f-1", "f-2", "f-3", "f-4", "f-5"]
+    fleets.obey()
+    await steering.loop(conn)
+    assert (len(fleets.native()), fleets.fenced(), fleets.open_plans()) == (5, [], [])
+    fleets.end(*fleets.held(fleets.alive("f-1") or 0))
+    await steering.loop(conn)
+    assert fleets.native() == [("f-1", True), *((f"f-{number}", False) for number in range(2, 6))]
+    assert fleets.detail("choose")["reason"] == "taken out of service by hand, and idle"
+    fleets.obey()
+    await steering.loop(conn)
+    assert (len(fleets.native()), fleets.replicas, fleets.open_plans()) == (4, 4, [])
+    await conn.close()
+
+
+async def test_whom_a_person_took_out_does_not_stay_in_the_place_of_one_that_is_needed(fleets: Fleets) -> None:
+    """R-AS2: taking back one that was to go is quicker than a new one, unless it takes nothing."""
+    fleets.fleet()
+    steering, conn = await fleets.autoscaler()
+    fleets.tries(2)
+    await steering.loop(conn)
+    fleets.obey()
+    for name in ("f-1", "f-2"):
+        fleets.busy(name)
+    fleets.fleet(replace(EAGER, max=1))
+    await steering.loop(conn)
+    [going] = fleets.fenced()
+    cordon(fleets, going)
+    fleets.fleet()
+    fleets.tries(2)
+    await steering.loop(conn)
+    assert fleets.fenced() == [going]
+    assert "undo" not in fleets.steps()
+    await conn.close()

@@ -42,6 +42,7 @@ OF_EXECUTOR: dict[str, Any] = {
     "executor": "batch",
     "executor_kind": "celery",
 }
+NO_WORKER: dict[str, Any] = {name: value for name, value in OF_EXECUTOR.items() if not name.startswith("executor")}
 SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
     (x.FullLimit(limit="pool", name="p q", **LINE), ("pool p q is full: 2 of 2 slots are taken.", "12 tasks come before it")),
     (
@@ -104,13 +105,38 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
     ),
     (
         x.AwaitsWorker(
-            queue="gpu", since=NOW, resumes=False, ahead=0, counted=True, workers=0, slots=0, busy=0, closed=1, closed_worker="w1"
+            **{**NO_WORKER, "fleet": "local@h"},
+            closed=1,
+            closed_worker="local@h-1",
+            closed_state="paused",
+            closed_since=NOW,
+            closed_by="ada",
         ),
         (
-            "No worker takes tasks of the queue gpu: who serves it is out of service.",
-            "out of service  w1",
-            "evenflow activate --worker w1",
+            "No worker takes tasks of the queue gpu: local@h-1 is paused, since ",
+            ", by ada.",
+            "local@h, which is to have another one",
+            "evenflow activate --worker local@h-1",
         ),
+    ),
+    (
+        x.AwaitsWorker(**NO_WORKER, closed=2, closed_worker="w1", closed_state="frozen", closed_since=NOW, closed_by="ada"),
+        ("w1 is frozen, since ", "out of service  w1, and 1 more"),
+    ),
+    (
+        x.AwaitsWorker(**NO_WORKER, fleet="celery@h", fleet_target="celery"),
+        (
+            "No worker serves the queue gpu: its executor is native, and its fleet celery@h is of celery.",
+            "evenflow executors set NAME --kind celery --queue gpu",
+        ),
+    ),
+    (
+        x.AwaitsWorker(**OF_EXECUTOR),
+        ("No launcher serves batch", "EVENFLOW_CELERY_BROKER, such as redis://", "evenflow launcher"),
+    ),
+    (
+        x.FullLimit(limit="executor", name="batch", **{**LINE, "unclaimed": 9}),
+        ("executor batch is full: 2 of 2 tasks are taken, and no worker has begun", "evenflow why d/r0 t --map-index 3"),
     ),
     (
         x.AwaitsWorker(

@@ -20,6 +20,7 @@ from evenflow.runtime.up.child import Child
 from evenflow.runtime.up.local_fleet import LocalFleet
 from evenflow.runtime.up.service_log import Line
 from evenflow.store.serving import scaling
+from evenflow.store.serving.executors import set_executor
 from tests.waiting import until
 from tests.world import Unscheduled, at_once
 
@@ -54,14 +55,16 @@ def world(db: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch) -> Unsch
 
 
 @asynccontextmanager
-async def hosted(url: str, folder: Path, screen: Notices, start_within_s: float = 60.0) -> AsyncIterator[LocalFleet]:
+async def hosted(
+    url: str, folder: Path, screen: Notices, start_within_s: float = 60.0, target: str = "native"
+) -> AsyncIterator[LocalFleet]:
     """Its workers are ready when the file ``go`` is there."""
 
     def make(name: str) -> Child:
         job = {"command": [sys.executable, "-c", WORKER, name, str(folder)], "environment": dict(os.environ)}
         return Child(name, CeleryWorkers(), job, folder / f"{name}.log", screen, start_within_s=start_within_s)
 
-    told: dict[str, Any] = {"target": "native", "policy": ScalingPolicy(), "queues": ["default"], "at_most_s": 30.0}
+    told: dict[str, Any] = {"target": target, "policy": ScalingPolicy(), "queues": ["default"], "at_most_s": 30.0}
     fleet = LocalFleet(url, make_child=make, screen=screen, **told)
     await fleet.start()
     try:
@@ -106,3 +109,20 @@ async def test_one_that_is_ready_late_is_not_ended(
         await until(lambda: named(tmp_path, "is ready") == ["1"], "it to be ready")
         await until(lambda: f"start {fleet.name}-1" not in under_way(), "it to be looked at again")
         assert f"end {fleet.name}-1" not in under_way()
+
+
+async def test_a_fleet_of_celery_says_which_executor_has_its_queue_instead(
+    world: Unscheduled, database_url: str, tmp_path: Path
+) -> None:
+    """R-AS2: else no worker ever starts, and nobody says why; what is set while it runs counts, so it is no error."""
+    screen = Notices()
+    async with hosted(database_url, tmp_path, screen, target="celery"):
+        pass
+    [said] = screen.said
+    assert "the queue default is of executor worker, of kind native, so no worker starts for it" in said
+    assert "evenflow executors set NAME --kind celery --queue default --slots 64" in said
+    at_once(set_executor(world.awaited, name="batch", kind="celery", queues=["default"], slots=4, options={}, by="test"))
+    screen.said.clear()
+    async with hosted(database_url, tmp_path, screen, target="celery"):
+        pass
+    assert screen.said == []

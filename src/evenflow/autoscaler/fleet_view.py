@@ -24,7 +24,7 @@ class FleetView:
 
     fleet: FleetRow
     policy: ScalingPolicy
-    look: Look
+    look: Look  # its replicas are those that people have not taken out of service
     replicas: list[Replica]
     workers: dict[str, WorkerRow]  # of these, the newest of each name
     going: frozenset[str]
@@ -32,6 +32,11 @@ class FleetView:
     @property
     def staying(self) -> list[Replica]:
         return [replica for replica in self.replicas if not replica.leaving and replica.name not in self.going]
+
+    @property
+    def cordoned(self) -> set[str]:
+        """Workers that people took out of service; they count as none, and others take their place."""
+        return {name for name, worker in self.workers.items() if worker.cordoned}
 
 
 @dataclass(slots=True)
@@ -76,6 +81,7 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
     held = [worker for worker in (*staying, *others) if not worker.cordoned]
     sees = policy.forecast and policy.foresees is Foresees.GRAPH
     outlook = most_coming(demand.changes, queues, policy.forecast) if sees else Outlook()
+    counts_no_more = len({replica.name for replica in replicas if not replica.leaving}.intersection(counted))
     running = sum(number for worker in held for queue, number in (worker.by_queue or {}).items() if queue in queues)
     look = Look(
         at=demand.at,
@@ -85,8 +91,8 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
         outlook=outlook.reason,
         oldest_wait=max((row.oldest_wait for row in there), default=0.0),
         duration=_duration(held),
-        replicas=fleet.replicas - len({replica.name for replica in replicas if not replica.leaving}.intersection(counted)),
-        others=sum(worker.slots for worker in others) - policy.slots * sum(worker.cordoned for worker in staying),
+        replicas=max(fleet.replicas - counts_no_more - sum(worker.cordoned for worker in staying), 0),
+        others=sum(worker.slots for worker in others),
         ready=sum(worker.slots for worker in ready),
     )
     return FleetView(fleet, policy, look, replicas, workers, going)

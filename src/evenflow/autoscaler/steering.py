@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -16,7 +16,7 @@ from evenflow.autoscaler.shrinking import GROW, RESIZE, Shrinking, ShrinkPlan, n
 from evenflow.autoscaler.steps import StepLog
 from evenflow.autoscaler.target import FleetTarget, Sight, UnfitTarget
 from evenflow.core.meter import Meter
-from evenflow.core.scaling.choosing import choose
+from evenflow.core.scaling.choosing import Candidate, choose
 from evenflow.core.scaling.sizing import GAP_S, LoadHistory, Look, Sizing, decide
 from evenflow.errors import ClusterRefused, ClusterUnavailable, NotActing
 from evenflow.explaining.fleet_costs import worker_costs
@@ -112,6 +112,7 @@ class Steering:
         await self._unmark_strays(target, fleet, sight, plans)
         sighted = view(demand, fleet, sight.replicas, names_going(plans), names_counted(plans))
         memory.look = sighted.look
+        sighted = await self._retire(conn, sighted, target, plans)
         memory.history.add(sighted.look, sighted.policy)
         sizing = decide(memory.history, sighted.policy)
         observe(seen.decided(self._looked_s + time.perf_counter() - began), self._meter)
@@ -180,9 +181,9 @@ class Steering:
     async def _grow(
         self, conn: AsyncConn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan], by: int, sizing: Sizing
     ) -> None:
-        """First keeps the workers that were chosen to go and are still there: they are ready now."""
+        """First keeps the workers that were chosen to go and are still there: they are ready now, if no person took them out."""
         fleet = sighted.fleet
-        for plan in reversed([plan for plan in plans if plan.may_be_undone]):
+        for plan in reversed([plan for plan in plans if plan.may_be_undone and sighted.cordoned.isdisjoint(plan.going)]):
             if len(plan.going) <= by:
                 by -= len(plan.going)
                 await Shrinking(conn, self._holder, fleet, target, sighted.look.at).undo(plan)
@@ -206,22 +207,50 @@ class Steering:
         self, conn: AsyncConn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan], by: int, sizing: Sizing
     ) -> int:
         """How many are on their way; protected ones stay."""
-        fleet, look = sighted.fleet, sighted.look
+        look = sighted.look
         mine = [worker.service_id for worker in sighted.workers.values() if worker.running and worker.name not in sighted.going]
         known = candidates(sighted, await worker_costs(conn, mine, sighted.policy))
-        choice = choose(known, by)
+        choice = choose([worker for worker in known if not worker.cordoned], by)
         names = set(choice.chosen)
         chosen = [worker for worker in known if worker.name in names]
         told: dict[str, Any] = why(sighted, look.replicas, sizing.replicas, sizing.reason, choice.passed_over, choice.protected)
+        _, begun = await self._begin_plans(conn, sighted, target, plans, chosen, known, told)
+        return begun
+
+    async def _retire(self, conn: AsyncConn, sighted: FleetView, target: FleetTarget, plans: list[ShrinkPlan]) -> FleetView:
+        """Ends the workers that people took out of service and that run nothing. They count as none, so no load and no rate
+        matters. Returns the fleet as it is then.
+        """
+        known = candidates(sighted, {})
+        idle = [worker for worker in known if worker.cordoned and not worker.running]
+        if not idle:
+            return sighted
+        replicas = sighted.look.replicas
+        told = why(sighted, replicas, replicas, "taken out of service by hand, and idle", (), ())
+        fleet, _ = await self._begin_plans(conn, sighted, target, plans, idle, known, told)
+        return replace(sighted, fleet=fleet, going=sighted.going | {worker.name for worker in idle})
+
+    async def _begin_plans(
+        self,
+        conn: AsyncConn,
+        sighted: FleetView,
+        target: FleetTarget,
+        plans: list[ShrinkPlan],
+        chosen: Sequence[Candidate],
+        known: Sequence[Candidate],
+        told: dict[str, Any],
+    ) -> tuple[FleetRow, int]:
+        """Returns the fleet as it is then, and how many of the ``chosen`` are on their way."""
+        fleet, look = sighted.fleet, sighted.look
         begun = 0
         for group in islice(split(chosen), max(PLANS - len(plans), 0)):
             leaving = ", ".join(worker.name for worker in group)
-            observe(seen.shrinks(fleet.name, "down", look.replicas, sizing.replicas, leaving, sizing.reason), self._meter)
+            observe(seen.shrinks(fleet.name, "down", look.replicas, told["to"], leaving, told["reason"]), self._meter)
             shrinking = Shrinking(conn, self._holder, fleet, target, look.at)
             await shrinking.carry_on(await shrinking.begin(group, known, told))
             [fleet] = await scaling.list_fleets(conn, fleet.name)
             begun += len(group)
-        return begun
+        return fleet, begun
 
     async def _clear_fences(self, conn: AsyncConn) -> None:
         """Of plans that have ended, as their fleet was deleted in the middle."""

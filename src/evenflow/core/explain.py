@@ -11,9 +11,11 @@ from datetime import datetime
 from typing import assert_never
 
 from evenflow.core import why as x
+from evenflow.core.executors import CELERY, NATIVE
 from evenflow.core.model import Unclaimed, instance_name
 from evenflow.core.object_names import in_words, limit_name, title, way_to_activate, way_to_raise
 from evenflow.core.quantities import counted, duration
+from evenflow.core.scaling.fleet_options import serves
 from evenflow.core.states import in_state
 from evenflow.core.why import Fact, Told
 
@@ -107,6 +109,13 @@ class Explainer:
             state = f"has too little room: {free} of {counted(reason.capacity, unit)} {'is' if free == 1 else 'are'} free"
         wants = f", and it takes {reason.wanted}" if reason.wanted > 1 else ""
         place = _place(reason.ahead, reason.counted, "runs" if reason.limit == "dag_runs" else "tasks")
+        if reason.holders and reason.unclaimed == reason.held_by:
+            return Told(
+                sentence=f"The {limit_name(reason.limit, reason.name)} {state}{wants}, and no worker has begun what takes it.",
+                facts=[place, *self._holders(reason)],
+                cure=self._why(reason.holders[0]),
+                aim="to see what that waits for",
+            )
         return Told(
             sentence=f"The {limit_name(reason.limit, reason.name)} {state}{wants}.",
             facts=[place, *self._holders(reason)],
@@ -159,14 +168,12 @@ class Explainer:
         if reason.executor is not None:
             return self._executor(reason, reason.executor, facts)
         cure = _typed("worker", "--queues", reason.queue)
+        if not reason.workers and reason.closed_worker is not None:
+            return self._no_open_worker(reason, reason.closed_worker, facts)
         if not reason.workers and reason.fleet is not None:
-            sentence = f"No worker serves the queue {reason.queue} yet; its fleet {reason.fleet} is to have one."
-            return Told(sentence=sentence, facts=facts, cure=_typed("autoscaler", "show", reason.fleet))
+            return _fleet(reason, reason.fleet, facts)
         if reason.closed_worker is not None:
             facts.append(_out_of_service(reason))
-        if not reason.workers and reason.closed_worker is not None:
-            sentence = f"No worker takes tasks of the queue {reason.queue}: who serves it is out of service."
-            return Told(sentence=sentence, facts=facts, cure=way_to_activate("worker", reason.closed_worker))
         facts.append(_token_of_worker(reason.queue))
         if not reason.workers:
             return Told(sentence=f"No worker that serves the queue {reason.queue} is alive.", facts=facts, cure=cure)
@@ -175,6 +182,18 @@ class Explainer:
         begin = "It is back from waiting, and waits for a worker" if reason.resumes else "It waits for a worker"
         end = ", those for resumes included" if reason.resumes else ""
         return Told(sentence=f"{begin}: {workers} the queue {reason.queue}, and {busy}{end}.", facts=facts, cure=cure)
+
+    def _no_open_worker(self, reason: x.AwaitsWorker, worker: str, facts: list[Fact]) -> Told:
+        """Returns that the only workers of its queue are out of service, of which ``worker`` is the first."""
+        state = in_words(reason.closed_state) if reason.closed_state else "out of service"
+        since = f", {self._since(reason.closed_since)}" if reason.closed_since else ""
+        by = f", by {reason.closed_by}" if reason.closed_by else ""
+        if reason.closed > 1:
+            facts.append(_out_of_service(reason))
+        if reason.fleet is not None:
+            facts.append(_fact("its fleet", f"{reason.fleet}, which is to have another one"))
+        sentence = f"No worker takes tasks of the queue {reason.queue}: {worker} is {state}{since}{by}."
+        return Told(sentence=sentence, facts=facts, cure=way_to_activate("worker", worker))
 
     def _queued_timeout(self, reason: x.AwaitsWorker, until: datetime) -> Fact:
         others: dict[str, str] = {
@@ -191,9 +210,13 @@ class Explainer:
             sentence = f"No launcher serves {executor}, the executor of the queue {reason.queue}, so nothing is sent there."
             if reason.refusal is not None:
                 return Told(sentence=sentence, facts=[*facts, _fact("a launcher says", reason.refusal)])
+            if reason.executor_kind == CELERY:
+                facts.append(_fact("for a launcher", "EVENFLOW_CELERY_BROKER, such as redis://localhost:6379/0"))
             return Told(sentence=sentence, facts=facts, cure=_typed("launcher"))
+        if not reason.workers and reason.closed_worker is not None:
+            return self._no_open_worker(reason, reason.closed_worker, facts)
         sentence = f"It goes to {executor}, the executor of the queue {reason.queue}, and nobody there has claimed it yet."
-        if reason.executor_kind == "celery":
+        if reason.executor_kind == CELERY:
             cure = shlex.join(["celery", "-A", "evenflow.celery_app", "worker", "-Q", reason.queue])
             return Told(sentence=sentence, facts=facts, cure=cure, aim="if none runs")
         return Told(sentence=sentence, facts=facts, cure=_typed("executors", "show", executor))
@@ -245,6 +268,10 @@ class Explainer:
         if (holder.dag_id, holder.run_id) == (self.dag_id, self.run_id):
             return [f"{task} {since}, {where}"]
         return [f"{holder.dag_id}/{holder.run_id} {task}", f"  {since}, {where}"]
+
+    def _why(self, holder: x.Holder) -> str:
+        index = ["--map-index", str(holder.map_index)] if holder.map_index >= 0 else []
+        return _typed("why", f"{holder.dag_id}/{holder.run_id}", holder.task_id or "", *index)
 
     def _log_of(self, task_id: str, map_index: int, *more: str) -> str:
         index = ["--map-index", str(map_index)] if map_index >= 0 else []
@@ -299,6 +326,20 @@ def _place(ahead: int, is_exact: bool, what: str) -> Fact:
         return _fact("place in line", "it is the first")
     before = f"1 {what.removesuffix('s')} comes before it" if ahead == 1 else f"{ahead:,} {what} come before it"
     return _fact("place in line", before)
+
+
+def _fleet(reason: x.AwaitsWorker, fleet: str, facts: list[Fact]) -> Told:
+    """Returns that the queue has a fleet, and no worker of it yet. Nothing is sent from this queue, so its tries are for native
+    workers.
+    """
+    if reason.fleet_target is None or serves(reason.fleet_target, NATIVE):
+        sentence = f"No worker serves the queue {reason.queue} yet; its fleet {fleet} is to have one."
+        return Told(sentence=sentence, facts=facts, cure=_typed("autoscaler", "show", fleet))
+    sentence = (
+        f"No worker serves the queue {reason.queue}: its executor is {NATIVE}, and its fleet {fleet} is of {reason.fleet_target}."
+    )
+    cure = _typed("executors", "set", "NAME", "--kind", reason.fleet_target, "--queue", reason.queue, "--slots", "64")
+    return Told(sentence=sentence, facts=facts, cure=cure, aim="to have that fleet run it")
 
 
 def _out_of_service(reason: x.AwaitsWorker) -> Fact:

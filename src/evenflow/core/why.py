@@ -153,11 +153,13 @@ class NoScheduler(_Explained):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitsWorker(_Explained):
     """The task was started, and no worker has claimed it yet. ``workers`` are the live ones of its queue that take it; they have
-    ``slots`` for it, ``busy`` of them in use. ``closed`` live workers are out of service; ``closed_worker`` is one of them.
+    ``slots`` for it, ``busy`` of them in use. ``closed`` live workers are out of service; ``closed_worker`` is the first of them,
+    which ``closed_by`` brought into ``closed_state``.
     ``resumes``: it returns from waiting, and may also use the slots for resumes. ``ahead`` is exact when ``counted``, else a lower
     bound. ``executor``: the queue's, if tries are sent to it, of ``executor_kind``; by ``launchers`` that live and serve it, and
-    ``refusal`` is why a live one does not. ``fleet``: the fleet whose workers an autoscaler starts for it. ``until``: the end of
-    its queued_timeout, and ``then`` is what follows, in the queue ``other_queue`` if it goes elsewhere.
+    ``refusal`` is why a live one does not. ``fleet``: the fleet, of the target ``fleet_target``, whose workers an autoscaler starts
+    for it. ``until``: the end of its queued_timeout, and ``then`` is what follows, in the queue ``other_queue`` if it goes
+    elsewhere.
     """
 
     kind: Literal["awaits_worker"] = "awaits_worker"
@@ -171,11 +173,15 @@ class AwaitsWorker(_Explained):
     busy: int
     closed: int = 0
     closed_worker: str | None = None
+    closed_state: str | None = None
+    closed_since: datetime | None = None
+    closed_by: str | None = None
     executor: str | None = None
     executor_kind: str | None = None
     launchers: int = 0
     refusal: str | None = None
     fleet: str | None = None
+    fleet_target: str | None = None
     until: datetime | None = None
     then: str | None = None
     other_queue: str | None = None

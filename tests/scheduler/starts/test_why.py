@@ -397,6 +397,7 @@ async def test_a_worker_out_of_service_is_named_and_has_no_free_slots(asking: As
     assert isinstance(back, AwaitsWorker)
     assert isinstance(new, AwaitsWorker)
     assert (new.workers, new.slots, new.closed, new.closed_worker) == (0, 0, 1, "w")
+    assert (new.closed_state, new.closed_by, new.closed_since is None) == (state, "ada", False)
     assert (back.workers, back.closed) == ((0, 1) if keeps_resumes else (1, 0))
 
 

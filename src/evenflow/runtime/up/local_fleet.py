@@ -10,6 +10,9 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 
+from evenflow.core.executors import NATIVE
+from evenflow.core.model import DEFAULT_EXECUTOR
+from evenflow.core.scaling.fleet_options import serves
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.errors import ServiceFailed, SettingsError
 from evenflow.runtime.up.child import Child, LogScreen
@@ -17,6 +20,7 @@ from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.db.failures import OUTAGES
 from evenflow.store.db.notify import FLEETS, AsyncListener
 from evenflow.store.serving import scaling
+from evenflow.store.serving.executors import list_executors
 
 LOOK_S = 1.0  # between two looks, in case a notification is lost
 FAILED_S = 5.0  # until a failed start is repeated
@@ -69,6 +73,7 @@ class LocalFleet:
             queues, policy = self._queues, self._policy
             await scaling.set_fleet(conn, name=self.name, target=self._target, queues=queues, policy=policy, options={}, by=by)
             await scaling.reset_native(conn, self.name)
+            await self._say_what_is_not_served(conn)
         self._listener = AsyncListener(
             self._url,
             [FLEETS],
@@ -78,6 +83,18 @@ class LocalFleet:
         )
         await self._listener.start()
         self._keeping = asyncio.create_task(self._keep(), name="keep workers")
+
+    async def _say_what_is_not_served(self, conn: AsyncConn) -> None:
+        """Of queues of other executors the fleet gets no demand. They may become its own while it runs, so this is no error."""
+        of = {queue: (each["name"], each["kind"]) for each in await list_executors(conn) for queue in each["queues"]}
+        for queue in self._queues:
+            executor, kind = of.get(queue, (DEFAULT_EXECUTOR, NATIVE))
+            if not serves(self._target, kind):
+                self._screen.say(
+                    f"fleet {self.name}: the queue {queue} is of executor {executor}, of kind {kind}, so no worker starts for it. "
+                    f"Type: evenflow executors set NAME --kind {self._target} --queue {queue} --slots 64; or set EVENFLOW_QUEUES "
+                    f"to queues of such an executor"
+                )
 
     async def stop(self) -> None:
         """Drains and ends all its workers, then removes the fleet."""

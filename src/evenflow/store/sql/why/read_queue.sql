@@ -13,22 +13,20 @@ select (select count(*)::int
         ) as before) as ahead,
        (select executor from queue_executor where queue = %(queue)s and push) as executor,
        (select kind from queue_executor where queue = %(queue)s and push) as executor_kind,
-       (select min(name) from fleet where %(queue)s = any (queues)) as fleet,
+       (select name from fleet where %(queue)s = any (queues) order by name limit 1) as fleet,
+       (select target from fleet where %(queue)s = any (queues) order by name limit 1) as fleet_target,
        (select count(*)::int from service s
         where s.kind = 'launcher' and {{takes_work}}
           and s.detail -> 'executors' ? (select executor from queue_executor where queue = %(queue)s)) as launchers,
        (select min(s.detail -> 'refused' ->> (select executor from queue_executor where queue = %(queue)s)) from service s
         where s.kind = 'launcher' and {{takes_work}}) as refusal,
-       (count(*) filter (where not o.closed))::int as workers,
-       coalesce(sum(r.slots) filter (where not o.closed), 0)::int as slots,
-       coalesce(sum(least(b.busy, r.slots)) filter (where not o.closed), 0)::int as busy,
-       (count(*) filter (where o.closed))::int as closed, min(s.name) filter (where o.closed) as closed_worker
+       (count(*) filter (where c.name is null))::int as workers,
+       coalesce(sum(r.slots) filter (where c.name is null), 0)::int as slots,
+       coalesce(sum(least(b.busy, r.slots)) filter (where c.name is null), 0)::int as busy,
+       count(c.name)::int as closed, min(c.name) as closed_worker, (array_agg(c.state::text order by c.name))[1] as closed_state,
+       (array_agg(c.since order by c.name))[1] as closed_since, (array_agg(c.actor order by c.name))[1] as closed_by
 from service s
-cross join lateral (
-    select exists (
-        select from service_state c where c.kind = 'worker' and c.name = s.name and (c.state = 'frozen' or not %(resumes)s)
-    ) as closed
-) as o
+left join service_state c on c.kind = 'worker' and c.name = s.name and (c.state = 'frozen' or not %(resumes)s)
 cross join lateral (
     select (s.detail ->> 'slots')::int + case when %(resumes)s then coalesce((s.detail ->> 'resume_slots')::int, 0) else 0 end as slots
 ) as r
