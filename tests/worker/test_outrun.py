@@ -180,7 +180,7 @@ async def test_a_try_that_did_not_stand_in_time_says_so(tmp_path: Path) -> None:
     template.lease(0.0)
     await until(lambda: heard.end, "its end")
     assert heard.end is not None
-    assert (heard.end.status, heard.end.lost) == (-signal.SIGKILL, UNFROZEN)
+    assert (heard.end.status, heard.end.lost, heard.end.unfrozen) == (-signal.SIGKILL, UNFROZEN, True)
     await template.close()
 
 

@@ -54,6 +54,15 @@ def test_memory_is_named_for_sure_when_the_kernel_says_so() -> None:
     assert "out of memory" not in str(judge(None, Exit(1), ended_for=None, out_of_memory="the kernel ...").reason)
 
 
+def test_a_try_that_did_not_stand_still_in_time_is_lost_through_no_fault_of_its_task() -> None:
+    """R-CS7: its worker killed it because the control plane did not answer."""
+    end = Exit(-9, lost="it did not stand", unfrozen=True)
+    assert judge(None, end, ended_for=None, out_of_memory="much") == Ending(outcome="lost", reason="it did not stand")
+    assert judge(None, end, ended_for="timeout", out_of_memory=None).outcome == "failed"
+    said = Ending(outcome="success")
+    assert judge(said, end, ended_for=None, out_of_memory=None) == said
+
+
 @pytest.mark.parametrize("head", [{}, {"ending": {}}, {"ending": {"outcome": "fine", "reason": None, "error_types": []}}])
 def test_a_result_that_no_task_says(head: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"Object missing|Invalid enum"):

@@ -14,13 +14,14 @@ UNFROZEN = (
 @dataclass(frozen=True, slots=True)
 class Exit:
     """``status`` is the exit code, or the negative signal number. ``lost`` says why the status cannot be known, if so. ``alone``:
-    no process that it has started can still exist.
+    no process that it has started can still exist. ``unfrozen``: it was killed because it did not stand still in time.
     """
 
     status: int
     rss_kb: int = 0
     lost: str | None = None
     alone: bool = False
+    unfrozen: bool = False
 
 
 def describe_exit(end: Exit) -> str:

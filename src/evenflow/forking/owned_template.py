@@ -279,8 +279,9 @@ class OwnedTemplate:
         if "forked" in message:
             self._children[message["forked"]].on_started(message["pid"])
         elif "exited" in message:
-            lost = UNFROZEN if message["unfrozen"] else None
-            self._forget(message["exited"], Exit(message["status"], message["rss_kb"], lost, message["alone"]))
+            unfrozen = message["unfrozen"]
+            lost = UNFROZEN if unfrozen else None
+            self._forget(message["exited"], Exit(message["status"], message["rss_kb"], lost, message["alone"], unfrozen))
         elif "unforked" in message:
             reason = f"the worker's host could not start a process: {message['error']}"
             self._forget(message["unforked"], Exit(0, lost=reason, alone=True))

@@ -73,7 +73,8 @@ def judge(
     said: Ending | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None, over_limit: str | None = None
 ) -> Ending:
     """Decides how a try ended. ``ended_for`` is why this worker ended the process, ``out_of_memory`` the kernel's evidence,
-    ``over_limit`` that the kernel killed because of the try's own limit, each if any.
+    ``over_limit`` that the kernel killed because of the try's own limit, each if any. A process that did not stand
+    still in time is lost through no fault of its task.
     """
     exit_code = None if end.lost else end.status
     if said is not None and said.outcome in _FAILURES and over_limit:
@@ -88,4 +89,5 @@ def judge(
         reason = f"out of memory: {out_of_memory}"
     else:
         reason = describe_exit(end)
-    return Ending(outcome="failed", reason=reason, exit_code=exit_code)
+    is_lost = end.unfrozen and ended_for is None
+    return Ending(outcome="lost" if is_lost else "failed", reason=reason, exit_code=exit_code)

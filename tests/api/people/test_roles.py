@@ -110,6 +110,7 @@ NEEDED: dict[Role | None, str] = {
         POST /api/v1/dags/{dag_id}/runs/{run_id}/cancel
         POST /api/v1/dags/{dag_id}/runs/{run_id}/clear
         POST /api/v1/dags/{dag_id}/runs/{run_id}/mark
+        POST /api/v1/dags/{dag_id}/skip
         GET /api/v1/variables
     """,
     Role.OPERATOR: """
