@@ -432,3 +432,30 @@ def test_users_and_where_they_are_logged_in(cli: CommandLine, monkeypatch: pytes
     assert {"ada", "viewer"} <= set(cli.show("users", "list").split())
     assert cli.ask("sessions", "list")["more"] is False
     assert "There is no session 999999" in cli.refused("sessions", "end", "999999")
+
+
+def test_what_a_change_of_a_fleet_replaces_is_told(cli: CommandLine) -> None:
+    """R-AS2: a list is replaced as a whole, so what it was is said, and a name that protects nothing."""
+    made = cli.show("autoscaler", "set", "etl", "--queue", "etl", "--protect", "steered", "--protect", "tag:billing")
+    assert made == "Fleet etl serves etl; an autoscaler looks after it from its next look on.\n"
+    changed = cli.show("autoscaler", "set", "etl", "--protect", "steered.check", "--protect", "misspelt", "--max", "3")
+    assert "max is 3 (was as by default); protect is steered.check, misspelt (was steered, tag:billing)." in changed
+    assert "No DAG has the name 'misspelt' now" in changed
+    assert "'steered.check'" not in changed
+    assert cli.show("autoscaler", "set", "etl", "--max", "3") == "Fleet etl is as it was.\n"
+    assert "policy: max 3, protect steered.check, misspelt" in cli.show("autoscaler", "show", "etl")
+    assert "The down_after of a fleet cannot be '10s'. It is a number of seconds, such as 10." in cli.refused(
+        "autoscaler", "set", "etl", "--option.down_after", "10s"
+    )
+    cli.show("autoscaler", "delete", "etl")
+
+
+def test_the_demand_of_a_queue_has_the_names_of_rest_and_a_misspelt_queue_a_hint(cli: CommandLine) -> None:
+    """R-AS2: `slots` are those that are needed, as KEDA reads them."""
+    heads, _ = cli.show("autoscaler", "demand", "default").splitlines()
+    assert [heads.index(name) for name in ("slots", "running", "waiting", "available")] == sorted(
+        heads.index(name) for name in ("slots", "running", "waiting", "available")
+    )
+    assert cli.ask("autoscaler", "demand", "default")["is_known"] is True
+    assert "names the queue 'defualt'. Is it misspelt?" in cli.show("autoscaler", "demand", "defualt")
+    assert cli.ask("autoscaler", "demand", "defualt")["is_known"] is False

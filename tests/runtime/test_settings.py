@@ -210,3 +210,10 @@ def test_a_provider_of_identities_without_secret_or_groups_is_refused_where_the_
         load_settings().check_identity()
     monkeypatch.setenv("EVENFLOW_IDENTITY_GROUPS", '{"platform": "admin"}')
     load_settings().check_identity()
+
+
+@pytest.mark.parametrize("told", ["4", "4..0", "0..0", "..", "0..999", "a..b"])
+def test_what_is_no_range_of_workers_is_refused_with_an_example(told: str) -> None:
+    """R-AS1: a regular expression says nothing to people."""
+    with pytest.raises((SettingsError, ValueError), match=r"at least and at most, such as 0\.\.8"):
+        Settings(autoscale=told).fleet_bounds  # noqa: B018

@@ -52,5 +52,7 @@ async def fleet_workers(conn: AsyncConn, fleet: FleetRow) -> list[FleetWorker]:
         worker, is_protected = by_name[name], name in order.protected
         mark = "leaving" if worker.fence else "cordoned" if worker.cordoned else "protected" if is_protected else ""
         rank = None if is_protected else ranked[name]
-        workers.append(FleetWorker(name=name, is_ready=worker.is_ready, running=worker.running, rank=rank, mark=mark))
+        cost = None if is_protected else round(costs.get(worker.service_id) or 0.0)
+        row = FleetWorker(name=name, is_ready=worker.is_ready, running=worker.running, rank=rank, cost=cost, mark=mark)
+        workers.append(row)
     return workers

@@ -6,6 +6,7 @@ secret setting may be in a file, which the environment names: ``EVENFLOW_TOKEN_F
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import tomllib
 from collections.abc import Mapping
@@ -95,7 +96,7 @@ class Settings(BaseSettings, SharedSettings):
     workers: int = Field(1, ge=0, le=limits.MOST_PROCESSES, description="Worker processes of `evenflow up`")
     autoscale: str = Field(
         "",
-        pattern=r"^(\d{1,2}\.\.\d{1,2})?$",
+        max_length=6,
         description="How many workers there are at least and at most, as 0..8: as many as are needed; empty: always `workers`",
     )
     autoscale_target: Literal["native", "celery"] = Field(
@@ -340,7 +341,8 @@ class Settings(BaseSettings, SharedSettings):
         if not self.autoscale:
             return None
         least, _, most = self.autoscale.partition("..")
-        if int(least) > int(most) or not 1 <= int(most) <= limits.MOST_PROCESSES:
+        are_bounds = re.fullmatch(r"\d{1,2}\.\.\d{1,2}", self.autoscale, re.ASCII) is not None
+        if not are_bounds or not max(int(least), 1) <= int(most) <= limits.MOST_PROCESSES:
             raise SettingsError(
                 f"autoscale is {self.autoscale!r}: it says how many workers there are at least and at most, such as 0..8, and up "
                 f"to {limits.MOST_PROCESSES}."

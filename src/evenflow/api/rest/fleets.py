@@ -127,6 +127,7 @@ async def get_queue_demand(conn: Connection, queue: str) -> QueueDemand:
         oldest_wait_s=row.oldest_wait,
         available=available,
         load=round(slots / available, 3) if available else None,
+        is_known=bool(serving or slots) or await scaling.is_queue_known(conn, queue),
     )
 
 
@@ -145,10 +146,13 @@ def _policy(change: FleetChange, old: FleetRow | None) -> dict[str, Any]:
 
 async def _summary(conn: AsyncConn, fleet: FleetRow) -> dict[str, Any]:
     told: dict[str, Any] = dict.fromkeys(("load", "running", "waiting", "oldest_wait_s", "expected", "seen_at", "reason"))
+    cordoned = [worker for worker in await scaling.read_workers(conn) if worker.cordoned]
+    counted_as_none = sum((worker.by_queue or {}).get(queue, 0) for worker in cordoned for queue in fleet.queues)
     for row in await scaling.list_looks(conn, fleet.name, since=0, limit=1):
         look = Look(**{name: value for name, value in row.items() if name not in ("asked", "reason")})
         load = load_of(slots_needed(look, fleet.rule), look, fleet.rule)
-        told |= {"running": look.running, "waiting": look.waiting, "oldest_wait_s": look.oldest_wait, "expected": look.expected}
+        running = look.running + counted_as_none
+        told |= {"running": running, "waiting": look.waiting, "oldest_wait_s": look.oldest_wait, "expected": look.expected}
         told |= {"load": None if load == float("inf") else round(load, 3), "seen_at": _moment(look.at), "reason": row["reason"]}
     own = {name: getattr(fleet, name) for name in ("name", "target", "queues", "replicas", "policy", "options")}
     return {**own, **told}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
@@ -12,7 +12,12 @@ from evenflow.cli.output.terminal import detail_text, say
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE_DEFAULT
+from evenflow.core.scaling.choosing import TAG
 from evenflow.core.service import ServiceKind
+from evenflow.errors import ApiRefused
+
+if TYPE_CHECKING:
+    from evenflow.client.rest import RestClient
 
 app = App(name="autoscaler")
 
@@ -22,7 +27,10 @@ _OPTION = (
     "Of the policy, such as --option.max 20, or --option.max default to have that again; evenflow autoscaler show says what is set."
 )
 _WEIGHT = "How much the time of tasks with a label counts, such as --weight.tag:heavy 4."
-_PROTECT = "A label whose tasks are never disturbed, once for each: tag:NAME, a DAG, or DAG.TASK; with * for any."
+_PROTECT = (
+    "A label whose tasks are never disturbed, once for each: all that it is to have, as tag:NAME, a DAG, or DAG.TASK; with * for "
+    "any. --option.protect default has none again."
+)
 
 
 @app.default
@@ -50,7 +58,7 @@ async def show(fleet: str, /) -> Reply:
 
     def tell() -> None:
         print_records([found], rest.fleets.FleetSummary, empty="")
-        policy = ", ".join(f"{name} {value}" for name, value in found.policy.items())
+        policy = ", ".join(f"{name} {_in_words(value)}" for name, value in found.policy.items())
         say(f"policy: {policy or 'as by default'}", "bright_black")
         print_records(found.workers, rest.fleets.FleetWorker, empty="No worker serves its queues.")
 
@@ -76,8 +84,58 @@ async def set_(
     given = {"min": min, "max": max, "slots": slots, "weights": weight, "protect": protect}
     policy = {**(option or {}), **{name: value for name, value in given.items() if value is not None}}
     async with remote() as client:
+        old = next((each for each in (await client.list_fleets()).items if each.name == fleet), None)
         found = await client.set_fleet(fleet, target=target, queues=queue, policy=policy, options=of_target)
-    return Reply(found, f"Fleet {found.name} serves {', '.join(found.queues)}; an autoscaler looks after it from its next look on.")
+        unknown = [label for label in protect or () if not await _has_dag(client, label)]
+
+    def tell() -> None:
+        if old is None:
+            say(f"Fleet {found.name} serves {', '.join(found.queues)}; an autoscaler looks after it from its next look on.")
+        else:
+            changes = _changes(old, found)
+            say(f"Fleet {found.name}: {'; '.join(changes)}." if changes else f"Fleet {found.name} is as it was.")
+        for label in unknown:
+            say(f"No DAG has the name {label!r} now, nor one with that task: it protects nothing until there is one.", "yellow")
+
+    return Reply(found, tell)
+
+
+async def _has_dag(client: RestClient, label: str) -> bool:
+    """Returns whether the DAG of a label exists. Of tags and patterns nothing is asked."""
+    if label.startswith(TAG) or "*" in label:
+        return True
+    for dag_id in {label, label.rpartition(".")[0]} - {""}:
+        try:
+            await client.get_dag(dag_id)
+        except ApiRefused as refused:
+            if refused.status != 404:
+                raise
+        else:
+            return True
+    return False
+
+
+def _changes(old: rest.fleets.FleetSummary, new: rest.fleets.FleetSummary) -> list[str]:
+    """Returns for example ``max is 12 (was 8)``."""
+    before, after = ({"queues": of.queues, **of.policy, **of.options} for of in (old, new))
+    names = [*after, *(name for name in before if name not in after)]
+    return [
+        f"{name} is {_in_words(after.get(name))} (was {_in_words(before.get(name))})"
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _in_words(value: Any) -> str:
+    match value:
+        case None:
+            return "as by default"
+        case dict():
+            return ", ".join(f"{name} {each}" for name, each in value.items()) or "none"
+        case list():
+            return ", ".join(value) or "none"
+        case _:
+            return str(value)
 
 
 @verb(app)
@@ -93,7 +151,13 @@ async def demand(queue: str, /) -> Reply:
     """What a queue needs now, in slots: the tries that would run with endless workers."""
     async with remote() as client:
         found = await client.get_queue_demand(queue)
-    return Reply(found, lambda: print_records([found], rest.fleets.QueueDemand, empty=""))
+
+    def tell() -> None:
+        print_records([found], rest.fleets.QueueDemand, empty="")
+        if not found.is_known:
+            say(f"No worker that lives, no fleet, no executor and no DAG names the queue {queue!r}. Is it misspelt?", "yellow")
+
+    return Reply(found, tell)
 
 
 @verb(app)

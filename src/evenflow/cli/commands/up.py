@@ -30,10 +30,16 @@ _HIDDEN = frozenset({"fact", "logger", "reason", "service"})  # not of interest 
 def up(
     *,
     dags: Annotated[Path | None, Parameter(help="Folder of DAG files; made if it is the default one and does not exist.")] = None,
-    workers: Annotated[int | None, Parameter(help="Worker processes.")] = None,
-    autoscale: Annotated[str | None, Parameter(help="So many workers as are needed instead, such as 0..8.")] = None,
-    autoscale_target: Annotated[Literal["native", "celery"] | None, Parameter(help="What these workers are.")] = None,
-    slots: Annotated[int | None, Parameter(help="Tasks that each worker runs at once.")] = None,
+    workers: Annotated[int | None, Parameter(help="Worker processes, 1 by default.")] = None,
+    autoscale: Annotated[
+        str | None, Parameter(help="So many workers as are needed instead, at least and at most, such as 0..8.")
+    ] = None,
+    autoscale_target: Annotated[
+        Literal["native", "celery"] | None, Parameter(help="What these workers are, native by default.")
+    ] = None,
+    slots: Annotated[
+        int | None, Parameter(help="Tasks that each worker runs at once; by default two for each processor, at least 4.")
+    ] = None,
     port: Annotated[int | None, Parameter(help=f"Port of the API, {DEFAULT_PORT} by default; 0 takes a free one.")] = None,
     spark_connect: Annotated[bool | None, Parameter(negative=(), help="A Spark Connect server for the tasks, too.")] = None,
     quiet: Annotated[bool, Parameter(negative=(), help="Show warnings and errors of the services only.")] = False,

@@ -31,14 +31,15 @@ class QueueDemand(Record):
     """What a queue needs now, in slots, for people who start workers by other means."""
 
     queue: str = Field(title="queue")
-    slots: int = Field(title="needed", description="`running` and `waiting`: what would run if there were workers without end.")
+    slots: int = Field(title="slots", description="`running` and `waiting`: what would run if there were workers without end.")
     running: int = Field(title="running", description="Tries that workers have.")
     waiting: int = Field(
         title="waiting", description="Tries that wait for a worker. Of very many, 20,000 of each class are counted."
     )
     oldest_wait_s: float = Field(title="for", description="For how long the first of these has waited.")
-    available: int = Field(title="slots", description="Of workers of this queue that take tries.")
+    available: int = Field(title="available", description="Of workers of this queue that take tries.")
     load: float | None = Field(title="load", description="`slots` over `available`; none without any available.")
+    is_known: bool = Field(description="Whether a worker that lives, a fleet, an executor or a DAG names the queue.")
 
 
 class FleetWorker(Record):
@@ -46,6 +47,10 @@ class FleetWorker(Record):
     is_ready: bool = Field(title="ready")
     running: int = Field(title="running")
     rank: int | None = Field(title="rank", description="Of what it costs to end it; the lowest goes first. None: it is protected.")
+    cost: float | None = Field(
+        title="cost",
+        description="Of its end: the seconds for which each of its tries has run, squared and weighed. None: one is protected.",
+    )
     mark: str = Field(title="mark", description="`cordoned` by hand, `leaving` by a plan, `protected`; else empty.")
 
 

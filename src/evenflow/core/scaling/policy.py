@@ -107,6 +107,7 @@ def _weights(value: Any) -> dict[str, float]:
 
 
 _WHOLE = ("min", "max", "slots", "up_rate", "down_rate")
+_TIMES = ("up_after", "down_after", "wait", "forecast", "drain")
 _READERS: dict[str, Any] = {
     **{one.name: float for one in fields(ScalingPolicy)},
     **dict.fromkeys(_WHOLE, int),
@@ -116,6 +117,8 @@ _READERS: dict[str, Any] = {
     "weights": _weights,
 }
 _CHOICES = {
+    **dict.fromkeys(_TIMES, " It is a number of seconds, such as 10."),
+    **dict.fromkeys(_WHOLE, " It is a whole number, such as 4."),
     "algorithm": f" It is one of: {', '.join(Algorithm)}.",
     "foresees": f" It is one of: {', '.join(Foresees)}.",
 }

@@ -191,6 +191,14 @@ async def count_waiting(conn: AsyncConn, queues: Collection[str], *, most: int) 
     return await (await cursor.execute(sql("scaling/count_waiting"), params, prepare=True)).fetchall()
 
 
+async def is_queue_known(conn: AsyncConn, queue: str) -> bool:
+    """Whether a fleet, an executor or a DAG names it."""
+    cursor = await conn.execute(sql("scaling/is_queue_known"), {"queue": queue}, prepare=True)
+    row = await cursor.fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
 async def count_expected(conn: AsyncConn, *, ahead_s: float, most: int) -> dict[str, int]:
     """Tries that are known to come within ``ahead_s``, by queue; in all ``most`` are counted."""
     params = {"ahead_s": ahead_s, "most": most}
