@@ -115,6 +115,21 @@ def test_what_spark_submit_is_given(fake: Fake) -> None:
     assert "['a b', '7'] red" in (folder / driver.OUTPUT).read_text()
 
 
+def test_secrets_in_variables_and_settings_are_never_shown(fake: Fake, capfd: pytest.CaptureFixture[str]) -> None:
+    """R-SE4: their names decide; what the driver seals has them no more than the log."""
+    prints = "import os; e = os.environ; print('it is', e['MY_PASSWORD'], e['PLAIN'], e['STRANGE'], repr(e['PASSPHRASE']))"
+    env = {"MY_PASSWORD": "hunter-two", "PLAIN": "seen-by-all", "STRANGE": "odd-value", "PASSPHRASE": 'it\'s "mine"'}
+    conf = {"spark.redaction.regex": "(?i)password|STRANGE"}
+    run = fake.run(fake.app(f"{prints}; raise OSError(e['MY_PASSWORD'] + e['STRANGE'])"), env=env, conf=conf)
+    (folder,) = fake.tries()
+    kept = {path.name: path.read_text(errors="replace") for path in folder.iterdir() if path.is_file()}
+    shown = capfd.readouterr()
+    for where, text in {**kept, "stdout": shown.out, "stderr": shown.err, "reason": reason(run)}.items():
+        assert not {secret for secret in ("hunter-two", "odd-value", "mine") if secret in text}, where
+    assert "it is *** seen-by-all *** ***" in kept[driver.OUTPUT] or "it is *** seen-by-all *** '***'" in kept[driver.OUTPUT]
+    assert "OSError: ******" in reason(run)
+
+
 def test_the_properties_of_an_application(fake: Fake, tmp_path: Path) -> None:
     conn = Connection.parse("c", f"spark-local://?cores=1&evidence={fake.evidence}")
     (fake.dags / "more.py").write_text("")

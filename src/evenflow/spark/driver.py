@@ -121,6 +121,7 @@ class ApplicationRun:
         self._beats, self._beat_at, self._late = 0, time.monotonic(), False
         self._notes: dict[str, str] = {}
         self._tail = b""
+        self._hidden = Hidden(order)
 
     def run(self) -> int:
         """Returns the exit code for the process that started this: that of the application."""
@@ -212,7 +213,8 @@ class ApplicationRun:
         patterns = {name: re.compile(pattern) for name, pattern in self._order.get("notes", {}).items()}
         kept = 0
         with open(os.open(self._folder / OUTPUT, os.O_WRONLY | os.O_CREAT, 0o600), "wb", buffering=0) as out:
-            for line in iter(lambda: child.stdout.readline(MOST_TAIL), b""):  # type: ignore[union-attr]
+            for said in iter(lambda: child.stdout.readline(MOST_TAIL), b""):  # type: ignore[union-attr]
+                line = self._hidden.mask(said)
                 self._tail = (self._tail + line)[-MOST_TAIL:]
                 text = line.decode(errors="replace")
                 for name, pattern in patterns.items():
@@ -238,6 +240,24 @@ class ApplicationRun:
         )
 
 
+class Hidden:
+    """Masks the secrets of an order, in the forms that it lists, in what is kept of the application."""
+
+    def __init__(self, order: Mapping[str, Any]) -> None:
+        forms = [re.escape(form.encode("utf-8", "surrogatepass")) for form in order.get("hidden", ())]
+        self._any = re.compile(b"|".join(forms)) if forms else None
+
+    def mask(self, data: bytes) -> bytes:
+        return data if self._any is None else self._any.sub(b"***", data)
+
+    def mask_told(self, told: dict[str, Any]) -> dict[str, Any]:
+        """Of an exception as :func:`describe` tells it."""
+        return {**told, "text": self._mask_text(told["text"]), "frames": [self._mask_text(frame) for frame in told["frames"]]}
+
+    def _mask_text(self, text: str) -> str:
+        return self.mask(text.encode("utf-8", "replace")).decode(errors="replace")
+
+
 # -- inside of a Python application ------------------------------------------------------------------------------------
 
 
@@ -255,7 +275,7 @@ def run_inside(folder: Path) -> None:
     except SystemExit:
         raise
     except BaseException as error:
-        told["error"] = describe(error)
+        told["error"] = Hidden(order).mask_told(describe(error))
         frames = "".join(told["error"]["frames"])
         sys.stderr.write(f"Without Spark's own frames:\n{frames}{type(error).__name__}: {without_frames(told['error']['text'])}\n")
         _close_connect()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from evenflow.errors import SettingsError
+from evenflow.sdk.secrets.masking import is_secret_name
 from evenflow.spark import driver
 from evenflow.spark.limits import MOST_OUTPUT_SHOWN
 
@@ -52,11 +53,19 @@ def redacted(text: str) -> str:
     return _SECRET.sub(r"\1***", text)
 
 
-def secret_values(conf: Mapping[str, str]) -> Iterator[str]:
-    """Returns what must never be shown: values of settings whose names Spark itself would redact. Raises :class:`SettingsError`."""
+def secret_values(conf: Mapping[str, str], env: Mapping[str, str]) -> list[str]:
+    """Returns what must never be shown: values of settings and variables whose names Spark itself would redact, or that are names
+    of secrets to Evenflow. Raises :class:`SettingsError`.
+    """
     pattern = conf.get(REDACTION, _NAMED_SECRET)
     try:
         named = re.compile(pattern)
     except re.error as error:
         raise SettingsError(f"{REDACTION} is no regular expression: {error}. Write e.g. {_NAMED_SECRET}") from None
-    yield from (value for name, value in conf.items() if name != REDACTION and named.search(name))
+    pairs = [(name, value) for name, value in (*conf.items(), *env.items()) if name != REDACTION]
+    return [value for name, value in pairs if named.search(name) or is_secret_name(name)]
+
+
+def secrets_of_run(folder: Path) -> list[str]:
+    """Returns the secrets of a try, from its order; none once the try is tidied up: then its driver has masked what is left."""
+    return list((driver.read(folder / driver.ORDER) or {}).get("secrets", ()))

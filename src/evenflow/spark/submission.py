@@ -15,9 +15,11 @@ from typing import Any
 from evenflow.core.hosts import is_loopback
 from evenflow.errors import BadArgument, SettingsError
 from evenflow.sdk.secrets.connections import Connection
+from evenflow.sdk.secrets.masking import MIN_LENGTH, forms
 from evenflow.spark import driver, runs, status
 from evenflow.spark.class_data import use_archive
 from evenflow.spark.java import find_java
+from evenflow.spark.output import secret_values
 from evenflow.spark.properties import write_properties
 from evenflow.spark.rest import RestServer
 from evenflow.spark.target import target_of
@@ -136,8 +138,11 @@ def prepare(folder: Path, place: DriverPlace, app: Application, key: str, dag_fo
     shutil.copyfile(driver.__file__, folder / "driver.py")
     shutil.copyfile(status.__file__, folder / driver.STATUS_MODULE)
     resource = [str(folder / "driver.py"), driver.RUN_INSIDE, str(folder)] if inside else [application, *app.arguments]
+    secrets = [value for value in secret_values(conf, app.env) if len(value) >= MIN_LENGTH]
     order: dict[str, Any] = {
         "key": key,
+        "secrets": secrets,
+        "hidden": sorted({form for secret in secrets for form in forms(secret)}, key=len, reverse=True),
         "remote": place.kind in REMOTE,
         "owned": place.rest is not None,
         "arguments": [

@@ -14,7 +14,7 @@ from evenflow.sdk.operator import BaseOperator
 from evenflow.sdk.operators.spark_task import DEFAULT_CONNECTION, connection_of, keep_with_try
 from evenflow.sdk.options import TaskOptions
 from evenflow.sdk.references import Reference
-from evenflow.sdk.secrets.masking import mask_secret
+from evenflow.sdk.secrets.masking import mask_values
 from evenflow.sdk.taskgroup import TaskGroup
 
 
@@ -81,13 +81,11 @@ class SparkSubmit(BaseOperator):
 
     def execute(self, context: Context) -> dict[str, Any]:
         # By name, because the SDK must not depend on packages that only some tasks need.
-        runs, submission = map(importlib.import_module, ("evenflow.spark.runs", "evenflow.spark.submission"))
+        named = ("evenflow.spark.runs", "evenflow.spark.submission", "evenflow.spark.output")
+        runs, submission, output = map(importlib.import_module, named)
         ti = context["ti"]
-        for name, value in (*self.conf.items(), *self.env.items()):
-            mask_secret(value, name)
         place = submission.place_of(connection_of(self.conn_id), _texts(self.conf))
-        for value in importlib.import_module("evenflow.spark.output").secret_values(place.conf):
-            mask_secret(value)
+        mask_values(output.secret_values(place.conf, _texts(self.env)))
         key = context.once_key(f"spark try {ti.try_number}")
         names = (ti.api_url, ti.dag_id, ti.run_id, ti.task_id, ti.map_index)
         instance = runs.folder_of_instance(place.base, context.once_key("spark"), *names)
@@ -119,6 +117,7 @@ class SparkSubmit(BaseOperator):
         from pathlib import Path
 
         evidence, output, stages = (importlib.import_module(f"evenflow.spark.{name}") for name in ("evidence", "output", "stages"))
+        mask_values(output.secrets_of_run(Path(folder)))  # this is another process than the one that started the driver
         output.show(Path(folder))
         stages.stages_of_run_kept(Path(folder), partial(keep_with_try, context["ti"].control))
         importlib.import_module("evenflow.spark.runs").tidy(Path(folder))
