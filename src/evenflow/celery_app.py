@@ -7,6 +7,7 @@ the same things as on any other worker.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -33,7 +34,7 @@ from evenflow.runtime.readiness import LIVE, READY, TELL_S, Notifier
 from evenflow.runtime.service_settings import command_of
 from evenflow.runtime.settings import Settings, load_settings
 from evenflow.worker.handed import Handed
-from evenflow.worker.handing import follow_intake, hand
+from evenflow.worker.handing import ask_to_leave, follow_intake, hand
 
 AGAIN_S = 2.0  # until a dead worker is restarted
 ANEW_S = 60.0  # in which a message waits for it; then another worker of Celery should get the message
@@ -215,10 +216,16 @@ def _begin(sender: Any, **_: Any) -> None:
 
 
 def _end_soon(**_: Any) -> None:
-    """Wakes the loop after a signal to end, because it does not wake by itself. Another thread does this, because this one may hold
-    a lock that the call needs.
+    """Wakes the loop after a signal to end, because it does not wake by itself, and has the worker beside it ask for nothing more,
+    as Celery takes no more messages. Another thread does this, because this one may hold a lock that the call needs.
     """
-    threading.Thread(target=_wake, name="end", daemon=True).start()
+
+    def end() -> None:
+        _wake()
+        with contextlib.suppress(OSError, KeyError):  # it is being restarted, or not there yet
+            ask_to_leave(os.environ[_ADDRESS])
+
+    threading.Thread(target=end, name="end", daemon=True).start()
 
 
 worker_init.connect(_begin, weak=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evenflow import DAG, BaseOperator, Context, TimeDeltaTrigger, Variable, resources, task
+from evenflow.triggers.file import FileTrigger
 
 QUEUE = "work"
 SPARK = "here"  # the connection of tasks on Spark
@@ -36,6 +37,18 @@ class Waits(BaseOperator):
         self.defer(trigger=TimeDeltaTrigger(timedelta(seconds=0.2)), method_name="go_on")
 
     def go_on(self, context: Context, event: Any) -> str:
+        return "went on"
+
+
+class WaitsForFile(Waits):
+    """As :class:`Waits`, until a file is there, and marks that it goes on."""
+
+    def execute(self, context: Context) -> None:
+        self.defer(trigger=FileTrigger(filepath=MARKS / f"event-{context['run_id']}", poll_interval=0.1), method_name="go_on")
+
+    def go_on(self, context: Context, event: Any) -> str:
+        mark(f"back-{context['run_id']}")
+        wait_for(f"open-{context['run_id']}")
         return "went on"
 
 
@@ -73,6 +86,9 @@ with DAG("late"):
 
 with DAG("deferred"):
     Waits(task_id="waits", queue=QUEUE)
+
+with DAG("called_back"):
+    WaitsForFile(task_id="waits", queue=QUEUE)
 
 with DAG("stopped"):
     Stoppable(task_id="stoppable", queue=QUEUE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from kombu import Connection
 from evenflow.core.executors import CELERY_TASK
 from tests.executors.pipelines import QUEUE
 from tests.executors.systems import Celery, is_over
-from tests.waiting import wait_until
+from tests.waiting import SYSTEM_DEADLINE_S, wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("executors"), pytest.mark.timeout(900)]
 
@@ -78,6 +79,34 @@ def test_a_worker_of_celery_that_is_killed_ends_no_try(system: Celery) -> None:
     assert system.end_of("gated", run_id) == "success"
     assert [(each.try_number, each.losses) for each in system.tasks("gated", run_id)] == [(1, 0)]
     wait_until(lambda: is_over(beside), "it to end, for nobody hands it anything")
+
+
+@REDIS
+def test_a_resume_begins_while_every_place_is_busy_and_messages_wait(system: Celery) -> None:
+    """R-DQ3, R-DQ10: before all that waits in the broker's line, in a slot of its own. A warm shutdown of Celery waits for it."""
+    waits = system.trigger("called_back")
+    deferred = "select count(*) from task_instance join dag_run using (run_key) where run_id = %s and task_instance.state = 'deferred'"
+    wait_until(lambda: system.db.execute(deferred, [waits]).fetchone() == (1,), lambda: system.told("called_back", waits))
+    busy = [system.trigger("gated") for _ in range(4)]
+    wait_until(lambda: all(system.marked(f"gated-{run_id}") for run_id in busy), "every place to be busy", within_s=60)
+    queued = [system.trigger("gated") for _ in range(4)]
+    sent = "select count(*) from dispatch join dag_run using (run_key) where run_id = any(%s) and sent_at is not null"
+    wait_until(lambda: system.db.execute(sent, [queued]).fetchone() == (4,), "messages to wait", within_s=60)
+    system.open(f"event-{waits}")
+    wait_until(lambda: system.marked(f"back-{waits}"), lambda: system.told("called_back", waits), within_s=60)
+    assert [system.marked(f"gated-{run_id}") for run_id in queued] == [0] * 4
+    ending = system.workers[-1]
+    ending.send_signal(signal.SIGTERM)
+    system.start_worker()
+    system.await_worker()
+    for run_id in [*busy, *queued]:
+        system.open(f"open-{run_id}")
+    assert [system.end_of("gated", run_id) for run_id in [*busy, *queued]] == ["success"] * 8
+    assert ending.poll() is None, "it has the resume in hand"
+    system.open(f"open-{waits}")
+    assert system.end_of("called_back", waits) == "success", system.told("called_back", waits)
+    assert [(each.try_number, each.losses) for each in system.tasks("called_back", waits)] == [(1, 0)]
+    ending.wait(SYSTEM_DEADLINE_S)
 
 
 @REDIS

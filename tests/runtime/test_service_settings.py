@@ -94,9 +94,9 @@ def test_without_a_token_it_says_how_to_get_one(kind: ServiceKind) -> None:
         build_service(kind, ServiceSettings.from_environment(environment), Vitals(kind, "w"))
 
 
-@pytest.mark.parametrize(("told", "resumes"), [({}, 1), ({"handed_at": "/run/handed"}, 0), ({"only_try": 7, "slots": 1}, 0)])
-def test_who_is_handed_its_tries_has_no_slots_for_resumes(told: dict[str, Any], resumes: int, tmp_path: Path) -> None:
-    """R-DQ3: a place of Celery's pool, and a pod of one try, take a resume as they take a first start."""
+@pytest.mark.parametrize(("told", "resumes"), [({}, 1), ({"handed_at": "/run/handed"}, 1), ({"only_try": 7, "slots": 1}, 0)])
+def test_a_worker_has_slots_for_resumes_unless_it_is_for_one_try(told: dict[str, Any], resumes: int, tmp_path: Path) -> None:
+    """R-DQ3: those of a worker that is handed its tries come on top of the places of Celery's pool."""
     settings = ServiceSettings.from_environment(replace(SETTINGS, home=tmp_path, **told).environment(ServiceKind.WORKER, {}))
     worker = build_service(ServiceKind.WORKER, settings, Vitals(ServiceKind.WORKER, "w"))
     assert isinstance(worker, WorkerService)

@@ -46,7 +46,7 @@ def job(world: World, *, execute: str = "", resume: str = "", more: str = "", kw
         more=textwrap.indent(textwrap.dedent(more), " " * 4),
     )
     dag = DagSpec(dag_id="d", tasks=(TaskSpec(task_id="t", operator="Job", **spec),))  # type: ignore[arg-type]
-    return world.dispatch(world.run(world.add_dag(dag, {"dag.py": source.encode()})))
+    return world.dispatch(world.run(world.add_dag(dag, {"dag.py": source.encode()})), queue=str(spec.get("queue", "default")))
 
 
 @pytest.fixture

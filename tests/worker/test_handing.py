@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.worker.handed import Handed, Intake
-from evenflow.worker.handing import Handing, follow_intake, hand
+from evenflow.worker.handing import Handing, ask_to_leave, follow_intake, hand
 from tests.waiting import until
 
 
@@ -18,7 +18,7 @@ class Worker:
     """Runs what it is handed until it is told that this has ended."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.intake = str(path), Intake()
+        self.path, self.intake, self.leaves = str(path), Intake(), asyncio.Event()
         self.running: dict[int, asyncio.Future[Handed]] = {}
 
     async def run_try(self, epoch: int) -> Handed:
@@ -29,7 +29,7 @@ class Worker:
 @pytest.fixture
 async def worker(tmp_path: Path) -> AsyncIterator[Worker]:
     worker = Worker(tmp_path / "handed")
-    handing = asyncio.create_task(Handing(worker.path, worker.run_try, worker.intake).run())
+    handing = asyncio.create_task(Handing(worker.path, worker.run_try, worker.intake, worker.leaves.set).run())
     await until(lambda: Path(worker.path).exists(), "it to listen")
     yield worker
     handing.cancel()
@@ -53,6 +53,16 @@ async def test_what_can_be_no_try_is_not_asked_for(worker: Worker, epoch: int) -
     """R-EX2: a forged message is gone, and keeps up nothing that came with it."""
     assert await asyncio.to_thread(hand, worker.path, epoch) is Handed.GONE
     assert worker.running == {}
+
+
+async def test_a_sender_that_is_about_to_end_says_so_and_hands_over_what_it_has(worker: Worker) -> None:
+    """R-DQ3: that is no try, and is answered with nothing."""
+    await asyncio.to_thread(ask_to_leave, worker.path)
+    await asyncio.wait_for(worker.leaves.wait(), 20)
+    waiting = asyncio.create_task(asyncio.to_thread(hand, worker.path, 7))
+    await until(lambda: list(worker.running) == [7], "it to be handed over")
+    worker.running[7].set_result(Handed.ENDED)
+    assert await waiting is Handed.ENDED
 
 
 async def test_who_follows_the_intake_hears_each_change_of_it(worker: Worker) -> None:

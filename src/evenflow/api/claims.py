@@ -13,7 +13,7 @@ Every answer carries the worker's kills, but only a kill that came up during the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ from evenflow.api.vault import Vault
 from evenflow.api.versions import ServedVersion, Versions
 from evenflow.core.callbacks import CALLBACK_DAG, CallbackOf
 from evenflow.core.deferral import Resumed
+from evenflow.core.executors import CELERY
 from evenflow.core.limits import CLAIM_SLOTS, LEASE_S, SWEEP_S
 from evenflow.core.meter import Meter
 from evenflow.core.metrics import CLAIM_WAIT
@@ -53,19 +54,21 @@ EMPTY_CLAIMS = 2  # empty claims of two workers prove a place empty; with one, i
 
 
 class PushedQueues:
-    """Queues whose tries a launcher sends to their executor: claims get none of them. The set is one sweep old at most. That does
-    no harm, because a worker that claims such a try just runs it.
+    """Queues whose tries a launcher sends to their executor. Claims get none of them, except that a worker which Celery hands tries
+    asks for their resumes: these do not wait for a place behind all messages. What is known is one sweep old at most. That does no
+    harm, because a worker that claims such a try just runs it.
     """
 
     def __init__(self) -> None:
-        self._queues: frozenset[str] = frozenset()
+        self._kinds: dict[str, str] = {}
         self._asked = -SWEEP_S
 
-    async def queues(self, conn: AsyncConn) -> frozenset[str]:
+    async def kinds(self, conn: AsyncConn) -> Mapping[str, str]:
+        """Returns the kinds of their executors, by queue."""
         if (now := asyncio.get_running_loop().time()) - self._asked >= SWEEP_S:
             self._asked = now
-            self._queues = frozenset(await executors.list_pushed(conn))
-        return self._queues
+            self._kinds = {queue: to.kind for queue, to in (await executors.list_pushed(conn)).items()}
+        return self._kinds
 
 
 class Claims(LongPoll[Claim, ClaimAnswer]):
@@ -147,13 +150,14 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
         if not line:
             return
         looks_at = {waiting: _places(waiting.claim) for waiting in line}
-        places = set().union(*looks_at.values())
+        places: set[Place] = set().union(*looks_at.values())
         workers = {waiting.claim.service_id for waiting in line}
         kills_of: dict[int, list[int]] = {}
         async with self._pool.connection() as conn:
             if len(line) > EMPTY_CLAIMS:  # for fewer claims, a look would cost what it saves
                 queues = {place.queue for place in places}
-                places, kills = await dispatch.find_waiting(conn, queues=queues, workers=workers)
+                found, kills = await dispatch.find_waiting(conn, queues=queues, workers=workers)
+                places = found | {place for place in places if place.sent}  # a look would miss what was sent
                 for worker, epoch in kills:
                     kills_of.setdefault(worker, []).append(epoch)
             chances = dict.fromkeys(places, EMPTY_CLAIMS)
@@ -197,11 +201,15 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
         queues = dict.fromkeys(claim.queues)
         if claim.epochs:
             return await dispatch.claim_handed(conn, claim.epochs, queues=queues, **asker)
-        pushed = await self._pushed.queues(conn)
+        pushed = await self._pushed.kinds(conn)
+        resumes = min(_resumes(claim), CLAIM_SLOTS)
+        if claim.handed:
+            sent = [queue for queue in queues if pushed.get(queue) == CELERY]
+            return await dispatch.claim_handed(conn, [], resumes=resumes, queues=sent, **asker)
         return await dispatch.claim(
             conn,
             slots=min(claim.slots, CLAIM_SLOTS),
-            resumes=min(_resumes(claim), CLAIM_SLOTS),
+            resumes=resumes,
             queues=[queue for queue in queues if queue not in pushed],
             api=self.server if claim.slots and claim.wait_s > 0 and not self._closed else None,
             **asker,
@@ -296,6 +304,8 @@ def _calling(own: Assignment, call: callbacks.ClaimedCall, version: ServedVersio
 
 def _places(claim: Claim) -> set[Place]:
     """Returns the queues and classes in which a claim looks for work."""
+    if claim.handed:
+        return {Place(queue, DispatchClass.RESUME, sent=True) for queue in claim.queues}
     classes = [DispatchClass.RESUME] * bool(_resumes(claim)) + [DispatchClass.FIRST_START] * bool(claim.slots)
     return {Place(queue, wanted) for queue in claim.queues for wanted in classes}
 

@@ -137,7 +137,7 @@ def _of_user_code(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) 
             return WorkerService(
                 member,
                 slots=1 if is_for_one else settings.slots,
-                resume_slots=0 if handed else settings.resume_slots,  # the sender of tries says how many
+                resume_slots=0 if is_for_one else settings.resume_slots,
                 template_memory=settings.template_memory,
                 queues=list(settings.queues),
                 handed=handed,

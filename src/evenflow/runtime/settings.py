@@ -395,7 +395,7 @@ class Settings(BaseSettings, SharedSettings):
         values |= {shared.name: getattr(self, shared.name) for shared in fields(SharedSettings)}
         values |= {field: str(getattr(self, field) or "") for field in ("tls_cert", "tls_key", "tls_client_ca", "tls_ca")}
         values["spark_connect_ui_port"] = self.spark_connect_ui_port or 0
-        values["resume_slots"] = self.resume_slots or default_resume_slots(self.slots)
+        values["resume_slots"] = self.resume_slots or default_resume_slots(given.get("slots", self.slots))
         return ServiceSettings(name=name, **{**values, **given})
 
 

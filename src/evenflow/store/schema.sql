@@ -826,7 +826,7 @@ create table dispatch (
     sends       smallint                                     -- how often it was; null: never
 );
 create index dispatch_waiting on dispatch (queue, class, priority desc, xact, epoch) where worker_id is null and sent_at is null;  -- dispatch/claim, launches/take_unsent
-create index dispatch_sent on dispatch (queue, sent_at) where worker_id is null and sent_at is not null;    -- launches/take_overdue
+create index dispatch_sent on dispatch (queue, class, sent_at) where worker_id is null and sent_at is not null;  -- launches/take_overdue, dispatch/claim_handed
 create index dispatch_of_worker on dispatch (worker_id, claim_key) where worker_id is not null;              -- dispatch/claim, dispatch/compare_listed
 create index dispatch_killed on dispatch (worker_id) where kill;                                             -- dispatch/claim, dispatch/read_kills
 

@@ -95,6 +95,7 @@ class Claim(Message):
     wait_s: float = 0.0
     resume_slots: int | None = None  # further free slots for resumes only; null: it does not know resumes, and gets none
     epochs: list[int] = []  # only these tries: they were handed to the worker. Answered at once
+    handed: bool = False  # first starts are handed to the worker: it asks for resumes of what is sent to an executor of its kind
 
 
 class Assignment(Message):

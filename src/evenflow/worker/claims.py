@@ -7,8 +7,8 @@ however long its ordinary slots are busy (R-DQ3).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Literal, Protocol
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Literal, Protocol
 
 from evenflow.fleet.claiming import Polls
 from evenflow.fleet.limits import CLAIM_WAIT
@@ -40,14 +40,10 @@ class TryPolls:
         self._heard = asyncio.Event()
 
     async def run(self, service_id: int, *, resumes: bool) -> None:
-        loops = [asyncio.ensure_future(self._ask_for_work(service_id, resumes=resumes))]
+        loops = [self._ask_for_work(service_id, resumes=resumes)]
         if resumes:
-            loops.append(asyncio.ensure_future(self._ask_for_resumes(service_id)))
-        try:
-            await asyncio.gather(*loops)
-        finally:
-            for loop in loops:
-                loop.cancel()
+            loops.append(self._ask_for_resumes(service_id))
+        await together(loops)
 
     async def _ask_for_work(self, service_id: int, *, resumes: bool) -> None:
         while not self.polls.draining.is_set():
@@ -93,6 +89,16 @@ class TryPolls:
         if answer is not None:
             self._answered(answer)
             self._heard.set()
+
+
+async def together(loops: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Returns when all have ended. None goes on after this call, however it ends."""
+    running = [asyncio.ensure_future(loop) for loop in loops]
+    try:
+        await asyncio.gather(*running)
+    finally:
+        for each in running:
+            each.cancel()
 
 
 async def first(event: asyncio.Event, other: asyncio.Future[Literal[True]]) -> None:

@@ -2,6 +2,9 @@
 
 The hint may be late, or a repetition: the claim decides, and a refused claim does no harm. One claim at a time asks for all tries
 that were handed meanwhile: a burst costs two requests, and a single try does not wait.
+
+A resume that comes as a message waits behind all messages before it. So a worker with slots for resumes also asks for resumes
+itself, whether they were sent or not (R-DQ3). These slots come on top of the sender's places, and no other try takes one.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ from enum import Enum, StrEnum, auto
 from evenflow.core.limits import CLAIM_SLOTS
 from evenflow.errors import ApiRefused
 from evenflow.fleet.claiming import Polls
+from evenflow.fleet.limits import CLAIM_WAIT
 from evenflow.wire.messages import Claim, ClaimAnswer
 from evenflow.worker import limits
-from evenflow.worker.claims import ClaimApi, first
+from evenflow.worker.claims import ClaimApi, first, together
 from evenflow.worker.tries import Tries
 
 
@@ -63,11 +67,56 @@ class HandedTries:
         self.polls = Polls(api.claim)
         self._unclaimed: dict[int, asyncio.Future[Handed | _Claimed]] = {}  # by epoch
         self._more = asyncio.Event()  # tries came since the last claim
+        self._leaving = asyncio.Event()
 
     async def run(self, service_id: int, *, resumes: bool) -> None:
         """Claims handed tries, resumes included. A try without a claim when this is cancelled is claimed under the next
         registration.
         """
+        loops = [self._claim_handed(service_id)]
+        if resumes and self._tries.resume_slots:
+            loops.append(self._ask_while_staying(service_id))
+        await together(loops)
+
+    def leave(self) -> None:
+        """Asks for no resumes from now on. What is handed over is still claimed."""
+        self._leaving.set()
+
+    async def _ask_while_staying(self, service_id: int) -> None:
+        """A resume whose answer is cut off by the end comes with a beat."""
+        asking = asyncio.ensure_future(self._ask_for_resumes(service_id))
+        leaving = asyncio.ensure_future(self._leaving.wait())
+        try:
+            await asyncio.wait({asking, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                asking.result()
+        finally:
+            asking.cancel()
+            leaving.cancel()
+
+    async def _ask_for_resumes(self, service_id: int) -> None:
+        def claim(request_key: str) -> Claim:
+            return Claim(
+                service_id=service_id,
+                request_key=request_key,
+                slots=0,
+                resume_slots=max(self._tries.spare, 1),
+                queues=self._queues,
+                wait_s=CLAIM_WAIT,
+                handed=True,
+            )
+
+        drained = asyncio.ensure_future(self.polls.draining.wait())
+        try:
+            while not self.polls.draining.is_set():
+                await first(self._tries.resume_room, drained)
+                answer = await self.polls.answer(claim)
+                if answer is not None:
+                    self._answered(answer)
+        finally:
+            drained.cancel()
+
+    async def _claim_handed(self, service_id: int) -> None:
         drained = asyncio.ensure_future(self.polls.draining.wait())
         try:
             while not self.polls.draining.is_set():

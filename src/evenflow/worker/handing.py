@@ -1,6 +1,6 @@
 """Hands a try from another process of this host to a worker: over a Unix socket, a line with the epoch, and later a line with the
 outcome. The try has the logs and limits of the worker; the sender only waits. A client that sends ``intake`` instead learns from
-then on whether the worker takes tries.
+then on whether the worker takes tries. One that sends ``leave`` is about to end: the worker asks for nothing more by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from evenflow.worker.handed import Handed, Intake
 
 _LINE = 32  # bytes: an epoch has 19 digits at most
 _LAST_EPOCH = 2**63 - 1  # the largest that the database can have
-_INTAKE, _OPEN, _CLOSED = b"intake\n", b"open\n", b"closed\n"
+_INTAKE, _OPEN, _CLOSED, _LEAVE = b"intake\n", b"open\n", b"closed\n", b"leave\n"
 
 
 def hand(path: str, epoch: int) -> Handed:
@@ -44,13 +44,21 @@ def follow_intake(path: str) -> Iterator[bool]:
                 yield line == _OPEN
 
 
+def ask_to_leave(path: str) -> None:
+    """Has that worker ask for no resumes from now on. It still takes what it is handed. Raises :class:`OSError`."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        connection.sendall(_LEAVE)
+
+
 class Handing:
-    """Listens at ``path``, which only this user can reach, and has ``run_try`` run the tries that it gets. A writer to a broker may
-    send anything: numbers that cannot be tries are not claimed, or the whole claim with them would be refused.
+    """Listens at ``path``, which only this user can reach, and has ``run_try`` run the tries that it gets. ``leave`` is called when
+    the sender is about to end. A writer to a broker may send anything: numbers that cannot be tries are not claimed, or the whole
+    claim with them would be refused.
     """
 
-    def __init__(self, path: str, run_try: Callable[[int], Awaitable[Handed]], intake: Intake) -> None:
-        self._path, self._run_try, self._intake = path, run_try, intake
+    def __init__(self, path: str, run_try: Callable[[int], Awaitable[Handed]], intake: Intake, leave: Callable[[], None]) -> None:
+        self._path, self._run_try, self._intake, self._leave = path, run_try, intake, leave
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -71,6 +79,9 @@ class Handing:
                 async for is_open in self._intake.follow():
                     writer.write(_OPEN if is_open else _CLOSED)
                     await writer.drain()
+            if line == _LEAVE:
+                self._leave()
+                return
             epoch = int(line) if line.strip().isdigit() else 0
             became = await self._became(epoch) if 0 < epoch <= _LAST_EPOCH else Handed.GONE
             writer.write(f"{became}\n".encode())

@@ -43,8 +43,8 @@ _REPORT_LOST = "it has ended, and the report of its end was lost"
 
 class WorkerService(ClaimingService):
     """Runs up to ``slots`` tries of ``queues`` at once, and in ``resume_slots`` more that resume from waiting. A worker whose tries
-    are ``handed`` to it (:meth:`run_try`) asks for none, and runs all that it gets; other processes of this host hand them over at
-    ``handed_at``.
+    are ``handed`` to it (:meth:`run_try`) asks for such alone, and runs all that it gets; other processes of this host hand them
+    over at ``handed_at``.
     """
 
     kind = "worker"
@@ -92,7 +92,7 @@ class WorkerService(ClaimingService):
             self._member.api_url.partition(",")[0].rstrip("/"),
             self._reuse,
         )
-        self._tries = Tries(self._slots, self._resume_slots, tools)
+        self._tries = Tries(self._slots, self._resume_slots, tools, apart=self._handed)
         claims = HandedTries if self._handed else TryPolls
         self._claims: TryClaims = claims(self._client, self._queues, self._tries, self._claim_answered)
         self._cut: list[int] = []  # epochs of tries that it had begun when it was told to end
@@ -102,7 +102,8 @@ class WorkerService(ClaimingService):
     def _work(self) -> Loops:
         handing = {}
         if self._handed_at:
-            handing["handing"] = Handing(self._handed_at, self.run_try, self._intake).run()
+            assert isinstance(self._claims, HandedTries), "who asks for tries is handed none"
+            handing["handing"] = Handing(self._handed_at, self.run_try, self._intake, self._claims.leave).run()
         return {**super()._work(), **handing}
 
     async def _hand_over(self) -> None:

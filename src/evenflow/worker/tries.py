@@ -13,11 +13,13 @@ from evenflow.worker.attempt import Attempt, Tools
 
 class Tries:
     """``slots`` are ordinary; ``resume_slots`` come on top, and are for resumes when no ordinary one is free (R-DQ3). ``room`` is
-    set while an ordinary slot is free, ``resumes_only`` while only the others are.
+    set while an ordinary slot is free, ``resumes_only`` while only the others are, ``resume_room`` while any of the others is.
+    ``apart``: ordinary slots are for tries whose sender waits for them (:meth:`ended`), and the others are for the rest.
     """
 
-    def __init__(self, slots: int, resume_slots: int, tools: Tools) -> None:
-        self._slots, self._resume_slots, self._tools = slots, resume_slots, tools
+    def __init__(self, slots: int, resume_slots: int, tools: Tools, *, apart: bool = False) -> None:
+        self._slots, self._tools, self._apart = slots, tools, apart
+        self.resume_slots = resume_slots
         self._attempts: dict[int, Attempt] = {}
         self._leaving: dict[int, Attempt] = {}  # ended ones whose exit is not stored yet; their leftovers may have to end, too
         self._ending: set[asyncio.Task[None]] = set()
@@ -26,19 +28,20 @@ class Tries:
         self._leaves_for: str | None = None  # why no try begins here any more
         self._giving_up: asyncio.TimerHandle | None = None  # set while they are frozen
         self.room = asyncio.Event()
-        self.room.set()
         self.resumes_only = asyncio.Event()
+        self.resume_room = asyncio.Event()
         self._over = asyncio.Event()
         self._over.set()
+        self._look_for_room()
 
     @property
     def free(self) -> int:
-        return max(self._slots - len(self._attempts), 0)
+        return max(self._slots - len(self._awaited if self._apart else self._attempts), 0)
 
     @property
     def spare(self) -> int:
         """Slots that are free for resumes only."""
-        return max(self._slots + self._resume_slots - len(self._attempts) - self.free, 0)
+        return max(self._slots + self.resume_slots - len(self._attempts) - self.free, 0)
 
     @property
     def outrun(self) -> list[int]:
@@ -137,7 +140,9 @@ class Tries:
     async def ended(self, epoch: int) -> None:
         """Returns when this try is not in hand; at once if it never was."""
         if epoch in self._attempts:
-            await asyncio.shield(self._awaited.setdefault(epoch, asyncio.get_running_loop().create_future()))
+            awaited = self._awaited.setdefault(epoch, asyncio.get_running_loop().create_future())
+            self._look_for_room()
+            await asyncio.shield(awaited)
 
     async def over(self) -> None:
         """Returns when no try is in hand, and what must not stay is gone."""
@@ -160,7 +165,8 @@ class Tries:
             attempt.give_up(f"frozen for {limits.FROZEN:g} s, while nobody answered this worker")
 
     def _look_for_room(self) -> None:
-        for event, is_so in ((self.room, self.free > 0), (self.resumes_only, self.free == 0 and self.spare > 0)):
+        free, spare = self.free > 0, self.spare > 0
+        for event, is_so in ((self.room, free), (self.resumes_only, spare and not free), (self.resume_room, spare)):
             if is_so:
                 event.set()
             else:
@@ -171,8 +177,8 @@ class Tries:
         if attempt.leftovers:  # an ordinary end: the processes may stay once its exit is stored
             self._leaving[attempt.epoch] = attempt
         self._remember(attempt.epoch)
-        self._look_for_room()
         if (awaited := self._awaited.pop(attempt.epoch, None)) is not None:
             awaited.set_result(None)
+        self._look_for_room()
         if not self._attempts:
             self._over.set()

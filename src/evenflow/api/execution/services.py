@@ -145,7 +145,7 @@ def _served(who: Register) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-def _check_taking(who: Register, pushed: Mapping[str, str]) -> None:
+def _check_taking(who: Register, pushed: Mapping[str, executors.PushedTo]) -> None:
     """Raises :class:`Refused` when a worker claims queues whose tries are sent, or when it takes sent tries of queues that no
     launcher serves.
     """
@@ -158,7 +158,7 @@ def _check_taking(who: Register, pushed: Mapping[str, str]) -> None:
         cure = f"evenflow executors set NAME --kind KIND --queue {shlex.quote(wrong[0])}"
         why = f"no executor is sent the tries of queue {wrong[0]!r}, and this worker runs what it is handed. Say which: {cure}"
     else:
-        executor = pushed[wrong[0]]
+        executor = pushed[wrong[0]].executor
         why = (
             f"the tries of queue {wrong[0]!r} are sent to the executor {executor!r}. Start this worker without that queue "
             "(EVENFLOW_QUEUES; evenflow up --workers 0 starts none), or let workers ask for them again: "

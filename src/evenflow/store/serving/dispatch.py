@@ -47,10 +47,11 @@ _looks = _Looks()
 
 
 class Place(NamedTuple):
-    """Where tries of one class wait for workers."""
+    """Where tries of one class wait for workers. ``sent``: those that a launcher sends, whether it has done so or not."""
 
     queue: str
     dispatch_class: DispatchClass
+    sent: bool = False
 
 
 class ClaimedResume(NamedTuple):
@@ -205,14 +206,18 @@ async def claim_handed(
     claim_key: str,
     queues: Collection[str],
     lease_s: float,
+    resumes: int = 0,
     known: KnownRuns | None = None,
 ) -> ClaimResult:
-    """Claims the unclaimed tries among those that this worker was handed. Otherwise as :func:`claim`."""
+    """Claims the unclaimed tries among those that this worker was handed, and up to ``resumes`` resumes of its queues, whether they
+    were sent or not. Otherwise as :func:`claim`.
+    """
     known = known or KnownRuns()
     names = {
         "service_id": service_id,
         "claim_key": claim_key,
         "epochs": numbers(epochs),
+        "resumes": resumes,
         "queues": list(queues),
         "lease_s": lease_s,
         "newest_run": known.newest,

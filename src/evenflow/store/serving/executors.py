@@ -26,6 +26,13 @@ class LaunchedExecutor(NamedTuple):
     options: dict[str, Any]  # all options; each kind of launcher reads its own
 
 
+class PushedTo(NamedTuple):
+    """The executor that is sent the tries of a queue."""
+
+    executor: str
+    kind: str
+
+
 async def list_executors(conn: AsyncConn, name: str | None = None, *, scope: str | None = None) -> list[dict[str, Any]]:
     """Returns all executors, or the one of this name, with the fields of the contract's record."""
     cursor = conn.cursor(row_factory=dict_row)
@@ -38,9 +45,10 @@ async def list_launched(conn: AsyncConn) -> list[LaunchedExecutor]:
     return [LaunchedExecutor(name, kind, queues, send_again_s(options), options) for name, kind, queues, options in rows]
 
 
-async def list_pushed(conn: AsyncConn) -> dict[str, str]:
+async def list_pushed(conn: AsyncConn) -> dict[str, PushedTo]:
     """Executors by queue, of the queues whose tries are sent to them."""
-    return dict(await (await conn.execute(sql("executors/list_pushed"), prepare=True)).fetchall())
+    rows = await (await conn.execute(sql("executors/list_pushed"), prepare=True)).fetchall()
+    return {queue: PushedTo(executor, kind) for queue, executor, kind in rows}
 
 
 async def find_rival(conn: AsyncConn, name: str, queues: Collection[str]) -> tuple[str, str] | None:

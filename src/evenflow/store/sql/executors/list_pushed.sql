@@ -1,2 +1,2 @@
--- The queues whose tries are sent to their executor, and its name.
-select queue, executor from queue_executor where push
+-- The queues whose tries are sent to their executor, with its name and kind.
+select queue, executor, kind from queue_executor where push

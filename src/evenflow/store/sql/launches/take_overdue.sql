@@ -3,10 +3,11 @@
 with overdue as materialized (
     select d.epoch
     from unnest(%(queues)s::text[]) as q (queue)
+    cross join (values (0), (1)) as c (class)
     cross join lateral (
         select epoch, sent_at, sends
         from dispatch
-        where dispatch.queue = q.queue and worker_id is null and sent_at < now() - make_interval(secs => %(after_s)s)
+        where dispatch.queue = q.queue and dispatch.class = c.class and worker_id is null and sent_at < now() - make_interval(secs => %(after_s)s)
           and sent_at < now() - make_interval(secs => least(%(after_s)s * 2 ^ (sends - 1), %(most_s)s))
         order by sent_at
         limit %(most)s
