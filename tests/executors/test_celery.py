@@ -85,7 +85,7 @@ def test_a_worker_of_celery_that_is_killed_ends_no_try(system: Celery) -> None:
 def test_a_resume_begins_while_every_place_is_busy_and_messages_wait(system: Celery) -> None:
     """R-DQ3, R-DQ10: before all that waits in the broker's line, in a slot of its own. A warm shutdown of Celery waits for it."""
     waits = system.trigger("called_back")
-    deferred = "select count(*) from task_instance join dag_run using (run_key) where run_id = %s and task_instance.state = 'deferred'"
+    deferred = "select count(*) from task_instance t join dag_run using (run_key) where run_id = %s and t.state = 'deferred'"
     wait_until(lambda: system.db.execute(deferred, [waits]).fetchone() == (1,), lambda: system.told("called_back", waits))
     busy = [system.trigger("gated") for _ in range(4)]
     wait_until(lambda: all(system.marked(f"gated-{run_id}") for run_id in busy), "every place to be busy", within_s=60)
