@@ -92,7 +92,7 @@ class TryPolls:
 
 
 async def together(loops: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Returns when all have ended. None goes on after this call, however it ends."""
+    """Returns when all have ended. No poll is left after this call, also when it raises."""
     running = [asyncio.ensure_future(loop) for loop in loops]
     try:
         await asyncio.gather(*running)

@@ -80,7 +80,7 @@ async def logout() -> Reply:
 
 
 async def _answered(client: RestClient, asked: rest.device_logins.DeviceLogin) -> rest.device_logins.DeviceToken:
-    """Raises :class:`ApiRefused` when the answer is no, or there is none in time."""
+    """Raises :class:`ApiRefused` when the person refuses, or does not answer in time."""
     pause = asked.interval_s
     while True:
         await asyncio.sleep(pause)

@@ -20,7 +20,7 @@ from evenflow.store.db.connect import Row
 ReadHouse = Callable[[str], list[Row]]
 
 CONNECT_WITHIN_S = 10
-_BEAT_WITHIN = timedelta(seconds=60)  # a scheduler of Airflow's that has not beaten for so long is gone
+_BEAT_WITHIN = timedelta(seconds=60)  # without a beat for this long a scheduler of Airflow's is gone
 _READ_ONLY = "-c default_transaction_read_only=on -c statement_timeout=120000"
 _STEP = timedelta(microseconds=1)  # of timestamps in databases
 
