@@ -58,8 +58,8 @@ async def change_dag(conn: Connection, actor: Actor, dag_id: str, change: DagCha
 
 @routes.post("/dags/{dag_id}/skip", Role.AUTHOR)
 async def skip_dates(conn: Connection, actor: Actor, dag_id: str, change: DateSkip) -> DagSummary:
-    """Counts the dates of its schedule up to one as done, without a run of them; a continuous schedule continues there. Only forward:
-    a date before the newest scheduled run changes nothing.
+    """Counts the dates of its schedule up to one as done, without a run of them; a continuous schedule continues there.
+    Only forward: a date before the newest scheduled run changes nothing.
     """
     await current_version(conn, dag_id)
     async with events.recorded(conn, actor, "dag.skip", dag_id) as detail:
