@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from evenflow.api.rest.fleets import list_fleets
 from evenflow.autoscaler.limits import FENCE_S, FOLLOW_S, FOLLOWED_S, LOOP_S
 from evenflow.autoscaler.steering import Steering
 from evenflow.autoscaler.target import HostTarget, Sight, UnfitTarget
@@ -615,4 +616,21 @@ async def test_whom_a_person_took_out_does_not_stay_in_the_place_of_one_that_is_
     await steering.loop(conn)
     assert fleets.fenced() == [going]
     assert "undo" not in fleets.steps()
+    await conn.close()
+
+
+async def test_what_runs_on_a_worker_taken_out_by_hand_is_told_as_running(fleets: Fleets) -> None:
+    """R-AS1: it asks for no slot of the fleet, and it runs all the same."""
+    fleets.fleet()
+    steering, conn = await fleets.autoscaler()
+    fleets.tries(1)
+    await steering.loop(conn)
+    fleets.obey()
+    fleets.busy("f-1")
+    cordon(fleets, "f-1")
+    await steering.loop(conn)
+    assert steering.memories["f"].look is not None
+    assert steering.memories["f"].look.running == 0
+    [told] = (await list_fleets(conn)).items
+    assert told.running == 1
     await conn.close()

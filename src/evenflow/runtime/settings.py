@@ -96,7 +96,7 @@ class Settings(BaseSettings, SharedSettings):
     workers: int = Field(1, ge=0, le=limits.MOST_PROCESSES, description="Worker processes of `evenflow up`")
     autoscale: str = Field(
         "",
-        max_length=6,
+        max_length=limits.MAX_FEW_WORDS_CHARS,
         description="How many workers there are at least and at most, as 0..8: as many as are needed; empty: always `workers`",
     )
     autoscale_target: Literal["native", "celery"] = Field(

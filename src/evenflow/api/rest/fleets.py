@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ from evenflow.explaining.fleet_costs import fleet_workers
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import events, scaling
 from evenflow.store.serving.executors import list_executors
-from evenflow.store.serving.scaling import FleetRow
+from evenflow.store.serving.scaling import FleetRow, WorkerRow
 
 routes = Routes("Fleets")
 
@@ -34,7 +35,8 @@ _AS_AT_FIRST = "default"  # in the place of a value
 @routes.get("/fleets", Role.VIEWER)
 async def list_fleets(conn: Connection) -> Page[FleetSummary]:
     """All fleets, as an autoscaler saw them last."""
-    found = [FleetSummary(**await _summary(conn, fleet)) for fleet in await scaling.list_fleets(conn)]
+    workers = await scaling.read_workers(conn)
+    found = [FleetSummary(**await _summary(conn, fleet, workers)) for fleet in await scaling.list_fleets(conn)]
     return Page[FleetSummary](items=found, limit=len(found), offset=0, more=False)
 
 
@@ -144,9 +146,13 @@ def _policy(change: FleetChange, old: FleetRow | None) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value != _AS_AT_FIRST}
 
 
-async def _summary(conn: AsyncConn, fleet: FleetRow) -> dict[str, Any]:
+async def _summary(conn: AsyncConn, fleet: FleetRow, workers: Sequence[WorkerRow] | None = None) -> dict[str, Any]:
+    """``workers`` are those that live, where they are known. What runs on those that people took out of service is running, too,
+    though the fleet counts them as none.
+    """
     told: dict[str, Any] = dict.fromkeys(("load", "running", "waiting", "oldest_wait_s", "expected", "seen_at", "reason"))
-    cordoned = [worker for worker in await scaling.read_workers(conn) if worker.cordoned]
+    live = await scaling.read_workers(conn) if workers is None else workers
+    cordoned = [worker for worker in live if worker.cordoned]
     counted_as_none = sum((worker.by_queue or {}).get(queue, 0) for worker in cordoned for queue in fleet.queues)
     for row in await scaling.list_looks(conn, fleet.name, since=0, limit=1):
         look = Look(**{name: value for name, value in row.items() if name not in ("asked", "reason")})

@@ -85,7 +85,7 @@ class LocalFleet:
         self._keeping = asyncio.create_task(self._keep(), name="keep workers")
 
     async def _say_what_is_not_served(self, conn: AsyncConn) -> None:
-        """Of queues of other executors the fleet gets no demand. They may become its own while it runs, so this is no error."""
+        """Of queues of other executors the fleet gets no demand. They may become its own while it runs, so it starts."""
         of = {queue: (each["name"], each["kind"]) for each in await list_executors(conn) for queue in each["queues"]}
         for queue in self._queues:
             executor, kind = of.get(queue, (DEFAULT_EXECUTOR, NATIVE))
