@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import json
 import os
+import random
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -16,6 +17,11 @@ from pathlib import Path
 
 from evenflow.errors import AlreadyRunning, StartingOrStopping
 from evenflow.runtime.home import make_folder
+
+# Where a free port is looked for: below the ports that Linux gives to outgoing connections. One of these could take the port before
+# the service binds it.
+_FREE_PORTS = range(20_000, 32_768)
+_LOOKS = 20  # at random ports; after these the system chooses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,14 +127,25 @@ def choose_port(host: str, port: int, *, who: str = "The API", way: str = "evenf
 
     The error names ``who`` would listen there, and ends with the ``way`` to choose another port.
     """
+    if port == 0:
+        free = (tried for tried in random.sample(_FREE_PORTS, _LOOKS) if not isinstance(_bound(host, tried), OSError))
+        port = next(free, 0)
+    found = _bound(host, port)
+    if isinstance(found, OSError):
+        raise AlreadyRunning(
+            f"{who} cannot listen on {host}:{port}: {found.strerror}. Stop the program that has the port, or choose another: "
+            f"{way}{port + 1} (0 takes a free one)."
+        )
+    return found
+
+
+def _bound(host: str, port: int) -> int | OSError:
+    """Returns the port that a server could bind now, or why it could not."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise AlreadyRunning(
-                f"{who} cannot listen on {host}:{port}: {error.strerror}. Stop the program that has the port, or choose another: "
-                f"{way}{port + 1} (0 takes a free one)."
-            ) from None
+            return error
         return int(probe.getsockname()[1])
