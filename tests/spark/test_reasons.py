@@ -53,7 +53,16 @@ def told(kind: str, text: str, *bases: str) -> dict[str, Any]:
     [
         (told("Py4JJavaError", LOST), "OutOfMemoryError: executor 3 on 10.0.0.7 ended with exit code 52, out of memory. ", False),
         (told("Py4JJavaError", HEAP), "OutOfMemoryError: Java heap space (executor 3 on 10.0.0.7). Give executors more", False),
-        (told("Py4JJavaError", DRIVER_HEAP), "OutOfMemoryError: Java heap space (the driver). Give the driver more", False),
+        (
+            told("Py4JJavaError", DRIVER_HEAP),
+            "OutOfMemoryError: Java heap space (the driver). Give the driver more, by ?driver_memory=4g",
+            False,
+        ),
+        (
+            told("Py4JJavaError", HEAP.replace("executor 3)", "executor driver)")),
+            "OutOfMemoryError: Java heap space (the dr",
+            False,
+        ),
         (told("SparkException", UDF), "ValueError: bad row 77 (executor 0 on 10.0.0.7)", False),
         (told("PythonException", VERSIONS), "PYTHON_VERSION_MISMATCH: Python in worker has different version: 3.9", True),
         (told("Py4JJavaError", CAUSES), "UnknownHostException: db.internal", False),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from evenflow.errors import SparkFailedForGood, SparkNotInstalled, SparkUnavailable
+from evenflow.errors import SparkFailed, SparkFailedForGood, SparkNotInstalled, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark import classic, launching, session
 from evenflow.spark.java import Java, find_java
@@ -92,6 +92,46 @@ def test_a_dead_jvm_is_named_and_the_next_session_has_one_of_its_own() -> None:
     ):
         _use_and_fail(spark)
     assert "The table or view `nowhere` cannot be found" in str(wrong.value), "the text is still there when the session is not"
+
+
+@pytest.mark.spark
+def test_memory_that_runs_out_is_the_reason_though_the_jvm_ends_with_it() -> None:
+    """R-SP6: in a local Spark a task that is out of memory ends the JVM, which has the text of the exception."""
+    with (
+        pytest.raises((SparkFailed, SparkUnavailable), match=r"^OutOfMemoryError: Java heap space.*\?driver_memory=4g"),
+        session_for(LOCAL, app_name="x", conf={"spark.driver.memory": "500m"}, progress=_silent) as spark,
+    ):
+        spark.range(1, 3, 1, 1).selectExpr("length(repeat('x', cast(2000000000 + id as int)))").collect()
+
+
+@pytest.mark.spark
+def test_an_exception_of_java_whose_text_cannot_be_had_is_that_of_a_dead_jvm() -> None:
+    """R-SP6."""
+    with (
+        pytest.raises(SparkUnavailable, match=r"^Spark's JVM was killed by signal 9 while the task used it"),
+        session_for(LOCAL, app_name="x", conf={}, progress=_silent) as spark,
+    ):
+        _raise_and_kill(spark)
+
+
+def _raise_and_kill(spark: SparkSession) -> None:
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark import SparkContext
+
+    raised = Py4JJavaError("An error occurred", spark.sparkContext._jvm.java.lang.OutOfMemoryError("Java heap space"))
+    SparkContext._gateway.proc.kill()
+    SparkContext._gateway.proc.wait()
+    raise raised
+
+
+@pytest.mark.spark
+def test_a_memory_that_is_none_is_in_the_reason() -> None:
+    """R-SP6: in the words of the JVM."""
+    with (
+        pytest.raises(SparkUnavailable, match=r"Invalid maximum heap size: -Xmxlots.*spark\.driver\.memory"),
+        session_for(LOCAL, app_name="x", conf={"spark.driver.memory": "lots"}, progress=_silent),
+    ):
+        raise AssertionError("a session without a JVM")
 
 
 @pytest.mark.parametrize(

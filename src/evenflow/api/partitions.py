@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from evenflow.api.refusals import Refused
@@ -19,6 +19,7 @@ class Partitioned(NamedTuple):
     asset: str
     partitions: Partitions
     first: str | None  # by time, of those that exist
+    later: Sequence[str]  # those that exist of the running interval, and of the future
 
 
 def no_asset(asset: str) -> Refused:
@@ -36,7 +37,7 @@ async def partitioned(conn: AsyncConn, asset: str, *, scope: str | None = None) 
             "bad_value",
             f"The asset {asset!r} has no partitions. Write Asset({asset!r}, partitions='day') where a task makes it.",
         )
-    return Partitioned(asset, Partitions.read(found.partitions), found.first)
+    return Partitioned(asset, Partitions.read(found.partitions), found.first, found.later)
 
 
 async def list_partitions(
@@ -44,7 +45,8 @@ async def list_partitions(
 ) -> list[AssetPartition]:
     """Returns all expected partitions in order: the keys, or those of the times from ``first`` to ``last``.
 
-    The default range goes from the first existing partition to the newest whose time is over.
+    The default range goes from the first existing partition to the newest whose time is over, and to that come those later ones
+    that exist.
     """
     names = list(islice(_expected(of, first, last), MAX_PARTITIONS_SHOWN + 1))
     if len(names) > MAX_PARTITIONS_SHOWN:
@@ -64,4 +66,9 @@ def _expected(of: Partitioned, first: datetime | None, last: datetime | None) ->
     if first is None and (of.first is None or of.partitions.flaw_of(of.first)):  # a person has named a partition not by a date
         return iter(())
     begin = first or of.partitions.start_of(str(of.first))
-    return of.partitions.between(begin, last or of.partitions.last_over(datetime.now(UTC)))
+    if last is not None:
+        return of.partitions.between(begin, last)
+    over = of.partitions.last_over(datetime.now(UTC))
+    newest, earliest = of.partitions.of(over), of.partitions.of(begin)
+    later = [name for name in of.later if name > newest and name >= earliest and not of.partitions.flaw_of(name)]
+    return chain(of.partitions.between(begin, over), later)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from evenflow.errors import SparkUnavailable
 from evenflow.spark import jvm_end
 from evenflow.spark.class_data import use_archive
-from evenflow.spark.java import find_java
+from evenflow.spark.java import Java, complaint_about_options, find_java
 from evenflow.spark.launching import connect
 from evenflow.spark.limits import JVM_ENDS
 from evenflow.spark.properties import SUBMIT_ARGUMENTS, submit_arguments
@@ -51,7 +51,7 @@ def classic_session(target: SparkTarget, app_name: str) -> Iterator[SparkSession
             {**warehouse, **use_archive(java), **target.conf, **named}, scratch, os.environ.get(SUBMIT_ARGUMENTS)
         )
         with environment({"JAVA_HOME": str(java.home), "SPARK_LOCAL_DIRS": str(scratch), SUBMIT_ARGUMENTS: arguments}):
-            spark = _begin()
+            spark = _begin(java, target.conf)
             with _stopped_at_the_end(spark):
                 for key, value in target.conf.items():
                     if not key.startswith("spark."):  # spark-submit passes over these
@@ -59,12 +59,12 @@ def classic_session(target: SparkTarget, app_name: str) -> Iterator[SparkSession
                 yield spark
 
 
-def _begin() -> SparkSession:
+def _begin(java: Java, conf: Mapping[str, str]) -> SparkSession:
     """The session, with its JVM. Raises :class:`SparkUnavailable` when that ends before the session is there."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    SparkContext._ensure_initialized(gateway=connect())
+    SparkContext._ensure_initialized(gateway=connect(lambda: complaint_about_options(java, conf)))
     try:
         return SparkSession.builder.getOrCreate()
     except Exception as error:
@@ -86,11 +86,21 @@ def _stopped_at_the_end(spark: SparkSession) -> Iterator[None]:
             raise
         raise told from error
     finally:
-        if jvm is not None and jvm.poll() is not None:
-            spark.sparkContext._jsc = None  # so that stop() does all but talk to the JVM
-            spark.sparkContext.stop()
-        else:
+        _stop(spark, jvm)
+
+
+def _stop(spark: SparkSession, jvm: jvm_end.JVM) -> None:
+    """Also when the JVM has ended, or ends meanwhile, as one does that is out of memory."""
+    if jvm is None or jvm.poll() is None:
+        try:
             spark.stop()
+        except Exception as error:
+            if jvm_end.in_use(jvm, error) is None:
+                raise
+        else:
+            return
+    spark.sparkContext._jsc = None  # so that stop() does all but talk to the JVM
+    spark.sparkContext.stop()
 
 
 def _jvm() -> jvm_end.JVM:

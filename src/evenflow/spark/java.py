@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -85,6 +86,27 @@ def _ask(executable: Path) -> Java | str:
         return f"{executable}, which does not say its version (exit code {answer.returncode})"
     home = re.search(r"^\s*java\.home = (.+)$", text, re.MULTILINE)
     return Java(Path(home[1].strip()) if home else executable.parent.parent, version)
+
+
+def complaint_about_options(java: Java, conf: Mapping[str, str]) -> str:
+    """Returns the first line in which a JVM with the memory and options of this configuration says why it does not start, or
+    nothing.
+    """
+    memory = [f"-Xmx{conf['spark.driver.memory']}"] if "spark.driver.memory" in conf else []
+    options = shlex.split(conf.get("spark.driver.extraJavaOptions", ""))
+    try:
+        answer = subprocess.run(
+            [str(java.home / "bin" / "java"), *memory, *options, "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=JAVA_ANSWERS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    lines = [line for line in (answer.stderr + answer.stdout).splitlines() if line and not line.startswith(("Picked up", "NOTE:"))]
+    return lines[0].rstrip(".") if answer.returncode != 0 and lines else ""
 
 
 def parse_version(text: str) -> int | None:

@@ -14,6 +14,8 @@ from evenflow.spark.limits import JVM_DEATH_SHOWS
 
 JVM = subprocess.Popen[bytes] | None  # None: another process's, named by PYSPARK_GATEWAY_PORT
 
+OUT_OF_MEMORY = 52  # the exit code of Spark's JVMs that ran out of memory
+MORE_MEMORY = "Give the driver more, by ?driver_memory=4g in the connection or conf={'spark.driver.memory': '4g'}, or collect less."
 SHELL_SIGNALS = 128  # what a shell adds to the number of the signal that killed a command
 
 # What to do about a JVM that does not get as far as a session, by the signal that killed it.
@@ -28,8 +30,13 @@ _REMEDY = (
 )
 
 
-def before_session(code: int) -> SparkUnavailable:
-    """For a JVM that has ended."""
+def before_session(code: int, complaint: str = "") -> SparkUnavailable:
+    """For a JVM that has ended. ``complaint`` is what it says of its options."""
+    if complaint:
+        return SparkUnavailable(
+            f"Spark's JVM does not start with these options: {complaint}. Correct spark.driver.memory or ?driver_memory= (write "
+            "e.g. 4g), spark.driver.extraJavaOptions or JAVA_TOOL_OPTIONS."
+        )
     remedy = _REMEDIES.get(_signal(code), _REMEDY)
     return SparkUnavailable(f"Spark's JVM {_ended(code)} before its session was there; its last words are in the log. {remedy}")
 
@@ -53,9 +60,13 @@ def in_use(jvm: JVM, error: Exception) -> SparkUnavailable | None:
     code = _exit_code(jvm, error)
     if code is None:
         return None
+    if code == OUT_OF_MEMORY:
+        return SparkUnavailable(
+            f"OutOfMemoryError: Java heap space, as a rule: Spark's JVM {_ended(code)} while the task used it, which says that "
+            f"memory ran out; its last words are in the log. {MORE_MEMORY}"
+        )
     return SparkUnavailable(
-        f"Spark's JVM {_ended(code)} while the task used it; its last words are in the log. If it ran out of memory, give it more: "
-        "conf={'spark.driver.memory': '4g'} in the task, or ?driver_memory=4g in the connection."
+        f"Spark's JVM {_ended(code)} while the task used it; its last words are in the log. If it ran out of memory: {MORE_MEMORY}"
     )
 
 
@@ -63,13 +74,22 @@ def _exit_code(jvm: JVM, error: Exception) -> int | None:
     """None while the JVM lives. A broken conversation is heard before the other side's exit, so that gets a moment to follow."""
     from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 
-    broken = isinstance(error, (Py4JError, ConnectionError)) and not isinstance(error, Py4JJavaError)
+    broken = not _has_text(error) if isinstance(error, Py4JJavaError) else isinstance(error, (Py4JError, ConnectionError))
     if jvm is None or not broken:
         return None
     try:
         return jvm.wait(JVM_DEATH_SHOWS)
     except subprocess.TimeoutExpired:
         return None
+
+
+def _has_text(error: Exception) -> bool:
+    """The text of an exception of Java is asked of the JVM."""
+    try:
+        str(error)
+    except Exception:  # py4j raises several kinds, as far as the conversation got
+        return False
+    return True
 
 
 def _ended(code: int) -> str:

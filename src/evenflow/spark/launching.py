@@ -22,7 +22,7 @@ import psutil
 
 from evenflow.spark import jvm_end
 from evenflow.spark.driver import spark_submit
-from evenflow.spark.limits import JVM_BEGINS, JVM_LOOK
+from evenflow.spark.limits import JVM_BEGINS, JVM_LOOK, JVM_REFUSES
 from evenflow.spark.properties import SUBMIT_ARGUMENTS
 
 if TYPE_CHECKING:
@@ -33,16 +33,17 @@ _WHERE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 _DEAF_TO_CTRL_C = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")  # the task is told, and ends its JVM
 
 
-def connect() -> JavaGateway:
+def connect(complaint: Callable[[], str]) -> JavaGateway:
     """Connects to a new JVM with :data:`SUBMIT_ARGUMENTS`, or to that of :data:`PORT` where another process has started one. Raises
-    :class:`SparkUnavailable` when it ends before it can be talked to, or does not begin.
+    :class:`SparkUnavailable` when it ends before it can be talked to, or does not begin; ``complaint`` says what is wrong with its
+    options, if anything.
     """
     from pyspark.java_gateway import launch_gateway
 
     to_jvm: Callable[[], JavaGateway] = launch_gateway
     if PORT in os.environ:
         return to_jvm()
-    jvm, port, secret = _start()
+    jvm, port, secret = _start(complaint)
     os.environ.update({PORT: str(port), SECRET: secret})
     try:
         gateway = to_jvm()
@@ -58,7 +59,7 @@ def connect() -> JavaGateway:
     return gateway
 
 
-def _start() -> tuple[subprocess.Popen[bytes], int, str]:
+def _start(complaint: Callable[[], str]) -> tuple[subprocess.Popen[bytes], int, str]:
     """A JVM, its port and its secret."""
     with tempfile.TemporaryDirectory(prefix="evenflow-jvm-") as folder:
         said = Path(folder, "said")
@@ -66,7 +67,7 @@ def _start() -> tuple[subprocess.Popen[bytes], int, str]:
         command = [*_DEAF_TO_CTRL_C, spark_submit(env), *shlex.split(os.environ[SUBMIT_ARGUMENTS])]
         jvm = subprocess.Popen(command, stdin=subprocess.PIPE, env=env)
         try:
-            _wait_for(said, jvm)
+            _wait_for(said, jvm, complaint)
         except BaseException:
             _kill(jvm)
             raise
@@ -75,14 +76,14 @@ def _start() -> tuple[subprocess.Popen[bytes], int, str]:
     return jvm, port, written[8:].decode()  # between them is the length
 
 
-def _wait_for(said: Path, jvm: subprocess.Popen[bytes]) -> None:
+def _wait_for(said: Path, jvm: subprocess.Popen[bytes], complaint: Callable[[], str]) -> None:
     deadline = time.monotonic() + JVM_BEGINS
     while True:
         code = jvm.poll()  # before the look: once it has ended, all that it has written is there
         if said.exists():
             return
         if code is not None:
-            raise jvm_end.before_session(code)
+            raise jvm_end.before_session(code, complaint() if code == JVM_REFUSES else "")
         if time.monotonic() > deadline:
             raise jvm_end.silent(JVM_BEGINS)
         with suppress(subprocess.TimeoutExpired):

@@ -7,6 +7,7 @@ from __future__ import annotations
 OLDEST_JAVA = 17  # what Spark 4 is compiled for
 JAVA_ANSWERS = 20.0  # `java -version` takes 0.1 s; a cold disk or a loaded machine takes a few
 JVM_BEGINS = 180.0  # until it can be talked to: 2 s on an idle machine, a minute on a crowded one
+JVM_REFUSES = 1  # the exit code of a JVM that does not know an option or does not get its memory
 JVM_LOOK = 0.05  # between two looks at whether it can
 JVM_ENDS = 10.0  # when its session is stopped; it takes 0.2 s
 JVM_DEATH_SHOWS = 3.0  # between a broken pipe and the exit of the process at its other end, on a crowded machine

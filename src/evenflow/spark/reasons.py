@@ -17,6 +17,7 @@ from typing import Any
 
 from evenflow.errors import SparkFailed, SparkFailedForGood
 from evenflow.spark.driver import describe, without_frames
+from evenflow.spark.jvm_end import MORE_MEMORY, OUT_OF_MEMORY
 from evenflow.spark.limits import MOST_REASON
 
 # A query that Spark cannot even plan is as wrong the next time. What data, memory or hosts cause may go well then.
@@ -44,10 +45,8 @@ _VERSIONS = re.compile(r"\[PYTHON_VERSION_MISMATCH\] (?P<text>[^\n]*)")
 _STORAGE = re.compile(r"Class org\.apache\.hadoop\.fs\.(?P<module>\w+)\.(?P<name>\w+) not found")
 _PACKAGES = {"s3a": "hadoop-aws", "azurebfs": "hadoop-azure", "azure": "hadoop-azure"}
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\]")
-_MEMORY = 52  # the exit code of an executor whose JVM ran out of memory
 
 _MORE_FOR_EXECUTORS = "Give executors more: conf={'spark.executor.memory': '4g'}, or smaller partitions."
-_MORE_FOR_THE_DRIVER = "Give the driver more: conf={'spark.driver.memory': '4g'}, or collect less."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +120,18 @@ def _known(text: str) -> Reason | None:
         code = _EXIT.search(lost["reason"] or "")
         who = f"executor {lost['executor']} on {lost['host']}"
         ended = f"{who} ended with exit code {code['code']}" if code else f"{who} was lost: {_one_line(lost['reason'])}"
-        if code and int(code["code"]) == _MEMORY:
+        if code and int(code["code"]) == OUT_OF_MEMORY:
             return Reason("OutOfMemoryError", _bounded(f"OutOfMemoryError: {ended}, out of memory. {_MORE_FOR_EXECUTORS}"))
         return Reason("ExecutorLost", _bounded(f"ExecutorLost: {ended}."))
     if "java.lang.OutOfMemoryError" in text:
         what = re.search(r"java\.lang\.OutOfMemoryError(?:: (?P<text>[^\n]*))?", text)
         said = (what["text"] if what else None) or "out of memory"
-        if lost:
+        if lost and lost["executor"] != "driver":  # in a local Spark the driver is the executor
             return Reason(
                 "OutOfMemoryError",
                 _bounded(f"OutOfMemoryError: {said} (executor {lost['executor']} on {lost['host']}). {_MORE_FOR_EXECUTORS}"),
             )
-        return Reason("OutOfMemoryError", _bounded(f"OutOfMemoryError: {said} (the driver). {_MORE_FOR_THE_DRIVER}"))
+        return Reason("OutOfMemoryError", _bounded(f"OutOfMemoryError: {said} (the driver). {MORE_MEMORY}"))
     return None
 
 

@@ -58,7 +58,8 @@ def session_for(
         tell = connect_progress
     else:
         session, tell = classic_session(target, app_name), classic_progress
-    with explained(), environment(target.environ), session as spark, _told(target, spark, keep), tell(spark, progress):
+    # What the task raises is explained at once: a JVM that is out of memory has the text, and ends a moment later.
+    with explained(), environment(target.environ), session as spark, explained(), _told(target, spark, keep), tell(spark, progress):
         yield spark
 
 

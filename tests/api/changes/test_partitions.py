@@ -52,6 +52,18 @@ async def listed(rest: RestClient, asset: str, **query: Any) -> dict[str, bool]:
     return {each.partition: each.is_done for each in page.items}
 
 
+async def test_the_partition_of_a_running_interval_is_listed_once_it_is_there(rest: RestClient) -> None:
+    """R-SP1: and is not missing before."""
+    today = datetime.now(UTC)
+    names = [f"{today + timedelta(days=days):%Y-%m-%d}" for days in (-1, 0, 2)]
+    for name in names[1:]:
+        await rest.emit_asset_event(asset="days", partition=name)
+    assert await listed(rest, "days") == dict.fromkeys(names[1:], True)
+    await rest.emit_asset_event(asset="days", partition=names[0])
+    assert await listed(rest, "days") == dict.fromkeys(names, True)
+    assert await listed(rest, "days", from_date=today) == dict.fromkeys(names[1:], True)
+
+
 async def test_what_is_done_and_what_is_missing_are_told_apart(rest: RestClient) -> None:
     """R-SP1."""
     assert await listed(rest, "days") == {}, "nobody has said what the first is"

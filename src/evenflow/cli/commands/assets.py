@@ -42,7 +42,9 @@ async def partitions(
     from_: Annotated[
         datetime | None, Parameter(name="--from", help="Of this time on; by default from the first partition that there is.")
     ] = None,
-    to: Annotated[str | None, Parameter(help="Up to this time; by default up to the newest whose time is over.")] = None,
+    to: Annotated[
+        str | None, Parameter(help="Up to this time; by default up to the newest whose time is over, and later ones that exist.")
+    ] = None,
     missing: Annotated[bool, Parameter(negative=(), help="Only those that there are not.")] = False,
     limit: Limit = 100,
     offset: int = 0,

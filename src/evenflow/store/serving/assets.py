@@ -19,6 +19,7 @@ from evenflow.store.db.sql import sql
 class HowPartitioned(NamedTuple):
     partitions: dict[str, Any] | None
     first: str | None  # of the existing ones
+    later: list[str]  # of these, at most a thousand of the running interval and of the future
 
 
 async def register(conn: AsyncConn, assets: Sequence[AssetSpec], *, made: Collection[str]) -> None:
