@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ import psycopg
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.core.pods import ends
+from evenflow.errors import ApiUnavailable
 from evenflow.fleet.presence import identity
 from evenflow.launcher.celery import CeleryExecutor
 from evenflow.launcher.kubernetes.template import secret_name
@@ -71,7 +73,13 @@ class System:
         return asyncio.run(asked())
 
     def trigger(self, dag: str) -> str:
-        return self.ask(lambda client: client.trigger_run(dag)).run_id
+        """Also while the API is started anew. A connection that breaks says nothing about the run, so its name is known before."""
+        run_id = f"{dag}-{uuid.uuid4().hex[:12]}"
+        made = "select from dag_run where dag_id = %s and run_id = %s"
+        while self.db.execute(made, [dag, run_id]).fetchone() is None:
+            with contextlib.suppress(ApiUnavailable):
+                self.ask(lambda client: client.trigger_run(dag, run_id=run_id))
+        return run_id
 
     def state(self, dag: str, run_id: str) -> str:
         """Of a run."""
