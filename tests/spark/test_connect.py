@@ -19,6 +19,7 @@ from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark import connect
 from evenflow.spark.connect import end_session, session_id_of
 from evenflow.spark.session import session_for
+from tests.ports import lasting_port
 from tests.spark.servers import connect_server
 from tests.waiting import wait_until
 
@@ -83,6 +84,18 @@ def test_settings_that_are_fixed_when_the_server_starts_are_refused(server: Conn
         session_for(server, app_name="x", conf=conf, progress=lambda *_: None),
     ):
         pass
+
+
+def test_an_earlier_session_that_cannot_be_ended_is_told_in_a_sentence() -> None:
+    """R-SP6: not by gRPC's dump of all that it knows."""
+    port = lasting_port()
+    with pytest.raises(SparkUnavailable) as caught:
+        end_session(Connection.parse("c", f"sc://localhost:{port}"), session_id_of("k"))
+    said = str(caught.value)
+    assert f"the Spark Connect server at sc://localhost:{port}/ says UNAVAILABLE, " in said
+    assert said.endswith("evenflow tasks clear DAG TASK")
+    assert "_InactiveRpcError" not in said
+    assert "debug_error_string" not in said
 
 
 def test_an_analysis_error_is_final_and_begins_with_what_is_wrong(server: Connection, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evenflow.spark.reasons import reason_of, reason_of_output
+from evenflow.spark.reasons import explained, reason_of, reason_of_output
 
 JOB = (
     "Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times, most recent failure: Lost task 0.0 in stage 0.0 (TID 0) "
@@ -91,6 +91,25 @@ def test_the_cause_comes_first(error: dict[str, Any], begins: str, final: bool) 
     assert found.final is final
     assert "\tat " not in found.text
     assert len(found.text) <= 600
+
+
+CONNECT = (
+    '[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== DataFrame ==\n"divide" was called from\n<stdin>:1\n\n'
+    "JVM stacktrace:\norg.apache.spark.SparkArithmeticException\n\tat org.apache.spark.sql.x(Y.scala:1)\n"
+)
+
+
+def test_what_a_server_says_ends_where_its_stack_trace_and_its_plans_begin() -> None:
+    """R-SP6: of an exception that is told anew, and of one that passes with its class."""
+    from pyspark.errors.exceptions.connect import ArithmeticException
+
+    assert reason_of(told("AnalysisException", CONNECT)).text == (
+        "AnalysisException: [DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"
+    )
+    message, _, trace = CONNECT.partition("\n\nJVM stacktrace:\n")
+    with pytest.raises(ArithmeticException) as caught, explained():
+        raise ArithmeticException(message=message, server_stacktrace=trace, display_server_stacktrace=True)
+    assert str(caught.value) == "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012"
 
 
 @pytest.mark.parametrize(

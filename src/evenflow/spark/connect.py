@@ -12,6 +12,7 @@ listening does not prove that it answers.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 import uuid
@@ -27,6 +28,7 @@ from evenflow.spark.limits import (
     CONNECT_GONE,
     CONNECT_LISTENS,
     CONNECT_LOOK,
+    MOST_SAID,
 )
 from evenflow.spark.target import SparkTarget, target_of
 
@@ -65,11 +67,22 @@ def end_session(conn: Connection, session_id: str) -> None:
     except Exception as error:
         if "INVALID_HANDLE" not in str(error):  # the server knows no such session any more
             raise SparkUnavailable(
-                f"The session {session_id} of an earlier try could not be ended, so none is begun beside it: {error}"
+                f"The session {session_id} of an earlier try could not be ended, so none is begun beside it: the Spark Connect "
+                f"server at {target.url.partition(';')[0]} says {_said(error)}. Another try looks again; a restart of the server "
+                "ends the session, too. Then clear the task: evenflow tasks clear DAG TASK"
             ) from error
     finally:
         with suppress(Exception):
             client.close()
+
+
+def _said(error: Exception) -> str:
+    """In a line. What gRPC raises is a dump of all that it knows, of which a person needs the status and the details."""
+    text = str(error).partition("JVM stacktrace:")[0]
+    status, details = re.search(r"StatusCode\.(\w+)", text), re.search(r'details = "([^"]*)', text)
+    if status and details:
+        text = f"{status[1]}, {details[1]}"
+    return " ".join(text.split())[:MOST_SAID].rstrip(".: ")
 
 
 def speaks_tls(target: SparkTarget) -> bool:

@@ -44,6 +44,7 @@ _EXIT = re.compile(r"[Ee]xit(?:ed with)? (?:code|status) (?P<code>\d+)")
 _VERSIONS = re.compile(r"\[PYTHON_VERSION_MISMATCH\] (?P<text>[^\n]*)")
 _STORAGE = re.compile(r"Class org\.apache\.hadoop\.fs\.(?P<module>\w+)\.(?P<name>\w+) not found")
 _PACKAGES = {"s3a": "hadoop-aws", "azurebfs": "hadoop-azure", "azure": "hadoop-azure"}
+_SQLSTATE = re.compile(r"SQLSTATE: \w{5}\b")
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\]")
 
 _MORE_FOR_EXECUTORS = "Give executors more: conf={'spark.executor.memory': '4g'}, or smaller partitions."
@@ -74,11 +75,19 @@ def explained() -> Iterator[None]:
         told = describe(error)
         reason = reason_of(told)
         if not reason.final and reason.kind == told["class"]:
+            _shorten(error)
             raise
         sys.stderr.write(
             f"Without Spark's own frames:\n{''.join(told['frames'])}{type(error).__name__}: {without_frames(told['text'])}\n"
         )
         raise reason.as_error() from None
+
+
+def _shorten(error: Any) -> None:
+    """One of Spark Connect has the frames of the server's JVM in its text, and what Spark had planned."""
+    if getattr(error, "_display_stacktrace", False):
+        error._display_stacktrace = False
+        error._message = _statement(error._message)
 
 
 def reason_of(told: Mapping[str, Any]) -> Reason:
@@ -177,9 +186,18 @@ def _is_cause(line: str, python: bool) -> bool:
     return python or line.startswith("Caused by: ")
 
 
+def _statement(text: str) -> str:
+    """What Spark says, up to its SQLSTATE: then come plans, queries and the frames of a JVM."""
+    before = text.partition("JVM stacktrace:")[0].strip()
+    found = _SQLSTATE.search(before)
+    return before[: found.end()] if found else before
+
+
 def _first_lines(text: str) -> str:
     """Without JVM frames."""
-    lines = [line for line in text.splitlines() if not re.match(r"\s*(at |\.\.\. |JVM stacktrace|\x27Project|\+-)", line)]
+    lines = [
+        line for line in _statement(text).splitlines() if not re.match(r"\s*(at |\.\.\. |JVM stacktrace|\x27Project|\+-)", line)
+    ]
     return _one_line(" ".join(lines[:3]))
 
 
