@@ -22,6 +22,7 @@ from evenflow.connect_server.keeper import ServerKeeper, ServerLimits
 from evenflow.connect_server.service import ConnectServerService
 from evenflow.errors import SettingsError, SparkUnavailable
 from evenflow.spark.local_server import ServerLaunch
+from tests.observed import observations
 from tests.waiting import until
 
 ANSWERS = """
@@ -94,6 +95,26 @@ async def test_who_finds_it_dead_keeps_the_one_that_somebody_has_started_meanwhi
         await found.port()
         await found._end(old)
         assert process_of(found).is_running()
+
+
+async def test_one_that_runs_out_of_memory_is_told_with_the_setting_to_raise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-SP6: Java says so before it ends."""
+    dies = (
+        "\n    print('Terminating due to java.lang.OutOfMemoryError: Java heap space', flush=True)\n    __import__('os')._exit(3)"
+    )
+    stand_in(monkeypatch, f"{ANSWERS.rpartition('while True:')[0]}while True:\n    serve(server.accept()[0]){dies}\n")
+    async with kept(tmp_path) as found:
+        with observations() as seen:
+            await found.port()
+            old = found._server
+            assert old is not None
+            await until(lambda: old.exit_code is not None)
+            await found.look()
+        (told,) = [each for each in seen if each["fact"].endswith("out_of_memory")]
+        assert (told["exit_code"], told["memory"]) == (3, 4096)
+        assert not [each for each in seen if each["fact"].endswith("ended")]
 
 
 async def test_a_frozen_server_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

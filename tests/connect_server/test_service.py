@@ -37,7 +37,7 @@ async def served(log: Path, ui_port: int) -> AsyncIterator[ConnectServerService]
 
 
 def counted(service: ConnectServerService, token: str = TOKEN) -> int:
-    conn = Connection.parse("spark_default", uri_of(service.port, token))
+    conn = Connection.parse("spark_default", uri_of(service.port, token, log=service._log))
     with session_for(conn, app_name="x", conf={}, progress=lambda *_: None) as spark:
         return spark.range(7).count()
 
@@ -45,7 +45,7 @@ def counted(service: ConnectServerService, token: str = TOKEN) -> int:
 def pages(service: ConnectServerService, ui_port: int) -> dict[str, tuple[int, str]]:
     """What people are shown of a session's Spark UI."""
     told: dict[str, dict[str, Any]] = {}
-    conn = Connection.parse("spark_connect", uri_of(service.port, TOKEN, ui_port))
+    conn = Connection.parse("spark_connect", uri_of(service.port, TOKEN, ui_port, log=service._log))
     with session_for(conn, app_name="x", conf={}, progress=lambda *_: None, keep=told.__setitem__) as spark:
         assert spark.range(7).count() == 7
         page = spark_ui_pages.ui_kept(told["spark_ui"])

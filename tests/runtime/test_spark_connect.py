@@ -33,13 +33,15 @@ def test_the_token_of_a_home_is_for_its_owner_and_stays(settings: Settings) -> N
 
 
 def test_it_is_the_default_connection_unless_somebody_has_named_another(settings: Settings) -> None:
-    server = SparkConnect(15002, "t")
-    uri = "sc://localhost:15002/?token=t"
-    assert server.connections(settings, {}) == {"spark_default": uri, "spark_connect": uri}
-    assert server.connections(settings, {"EVENFLOW_CONN_SPARK_DEFAULT": "local"}) == {"spark_connect": uri}
-    assert SparkConnect(15002, "t", 4040).connections(settings, {})["spark_connect"] == uri + "&ui=http://127.0.0.1:4040"
+    server = SparkConnect(15002, "t", Path("/h/spark.log"))
+    uri, log = "sc://localhost:15002/?token=t", "&own_log=/h/spark.log"
+    of_all = {"spark_default": uri + log, "spark_connect": uri + log}
+    assert server.connections(settings, {}) == of_all
+    assert server.connections(settings, {"EVENFLOW_CONN_SPARK_DEFAULT": "local"}) == {"spark_connect": uri + log}
+    with_ui = SparkConnect(15002, "t", Path("/h/spark.log"), 4040).connections(settings, {})["spark_connect"]
+    assert with_ui == f"{uri}&ui=http://127.0.0.1:4040{log}"
     named = settings.model_copy(update={"connections": {"spark_default": "spark://host:7077"}})
-    assert server.connections(named, {}) == {"spark_default": "spark://host:7077", "spark_connect": uri}
+    assert server.connections(named, {}) == {"spark_default": "spark://host:7077", "spark_connect": uri + log}
 
 
 def test_a_port_that_is_taken_is_said_with_another(settings: Settings) -> None:

@@ -86,6 +86,22 @@ def test_settings_that_are_fixed_when_the_server_starts_are_refused(server: Conn
         pass
 
 
+def test_one_of_evenflows_own_is_told_by_its_setting_and_its_log(server: Connection) -> None:
+    """R-SP6: nobody starts it with --conf, and nobody has to start one."""
+    own = Connection.parse("c", f"{server.uri}{'&' if '?' in server.uri else '?'}own_log=/h/spark.log")
+    with (
+        pytest.raises(SettingsError, match=r"cannot have spark.executor.memory=4g: .*s own, .* EVENFLOW_SPARK_CONNECT_MEMORY"),
+        session_for(own, app_name="x", conf={"spark.executor.memory": "4g"}, progress=lambda *_: None),
+    ):
+        pass
+    gone = Connection.parse("c", f"sc://localhost:{lasting_port()}/?own_log=/h/spark.log")
+    with (
+        pytest.raises(SparkUnavailable, match=r"Its log is /h/spark\.log\. .* EVENFLOW_SPARK_CONNECT_MEMORY"),
+        session_for(gone, app_name="x", conf={}, progress=lambda *_: None),
+    ):
+        pass
+
+
 def test_an_earlier_session_that_cannot_be_ended_is_told_in_a_sentence() -> None:
     """R-SP6: not by gRPC's dump of all that it knows."""
     port = lasting_port()

@@ -80,8 +80,14 @@ class ServerKeeper:
         if self.sessions:
             self._used_at = now
         if server.exit_code is not None:
-            observe(seen.ended(server.exit_code, self.sessions))
-        elif server.resident() > self._limits.memory and (memory := await asyncio.to_thread(server.memory)) > self._limits.memory:
+            code, sessions = server.exit_code, self.sessions
+            await self._end(server)  # then all that it has said is there
+            if "OutOfMemoryError" in server.last_words:
+                observe(seen.out_of_memory(code, self._limits.memory, sessions))
+            else:
+                observe(seen.ended(code, sessions))
+            return
+        if server.resident() > self._limits.memory and (memory := await asyncio.to_thread(server.memory)) > self._limits.memory:
             observe(seen.too_large(memory, self._limits.memory, self.sessions))
         elif not await self._is_alive(server):
             observe(seen.frozen(round(self._clock() - self._answered_at, 1), self.sessions))

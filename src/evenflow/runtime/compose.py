@@ -11,6 +11,7 @@ from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
 from evenflow.forking.sandbox import FOLDERS, Sandbox, make_sandbox
 from evenflow.forking.sandbox import OURS as PREFIX
+from evenflow.runtime.home import spark_connect_log
 from evenflow.runtime.service_settings import ServiceSettings
 from evenflow.telemetry.service import Service
 from evenflow.telemetry.vitals import Vitals
@@ -74,7 +75,7 @@ def build_service(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) 
                 ui_port=settings.spark_connect_ui_port,
                 token=settings.spark_connect_token,
                 limits=ServerLimits(memory=settings.spark_connect_memory, idle=settings.spark_connect_idle),
-                log=settings.home / "logs" / "services" / "spark-connect.log",
+                log=spark_connect_log(settings.home),
                 vitals=vitals,
             )
         case _:

@@ -71,6 +71,11 @@ def _close(path: Path, home: Path) -> None:
         observe(seen.folder_closed(str(path), f"{found:o}"))
 
 
+def spark_connect_log(home: Path) -> Path:
+    """Where the output of the home's Spark Connect server goes."""
+    return home / "logs" / "services" / "spark-connect.log"
+
+
 def write_secret(file: Path, text: str) -> None:
     """Writes ``text`` and a newline in one step; only the owner can ever read it."""
     unfinished = file.with_suffix(".new")

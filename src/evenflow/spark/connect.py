@@ -105,14 +105,14 @@ def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: st
     known = True  # to the server
     with watch.looking():
         try:
-            _configure(spark, {"spark.app.name": app_name, **target.conf})
+            _configure(spark, {"spark.app.name": app_name, **target.conf}, own=target.own_log is not None)
             spark.addTag(tag)
             yield spark
         except Exception as error:
             if watch.gone:
                 raise SparkUnavailable(
                     f"The Spark Connect server at {watch.where} does not answer any more, for {CONNECT_GONE:g} s; what ran there "
-                    "has ended, or stands still. Look at its log; the task may be tried again when it is back."
+                    f"has ended, or stands still. {_look(target)}; the task may be tried again when it is back."
                 ) from error
             known = not _refuses_the_token(error)
             if not known:
@@ -126,7 +126,13 @@ def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: st
             spark.stop()
 
 
-def _configure(spark: SparkSession, conf: Mapping[str, Any]) -> None:
+def _look(target: SparkTarget) -> str:
+    if target.own_log is None:
+        return "Look at its log"
+    return f"Its log is {target.own_log}: if it ends with OutOfMemoryError, raise EVENFLOW_SPARK_CONNECT_MEMORY"
+
+
+def _configure(spark: SparkSession, conf: Mapping[str, Any], *, own: bool) -> None:
     """One by one: all at once pyspark passes over what the server refuses."""
     refused: list[str] = []
     for key, value in conf.items():
@@ -139,9 +145,14 @@ def _configure(spark: SparkSession, conf: Mapping[str, Any]) -> None:
             if spark.conf.get(key, None) != text:
                 refused.append(f"{key}={text}")
     if refused:
+        start = (
+            "This one is Evenflow's own, whose memory is EVENFLOW_SPARK_CONNECT_MEMORY; use another server for the rest"
+            if own
+            else f"Start it with --conf {' --conf '.join(refused)}"
+        )
         raise SettingsError(
-            f"A session on a Spark Connect server cannot have {', '.join(refused)}: that is fixed when the server starts. Start it "
-            f"with --conf {' --conf '.join(refused)}, or leave it out of the task's conf and the connection."
+            f"A session on a Spark Connect server cannot have {', '.join(refused)}: that is fixed when the server starts. {start}, "
+            "or leave it out of the task's conf and the connection."
         )
 
 

@@ -22,7 +22,8 @@ LISTENS = 10.0  # a master or server that takes longer to accept a TCP connectio
 # -- a session on a Spark Connect server ---------------------------------------------------------------------------------
 
 CONNECT_PORT = 15_002  # as Spark has it
-CONNECT_BEGINS = 120.0  # until a server says something: one of this host's own may have to be started first
+CONNECT_BEGINS = 120.0  # until a server says something
+OWN_CONNECT_BEGINS = 190.0  # one of Evenflow's own may have to be started first, which may take 180 s
 CONNECT_LISTENS = 3.0  # between two looks at whether the server answers, and for one
 CONNECT_GONE = 15.0  # how long it may not answer: with the looks noticed within 30 s; a restart within it ends the session
 CONNECT_LOOK = 0.2  # between two looks at what was interrupted

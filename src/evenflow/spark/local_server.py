@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import quote
 
 from evenflow.errors import SparkNotInstalled
 from evenflow.spark.class_data import use_archive
@@ -77,6 +78,7 @@ def launch_of(scratch: Path, *, port: int, ui_port: int, token: str, heap_mib: i
     return ServerLaunch([*submit, "--properties-file", str(file), "--load-spark-defaults", "spark-internal"], environ)
 
 
-def uri_of(port: int, token: str, ui_port: int = 0) -> str:
-    """As a connection says it."""
-    return f"sc://{HOST}:{port}/?token={token}" + (f"&ui=http://127.0.0.1:{ui_port}" if ui_port else "")
+def uri_of(port: int, token: str, ui_port: int = 0, *, log: Path) -> str:
+    """As a connection says it. That it names the server's log marks it as one of Evenflow's own."""
+    ui = f"&ui=http://127.0.0.1:{ui_port}" if ui_port else ""
+    return f"sc://{HOST}:{port}/?token={token}{ui}&own_log={quote(str(log))}"

@@ -17,7 +17,7 @@ from evenflow.spark.connect import connect_session, session_id_of, speaks_tls
 from evenflow.spark.driver import quiet_pyspark
 from evenflow.spark.executor_logs import executors_told
 from evenflow.spark.greeting import begins_to_answer, knows_tls
-from evenflow.spark.limits import CONNECT_BEGINS, LISTENS
+from evenflow.spark.limits import CONNECT_BEGINS, LISTENS, OWN_CONNECT_BEGINS
 from evenflow.spark.lineage import lineage_told
 from evenflow.spark.progress import TellProgress, classic_progress, connect_progress
 from evenflow.spark.reasons import explained
@@ -97,11 +97,17 @@ def _require_listener(target: SparkTarget, conn_id: str) -> None:
     try:
         socket.create_connection((host, port), timeout=LISTENS).close()
         tls = target.connect and speaks_tls(target)
-        if target.connect and not begins_to_answer((host, port), CONNECT_BEGINS, tls=tls):
-            raise OSError(f"it takes connections, and says nothing within {CONNECT_BEGINS:g} s")
+        within_s = CONNECT_BEGINS if target.own_log is None else OWN_CONNECT_BEGINS
+        if target.connect and not begins_to_answer((host, port), within_s, tls=tls):
+            raise OSError(f"it takes connections, and says nothing within {within_s:g} s")
         if tls and not knows_tls((host, port), LISTENS):
             raise OSError("what is there knows no TLS, which pyspark speaks with use_ssl=true, or a token for a host but localhost")
     except OSError as error:
+        if target.own_log is not None:
+            raise SparkUnavailable(
+                f"Evenflow's own Spark Connect server does not answer at {host}:{port} ({error.strerror or error}). Its log is "
+                f"{target.own_log}. If it has no memory, raise EVENFLOW_SPARK_CONNECT_MEMORY; it runs as long as evenflow up."
+            ) from error
         what = "Spark Connect server" if target.connect else "Spark master"
         raise SparkUnavailable(
             f"No {what} answers at {host}:{port}, where connection {conn_id!r} points ({error.strerror or error}). "

@@ -26,6 +26,7 @@ MASTER_PORT = 7077
 SUBMIT_EXTRAS = frozenset({"deploy_mode", "evidence", "rest", "spark_home"})  # of SparkSubmit alone
 LOCAL_EXTRAS = frozenset({"cores", "driver_memory", "log_level", "ui"}) | SUBMIT_EXTRAS - {"rest"}
 CLUSTER_EXTRAS = frozenset({"driver_memory", "lineage", "log_level", "python", "ui"}) | SUBMIT_EXTRAS
+CONNECT_EXTRAS = frozenset({"own_log", "ui"})  # all others are parameters of Spark's
 
 _QUIET = {
     "spark.ui.showConsoleProgress": "false",  # a progress bar drawn with carriage returns has no place in a log
@@ -46,6 +47,7 @@ class SparkTarget:
     conf: dict[str, str] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)  # of the driver, while the session lives
     address: tuple[str, int] | None = None
+    own_log: str | None = None  # the log of a Connect server that is Evenflow's own
     ui: str | None = None  # where the Spark UI of a Connect server is, as its connection says
 
 
@@ -102,7 +104,9 @@ def _cluster(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
 def _connect(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
     host, port = _host(conn), conn.port or CONNECT_PORT
     written = urlsplit(conn.uri).path.strip("/")  # ";token=..." where Spark itself wants it
-    params = [f";{key}={quote(value)}" for key, value in conn.extra.items() if not key.startswith("spark.") and key != "ui"]
+    params = [
+        f";{key}={quote(value)}" for key, value in conn.extra.items() if not key.startswith("spark.") and key not in CONNECT_EXTRAS
+    ]
     ui = conn.extra.get("ui")
     if ui is not None and not re.fullmatch(r"https?://[^/?#@]+", ui):
         raise SettingsError(f"Connection {conn.conn_id!r} says ui={ui!r}; write where its Spark UI is: ui=http://HOST:4040")
@@ -111,6 +115,7 @@ def _connect(conn: Connection, conf: Mapping[str, str]) -> SparkTarget:
         connect=True,
         conf={**_spark_conf(conn.extra), **conf},
         address=(host, port),
+        own_log=conn.extra.get("own_log"),
         ui=ui,
     )
 

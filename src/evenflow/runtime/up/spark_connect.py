@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from evenflow.errors import SettingsError
-from evenflow.runtime.home import SPARK_CONNECT_TOKEN, write_secret
+from evenflow.runtime.home import SPARK_CONNECT_TOKEN, spark_connect_log, write_secret
 from evenflow.runtime.settings import Settings
 from evenflow.runtime.up.presence import choose_port
 from evenflow.sdk.secrets.connections import env_name
@@ -21,6 +22,7 @@ ALWAYS, DEFAULT = "spark_connect", "spark_default"  # connections: one with a fi
 class SparkConnect:
     port: int
     token: str
+    log: Path
     ui_port: int = 0  # 0: it has no Spark UI
 
     @property
@@ -30,7 +32,7 @@ class SparkConnect:
 
     def connections(self, settings: Settings, environ: Mapping[str, str]) -> dict[str, str]:
         """Returns the connections of ``settings`` and those to the server."""
-        uri = uri_of(self.port, self.token, self.ui_port)
+        uri = uri_of(self.port, self.token, self.ui_port, log=self.log)
         taken = DEFAULT in settings.connections or env_name(DEFAULT) in environ
         return {**({} if taken else {DEFAULT: uri}), **settings.connections, ALWAYS: uri}
 
@@ -54,10 +56,11 @@ def make_spark_connect(settings: Settings) -> SparkConnect:
     port, ui_port = choose_port(HOST, settings.spark_connect_port, who=who, way=way), settings.spark_connect_ui_port or 0
     if ui_port:
         choose_port(HOST, ui_port, who=f"{who}'s Spark UI", way="EVENFLOW_SPARK_CONNECT_UI_PORT=")
-    return SparkConnect(port, token, ui_port)
+    return SparkConnect(port, token, spark_connect_log(settings.home), ui_port)
 
 
 def how_to_connect(settings: Settings, port: int) -> str:
     """Returns what people type; it does not show the token."""
-    file = settings.home / SPARK_CONNECT_TOKEN
-    return f'export {env_name(DEFAULT)}="{uri_of(port, f"$(cat {file})", settings.spark_connect_ui_port or 0)}"'
+    file, log = settings.home / SPARK_CONNECT_TOKEN, spark_connect_log(settings.home)
+    uri = uri_of(port, f"$(cat {file})", settings.spark_connect_ui_port or 0, log=log)
+    return f'export {env_name(DEFAULT)}="{uri}"'
