@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evenflow.insights import report
 from evenflow.insights.engines import DuckDb
 from evenflow.insights.plots import CHARTS
 from evenflow.insights.report import write_report
@@ -25,6 +26,13 @@ def test_the_report_says_what_the_marts_say(tmp_path: Path) -> None:
     assert "Nothing is wrong." in page
     assert "pool <b>narrow</b> + 1" in page
     assert not re.search(r"(src|href)='(?!data:)", page)
+
+
+def test_without_history_nothing_is_said_to_be_right() -> None:
+    """R-SP4: nobody has looked at anything."""
+    assert "Nothing is wrong" not in report._proof([], known=False)
+    assert "evenflow insights export" in report._proof([], known=False)
+    assert "Nothing is wrong" in report._proof([], known=True)
 
 
 @pytest.mark.system

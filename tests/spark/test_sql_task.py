@@ -25,10 +25,16 @@ def test_a_query_from_a_file_with_bound_parameters_and_one_that_spark_cannot_pla
             return 8
 
         SparkSQL(task_id="large", sql="large.sql", parameters={"least": least(), "day": "{{ run_id }}' or 1=1"})
+        SparkSQL(task_id="several", sql="select 1 as a; select 2 as b;")
+        SparkSQL(task_id="unbound", sql="select :day as day, :hour as hour", parameters={"hour": 7})
         SparkSQL(task_id="wrong", sql="select * from nowhere", retries=2, retry_delay=0)
 
     run = dag.test(run_id="r", print_logs=False)
     assert run.result("large") == [{"id": 8, "day": "r' or 1=1"}, {"id": 9, "day": "r' or 1=1"}]
+    reasons = {each.task_id: each.reason or "" for each in run.tasks}
+    assert "A task has one statement" in reasons["several"]
+    assert "the unbound parameter: day." in reasons["unbound"]
+    assert reasons["unbound"].endswith("parameters= has: hour.")
     (wrong,) = (each for each in run.tasks if each.task_id == "wrong")
     assert (wrong.state, wrong.tries) == ("failed", 1)
     assert (wrong.reason or "").startswith("SparkFailedForGood: AnalysisException: [TABLE_OR_VIEW_NOT_FOUND]")

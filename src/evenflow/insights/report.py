@@ -41,7 +41,7 @@ def write_report(engine: DuckDb, lake: Path, target: Path) -> Path:
     body = "".join(
         (
             _head(marts),
-            _proof(marts["violations"]),
+            _proof(marts["violations"], known=bool(marts["wait_by_cause"])),
             _section(
                 "Waiting",
                 "A second counts once, for the narrowest limit that was full in it.",
@@ -94,8 +94,10 @@ def _head(marts: dict[str, list[MartRow]]) -> str:
     return f"<h1>Evenflow: history</h1><p class='faint'>{span}</p><div class='numbers'>{cards}</div>"
 
 
-def _proof(violations: list[MartRow]) -> str:
+def _proof(violations: list[MartRow], *, known: bool) -> str:
     text = "Every move is legal and happened once, and no task started first while a limit of its was full."
+    if not violations and not known:
+        return "<h2>Proof</h2><p>There is no history to check yet. Type: evenflow insights export</p>"
     if not violations:
         return f"<h2>Proof</h2><p><span class='good'>Nothing is wrong.</span> {text}</p>"
     rows = [(_text(v["kind"]), v["run_key"], _text(v["what"])) for v in violations[:MOST_ROWS]]

@@ -18,7 +18,29 @@ _LITERALS = (str, bool, int, float, Decimal, bytes, date, timedelta, NoneType)  
 
 
 def query(spark: SparkSession, text: str, parameters: Mapping[str, Any] | Sequence[Any] | None = None) -> DataFrame:
-    """``parameters`` are bound by Spark: none becomes part of the text."""
+    """``parameters`` are bound by Spark: none becomes part of the text. Raises :class:`SparkFailedForGood` for several statements,
+    and for a parameter that is not given.
+    """
+    try:
+        return _query(spark, text, parameters)
+    except Exception as error:
+        said = str(error)
+        if "[PARSE_SYNTAX_ERROR]" in said and ";" in text.rstrip("; \n\t"):
+            raise SparkFailedForGood(
+                f"{_first_line(said)} A task has one statement: write each of several as a task of its own, or call spark.sql for "
+                "each in a @task.spark."
+            ) from error
+        if "[UNBOUND_SQL_PARAMETER]" in said:
+            given = ", ".join(map(str, parameters)) if isinstance(parameters, Mapping) else f"{len(parameters or ())} without names"
+            raise SparkFailedForGood(f"{_first_line(said)} parameters= has: {given or 'none'}.") from error
+        raise
+
+
+def _first_line(said: str) -> str:
+    return said.strip().partition("\n")[0].rstrip(".") + "."
+
+
+def _query(spark: SparkSession, text: str, parameters: Mapping[str, Any] | Sequence[Any] | None) -> DataFrame:
     if not parameters:
         return spark.sql(text)
     named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))
