@@ -150,10 +150,8 @@ def test_the_properties_of_an_application(fake: Fake, tmp_path: Path) -> None:
         assert line in text.splitlines()
     for path in (folder, folder / "evenflow.conf", folder / driver.ORDER):
         assert path.stat().st_mode & 0o077 == 0
-    with pytest.raises(BadArgument, match=r"There is no .*absent.py\. Name a file beside the DAG file"):
-        submission.prepare(
-            fake.evidence / "i" / "u", place, submission.Application(application="absent.py", name="n"), "k", fake.dags
-        )
+    with pytest.raises(BadArgument, match=r"^There is no mor\.py beside the DAG file \(there is more\.py\)\. Name"):
+        submission.prepare(fake.evidence / "i" / "u", place, submission.Application(application="mor.py", name="n"), "k", fake.dags)
 
 
 def test_a_jar_has_its_class_and_arguments(fake: Fake) -> None:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -235,8 +236,11 @@ class _Shipping:
             return name
         source = (self._dag_folder or Path()) / path
         if not source.is_file():
+            there = [entry.name for entry in source.parent.iterdir()] if source.parent.is_dir() else []
+            near = get_close_matches(source.name, there, n=1)
             raise BadArgument(
-                f"There is no {source}. Name a file beside the DAG file, an absolute path that the driver's host has, or a URL."
+                f"There is no {path} beside the DAG file{f' (there is {near[0]})' if near else ''}. Name a file that is there, an "
+                "absolute path that the driver's host has, or a URL."
             )
         target = self._folder / path
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
