@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import NamedTuple
@@ -18,8 +18,7 @@ from evenflow.store.serving import assets
 class Partitioned(NamedTuple):
     asset: str
     partitions: Partitions
-    first: str | None  # by time, of those that exist
-    later: Sequence[str]  # those that exist of the running interval, and of the future
+    stored: assets.StoredPartitions
 
 
 def no_asset(asset: str) -> Refused:
@@ -37,7 +36,7 @@ async def partitioned(conn: AsyncConn, asset: str, *, scope: str | None = None) 
             "bad_value",
             f"The asset {asset!r} has no partitions. Write Asset({asset!r}, partitions='day') where a task makes it.",
         )
-    return Partitioned(asset, Partitions.read(found.partitions), found.first, found.later)
+    return Partitioned(asset, Partitions.read(found.partitions), found)
 
 
 async def list_partitions(
@@ -63,12 +62,13 @@ def _expected(of: Partitioned, first: datetime | None, last: datetime | None) ->
         if first is not None or last is not None:
             raise Refused(422, "bad_value", f"The partitions of {of.asset!r} are keys, not times. Leave the dates out.")
         return iter(of.partitions.keys)
-    if first is None and (of.first is None or of.partitions.flaw_of(of.first)):  # a person has named a partition not by a date
+    oldest = of.stored.first
+    if first is None and (oldest is None or of.partitions.flaw_of(oldest)):  # a person has named a partition not by a date
         return iter(())
-    begin = first or of.partitions.start_of(str(of.first))
+    begin = first or of.partitions.start_of(str(oldest))
     if last is not None:
         return of.partitions.between(begin, last)
     over = of.partitions.last_over(datetime.now(UTC))
     newest, earliest = of.partitions.of(over), of.partitions.of(begin)
-    later = [name for name in of.later if name > newest and name >= earliest and not of.partitions.flaw_of(name)]
+    later = [name for name in of.stored.later if name > newest and name >= earliest and not of.partitions.flaw_of(name)]
     return chain(of.partitions.between(begin, over), later)

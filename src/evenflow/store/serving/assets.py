@@ -16,7 +16,7 @@ from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 
 
-class HowPartitioned(NamedTuple):
+class StoredPartitions(NamedTuple):
     partitions: dict[str, Any] | None
     first: str | None  # of the existing ones
     later: list[str]  # of these, at most a thousand of the running interval and of the future
@@ -80,10 +80,10 @@ async def list_run_events(conn: AsyncConn, run_key: int, *, limit: int) -> list[
     return await _rows(conn, "assets/list_run_events", run_key=run_key, limit=limit)
 
 
-async def read_partitions(conn: AsyncConn, asset: str, *, scope: str | None) -> HowPartitioned | None:
+async def read_partitions(conn: AsyncConn, asset: str, *, scope: str | None) -> StoredPartitions | None:
     """Returns None for an asset that does not exist."""
     row = await (await conn.execute(sql("assets/read_partitions"), {"asset": asset, "scope": scope})).fetchone()
-    return None if row is None else HowPartitioned(*row)
+    return None if row is None else StoredPartitions(*row)
 
 
 async def list_partitions(conn: AsyncConn, asset: str, partitions: Sequence[str], *, scope: str | None) -> list[Row]:
