@@ -1,8 +1,9 @@
-"""A Spark Connect server that Evenflow owns: it is there for who wants a session, and for nobody else (R-SP1, R-SP6)."""
+"""A Spark Connect server that Evenflow owns: it is there for sessions with its token alone (R-SP1, R-SP6)."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,6 +24,12 @@ from tests.waiting import SYSTEM_DEADLINE_S, until
 TOKEN = "a-token-of-tests"
 
 pytestmark = [pytest.mark.spark, pytest.mark.system]
+
+
+@pytest.fixture(autouse=True)
+def _spark_is_loaded() -> None:
+    """The owner of the server and the session load it in two threads of this process; elsewhere each has a process of its own."""
+    importlib.import_module("pyspark.sql")
 
 
 @asynccontextmanager
