@@ -153,6 +153,13 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
         ("It goes to batch, the executor of the queue gpu", "celery -A evenflow.celery_app worker -Q gpu"),
     ),
     (
+        x.AwaitsWorker(**OF_EXECUTOR, launchers=1, refusal="the broker is away"),
+        (
+            "batch, the executor of the queue gpu, takes nothing now, so nothing is sent there.",
+            "a launcher says  the broker is away",
+        ),
+    ),
+    (
         x.AwaitsWorker(**OF_EXECUTOR, refusal="no broker is set"),
         ("No launcher serves batch, the executor of the queue gpu, so nothing is sent there.", "a launcher says  no broker is set"),
     ),

@@ -45,6 +45,27 @@ async def test_what_comes_is_sent_again_and_again(pushed: Pushed, database_url: 
     assert pushed.unsent() == []
 
 
+def told(pushed: Pushed) -> dict[str, tuple[int, str | None]]:
+    """By executor, how many launchers serve it, and why one does not, or it takes nothing."""
+    rows = at_once(views.list_push_executors(pushed.awaited, lease_s=LEASE_S))
+    return {row["name"]: (row["launchers"], row["refusal"]) for row in rows}
+
+
+async def test_an_executor_that_takes_nothing_is_told_until_it_takes_something(
+    pushed: Pushed, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-EX2: as a broker that is away."""
+    monkeypatch.setattr(limits, "PAUSE_S", 0.01)
+    monkeypatch.setattr(limits, "LONGEST_PAUSE_S", 0.05)
+    memory = Memory(failing=[ExecutorUnavailable("the broker is away")] * 10_000)
+    [epoch] = pushed.tries()
+    async with launcher(database_url, memory):
+        await until(lambda: told(pushed) == {"elsewhere": (1, "the broker is away")})
+        memory.failing.clear()
+        await until(lambda: told(pushed) == {"elsewhere": (1, None)})
+    assert memory.epochs == [epoch]
+
+
 async def test_launchers_say_which_executors_they_serve_and_which_they_cannot(pushed: Pushed, database_url: str) -> None:
     """R-EX1: who is asked knows at once, also of an executor for which nothing waits."""
 
@@ -54,8 +75,7 @@ async def test_launchers_say_which_executors_they_serve_and_which_they_cannot(pu
         return Memory()
 
     def seen() -> dict[str, tuple[int, str | None]]:
-        rows = at_once(views.list_push_executors(pushed.awaited, lease_s=LEASE_S))
-        return {row["name"]: (row["launchers"], row["refusal"]) for row in rows}
+        return told(pushed)
 
     pushed.executor("bad", queues=("bad",))
     assert seen() == {"elsewhere": (0, None), "bad": (0, None)}

@@ -213,6 +213,9 @@ class Explainer:
             if reason.executor_kind == CELERY:
                 facts.append(_fact("for a launcher", "EVENFLOW_CELERY_BROKER, such as redis://localhost:6379/0"))
             return Told(sentence=sentence, facts=facts, cure=_typed("launcher"))
+        if reason.refusal is not None:
+            sentence = f"{executor}, the executor of the queue {reason.queue}, takes nothing now, so nothing is sent there."
+            return Told(sentence=sentence, facts=[*facts, _fact("a launcher says", reason.refusal)])
         if not reason.workers and reason.closed_worker is not None:
             return self._no_open_worker(reason, reason.closed_worker, facts)
         sentence = f"It goes to {executor}, the executor of the queue {reason.queue}, and nobody there has claimed it yet."

@@ -157,9 +157,9 @@ class AwaitsWorker(_Explained):
     which ``closed_by`` brought into ``closed_state``.
     ``resumes``: it returns from waiting, and may also use the slots for resumes. ``ahead`` is exact when ``counted``, else a lower
     bound. ``executor``: the queue's, if tries are sent to it, of ``executor_kind``; by ``launchers`` that live and serve it, and
-    ``refusal`` is why a live one does not. ``fleet``: the fleet, of the target ``fleet_target``, whose workers an autoscaler starts
-    for it. ``until``: the end of its queued_timeout, and ``then`` is what follows, in the queue ``other_queue`` if it goes
-    elsewhere.
+    ``refusal`` is why a live one does not, or why the executor takes nothing now. ``fleet``: the fleet, of the target
+    ``fleet_target``, whose workers an autoscaler starts for it. ``until``: the end of its queued_timeout, and ``then`` is what
+    follows, in the queue ``other_queue`` if it goes elsewhere.
     """
 
     kind: Literal["awaits_worker"] = "awaits_worker"

@@ -24,12 +24,15 @@ from evenflow.telemetry.observing import observe
 
 
 class Sending:
-    """Runs until it is closed. ``news`` is set when there may be something to send."""
+    """Runs until it is closed. ``news`` is set when there may be something to send. ``trouble`` says why the executor takes nothing
+    now, until a turn has ended without trouble.
+    """
 
     def __init__(self, pool: AsyncPool, row: LaunchedExecutor, executor: PushExecutor, ledger: LaunchLedger) -> None:
         self.row, self._executor = row, executor
         self._pool, self._ledger, self._meter = pool, ledger, ledger.meter
         self.news = asyncio.Event()
+        self.trouble: str | None = None
         self._tasks = [
             asyncio.create_task(self._keep(self._turns), name=f"send to {row.name}"),
             asyncio.create_task(self._keep(executor.watch), name=f"watch {row.name}"),
@@ -51,7 +54,8 @@ class Sending:
             try:
                 await loop()
             except (ExecutorUnavailable, TimeoutError, *OUTAGES) as error:
-                observe(seen.not_taken(self.row.name, str(error) or type(error).__name__), self._meter)
+                self.trouble = str(error) or type(error).__name__
+                observe(seen.not_taken(self.row.name, self.trouble), self._meter)
             except Exception as error:
                 observe(seen.executor_failed(self.row.name, error), self._meter)
             well = clock() - began > limits.LONGEST_PAUSE_S
@@ -64,6 +68,7 @@ class Sending:
             while await self._send_new():
                 pass
             await self._look_after()
+            self.trouble = None
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(limits.LOOK_S):
                     await self.news.wait()

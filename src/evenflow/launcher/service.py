@@ -56,8 +56,9 @@ class LauncherService(DatabaseService):
         await super()._leave()
 
     def _detail(self) -> dict[str, Any]:
-        """Returns the executors that it serves, and why it does not serve others."""
-        return {**super()._detail(), "executors": sorted(self._served), "refused": dict(self._refused)}
+        """Returns the executors that it serves, and why it does not serve others, or they take nothing now."""
+        troubles = {name: sending.trouble for name, sending in self._served.items() if sending.trouble is not None}
+        return {**super()._detail(), "executors": sorted(self._served), "refused": {**self._refused, **troubles}}
 
     def _heard(self, channel: str, word: str) -> None:
         if word:  # tries were given to workers, so they are not to be sent

@@ -74,6 +74,8 @@ def _show(found: rest.system.Status, missing: list[str]) -> None:
     for executor in found.executors:
         if not executor.launchers:
             say(_without_launcher(executor), "red")
+        elif executor.refusal is not None:
+            say(f"{executor.name}, the executor of {', '.join(executor.queues)}, takes nothing now: {executor.refusal}", "red")
     for t in found.outrun:
         what = f"{t.dag_id}/{t.run_id} {instance_name(t.task_id, t.map_index)}"
         say(f"Worker {t.worker} on {t.host} cannot end what {what} has started: that forks more quickly than it is killed.", "red")

@@ -43,7 +43,7 @@ class PushExecutorStatus(Record):
     kind: str
     queues: list[str]
     launchers: int = Field(description="That live and serve it. Without any nothing is sent there.")
-    refusal: str | None = Field(description="Why a launcher that lives does not serve it.")
+    refusal: str | None = Field(description="Why a launcher that lives does not serve it, or why it takes nothing now.")
 
 
 class DatabaseStatus(Record):
