@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from evenflow.errors import NotificationFailed
 from evenflow.sdk.context import Context
 from evenflow.sdk.operators.notifiers import ATTEMPTS, TIMEOUT_S, WebhookNotifier
-from evenflow.sdk.secrets.connections import get_connection
+from evenflow.sdk.secrets.connections import Connection
 
 TITLE = "{{ dag.dag_id }}{{ '.' + ti.task_id if ti is defined else '' }}: {{ state }}"
 TEXT = "{{ reason or '' }}"
@@ -52,7 +52,7 @@ class SlackNotifier(ChatNotifier):
         super().__init__(conn_id, title=title, text=text, timeout=timeout, attempts=attempts)
         self.mention = mention
 
-    def _payload(self, context: Context) -> Any:
+    def _payload(self, context: Context, connection: Connection | None) -> Any:
         said = " ".join(part for part in (self.mention, _escaped(self.text)) if part)
         blocks: list[dict[str, Any]] = [{"type": "header", "text": {"type": "plain_text", "text": _cut(self.title, SLACK_TITLE)}}]
         if said:
@@ -76,7 +76,7 @@ class TeamsNotifier(ChatNotifier):
     ) -> None:
         super().__init__(conn_id, title=title, text=text, timeout=timeout, attempts=attempts)
 
-    def _payload(self, context: Context) -> Any:
+    def _payload(self, context: Context, connection: Connection | None) -> Any:
         body = [{"type": "TextBlock", "text": _cut(self.title, SLACK_TITLE), "size": "medium", "weight": "bolder", "wrap": True}]
         if self.text:
             body.append({"type": "TextBlock", "text": _cut(self.text, TEAMS_TEXT), "wrap": True})
@@ -105,8 +105,8 @@ class PagerDutyNotifier(ChatNotifier):
         super().__init__(conn_id, title=title, text=text, timeout=timeout, attempts=attempts)
         self.severity = severity
 
-    def _address(self) -> tuple[str, dict[str, str]]:
-        connection = get_connection(self.conn_id or "")
+    def _address(self, connection: Connection | None) -> tuple[str, dict[str, str]]:
+        assert connection is not None
         if not connection.password:
             raise NotificationFailed(
                 f"Connection {self.conn_id!r} has no routing key. Type: evenflow connections set {self.conn_id} "
@@ -115,11 +115,12 @@ class PagerDutyNotifier(ChatNotifier):
         where = f"{connection.host}:{connection.port}" if connection.port else connection.host
         return f"{connection.scheme}://{where}/{connection.schema}", {}
 
-    def _payload(self, context: Context) -> Any:
+    def _payload(self, context: Context, connection: Connection | None) -> Any:
+        assert connection is not None
         instance, dag_id, run_id = context.get("ti"), context["dag"].dag_id, context["run_id"]
         task = f"{instance.task_id}[{instance.map_index}]" if instance else ""
         event: dict[str, Any] = {
-            "routing_key": get_connection(self.conn_id or "").password,
+            "routing_key": connection.password,
             "event_action": "resolve" if context.get("state") == "success" else "trigger",
             "dedup_key": _cut(f"evenflow/{dag_id}/{run_id}/{task}", PAGER_KEY),
         }

@@ -10,7 +10,7 @@ from evenflow.errors import BadArgument, NotificationFailed
 from evenflow.sdk.context import Context
 from evenflow.sdk.logged import Logged
 from evenflow.sdk.operators.mail import DEFAULT_CONNECTION, send_email
-from evenflow.sdk.secrets.connections import get_connection
+from evenflow.sdk.secrets.connections import Connection, get_connection
 
 if TYPE_CHECKING:
     from evenflow.sdk.templating.templates import Renderer
@@ -101,8 +101,9 @@ class WebhookNotifier(BaseNotifier):
     def notify(self, context: Context) -> None:
         from evenflow.sdk.operators.webhook import post_json
 
-        url, headers = self._address()
-        payload, key = self._payload(context), self._key()
+        connection = None if self.conn_id is None else get_connection(self.conn_id)
+        url, headers = self._address(connection)
+        payload, key = self._payload(context, connection), self._key()
         post_json(url, payload, headers, timeout_s=self.timeout, attempts=self.attempts, pause_s=PAUSE_S, key=key)
 
     def _key(self) -> str | None:
@@ -115,16 +116,15 @@ class WebhookNotifier(BaseNotifier):
             )
         return key
 
-    def _address(self) -> tuple[str, dict[str, str]]:
-        if self.conn_id is None:
+    def _address(self, connection: Connection | None) -> tuple[str, dict[str, str]]:
+        if connection is None:
             return str(self.url), dict(self.headers)
-        connection = get_connection(self.conn_id)
         if connection.scheme not in ("http", "https"):
             raise NotificationFailed(f"Connection {self.conn_id!r} is no http or https URL, so nothing can be posted to it.")
         url = connection.uri.partition("?")[0]
         return url, {**{name: str(value) for name, value in connection.extra_dejson.items()}, **self.headers}
 
-    def _payload(self, context: Context) -> Any:
+    def _payload(self, context: Context, connection: Connection | None) -> Any:
         if self.payload is not None:
             return self.payload
         instance = context.get("ti")

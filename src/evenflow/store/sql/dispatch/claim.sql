@@ -53,7 +53,7 @@ with recursive place as materialized (
         select epoch, class, priority, xact
         from dispatch d
         where d.queue = q.queue and d.class = q.class and worker_id is null and sent_at is null and d.xact >= q.since
-          and (avoid is distinct from %(service_id)s or created_at < now() - interval '5 seconds')
+          and {{is_not_avoided}}
           and not {{is_frozen}}
         order by {{tries_in_order}}
         limit c.most

@@ -22,14 +22,14 @@ with closed as materialized (
     select queue from unnest(%(queues)s::text[]) as q (queue)
     where not exists (select from own where state = 'frozen')
       and not exists (select from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s)
-), resume as materialized (
+), resume as materialized (  -- in two looks: each of these kinds has an index of its own
     select d.*
     from place q
     cross join lateral (
         select epoch, class, priority, xact
         from dispatch d
         where d.queue = q.queue and d.class = 0 and worker_id is null and sent_at is null
-          and (avoid is distinct from %(service_id)s or created_at < now() - interval '5 seconds')
+          and {{is_not_avoided}}
           and not {{is_frozen}}
         order by {{tries_in_order}}
         limit %(resumes)s
@@ -42,7 +42,7 @@ with closed as materialized (
         select epoch, class, priority, xact
         from dispatch d
         where d.queue = q.queue and d.class = 0 and worker_id is null and sent_at is not null
-          and (avoid is distinct from %(service_id)s or created_at < now() - interval '5 seconds')
+          and {{is_not_avoided}}
           and not {{is_frozen}}
         order by {{tries_in_order}}
         limit %(resumes)s
