@@ -53,6 +53,13 @@ class Target(NamedTuple):
     map_indexes: tuple[int, ...] | None
 
 
+TargetKey = tuple[int, int | None]  # (task index, map index), where None means all instances
+
+
+def keys_of(found: Iterable[Target]) -> list[TargetKey]:
+    return [(t.task_index, index) for t in found for index in ((None,) if t.map_indexes is None else sorted(set(t.map_indexes)))]
+
+
 def targets(graph: Graph, operation: Operation) -> list[Target]:
     """Returns the tasks that are meant, in the order of the DAG; those that this version lacks are left out."""
     if operation.tasks is None:

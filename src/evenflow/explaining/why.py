@@ -10,6 +10,7 @@ from evenflow.core import why
 from evenflow.core.graph import Graph
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import UNMAPPED, DagSpec
+from evenflow.core.operations import TargetKey
 from evenflow.core.selection.order import DispatchClass
 from evenflow.core.states import FINISHED, HOLDING, RUN_FINISHED, RunState, TaskState
 from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, WhyNot
@@ -18,7 +19,7 @@ from evenflow.explaining.line import explain_limits, holding_runs, holding_tries
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.instant import one_instant, read
-from evenflow.store.scheduling.operations import TargetKey, key_columns
+from evenflow.store.scheduling.operations import key_columns
 from evenflow.store.serving.views import similar_task
 
 RUNS_NAMED = 20  # of one name: more DAGs than a person wants to read

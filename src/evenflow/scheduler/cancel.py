@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from evenflow.core.flow.cancel import VIRTUAL_WITHDRAWALS, Fate, Unfinished, end, end_virtual, fate_of, waiting_for_killed
+from evenflow.core.flow.changes import StateChange
 from evenflow.core.flow.past import let_through
 from evenflow.core.flow.state import Flow, MappedTasks, VirtualEnd
 from evenflow.core.limits import CHANGED_PER_TURN
@@ -161,7 +162,7 @@ def _skip_cleared(facts: Facts, run: Run, actor: str) -> None:
     """A run that was cleared after its end and has not begun again: what waits in it is skipped."""
     reason = f"{cancel_reason(actor)}."
     state = move(TaskState.NONE, TaskEvent.WITHDRAW)
-    change = operations.StateChange(TaskEvent.WITHDRAW, state, {TaskState.NONE}, False, reason, Ender.CANCEL, actor)
+    change = StateChange(TaskEvent.WITHDRAW, state, frozenset({TaskState.NONE}), actor, reason, Ender.CANCEL)
     operations.move_instances(facts.conn, run.run_key, [(i, None) for i in range(run.graph.n)], change, live=())
     tasks.skip_virtual(facts.conn, run.run_key, reason=reason)
     leaves = [i for i in range(run.graph.n) if run.graph.leaf[i]]

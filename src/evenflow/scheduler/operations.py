@@ -4,10 +4,9 @@ An operation comes as a report of the run and is applied before the reports of t
 the database says. After it nothing is undone by arithmetic: all that the run counts is computed anew from the states in it
 (R-CS8), and every task instance that waits is judged by that. So its cost is the size of the run, once.
 
-What has a process keeps its state and its holds until that has ended: the dispatch gets the intent and a kill, and the exit or the
-loss applies it (:func:`end_intended`). What waits deferred has none; where it has left something outside it gets one, to stop that.
-A mapped task that is cleared as a whole loses its instances and expands anew; while one of them still has a process, the others are
-``removed`` and the task waits.
+What is changed, and what becomes of each try, is decided by :mod:`evenflow.core.flow.changes`. The dispatch of a try that has a
+process gets the intent and a kill, and the exit or the loss applies it (:func:`end_intended`). Of a mapped task that is to expand
+anew the other instances are ``removed`` while one still has a process, and the task waits.
 
 Only the holder of the executor's lock comes here, because lanes change; and of the operations of a run only one in a transaction.
 """
@@ -20,24 +19,29 @@ from typing import Any
 
 import msgspec
 
-from evenflow.core.deferral import Purpose
+from evenflow.core.flow.changes import (
+    Change,
+    StateChange,
+    TryFate,
+    changes,
+    consequences,
+    ended_as,
+    expansion_anew,
+    fate_of_try,
+    is_of_run,
+    moving,
+    of_virtual,
+    parted,
+    refusal,
+    removal,
+    whole_regions,
+)
 from evenflow.core.flow.ends import awaits_clean_up
+from evenflow.core.flow.recount import RunCounts
 from evenflow.core.flow.state import Flow, InstanceKey, MappedTasks
 from evenflow.core.model import UNMAPPED
-from evenflow.core.operations import (
-    FAILURES,
-    INTERRUPTED,
-    Only,
-    Operation,
-    Target,
-    among,
-    beyond,
-    targets,
-    touched_states,
-    without,
-)
-from evenflow.core.states import HOLDING, RUN_FINISHED, Ender, RunEvent, RunState, TaskEvent, TaskState, move_run, sources
-from evenflow.core.states import move as moved_to
+from evenflow.core.operations import Only, Operation, TargetKey, keys_of
+from evenflow.core.states import HOLDING, RUN_FINISHED, RunEvent, RunState, TaskEvent, TaskState, move_run
 from evenflow.scheduler.cancel import cancel_run
 from evenflow.scheduler.deferrals import clean_up, stop_waiting
 from evenflow.scheduler.facts import Facts, Run
@@ -53,7 +57,6 @@ from evenflow.store.scheduling import operations as store
 from evenflow.store.scheduling import runs
 from evenflow.store.scheduling import tasks as instances
 from evenflow.store.scheduling.inbox import TakenReport
-from evenflow.store.scheduling.operations import StateChange, TargetKey
 from evenflow.store.scheduling.tasks import Item
 
 OPERATE = "operate"
@@ -62,10 +65,10 @@ OPERATE = "operate"
 def operate(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, report: TakenReport) -> None:
     """Applies an operation."""
     operation = msgspec.convert(report.payload, Operation)
-    if _is_of_run(operation, TaskEvent.MARK_FAILED):
+    if is_of_run(operation, TaskEvent.MARK_FAILED):
         _fail_run(facts, ledgers, run, state, operation)
         return
-    if _is_of_run(operation, TaskEvent.MARK_SUCCESS) and store.take_back_failure(facts.conn, run.run_key):
+    if is_of_run(operation, TaskEvent.MARK_SUCCESS) and store.take_back_failure(facts.conn, run.run_key):
         after = move_run(state, RunEvent.MARK_SUCCESS)
         store.record_operation(facts.conn, run.run_key, RunEvent.MARK_SUCCESS, after, operation.actor, {})
         return
@@ -74,7 +77,7 @@ def operate(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, report: T
         detail["instances"] = run.graph.n
         store.record_operation(facts.conn, run.run_key, operation.event, RunState.QUEUED, operation.actor, detail)
         return
-    why_not = _refusal(run, state, operation)
+    why_not = refusal(state, begun=bool(run.clears), cancelled=run.cancelled)
     dispatches, mapped = ledgers.dispatches, ledgers.mapped
     changed = 0 if why_not else _change(facts, dispatches, ledgers.deferrals, mapped, run, operation)
     if why_not:
@@ -112,7 +115,7 @@ def end_intended(
         if report.resumes and report.task_index is not None:
             deferrals.ended.append((report.run_key, report.task_index, report.map_index))
     for (run_key, event, actor), group in by_intent.items():
-        change = _changing(TaskEvent(event), actor, HOLDING)
+        change = moving(TaskEvent(event), actor, HOLDING)
         keys: list[TargetKey] = [(r.task_index, r.map_index) for r in group if r.task_index is not None]
         store.move_instances(facts.conn, run_key, keys, change, live=())
         _remove_ended(facts, dispatches, flow.mapped, facts.runs[run_key], keys, actor, ended)
@@ -123,17 +126,13 @@ def end_intended(
     return [report for report in reports if report.epoch not in ended]
 
 
-def _is_of_run(operation: Operation, event: TaskEvent) -> bool:
-    return operation.tasks is None and operation.event is event
-
-
 def _is_well_anyhow(facts: Facts, run: Run, state: RunState, operation: Operation) -> bool:
     """Whether a run that failed, and of which all tasks are a success, has become one."""
-    wanted = state is RunState.FAILED and _is_of_run(operation, TaskEvent.MARK_SUCCESS)
+    wanted = state is RunState.FAILED and is_of_run(operation, TaskEvent.MARK_SUCCESS)
     return wanted and store.say_how_it_ended(facts.conn, run.run_key, RunState.SUCCESS, None)
 
 
-def _changed(facts: Facts, run_moves: RunMoves, run: Run, state: RunState, counted: store.Recount) -> RunState:
+def _changed(facts: Facts, run_moves: RunMoves, run: Run, state: RunState, counted: RunCounts) -> RunState:
     """Returns the state of a run whose instances were changed. A run that had ended continues, unless none of its tasks is to run:
     then it keeps the time of its end, and only its result is decided anew.
     """
@@ -145,8 +144,7 @@ def _changed(facts: Facts, run_moves: RunMoves, run: Run, state: RunState, count
         after = move_run(state, RunEvent.CLEAR)
         store.change_run(facts.conn, run.run_key, after, revived=True)
         return after
-    after = RunState.FAILED if counted.failed_leaves or counted.interrupted else RunState.SUCCESS
-    reason = INTERRUPTED if counted.interrupted else None
+    after, reason = ended_as(counted)
     store.say_how_it_ended(facts.conn, run.run_key, after, reason)
     if after is not state:
         after = move_run(state, RunEvent.MARK_SUCCESS if after is RunState.SUCCESS else RunEvent.MARK_FAILED)
@@ -158,14 +156,6 @@ def _begin_anew(facts: Facts, run: Run, state: RunState, operation: Operation) -
     """A run that was cancelled before it began has no tasks yet: it begins as a new one does, whichever of them were named."""
     wanted = operation.event is TaskEvent.CLEAR and operation.only is not Only.RUNNING
     return wanted and state is RunState.FAILED and not run.clears and store.revive_unbegun(facts.conn, run.run_key)
-
-
-def _refusal(run: Run, state: RunState, operation: Operation) -> str | None:
-    if state is RunState.QUEUED and not run.clears:
-        return "the run had not begun"
-    if state is RunState.RUNNING and run.cancelled:
-        return "the run was being cancelled"
-    return None
 
 
 def _fail_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, operation: Operation) -> None:
@@ -185,53 +175,23 @@ def _fail_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, operati
 
 def _change(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, mapped: MappedTasks, run: Run, operation: Operation) -> int:
     """How many task instances it changes, or will when their process has ended."""
-    graph = run.graph
-    found = targets(graph, operation)
-    states = touched_states(operation.event, operation.only)
-    change = _changing(operation.event, operation.actor, states)
-    changed = _apply(facts, dispatches, deferrals, mapped, run, found, change, as_whole=operation.only is None)
-    if operation.only is Only.FAILED:
-        left = among(found, store.find_left(facts.conn, run.run_key))
-        changed += _apply(
-            facts, dispatches, deferrals, mapped, run, left, change._replace(states={TaskState.SKIPPED}), as_whole=False
-        )
-    if operation.event is not TaskEvent.CLEAR and changed:
-        # As in Airflow: what failed because of it is to be tried again. So is what a cancel left.
-        below = beyond(graph, graph.downstream, found)
-        again = _changing(TaskEvent.CLEAR, operation.actor, FAILURES)
-        left = among(below, store.find_left(facts.conn, run.run_key))
-        changed += _apply(facts, dispatches, deferrals, mapped, run, below, again, as_whole=False)
-        changed += _apply(
-            facts, dispatches, deferrals, mapped, run, left, again._replace(states={TaskState.SKIPPED}), as_whole=False
-        )
-    return changed
+    left = store.find_left(facts.conn, run.run_key) if operation.only is Only.FAILED else ()
+    changed = sum(_apply(facts, dispatches, deferrals, mapped, run, c) for c in changes(run.graph, operation, left))
+    if operation.event is TaskEvent.CLEAR or not changed:
+        return changed
+    left = store.find_left(facts.conn, run.run_key)
+    return changed + sum(_apply(facts, dispatches, deferrals, mapped, run, c) for c in consequences(run.graph, operation, left))
 
 
-def _changing(event: TaskEvent, actor: str, states: Collection[TaskState]) -> StateChange:
-    state = moved_to(next(iter(sources(event))), event)
-    if event is TaskEvent.CLEAR:
-        return StateChange(event, state, states, True, None, None, actor)
-    return StateChange(event, state, states, False, f"marked {state} by {actor}", Ender.MARK, actor)
-
-
-def _apply(
-    facts: Facts,
-    dispatches: Dispatches,
-    deferrals: Deferrals,
-    mapped: MappedTasks,
-    run: Run,
-    found: Sequence[Target],
-    change: StateChange,
-    *,
-    as_whole: bool,
-) -> int:
+def _apply(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, mapped: MappedTasks, run: Run, wanted: Change) -> int:
+    found, change = wanted.targets, wanted.move
     if not found:
         return 0
     conn, run_key = facts.conn, run.run_key
     rows = instances.read_mapped(conn, [(run_key, t.task_index) for t in found]).all()
     expanded = {m.task_index for m in rows}
-    anew = sorted(_whole_regions(run, found) & expanded) if change.cleared and as_whole else []
-    keys = [key for t in found if t.task_index not in anew for key in _keys_of(t)]
+    anew = sorted(whole_regions(run.graph, found) & expanded) if change.cleared and wanted.as_whole else []
+    keys = keys_of(t for t in found if t.task_index not in anew)
     held = _end_or_kill(facts, dispatches, deferrals, run, [*keys, *((index, None) for index in anew)], change)
     live = [epoch for _, epoch in held]
     changed, timed = store.move_instances(conn, run_key, keys, change, live=live) if keys else (0, [])
@@ -249,18 +209,6 @@ def _apply(
     return changed + sum(task_index not in anew for task_index, _ in held)
 
 
-def _whole_regions(run: Run, found: Sequence[Target]) -> set[int]:
-    """Returns the mapped tasks that are meant as a whole, together with all tasks that are expanded with them."""
-    whole = {target.task_index for target in found if target.map_indexes is None}
-    return {index for region in run.graph.regions if whole.issuperset(region.tasks) for index in region.tasks}
-
-
-def _keys_of(target: Target) -> list[TargetKey]:
-    if target.map_indexes is None:
-        return [(target.task_index, None)]
-    return [(target.task_index, map_index) for map_index in sorted(set(target.map_indexes))]
-
-
 def _end_or_kill(
     facts: Facts, dispatches: Dispatches, deferrals: Deferrals, run: Run, keys: Sequence[TargetKey], change: StateChange
 ) -> list[tuple[int, int]]:
@@ -269,25 +217,30 @@ def _end_or_kill(
     """
     holding = HOLDING & set(change.states)
     live = store.find_live(facts.conn, run.run_key, keys, holding) if holding else []
-    awaited: list[store.LiveTry] = []
+    kills: list[int] = []
+    awaited: list[tuple[int, int]] = []
     unclaimed: dict[InstanceKey, list[int]] = {}
     for row in live:
-        if row.worker_id is not None or row.purpose == Purpose.CLEAN_UP:
-            awaited.append(row)
-        elif row.resumes and run.graph.task(row.task_index).cleans_up:
-            unclaimed[run.run_key, row.task_index, row.map_index] = row.holds
-        else:
-            dispatches.end(row.epoch, row.holds, row.pool_slots, facts.now_s)
-            if row.resumes:
-                deferrals.ended.append((run.run_key, row.task_index, row.map_index))
+        match fate_of_try(run.graph, row):
+            case TryFate.END:
+                dispatches.end(row.epoch, row.holds, row.pool_slots, facts.now_s)
+                if row.resumes:
+                    deferrals.ended.append((run.run_key, row.task_index, row.map_index))
+            case TryFate.CLEAN_UP:
+                unclaimed[run.run_key, row.task_index, row.map_index] = row.holds
+            case TryFate.KILL:
+                kills.append(row.epoch)
+                awaited.append((row.task_index, row.epoch))
+            case TryFate.AWAIT:
+                awaited.append((row.task_index, row.epoch))
     intent = {"event": str(change.event), "actor": change.actor}
     if awaited:
-        epochs = [row.epoch for row in awaited]
+        epochs = [epoch for _, epoch in awaited]
         store.set_intents(facts.conn, epochs, intent)
-        dispatches.kills += [row.epoch for row in awaited if row.purpose != Purpose.CLEAN_UP]
+        dispatches.kills += kills
         dispatches.intents.update(dict.fromkeys(epochs, intent))
     cleaned = _end_waiting(facts, dispatches, deferrals, run, keys, change, unclaimed, intent)
-    return [*((row.task_index, row.epoch) for row in awaited), *cleaned]
+    return [*awaited, *cleaned]
 
 
 def _end_waiting(
@@ -329,8 +282,7 @@ def _change_virtual(facts: Facts, holds: Holds, run_key: int, keys: Sequence[Tar
     """Changes virtual instances of mapped tasks. Those that are to run are in a lane already; an instance that is named gets a row
     of its own.
     """
-    conn = facts.conn
-    wanted = change._replace(states=set(change.states) - ({TaskState.SCHEDULED, TaskState.REMOVED} if change.cleared else set()))
+    conn, wanted = facts.conn, of_virtual(change)
     whole = [task_index for task_index, map_index in keys if map_index is None]
     if whole and not change.cleared:
         changed = store.end_virtual(conn, run_key, whole, wanted)
@@ -344,20 +296,13 @@ def _change_virtual(facts: Facts, holds: Holds, run_key: int, keys: Sequence[Tar
     return changed + len(rows)
 
 
-def _take_from_lanes(facts: Facts, holds: Holds, run_key: int, rows: Iterable[tuple[int, int]]) -> None:
+def _take_from_lanes(facts: Facts, holds: Holds, run_key: int, rows: Collection[tuple[int, int]]) -> None:
     """These instances have rows now, so no lane stands for them any more: a range that loses one in its middle is parted."""
-    taken: dict[int, list[int]] = defaultdict(list)
-    for task_index, map_index in rows:
-        taken[task_index].append(map_index)
-    changed: list[tuple[int, int, int]] = []
-    parts: list[tuple[int, int, int, int]] = []
-    for lane in store.read_ranges(facts.conn, run_key, taken):
-        first, *others = without([(lane.first, lane.past)], taken[lane.task_index]) or [(lane.past, lane.past)]
-        if first != (lane.first, lane.past):
-            changed.append((lane.lane_id, *first))
-        parts += [(lane.lane_id, facts.catalog.lane_ids.take(facts.conn), *other) for other in others]
+    lanes = store.read_ranges(facts.conn, run_key, {task_index for task_index, _ in rows})
+    changed, parts = parted(lanes, rows)
     if parts:
-        holds.wake(store.split_lanes(facts.conn, parts))
+        fresh = [facts.catalog.lane_ids.take(facts.conn) for _ in parts]
+        holds.wake(store.split_lanes(facts.conn, parts, fresh))
     if changed:
         store.change_ranges(facts.conn, changed)
 
@@ -367,12 +312,9 @@ def _remove(
 ) -> list[tuple[int, int]]:
     """Removes the instances of mapped tasks. A task is expanded anew once no process runs of it or of those expanded with it."""
     run_key = run.run_key
-    removed = moved_to(TaskState.NONE, TaskEvent.REMOVE)
-    removal = StateChange(TaskEvent.REMOVE, removed, (), False, None, None, actor)
-    anew = StateChange(TaskEvent.CLEAR, moved_to(removed, TaskEvent.CLEAR), {removed}, True, None, None, actor)
-    timed = store.remove_instances(facts.conn, run_key, tasks, removal, live=live)
+    timed = store.remove_instances(facts.conn, run_key, tasks, removal(actor), live=live)
     regions = [(index, number) for number, region in enumerate(run.graph.regions) for index in region.tasks]
-    for task_index in store.collapse_mapped(facts.conn, run_key, regions, anew):
+    for task_index in store.collapse_mapped(facts.conn, run_key, regions, expansion_anew(actor)):
         mapped.known.pop((run_key, task_index), None)
     return timed
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from evenflow.core.flow.recount import Recounted, by_index, decided_skips
+from evenflow.core.flow.recount import Recounted, RunCounts, by_index, decided_skips
 from evenflow.core.flow.recount import judge as judge_waiting
 from evenflow.core.flow.state import Flow
 from evenflow.core.limits import SETTLED_PER_TURN
@@ -27,7 +27,7 @@ _FIRST = (-1, UNMAPPED)
 
 
 class Counted(NamedTuple):
-    run: store.Recount
+    run: RunCounts
     recounted: Recounted
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Annotated
@@ -23,13 +23,12 @@ from evenflow.core.graph import Graph
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.limits import PAGE
 from evenflow.core.model import UNMAPPED, DagSpec
-from evenflow.core.operations import Only, Operation, Target, targets, touched_states
+from evenflow.core.operations import Only, Operation, keys_of, targets, touched_states
 from evenflow.core.people.roles import Role
 from evenflow.core.states import FINISHED, MARKS, RUN_FINISHED, RunState, TaskState
 from evenflow.core.states import TaskEvent as Event
 from evenflow.errors import DagNotFound, LogStorageError
 from evenflow.store.db.connect import AsyncConn, Row
-from evenflow.store.scheduling.operations import TargetKey
 from evenflow.store.serving import events, operations
 
 routes = Routes("Operations")
@@ -160,7 +159,7 @@ async def _touched(
             asked[run.version_key].append(run.run_key)
     total = sum(map(len, found.values()))
     for version_key, run_keys in asked.items():
-        keys = _keys(targets(graphs[version_key], operation))
+        keys = keys_of(targets(graphs[version_key], operation))
         left, counted = operation.only is Only.FAILED, max(limits.OPERATED_COUNTED + 1 - total, PAGE)
         rows = await operations.list_touched(conn, run_keys, keys, states, left=left, limit=PAGE, counted=counted)
         total += rows[0]["total"] if rows else 0
@@ -178,14 +177,10 @@ async def _is_so(
         return all(run.state == wanted for run in runs)
     for version_key, graph in graphs.items():
         run_keys = [run.run_key for run in runs if run.version_key == version_key]
-        keys = _keys(targets(graph, operation))
+        keys = keys_of(targets(graph, operation))
         if keys and await operations.list_touched(conn, run_keys, keys, {wanted}, left=False, limit=1, counted=1):
             return True
     return False
-
-
-def _keys(found: Iterable[Target]) -> list[TargetKey]:
-    return [(target.task_index, index) for target in found for index in (target.map_indexes or (None,))]
 
 
 async def _runs(

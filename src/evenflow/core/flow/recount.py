@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from evenflow.core.flow.branches import skip
 from evenflow.core.flow.level import NOTHING_YET, summed
@@ -19,6 +20,14 @@ from evenflow.core.states import FINISHED, TaskEvent, TaskState
 from evenflow.core.trigger_rules import UpstreamCounts, Verdict, contribution, counted_as, evaluate
 
 Skips = Mapping[tuple[int, int], int]  # task index, map index: index of the branch that skips it
+
+
+class RunCounts(NamedTuple):
+    """What a run counts, as its states have it."""
+
+    unfinished: int
+    failed_leaves: int
+    interrupted: bool  # some of it is as a cancel left it
 
 
 @dataclass(slots=True, frozen=True)

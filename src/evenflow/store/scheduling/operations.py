@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import msgspec
 from psycopg.types.json import Json
 
-from evenflow.core.operations import Operation
+from evenflow.core.flow.changes import LaneRange, LiveTry, StateChange
+from evenflow.core.flow.recount import RunCounts
+from evenflow.core.operations import Operation, TargetKey
 from evenflow.core.selection.order import key_end
 from evenflow.core.states import Ender, RunEvent, RunState
 from evenflow.core.trigger_rules import UpstreamCounts
@@ -19,36 +21,6 @@ from evenflow.store.db.rows import Conn, Rows, execute, row_of
 from evenflow.store.scheduling.runs import run_moved
 from evenflow.store.scheduling.tasks import Instance, as_instance
 
-TargetKey = tuple[int, int | None]  # (task_index, map_index), where None means all instances
-
-
-class LiveTry(NamedTuple):
-    task_index: int
-    map_index: int
-    epoch: int
-    worker_id: int | None
-    holds: list[int]
-    pool_slots: int
-    resumes: bool  # from having been deferred
-    purpose: str | None  # what for
-
-
-class Range(NamedTuple):
-    """Untouched instances that a lane stands for: ``first`` to the one before ``past``."""
-
-    lane_id: int
-    task_index: int
-    first: int
-    past: int
-
-
-class Recount(NamedTuple):
-    """What a run counts, as its states have it."""
-
-    unfinished: int
-    failed_leaves: int
-    interrupted: bool  # some of it is as a cancel left it
-
 
 class Indexed(NamedTuple):
     task_index: int
@@ -56,29 +28,17 @@ class Indexed(NamedTuple):
     state: str
 
 
-class StateChange(NamedTuple):
-    """The state to which a person's event leads, and the state before it."""
-
-    event: str
-    state: str
-    states: Collection[str]
-    cleared: bool
-    reason: str | None
-    ended_by: Ender | None
-    actor: str
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """``detail`` is for history."""
-        return {
-            "event": self.event,
-            "state": self.state,
-            "states": words(self.states),
-            "cleared": self.cleared,
-            "reason": self.reason,
-            "ended_by": self.ended_by,
-            "detail": Json({"actor": self.actor}),
-        }
+def _move(change: StateChange) -> dict[str, Any]:
+    """``detail`` is for history."""
+    return {
+        "event": change.event,
+        "state": change.state,
+        "states": words(change.states),
+        "cleared": change.cleared,
+        "reason": change.reason,
+        "ended_by": change.ended_by,
+        "detail": Json({"actor": change.actor}),
+    }
 
 
 def find_left(conn: Conn, run_key: int) -> list[tuple[int, int]]:
@@ -105,7 +65,7 @@ def move_instances(
     conn: Conn, run_key: int, keys: Sequence[TargetKey], change: StateChange, *, live: Collection[int]
 ) -> tuple[int, list[tuple[int, int]]]:
     """Returns how many moved, and which of them had a timer. ``live`` are epochs whose process still runs: they stay."""
-    params = {"run_key": run_key, **key_columns(keys), **change.params, "live": numbers(live)}
+    params = {"run_key": run_key, **key_columns(keys), **_move(change), "live": numbers(live)}
     row = execute(conn, "operations/move_instances", params).fetchone()
     assert row is not None
     return row[0], [(task_index, map_index) for task_index, map_index in row[1]]
@@ -113,13 +73,13 @@ def move_instances(
 
 def insert_virtual(conn: Conn, run_key: int, keys: Sequence[TargetKey], change: StateChange) -> list[tuple[int, int]]:
     """Which virtual instances have a row now."""
-    params = {"run_key": run_key, **key_columns(keys), **change.params}
+    params = {"run_key": run_key, **key_columns(keys), **_move(change)}
     return execute(conn, "operations/insert_virtual", params).fetchall()
 
 
 def end_virtual(conn: Conn, run_key: int, tasks: Iterable[int], change: StateChange) -> int:
     """How many virtual instances have ended."""
-    params = {"run_key": run_key, "tasks": numbers(tasks), **change.params}
+    params = {"run_key": run_key, "tasks": numbers(tasks), **_move(change)}
     return sum(count for (count,) in execute(conn, "operations/end_virtual", params).fetchall())
 
 
@@ -141,7 +101,7 @@ def remove_instances(
 def collapse_mapped(conn: Conn, run_key: int, regions: Iterable[tuple[int, int]], change: StateChange) -> list[int]:
     """``regions`` says with which others a task is expanded, as (task_index, number). Answers for which one row stands again."""
     tasks, numbered = zip(*regions, strict=True)
-    params = {"run_key": run_key, "tasks": numbers(tasks), "regions": numbers(numbered), **change.params}
+    params = {"run_key": run_key, "tasks": numbers(tasks), "regions": numbers(numbered), **_move(change)}
     return [task_index for (task_index,) in execute(conn, "operations/collapse_mapped", params).fetchall()]
 
 
@@ -158,25 +118,23 @@ def withdraw_ranges(conn: Conn, run_key: int, tasks: Iterable[int]) -> None:
     execute(conn, "operations/withdraw_ranges", {"run_key": run_key, "tasks": numbers(tasks)})
 
 
-def read_ranges(conn: Conn, run_key: int, tasks: Iterable[int]) -> list[Range]:
+def read_ranges(conn: Conn, run_key: int, tasks: Iterable[int]) -> list[LaneRange]:
     params = {"run_key": run_key, "tasks": numbers(tasks)}
-    return Rows(execute(conn, "operations/read_ranges", params), row_of(Range)).all()
+    return Rows(execute(conn, "operations/read_ranges", params), row_of(LaneRange)).all()
 
 
-def change_ranges(conn: Conn, ranges: Sequence[tuple[int, int, int]]) -> None:
-    """Ranges of lanes as (lane_id, first, past)."""
-    lanes, first, past = zip(*ranges, strict=True)
+def change_ranges(conn: Conn, ranges: Sequence[LaneRange]) -> None:
+    lanes, _, first, past = zip(*ranges, strict=True)
     execute(conn, "operations/change_ranges", {"lanes": numbers(lanes), "first": numbers(first), "past": numbers(past)})
 
 
-def split_lanes(conn: Conn, parts: Sequence[tuple[int, int, int, int]]) -> set[int]:
-    """New lanes as (lane that they are like, their own id, first, past). Answers the limits to wake."""
-    lanes, fresh, first, past = zip(*parts, strict=True)
-    key_ends = words(key_end(lane_id).hex() for lane_id in fresh)
+def split_lanes(conn: Conn, parts: Sequence[LaneRange], fresh: Sequence[int]) -> set[int]:
+    """Makes a lane like that of each of these ranges for it, with its ``fresh`` id. Answers the limits to wake."""
+    lanes, _, first, past = zip(*parts, strict=True)
     params = {
         "lanes": numbers(lanes),
         "fresh": numbers(fresh),
-        "key_ends": key_ends,
+        "key_ends": words(key_end(lane_id).hex() for lane_id in fresh),
         "first": numbers(first),
         "past": numbers(past),
     }
@@ -226,11 +184,11 @@ def set_indexed(conn: Conn, run_key: int, counters: Sequence[tuple[int, int, int
     execute(conn, "operations/set_indexed", {"run_key": run_key, **params})
 
 
-def recount_run(conn: Conn, run_key: int, leaves: Iterable[int]) -> Recount:
+def recount_run(conn: Conn, run_key: int, leaves: Iterable[int]) -> RunCounts:
     params = {"run_key": run_key, "leaves": numbers(leaves), "cancel": Ender.CANCEL}
     row = execute(conn, "operations/recount_run", params).fetchone()
     assert row is not None
-    return Recount(*row)
+    return RunCounts(*row)
 
 
 def read_waiting(conn: Conn, run_key: int, after: tuple[int, int], *, limit: int | None) -> list[Instance]:

@@ -9,12 +9,12 @@ import msgspec
 from psycopg.rows import dict_row
 
 from evenflow.core.limits import DELETED_AT_ONCE
-from evenflow.core.operations import Operation
+from evenflow.core.operations import Operation, TargetKey
 from evenflow.core.states import Ender
 from evenflow.store.db.columns import numbers, words
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
-from evenflow.store.scheduling.operations import TargetKey, key_columns
+from evenflow.store.scheduling.operations import key_columns
 
 
 class OperatedRun(NamedTuple):
