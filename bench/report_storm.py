@@ -1,8 +1,9 @@
 """report_storm: a hundred workers, each of which ends ten tries a second; API server, scheduler and PostgreSQL are real.
 
 The workers are simulated, in one process: they register, beat, claim and report through the execution API, the latter by the
-courier of a real worker. All tries are claimed before; each ends at its moment then, whatever became of the others. ``report_s`` is
-from the end of a try until its worker knows that it is stored, ``cpu_us_per_try`` what it costs until the last one is applied.
+report queue of a real worker. All tries are claimed before; each ends at its moment then, whatever became of the others.
+``report_s`` is from the end of a try until its worker knows that it is stored, ``cpu_us_per_try`` what it costs until the
+last one is applied.
 """
 
 from __future__ import annotations

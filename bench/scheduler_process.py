@@ -17,7 +17,7 @@ from evenflow.core.metrics import CONTENDED_PICKS, DATABASE_FAILURES, ISOLATIONS
 from evenflow.runtime.lifecycle import host
 from evenflow.scheduler import service
 from evenflow.scheduler.advance import TurnOutcome
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turn_metrics import TurnMetrics
 from evenflow.store.db.sessions import STATES
 
 Taken = tuple[float, int, int]
@@ -27,7 +27,7 @@ answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # what the service prints is its log
 
 
-class RecordingTally(Tally):
+class RecordingTally(TurnMetrics):
     """The scheduler's own, and each turn by itself."""
 
     def add(self, progress: TurnOutcome, took_s: float) -> None:
@@ -37,7 +37,7 @@ class RecordingTally(Tally):
 
 
 def contention() -> dict[str, float]:
-    meter = scheduler.vitals.meter
+    meter = scheduler.health.meter
     counted = {"picks": meter.value(PICKS), "contended": meter.value(CONTENDED_PICKS)}
     counted |= {"turns": meter.value(TURNS), "rounds": meter.value(ROUNDS), "reports": meter.value(REPORTS)}
     return counted | {state: meter.value(SAMPLES, state) for state in STATES}
@@ -49,7 +49,7 @@ def answer() -> None:
             print(json.dumps(contention()), file=answers, flush=True)
             continue
         if line.strip() == "lost":
-            meter = scheduler.vitals.meter
+            meter = scheduler.health.meter
             print(json.dumps(meter.value(ISOLATIONS) + meter.value(DATABASE_FAILURES, "turns")), file=answers, flush=True)
             continue
         said = len(taken)
@@ -57,7 +57,7 @@ def answer() -> None:
         del taken[:said]
 
 
-vars(service)["Tally"] = RecordingTally
+vars(service)["TurnMetrics"] = RecordingTally
 scheduler = service.SchedulerService(sys.argv[1], name=sys.argv[2])
 threading.Thread(target=answer, daemon=True).start()
 asyncio.run(host(scheduler, drain_timeout=5))

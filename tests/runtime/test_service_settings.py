@@ -15,7 +15,7 @@ from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
 from evenflow.runtime.compose import build_service
 from evenflow.runtime.service_settings import ServiceSettings, command_of
-from evenflow.telemetry.vitals import Vitals
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.worker.service import WorkerService
 
 SETTINGS = ServiceSettings(
@@ -91,14 +91,14 @@ def test_connections_reach_tasks() -> None:
 def test_without_a_token_it_says_how_to_get_one(kind: ServiceKind) -> None:
     environment = SETTINGS.environment(kind, {}) | {"EVENFLOW_TOKEN": ""}
     with pytest.raises(SettingsError, match=f"evenflow tokens create {kind}. Then set EVENFLOW_TOKEN"):
-        build_service(kind, ServiceSettings.from_environment(environment), Vitals(kind, "w"))
+        build_service(kind, ServiceSettings.from_environment(environment), HealthMonitor(kind, "w"))
 
 
 @pytest.mark.parametrize(("told", "resumes"), [({}, 1), ({"handed_at": "/run/handed"}, 1), ({"only_try": 7, "slots": 1}, 0)])
 def test_a_worker_has_slots_for_resumes_unless_it_is_for_one_try(told: dict[str, Any], resumes: int, tmp_path: Path) -> None:
     """R-DQ3: those of a worker that is handed its tries come on top of the places of Celery's pool."""
     settings = ServiceSettings.from_environment(replace(SETTINGS, home=tmp_path, **told).environment(ServiceKind.WORKER, {}))
-    worker = build_service(ServiceKind.WORKER, settings, Vitals(ServiceKind.WORKER, "w"))
+    worker = build_service(ServiceKind.WORKER, settings, HealthMonitor(ServiceKind.WORKER, "w"))
     assert isinstance(worker, WorkerService)
     assert worker._resume_slots == resumes
 

@@ -24,7 +24,7 @@ from evenflow.runtime.lifecycle import host
 from evenflow.scheduler.service import SchedulerService
 service = SchedulerService(sys.argv[1], name=sys.argv[2])
 code = asyncio.run(host(service, drain_timeout=5))
-print(int(service.vitals.meter.value(STARTS)))
+print(int(service.health.meter.value(STARTS)))
 sys.exit(code)
 """
 

@@ -11,8 +11,8 @@ from evenflow.core import metrics
 from evenflow.core.meter import Meter, system_readings
 from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.statsd import DATAGRAM_BYTES, Sender, StatsD, Style, parse_address
-from evenflow.telemetry.vitals import Vitals
 
 
 def lines(statsd: StatsD, meter: Meter) -> list[str]:
@@ -80,17 +80,17 @@ def test_an_address_that_makes_no_sense_is_refused(address: str) -> None:
 
 async def test_a_sender_sends_its_own_and_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenflow.telemetry.statsd.EVERY_S", 0.01)
-    vitals = Vitals(ServiceKind.API, "a1")
+    health = HealthMonitor(ServiceKind.API, "a1")
 
     async def system() -> list[object]:
         return system_readings(metrics.SERVICE_HEALTHY, [(("worker", "w1"), 0)])
 
-    vitals.system = system
+    health.system = system
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
         server.settimeout(20)
         address = server.getsockname()
-        sending = Sender(vitals, StatsD("evenflow", "plain"), address, asyncio.get_running_loop())
+        sending = Sender(health, StatsD("evenflow", "plain"), address, asyncio.get_running_loop())
         sending.start()
         heard = ""
         while "evenflow.service_healthy.worker.w1:0|g" not in heard or "evenflow.service_ready.api.a1:0|g" not in heard:
@@ -101,9 +101,9 @@ async def test_a_sender_sends_its_own_and_the_systems(monkeypatch: pytest.Monkey
 async def test_a_server_that_is_away_costs_a_warning_and_no_more(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    vitals = Vitals(ServiceKind.WORKER, "w")
-    sending = Sender(vitals, StatsD("evenflow", "plain"), ("no-such-host.invalid", 8125), asyncio.get_running_loop())
-    sending._send(vitals.meter.read())
-    sending._send(vitals.meter.read())
+    health = HealthMonitor(ServiceKind.WORKER, "w")
+    sending = Sender(health, StatsD("evenflow", "plain"), ("no-such-host.invalid", 8125), asyncio.get_running_loop())
+    sending._send(health.meter.read())
+    sending._send(health.meter.read())
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "no-such-host.invalid:8125" in caplog.text

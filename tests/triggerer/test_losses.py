@@ -196,7 +196,7 @@ async def test_a_trigger_that_blocks_is_named_and_isolated_while_others_go_on(
     assert alone not in {pid for path in paths for pid in begun(path)}
     log = await world.logged(blocker, "the trigger keeps the event loop that it shares with others to itself")
     assert "in wait\n    time.sleep(0.02)" in log
-    assert triggerer.vitals.meter.value(metrics.TRIGGERS_BLOCKED) == 1
+    assert triggerer.health.meter.value(metrics.TRIGGERS_BLOCKED) == 1
     assert world.claim_of(blocker)[1:] == (1, 0)
     (tmp_path / "b").touch()
     assert (await world.event_of(blocker))["event"] == "unblocked"
@@ -219,7 +219,7 @@ class Works(BaseTrigger):
     first = world.waits("evenflow_dag_dag.Works", source=source, number=30, at=time.time() + 0.5)
     events = "select count(*) from report where kind = 'event'"
     await until(lambda: world.conn.execute(events).fetchone() == (30,), "all events")
-    assert triggerer.vitals.meter.value(metrics.TRIGGERS_BLOCKED) == 0
+    assert triggerer.health.meter.value(metrics.TRIGGERS_BLOCKED) == 0
     assert {event["claim"] for epoch in range(first, first + 30) for event in world.events(epoch)} == {1}
 
 

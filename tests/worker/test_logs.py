@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet import limits, patience
+from evenflow.fleet import backoff, limits
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.wire.messages import REFUSED_LOG, Logs, LogsAnswer
 from evenflow.worker.service import WorkerService
@@ -87,7 +87,7 @@ class FakeLogs:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeLogs:
-    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
     return FakeLogs()
 
 

@@ -14,7 +14,7 @@ from evenflow.client.execution import ExecutionClient
 from evenflow.client.http import Response
 from evenflow.core.ending import AssetChange, Defer, Ending
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet import limits, patience
+from evenflow.fleet import backoff, limits
 from evenflow.wire.messages import Report, Reports, ReportsAnswer
 from evenflow.worker import limits as worker_limits
 from evenflow.worker.reporter import Reporter
@@ -64,7 +64,7 @@ class FakeReports:
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> FakeReports:
-    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
     return FakeReports()
 
 
@@ -250,7 +250,7 @@ async def test_an_api_that_fails_at_everything_loses_no_exit(api: FakeReports) -
 
 
 async def test_what_no_message_can_carry_is_refused_before_it_is_sent() -> None:
-    """So that the courier finds out whose it is, and no loop of a worker ends because of what a task has said."""
+    """So that the report queue finds out whose it is, and no loop of a worker ends because of what a task has said."""
     client = ExecutionClient("http://127.0.0.1:9", "t")
     for extra in ({"id": 2**70}, {"file": "caf\udce9.csv"}):
         change = AssetChange(asset="orders", uri="orders", extra=extra, alias=None)

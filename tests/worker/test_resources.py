@@ -53,7 +53,7 @@ async def test_a_try_that_uses_more_memory_than_its_task_may_fails_with_the_limi
     ended = await world.exit_of(epoch)
     assert ended["outcome"] == "failed"
     assert ended["reason"] == "out of memory: the kernel killed what used 64.0 of 64 MiB: raise resources(memory=...)"
-    assert worker.vitals.meter.value(WORKER_OUT_OF_MEMORY) == 1
+    assert worker.health.meter.value(WORKER_OUT_OF_MEMORY) == 1
     await _gone(tree)
 
 

@@ -27,7 +27,7 @@ from evenflow.contracts.rest import PREFIX
 from evenflow.core.meter import Meter
 from evenflow.core.metrics import API_REQUESTS, API_SECONDS
 from evenflow.store.db.connect import AsyncPool
-from evenflow.telemetry.vitals import Vitals
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.wire.messages import SCHEMA
 from evenflow.wire.objects import ObjectStorage
 
@@ -85,7 +85,7 @@ def application(
     stores: SecretStores,
     judge: Judge,
     storage: ObjectStorage,
-    vitals: Vitals,
+    service_health: HealthMonitor,
     probes: Probes,
     trail: Trail,
     live: Live,
@@ -115,7 +115,7 @@ def application(
         vault=vault,
         stores=stores,
         judge=judge,
-        vitals=vitals,
+        service_health=service_health,
         probes=probes,
         live=live,
         identities=identities,
@@ -128,4 +128,4 @@ def application(
         chosen = execution if scope["path"].startswith(prefix) else ui if ui.has(scope) else rest
         await chosen(scope, receive, send)
 
-    return MeasuredRequests(KnownRequests(application, trail), vitals.meter)
+    return MeasuredRequests(KnownRequests(application, trail), service_health.meter)

@@ -40,10 +40,10 @@ from evenflow.store.db import migrate
 from evenflow.store.db.connect import AsyncPool, connect, open_pool
 from evenflow.store.db.notify import TOKENS, AsyncListener
 from evenflow.store.serving import services
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.listener import advertised
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
-from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.objects import ObjectStorage
 from evenflow.wire.tls import Tls
 
@@ -75,14 +75,14 @@ class ApiService(Service):
         requests_each: float = REQUESTS_EACH,
         openlineage: tuple[str, str] = ("", ""),
         provider: IdentityProvider | None = None,
-        vitals: Vitals | None = None,
+        health: HealthMonitor | None = None,
     ) -> None:
-        super().__init__(name, vitals)
+        super().__init__(name, health)
         self.port = port
         self._url, self._host = database_url, host
         self._tls = tls or Tls()
         self._operator_token, self._metrics_token, self._vault, self._storage = operator_token, metrics_token, vault, storage
-        meter = self.vitals.meter
+        meter = self.health.meter
         self._logs = open_logs(
             logs,
             lambda lost: meter.count(metrics.LOG_BYTES_LOST, lost),
@@ -112,8 +112,8 @@ class ApiService(Service):
         tokens, versions = Tokens(keys, operator_token=self._operator_token), Versions()
         self._trail = trail = Trail(pool)
         watch = TokenWatch(pool, self._vault, tokens, keys)
-        self._claims = claims = Claims(claiming, versions, tokens, self._vault, self.vitals.meter)
-        self._triggers = triggers = TriggerClaims(claiming, versions, tokens, self._vault, self.vitals.meter)
+        self._claims = claims = Claims(claiming, versions, tokens, self._vault, self.health.meter)
+        self._triggers = triggers = TriggerClaims(claiming, versions, tokens, self._vault, self.health.meter)
         if keys.quiet_s > 0:
             observe(seen.backup_restored(round(keys.quiet_s)))
             claims.hold(keys.quiet_s)
@@ -133,7 +133,7 @@ class ApiService(Service):
             stores=self._stores,
             judge=self._judge,
             storage=self._storage,
-            vitals=self.vitals,
+            service_health=self.health,
             probes=self._probes,
             trail=trail,
             live=live,
@@ -146,8 +146,8 @@ class ApiService(Service):
         self._opened.push_async_callback(self._web.stop)
         await self._web.start()
         self.port = self._web.port
-        self.vitals.address, self.vitals.scheme = advertised(self._host, self.port), self._tls.scheme
-        self._lease = self.vitals.lease(LEASE_S)
+        self.health.address, self.health.scheme = advertised(self._host, self.port), self._tls.scheme
+        self._lease = self.health.lease(LEASE_S)
         self._service_id = await self._register()
         self._lease.beat()
         return {
@@ -222,8 +222,8 @@ class ApiService(Service):
         return pool
 
     def _measure(self, pool: AsyncPool, probing: AsyncPool, claims: Claims, triggers: TriggerClaims) -> None:
-        self.vitals.system = system_metrics(probing).get
-        meter = self.vitals.meter
+        self.health.system = system_metrics(probing).get
+        meter = self.health.meter
         meter.gauge(metrics.API_CLAIMS_WAITING, lambda: claims.waiting)
         meter.gauge(metrics.API_TRIGGER_CLAIMS_WAITING, lambda: triggers.waiting)
         meter.gauge(metrics.LOG_DISK_FREE, self._logs.free)
@@ -251,7 +251,7 @@ class ApiService(Service):
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 version=version("evenflow"),
-                detail={"port": self.port, **self.vitals.detail},
+                detail={"port": self.port, **self.health.detail},
             )
         return self._claims.server
 

@@ -19,9 +19,9 @@ from evenflow.kubernetes.client import KubernetesClient
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.notify import DISPATCH
 from evenflow.store.serving import scaling
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops
-from evenflow.telemetry.vitals import Vitals
 
 
 def fleet_targets(kubernetes: str, environ: Mapping[str, str]) -> dict[str, FleetTarget]:
@@ -40,8 +40,10 @@ class AutoscalerService(DatabaseService):
     turn_s = LOOP_S
     channels = (DISPATCH,)
 
-    def __init__(self, database_url: str, *, name: str, targets: Mapping[str, FleetTarget], vitals: Vitals | None = None) -> None:
-        super().__init__(database_url, name, vitals)
+    def __init__(
+        self, database_url: str, *, name: str, targets: Mapping[str, FleetTarget], health: HealthMonitor | None = None
+    ) -> None:
+        super().__init__(database_url, name, health)
         self._targets = targets
         self._steering: Steering | None = None
 
@@ -78,7 +80,7 @@ class AutoscalerService(DatabaseService):
         await asyncio.sleep(max(0.0, began + HURRY_S - clock()))
 
     def _registered(self) -> None:
-        self._steering = Steering(self._service_id, self._targets, self.vitals.meter)
+        self._steering = Steering(self._service_id, self._targets, self.health.meter)
 
     def _measure(self) -> None:
         """Of each fleet that this one looks after."""
@@ -87,7 +89,7 @@ class AutoscalerService(DatabaseService):
             memories = {} if self._steering is None else dict(self._steering.memories)
             return [((name,), float(getattr(memory.look, field))) for name, memory in memories.items() if memory.look is not None]
 
-        meter = self.vitals.meter
+        meter = self.health.meter
         meter.family(metrics.FLEET_REPLICAS, lambda: each("replicas"))
         meter.family(metrics.FLEET_READY, lambda: each("ready"))
         meter.family(metrics.FLEET_RUNNING, lambda: each("running"))

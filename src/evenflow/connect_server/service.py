@@ -14,8 +14,8 @@ from evenflow.connect_server.keeper import ServerKeeper, ServerLimits, keep
 from evenflow.connect_server.limits import CHUNK, DIES, LOOK
 from evenflow.errors import SettingsError, SparkUnavailable
 from evenflow.spark.local_server import check_installed
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.service import Loops, Service
-from evenflow.telemetry.vitals import Vitals
 
 HOST = "127.0.0.1"  # only this host, because the traffic is not encrypted
 
@@ -34,9 +34,9 @@ class ConnectServerService(Service):
         limits: ServerLimits,
         log: Path,
         ui_port: int = 0,
-        vitals: Vitals | None = None,
+        health: HealthMonitor | None = None,
     ) -> None:
-        super().__init__(name, vitals)
+        super().__init__(name, health)
         self.port, self._ui_port, self._token, self._limits, self._log = port, ui_port, token, limits, log
 
     async def _begin(self) -> Loops:

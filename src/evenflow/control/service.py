@@ -18,9 +18,9 @@ from evenflow.store.db.connect import AsyncConn, connect, connect_async
 from evenflow.store.db.failures import OUTAGES
 from evenflow.store.db.notify import AsyncListener
 from evenflow.store.serving import services
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
-from evenflow.telemetry.vitals import Vitals
 
 LAST_WORDS_S = 2.0  # for a running turn when the service ends
 
@@ -31,8 +31,8 @@ class DatabaseService(Service):
     turn_s: float
     channels: Sequence[str]
 
-    def __init__(self, database_url: str, name: str, vitals: Vitals | None) -> None:
-        super().__init__(name, vitals)
+    def __init__(self, database_url: str, name: str, health: HealthMonitor | None) -> None:
+        super().__init__(name, health)
         self._url = database_url
         self._conn: AsyncConn | None = None
         self._service_id = 0
@@ -58,7 +58,7 @@ class DatabaseService(Service):
 
     def _detail(self) -> dict[str, Any]:
         """Returns what all may know of it."""
-        return dict(self.vitals.detail)
+        return dict(self.health.detail)
 
     async def _signing_off(self, conn: AsyncConn) -> None:
         """Called after the last turn."""
@@ -71,9 +71,9 @@ class DatabaseService(Service):
         )
         self._opened.push_async_callback(listener.stop)
         await listener.start()
-        self._pulse = self.vitals.loop(self.kind)
-        self._database = self.vitals.need("database", 10 * self.turn_s, "its last look")
-        self._lease = self.vitals.lease(LEASE_S)
+        self._pulse = self.health.loop(self.kind)
+        self._database = self.health.need("database", 10 * self.turn_s, "its last look")
+        self._lease = self.health.lease(LEASE_S)
         await self._connected()
         return {self.kind: self._run()}
 

@@ -8,7 +8,7 @@ import msgspec
 
 from evenflow.core.object_names import CONNECTION, VARIABLE
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch
-from evenflow.fleet.patience import ApiSilent, Patience, Silences
+from evenflow.fleet.backoff import ApiSilent, Backoff, Silences
 from evenflow.sdk.secrets.masking import secrets_in
 from evenflow.wire.messages import Message
 from evenflow.wire.questions import QUESTIONS, AskNamed, Found
@@ -33,13 +33,13 @@ async def ask_patiently(api: QuestionApi, token: str, question: str, message: Me
     """Returns the answer, once the API can give it. Raises :class:`ApiRefused`, with status 409 when the asking try is over and 504
     when the question silences the API.
     """
-    patience, silences = Patience(), Silences()
+    backoff, silences = Backoff(), Silences()
     while True:
         try:
             return await api.ask(token, question, message)
         except ApiUnavailable as error:  # user code waits with this service until the API is back or the lease is over
             _end_of_silence(silences, question, error)
-            await patience.wait()
+            await backoff.wait()
         except StaleEpoch as error:
             raise ApiRefused(409, str(error)) from None
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.fleet import limits
 from evenflow.fleet import observations as seen
-from evenflow.fleet.patience import Patience
+from evenflow.fleet.backoff import Backoff
 from evenflow.fleet.presence import Presence
 from evenflow.telemetry.observing import observe
 
@@ -34,12 +34,12 @@ class Polls(Generic[Q, A]):
         """Returns the answer to one claim, or None when this service drains. A claim without an answer is made anew with the same
         request key, because the API may have received it. Raises :class:`ApiRefused` when this service may not claim.
         """
-        request_key, patience = uuid.uuid4().hex, Patience()
+        request_key, backoff = uuid.uuid4().hex, Backoff()
         while not self.draining.is_set():
             answer = await self._once(claim(request_key))
             if answer is not None:
                 return answer
-            await patience.wait()
+            await backoff.wait()
         return None
 
     async def drain(self) -> None:

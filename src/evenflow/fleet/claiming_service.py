@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Protocol
 from evenflow.fleet import limits
 from evenflow.fleet.claiming import Claiming, Polls
 from evenflow.fleet.code_cache import CodeCache
-from evenflow.fleet.courier import Courier
 from evenflow.fleet.environments import Environments
 from evenflow.fleet.log_shipper import LogShipper
+from evenflow.fleet.report_queue import ReportQueue
 from evenflow.fleet.service import FleetService, Member
 from evenflow.fleet.templates import TemplatePool
 from evenflow.forking import prctl
@@ -43,7 +43,7 @@ class ClaimingService(FleetService):
         self._template_memory = template_memory
 
     @abstractmethod
-    def _equip(self) -> tuple[Courier[Any], AsksForWork]:
+    def _equip(self) -> tuple[ReportQueue[Any], AsksForWork]:
         """Makes the reporter of the work and its claims. ``_templates``, ``_logs`` and ``_masker`` exist already."""
 
     @abstractmethod

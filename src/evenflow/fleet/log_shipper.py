@@ -14,8 +14,8 @@ from typing import Protocol
 from evenflow.errors import ApiRefused, ApiUnavailable, LogsNotStored
 from evenflow.fleet import limits
 from evenflow.fleet import observations as seen
+from evenflow.fleet.backoff import Backoff
 from evenflow.fleet.log_stream import LogStream
-from evenflow.fleet.patience import Patience
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import LogChunk, Logs, LogsAnswer
 
@@ -37,7 +37,7 @@ class LogShipper:
         self._complaint = ""  # the last reason that was logged
         self._wake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._absence, self._refusals = Patience(), Patience()
+        self._absence, self._refusals = Backoff(), Backoff()
         self._returning: asyncio.Task[None] | None = None
         self._shipped = asyncio.Event()
         self._shipped.set()

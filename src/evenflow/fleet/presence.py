@@ -19,7 +19,7 @@ from evenflow.core.lease import Lease
 from evenflow.core.service import UserCodeKind
 from evenflow.errors import ApiNotTrusted, ApiRefused, ApiUnavailable
 from evenflow.fleet import observations as seen
-from evenflow.fleet.patience import Patience
+from evenflow.fleet.backoff import Backoff
 from evenflow.forking.boot_clock import boot_time
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Beat, BeatAnswer, Register, Registered
@@ -68,7 +68,7 @@ class Presence:
         """Registers, waiting for an API if needed, because it may start after this service. Raises :class:`ApiRefused` when the API
         refuses this service.
         """
-        patience, waits = Patience(), False
+        backoff, waits = Backoff(), False
         while True:
             try:
                 return await self._register()
@@ -79,7 +79,7 @@ class Presence:
                     away = seen.api_not_trusted if isinstance(error, ApiNotTrusted) else seen.api_away
                     observe(away(str(error)))
                 waits = True
-            await patience.wait()
+            await backoff.wait()
 
     async def _register(self) -> None:
         sent = boot_time()

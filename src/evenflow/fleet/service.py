@@ -15,9 +15,9 @@ from evenflow.core.service import UserCodeKind
 from evenflow.fleet import observations as seen
 from evenflow.fleet.presence import Presence, identity
 from evenflow.forking.sandbox import Sandbox
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
-from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Beat, BeatAnswer
 from evenflow.wire.tls import Tls
 
@@ -32,7 +32,7 @@ class Member:
     home: Path
     sandbox: Sandbox | None = None  # for the user code that it runs
     tls: Tls = PLAIN
-    vitals: Vitals | None = None
+    health: HealthMonitor | None = None
     environments: Mapping[str, str] = field(default_factory=dict)  # paths of the Pythons that run others' files, by name
 
 
@@ -42,7 +42,7 @@ class FleetService(Service):
     kind: ClassVar[UserCodeKind]
 
     def __init__(self, member: Member) -> None:
-        super().__init__(member.name, member.vitals)
+        super().__init__(member.name, member.health)
         self._member = member
 
     # -- what a service tells about itself
@@ -103,7 +103,7 @@ class FleetService(Service):
             lost=self._lost,
         )
         await self._prepare()
-        self._lease = self.vitals.lease(LEASE_S)
+        self._lease = self.health.lease(LEASE_S)
         await self._presence.join()
         return {"presence": self._presence.keep(), **self._work()}
 

@@ -12,9 +12,9 @@ from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError, EvenflowError
 from evenflow.fleet import limits
 from evenflow.fleet import observations as seen
+from evenflow.fleet.backoff import Backoff
 from evenflow.fleet.code_cache import CodeCache
 from evenflow.fleet.environments import NONE, Environments, NoSuchEnvironment
-from evenflow.fleet.patience import Patience
 from evenflow.forking.boot_clock import boot_time
 from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
@@ -157,13 +157,13 @@ class TemplatePool:
 
     async def _fetch(self, file: TemplateKey) -> Path:
         """Fetches the code. Waits while the API is away, because the tries could not run elsewhere either."""
-        patience = Patience()
+        backoff = Backoff()
         while True:
             try:
                 return await self._code.fetch(file.code_hash)
             except ApiUnavailable as error:
                 observe(seen.code_waits(file.file, str(error)))
-                await patience.wait()
+                await backoff.wait()
 
     def _keep_failure(self, file: TemplateKey, loading: asyncio.Task[None]) -> None:
         if loading.cancelled():

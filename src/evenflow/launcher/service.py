@@ -16,9 +16,9 @@ from evenflow.launcher.sending import Sending
 from evenflow.store.db.connect import AsyncConn, open_pool
 from evenflow.store.db.notify import DISPATCH, RESUMES
 from evenflow.store.serving.executors import LaunchedExecutor, list_launched
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops
-from evenflow.telemetry.vitals import Vitals
 
 Make = Callable[[LaunchedExecutor, LaunchLedger], PushExecutor]
 
@@ -32,8 +32,8 @@ class LauncherService(DatabaseService):
     turn_s = limits.LOOK_S
     channels = (DISPATCH, RESUMES)
 
-    def __init__(self, database_url: str, *, name: str, make: Make, vitals: Vitals | None = None) -> None:
-        super().__init__(database_url, name, vitals)
+    def __init__(self, database_url: str, *, name: str, make: Make, health: HealthMonitor | None = None) -> None:
+        super().__init__(database_url, name, health)
         self._make = make
         self._served: dict[str, Sending] = {}
         self._refused: dict[str, str] = {}
@@ -43,7 +43,7 @@ class LauncherService(DatabaseService):
         loops = await super()._begin()
         self._pool = await open_pool(self._url, name=self.name, max_size=limits.CONNECTIONS)
         self._opened.push_async_callback(self._pool.close)
-        self._ledger = LaunchLedger(self._pool, self.vitals.meter)
+        self._ledger = LaunchLedger(self._pool, self.health.meter)
         return loops
 
     async def _finish(self) -> None:

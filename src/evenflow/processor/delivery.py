@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from evenflow.errors import ApiRefused, ApiUnavailable, CodeArchiveError
-from evenflow.fleet.patience import ApiSilent, Patience, Silences
+from evenflow.fleet.backoff import ApiSilent, Backoff, Silences
 from evenflow.processor import limits
 from evenflow.processor import observations as seen
 from evenflow.processor.parsing import Parsed
@@ -109,7 +109,7 @@ def _content(path: Path, file: str, at_most: int) -> bytes:
 
 async def _insist(request: Callable[[], Awaitable[T]], waits: Callable[[], None]) -> T:
     """Repeats a request until it is answered. Raises :class:`ApiSilent`."""
-    patience, silences = Patience(), Silences()
+    backoff, silences = Backoff(), Silences()
     while True:
         try:
             return await request()
@@ -117,4 +117,4 @@ async def _insist(request: Callable[[], Awaitable[T]], waits: Callable[[], None]
             silences.count(error)
             observe(seen.delivery_waits(str(error)))
             waits()
-            await patience.wait()
+            await backoff.wait()

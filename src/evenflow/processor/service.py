@@ -18,9 +18,9 @@ from evenflow.core.bundle import BundleSource
 from evenflow.core.metrics import FILES
 from evenflow.core.settings import UTC
 from evenflow.errors import ApiRefused, ApiUnavailable
+from evenflow.fleet.backoff import ApiSilent, Backoff
 from evenflow.fleet.environments import Environments, NoSuchEnvironment
 from evenflow.fleet.limits import FOREIGN_LOAD_TIMEOUT
-from evenflow.fleet.patience import ApiSilent, Patience
 from evenflow.fleet.service import FleetService, Member
 from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
 from evenflow.forking.sandbox import user_environment
@@ -33,9 +33,9 @@ from evenflow.processor.parsing import Parsed, ParseLimits, Parses, parse_file
 from evenflow.processor.sources import LocalFolder, Source
 from evenflow.processor.watched_bundle import WatchedBundle
 from evenflow.sdk.secrets.connections import env_name
+from evenflow.telemetry.health import Pulse
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops
-from evenflow.telemetry.vitals import Pulse
 from evenflow.wire.messages import BeatAnswer, FilesLease, LeasedFile
 
 TEMPLATE_MODULE = "evenflow.processor.parse_process"
@@ -54,7 +54,7 @@ class ProcessorService(FleetService):
 
     def __init__(self, member: Member, *, sources: Sequence[BundleSource], parse_limits: ParseLimits) -> None:
         super().__init__(member)
-        self._parses = Parses(self.vitals.meter)
+        self._parses = Parses(self.health.meter)
         self._sources = [_source(source, member.home) for source in sources]
         self._hidden = {env_name(source.connection) for source in sources if source.connection is not None}
         self._parse_limits = parse_limits
@@ -79,7 +79,7 @@ class ProcessorService(FleetService):
             source.name: WatchedBundle(source, self._client, self._changed, airflows=bool(self._environment_of[source.name]))
             for source in self._sources
         }
-        self.vitals.meter.family(FILES, self._count_files)
+        self.health.meter.family(FILES, self._count_files)
 
     def _work(self) -> Loops:
         loops: Loops = {}
@@ -87,8 +87,8 @@ class ProcessorService(FleetService):
             loops |= bundle.loops()
         within_s = 2 * self._parse_limits.timeout_s + limits.PARSER_SILENT
         for number in range(limits.PARSERS):
-            loops[f"parser {number}"] = self._parse(self.vitals.loop(f"parser {number}", within_s))
-        loops["files to read again"] = self._ask(self.vitals.loop("files to read again", within_s))
+            loops[f"parser {number}"] = self._parse(self.health.loop(f"parser {number}", within_s))
+        loops["files to read again"] = self._ask(self.health.loop("files to read again", within_s))
         return loops
 
     async def _hand_over(self) -> None:
@@ -102,7 +102,7 @@ class ProcessorService(FleetService):
     # -- presence
 
     def _detail(self) -> dict[str, Any]:
-        return {**self.vitals.detail, "bundles": [bundle.state() for bundle in self._bundles.values()]}
+        return {**self.health.detail, "bundles": [bundle.state() for bundle in self._bundles.values()]}
 
     def _count_files(self) -> list[tuple[tuple[str], float]]:
         return [((name,), len(bundle.scan.files)) for name, bundle in self._bundles.items()]
@@ -131,7 +131,7 @@ class ProcessorService(FleetService):
             except TimeoutError:
                 continue
             self._news.clear()
-            patience = Patience()
+            backoff = Backoff()
             while self._state == "active":
                 pulse.beat()
                 try:
@@ -139,15 +139,15 @@ class ProcessorService(FleetService):
                     if leased is None:
                         break
                     await self._process(leased, self._bundles[leased.bundle], pulse)
-                    patience.renew()
+                    backoff.renew()
                 except (ApiUnavailable, ApiSilent, OSError) as error:
                     observe(seen.files_wait(str(error)))
-                    await patience.wait()
+                    await backoff.wait()
                 except ApiRefused as error:
                     if error.status < 500:
                         raise
                     observe(seen.files_wait(str(error)))
-                    await patience.wait()
+                    await backoff.wait()
 
     async def _ask(self, pulse: Pulse) -> None:
         """Asks for files that should be read again although unchanged, for example because a missing pool was made."""

@@ -13,14 +13,14 @@ from evenflow.forking.sandbox import FOLDERS, Sandbox, make_sandbox
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.runtime.home import spark_connect_log
 from evenflow.runtime.service_settings import ServiceSettings
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.service import Service
-from evenflow.telemetry.vitals import Vitals
 
 if TYPE_CHECKING:
     from evenflow.launcher.executor import KubernetesSettings
 
 
-def build_service(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) -> Service:
+def build_service(kind: ServiceKind, settings: ServiceSettings, health: HealthMonitor) -> Service:
     """Returns the service, not started. Each kind is imported only when it is built, so a worker does not load the API."""
     match kind:
         case ServiceKind.API:
@@ -42,7 +42,7 @@ def build_service(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) 
                 name=settings.name,
                 vault=Vault(settings.secrets_file, settings.secret_keys),
                 storage=ObjectStorage(settings.xcom_storage),
-                vitals=vitals,
+                health=health,
             )
         case ServiceKind.SCHEDULER:
             from evenflow.scheduler.service import SchedulerService
@@ -51,20 +51,20 @@ def build_service(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) 
                 settings.database_url,
                 name=settings.name,
                 default_timezone=settings.default_timezone or None,
-                vitals=vitals,
+                health=health,
             )
         case ServiceKind.AUTOSCALER:
             from evenflow.autoscaler.service import AutoscalerService, fleet_targets
 
             targets = fleet_targets(settings.kubernetes, os.environ)
-            return AutoscalerService(settings.database_url, name=settings.name, targets=targets, vitals=vitals)
+            return AutoscalerService(settings.database_url, name=settings.name, targets=targets, health=health)
         case ServiceKind.LAUNCHER:
             from evenflow.launcher.executors import LauncherSettings, make_executor
             from evenflow.launcher.service import LauncherService
 
             known = LauncherSettings(celery_broker=settings.celery_broker, kubernetes=_kubernetes(settings))
             make = partial(make_executor, settings=known)
-            return LauncherService(settings.database_url, name=settings.name, make=make, vitals=vitals)
+            return LauncherService(settings.database_url, name=settings.name, make=make, health=health)
         case ServiceKind.CONNECT_SERVER:
             from evenflow.connect_server.keeper import ServerLimits
             from evenflow.connect_server.service import ConnectServerService
@@ -76,10 +76,10 @@ def build_service(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) 
                 token=settings.spark_connect_token,
                 limits=ServerLimits(memory=settings.spark_connect_memory, idle=settings.spark_connect_idle),
                 log=spark_connect_log(settings.home),
-                vitals=vitals,
+                health=health,
             )
         case _:
-            return _of_user_code(kind, settings, vitals)
+            return _of_user_code(kind, settings, health)
 
 
 def _kubernetes(settings: ServiceSettings) -> KubernetesSettings:
@@ -104,7 +104,7 @@ def _kubernetes(settings: ServiceSettings) -> KubernetesSettings:
     )
 
 
-def _of_user_code(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) -> Service:
+def _of_user_code(kind: ServiceKind, settings: ServiceSettings, health: HealthMonitor) -> Service:
     """Returns a service that knows only the API."""
     from evenflow.fleet.service import Member
 
@@ -115,7 +115,7 @@ def _of_user_code(kind: ServiceKind, settings: ServiceSettings, vitals: Vitals) 
         home=settings.home,
         sandbox=_sandbox(settings),
         tls=settings.tls,
-        vitals=vitals,
+        health=health,
         environments=settings.environments,
     )
     match kind:

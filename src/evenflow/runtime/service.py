@@ -25,8 +25,8 @@ from evenflow.runtime.logging import configure_logging
 from evenflow.runtime.observing import observed
 from evenflow.runtime.readiness import Notifier
 from evenflow.runtime.service_settings import ServiceSettings
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import observe
-from evenflow.telemetry.vitals import Vitals
 
 DATABASE_PAUSE_S = 1.0  # between two attempts to reach a server that is not there yet
 
@@ -74,9 +74,9 @@ def _run(kind: ServiceKind, settings: ServiceSettings) -> int:
     notifier = Notifier(os.environ)
 
     async def run() -> int:
-        vitals = Vitals(kind, settings.name)
-        async with observed(kind, vitals, settings):
-            service = build_service(kind, settings, vitals)
+        health = HealthMonitor(kind, settings.name)
+        async with observed(kind, health, settings):
+            service = build_service(kind, settings, health)
             if settings.only_try:
                 from evenflow.runtime.one_try import host_try
                 from evenflow.worker.service import WorkerService
@@ -87,7 +87,7 @@ def _run(kind: ServiceKind, settings: ServiceSettings) -> int:
                 service,
                 drain_timeout=settings.drain_timeout,
                 notifier=notifier,
-                live=lambda: vitals.live().ok,
+                live=lambda: health.live().ok,
                 needed_by=settings.handed_by,
             )
 

@@ -23,7 +23,7 @@ from evenflow.scheduler.database import UNFIT, Fitness, Outage
 from evenflow.scheduler.duties import SchedulerPresence, decisions, housekeeping, pulse
 from evenflow.scheduler.duties.agenda import Agenda, Duty
 from evenflow.scheduler.duties.partitions import make_history_partitions
-from evenflow.scheduler.tally import Contention, Tally
+from evenflow.scheduler.turn_metrics import Contention, TurnMetrics
 from evenflow.scheduler.turns import take_turns
 from evenflow.store.db.connect import DEFAULT_TIMEOUTS, HOUSEKEEPING, TURNS, Timeouts, connect
 from evenflow.store.db.failures import OUTAGES
@@ -32,9 +32,9 @@ from evenflow.store.db.sessions import LivingConnection
 from evenflow.store.scheduling import inbox
 from evenflow.store.scheduling.incarnation import notice_server
 from evenflow.store.serving import callbacks
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops, Service
-from evenflow.telemetry.vitals import Vitals
 
 RETRY_S = 0.5  # after a failure; the database needs about a second to come back, and other schedulers continue meanwhile
 
@@ -51,13 +51,15 @@ class SchedulerService(Service):
 
     kind = "scheduler"
 
-    def __init__(self, database_url: str, *, name: str, default_timezone: str | None = None, vitals: Vitals | None = None) -> None:
-        super().__init__(name, vitals)
+    def __init__(
+        self, database_url: str, *, name: str, default_timezone: str | None = None, health: HealthMonitor | None = None
+    ) -> None:
+        super().__init__(name, health)
         self._url = database_url
         self._stop = threading.Event()
-        self._tally = Tally(self.vitals.meter, self._turned)
-        self._contention = Contention(self.vitals.meter)
-        self._presence = SchedulerPresence(self.vitals)
+        self._metrics = TurnMetrics(self.health.meter, self._turned)
+        self._contention = Contention(self.health.meter)
+        self._presence = SchedulerPresence(self.health)
         self._fitness = Fitness(default_timezone)
         self._outage = Outage(RETRY_S)
         self._threads: list[threading.Thread] = []
@@ -67,13 +69,13 @@ class SchedulerService(Service):
         gc.freeze()
         gc.set_threshold(GC_THRESHOLD)
         await asyncio.to_thread(self._register)
-        self._pulses = {name: self.vitals.loop(name) for name in ("turns", "pulse")}
-        self._pulses |= {name: self.vitals.loop(name, DUTIES_WITHIN_S) for name in ("duties", "housekeeping")}
-        self._database = self.vitals.need("database", TURN_WITHIN_S, "its last transaction")
+        self._pulses = {name: self.health.loop(name) for name in ("turns", "pulse")}
+        self._pulses |= {name: self.health.loop(name, DUTIES_WITHIN_S) for name in ("duties", "housekeeping")}
+        self._database = self.health.need("database", TURN_WITHIN_S, "its last transaction")
         return {
             "turns": self._run("turns", self._take_turns),
             "pulse": self._keep("pulse", pulse(self._presence, self._contention)),
-            "duties": self._keep("duties", decisions(self.vitals.meter, self._fitness)),
+            "duties": self._keep("duties", decisions(self.health.meter, self._fitness)),
             "housekeeping": self._keep("housekeeping", housekeeping(), HOUSEKEEPING),
         }
 
@@ -139,7 +141,7 @@ class SchedulerService(Service):
 
         thread = threading.Thread(target=run, name=f"{self.name} {name}", daemon=True)
         self._threads.append(thread)
-        self.vitals.meter.count(DATABASE_FAILURES, 0, name)
+        self.health.meter.count(DATABASE_FAILURES, 0, name)
         thread.start()
         await asyncio.wrap_future(ended)
 
@@ -158,7 +160,7 @@ class SchedulerService(Service):
             with connect(self._url, name=f"{self.name} listen") as listener:
                 again = partial(self._connect, "turns", TURNS)
                 try:
-                    take_turns(conn, listener, self._tally, self._stop, again)
+                    take_turns(conn, listener, self._metrics, self._stop, again)
                 finally:
                     budget_s = conn.budget_s
 
@@ -175,12 +177,12 @@ class SchedulerService(Service):
                     work(conn)
             except OUTAGES as error:
                 self._outage.note(what, error)
-                observe(seen.thread_began_again(what), self.vitals.meter)
+                observe(seen.thread_began_again(what), self.health.meter)
                 self._stop.wait(RETRY_S)
             except UNFIT:
                 raise
             except Exception as error:
-                observe(seen.thread_failed(what, RETRY_S, error), self.vitals.meter)
+                observe(seen.thread_failed(what, RETRY_S, error), self.health.meter)
                 self._stop.wait(RETRY_S)
 
     def _turned(self) -> None:
@@ -189,4 +191,4 @@ class SchedulerService(Service):
 
     def _performed(self, loop: str, duty: str, took_s: float, *, failed: bool) -> None:
         self._pulses[loop].beat()
-        observe(seen.duty_performed(duty, took_s, failed), self.vitals.meter)
+        observe(seen.duty_performed(duty, took_s, failed), self.health.meter)

@@ -17,7 +17,7 @@ from evenflow.scheduler.isolation import isolate
 from evenflow.scheduler.quarantine import may_be_poison
 from evenflow.scheduler.scope import Scope
 from evenflow.scheduler.standby import Standby
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turn_metrics import TurnMetrics
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import inbox
@@ -26,7 +26,7 @@ from evenflow.telemetry.observing import observe
 Connect = Callable[[], AbstractContextManager[Conn]]
 
 
-def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, connect: Connect) -> None:
+def take_turns(conn: Conn, listener: Conn, turn_metrics: TurnMetrics, stop: threading.Event, connect: Connect) -> None:
     """Takes turns until ``stop``. An exception ends it and drops its memory, so the caller simply begins again. ``connect`` makes a
     connection like ``conn``.
     """
@@ -43,7 +43,7 @@ def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, 
             if needed_after_s is None:
                 continue
             helps_after_s, helping = needed_after_s, True
-        progress = take_turn(conn, catalog, tally, stop, connect, sweep=sweep, helps_after_s=helps_after_s)
+        progress = take_turn(conn, catalog, turn_metrics, stop, connect, sweep=sweep, helps_after_s=helps_after_s)
         if progress is None:
             catalog = Catalog()
             standby.is_needed = False
@@ -51,7 +51,7 @@ def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, 
         if sweep:
             swept = began
         took_s = time.monotonic() - began
-        tally.add(progress, took_s)
+        turn_metrics.add(progress, took_s)
         standby.turned(progress, took_s, helping=helping)
         if progress.led and not (progress.again and (progress.selected or progress.reports)):
             _wait(listener, stop, SWEEP_S if progress.due_s is None else progress.due_s)
@@ -62,7 +62,7 @@ def take_turns(conn: Conn, listener: Conn, tally: Tally, stop: threading.Event, 
 def take_turn(
     conn: Conn,
     catalog: Catalog,
-    tally: Tally,
+    turn_metrics: TurnMetrics,
     stop: threading.Event,
     connect: Connect,
     *,
@@ -78,11 +78,11 @@ def take_turn(
     except Exception as error:
         if not may_be_poison(error):
             raise
-        observe(seen.transaction_failed(type(error).__name__), tally.meter)
+        observe(seen.transaction_failed(type(error).__name__), turn_metrics.meter)
         with connect() as fresh:
             found = isolate(fresh, scope, error, stop)
-            observe(seen.set_aside("run", found.runs), tally.meter)
-            observe(seen.set_aside("report", found.reports), tally.meter)
+            observe(seen.set_aside("run", found.runs), turn_metrics.meter)
+            observe(seen.set_aside("report", found.reports), turn_metrics.meter)
             if not found:  # then it comes again, or another scheduler was faster, or it has passed
                 advance(fresh, Catalog(), sweep=sweep)
         return None

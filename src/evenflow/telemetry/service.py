@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from typing import Any, ClassVar, Literal
 
 from evenflow.core.service import ServiceKind
-from evenflow.telemetry.vitals import Vitals
+from evenflow.telemetry.health import HealthMonitor
 
 Loops = dict[str, Coroutine[Any, Any, None]]
 
@@ -27,9 +27,9 @@ class Service(ABC):
 
     kind: ClassVar[str]  # a ServiceKind
 
-    def __init__(self, name: str, vitals: Vitals | None = None) -> None:
+    def __init__(self, name: str, health: HealthMonitor | None = None) -> None:
         self.name = name
-        self.vitals = vitals or Vitals(ServiceKind(self.kind), name)
+        self.health = health or HealthMonitor(ServiceKind(self.kind), name)
         self._state: Literal["active", "draining"] = "active"
         self._ends_within_s: float | None = None  # how long its drain may take, if known
         self._opened = AsyncExitStack()
@@ -58,7 +58,7 @@ class Service(ABC):
     async def drain(self, within_s: float | None = None) -> None:
         """``within_s``: after this time the caller stops the service, whatever is in hand."""
         self._state, self._ends_within_s = "draining", within_s
-        self.vitals.draining = True
+        self.health.draining = True
         await self._finish()
 
     async def stop(self) -> None:

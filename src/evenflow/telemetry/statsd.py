@@ -16,8 +16,8 @@ from typing import Literal
 
 from evenflow.core.meter import BOUNDS_S, Distribution, Labels, Metric, MetricKind, Reading
 from evenflow.errors import SettingsError
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import metrics_not_sent, observe, statsd_away, statsd_back, system_not_sent
-from evenflow.telemetry.vitals import Vitals
 
 Style = Literal["plain", "datadog"]
 
@@ -117,10 +117,10 @@ SYSTEM_TIMEOUT_S = 5.0  # for an API server's reading from the database; without
 
 
 class Sender:
-    """Reads ``vitals.system`` on ``loop``."""
+    """Reads ``health.system`` on ``loop``."""
 
-    def __init__(self, vitals: Vitals, statsd: StatsD, address: tuple[str, int], loop: asyncio.AbstractEventLoop) -> None:
-        self._vitals, self._statsd, self._address, self._loop = vitals, statsd, address, loop
+    def __init__(self, health: HealthMonitor, statsd: StatsD, address: tuple[str, int], loop: asyncio.AbstractEventLoop) -> None:
+        self._health, self._statsd, self._address, self._loop = health, statsd, address, loop
         self._where = f"{address[0]}:{address[1]}"
         self._stop = threading.Event()
         self._failed = False
@@ -137,14 +137,14 @@ class Sender:
     def _run(self) -> None:
         while not self._stop.wait(EVERY_S):
             try:
-                self._send([*self._vitals.meter.read(), *self._system()])
+                self._send([*self._health.meter.read(), *self._system()])
             except Exception as error:
                 observe(metrics_not_sent(error))
-        self._send(self._vitals.meter.read())
+        self._send(self._health.meter.read())
 
     def _system(self) -> list[Reading]:
         async def read() -> list[Reading]:
-            return [] if self._vitals.system is None else await self._vitals.system()
+            return [] if self._health.system is None else await self._health.system()
 
         try:
             return asyncio.run_coroutine_threadsafe(read(), self._loop).result(SYSTEM_TIMEOUT_S)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from evenflow.fleet.courier import Courier, Entry
+from evenflow.fleet.report_queue import Entry, ReportQueue
 from evenflow.killpoints import KillPoint, reached
 from evenflow.wire.triggers import TriggerReport, TriggerReports, TriggerReportsAnswer
 
@@ -14,7 +14,7 @@ class TriggerReportApi(Protocol):
     async def report_triggers(self, message: TriggerReports) -> TriggerReportsAnswer: ...
 
 
-class TriggerReporter(Courier[TriggerReport]):
+class TriggerReporter(ReportQueue[TriggerReport]):
     """``acknowledged`` is called with the seconds that each event took."""
 
     def __init__(self, api: TriggerReportApi, acknowledged: Callable[[float], None]) -> None:

@@ -39,7 +39,7 @@ class TriggererService(ClaimingService):
         self._heard_at = 0.0  # by the database's clock
 
     def _equip(self) -> tuple[TriggerReporter, TriggerPolls]:
-        meter, masker, templates = self.vitals.meter, self._masker, self._templates
+        meter, masker, templates = self.health.meter, self._masker, self._templates
         self._questions = questions = Questions(self._client)
         self._reporter = TriggerReporter(self._client, lambda seconds: meter.observe(metrics.EVENT_SECONDS, seconds))
         self._in_hand = TriggersInHand(
@@ -66,14 +66,14 @@ class TriggererService(ClaimingService):
         self._questions.close()
 
     def _measure(self) -> None:
-        meter, in_hand = self.vitals.meter, self._in_hand
+        meter, in_hand = self.health.meter, self._in_hand
         meter.gauge(metrics.TRIGGERER_CAPACITY, lambda: self._capacity)
         meter.gauge(metrics.TRIGGERER_TRIGGERS, lambda: in_hand.count)
         meter.gauge(metrics.TRIGGERER_HOSTS, lambda: in_hand.hosts.count)
         meter.gauge(metrics.TRIGGERER_UNACKNOWLEDGED, lambda: len(self._reporter.unacknowledged))
 
     def _detail(self) -> dict[str, Any]:
-        return {**self.vitals.detail, "capacity": self._capacity, "queues": self._queues, "running": self._in_hand.count}
+        return {**self.health.detail, "capacity": self._capacity, "queues": self._queues, "running": self._in_hand.count}
 
     # -- beats
 

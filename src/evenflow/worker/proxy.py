@@ -12,7 +12,7 @@ import msgspec
 from evenflow.core.limits import MAX_MESSAGE_BYTES
 from evenflow.errors import ApiRefused, ApiUnavailable, StaleEpoch, XComError
 from evenflow.fleet.asking import QuestionApi, ask_patiently, read_question, secrets_of
-from evenflow.fleet.patience import Patience
+from evenflow.fleet.backoff import Backoff
 from evenflow.forking.frames import FrameHeader
 from evenflow.masker import LEFT_OUT, Masker
 from evenflow.sdk.secrets.masking import texts_in
@@ -127,12 +127,12 @@ class TryProxy:
         self._asker.resume_frames()
 
     async def _pull(self, question: XComPull) -> None:
-        patience = Patience()
+        backoff = Backoff()
         while True:
             try:
                 value = await self._api.pull_xcom(self._token, question)
             except ApiUnavailable:  # the try waits with this worker until the API is back or the lease is over
-                await patience.wait()
+                await backoff.wait()
             except (ApiRefused, StaleEpoch) as error:
                 return self._answer({"error": str(error)}, b"")
             else:
@@ -150,12 +150,12 @@ class TryProxy:
             value = await self._values.prepared(key, body, self._masker)
         except XComError as error:
             return self._answer({"error": str(error)}, b"")
-        patience = Patience()
+        backoff = Backoff()
         while True:
             try:
                 await self._api.push_xcom(self._token, value)
             except ApiUnavailable:
-                await patience.wait()
+                await backoff.wait()
             except (ApiRefused, StaleEpoch) as error:
                 if value.stored is not None:
                     await self._values.discard(value.stored)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from evenflow.core.ending import Ending, OutcomeName
 from evenflow.fleet import limits as process_limits
-from evenflow.fleet.courier import Courier, Entry
+from evenflow.fleet.report_queue import Entry, ReportQueue
 from evenflow.killpoints import KillPoint, reached
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Report, Reports, ReportsAnswer
@@ -23,7 +23,7 @@ class ReportApi(Protocol):
     async def report(self, message: Reports) -> ReportsAnswer: ...
 
 
-class Reporter(Courier[Report]):
+class Reporter(ReportQueue[Report]):
     def __init__(self, api: ReportApi, stored: Callable[[int], None] = lambda epoch: None) -> None:
         """``stored`` is called for each exit that the control plane has."""
         super().__init__()

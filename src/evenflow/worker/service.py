@@ -86,7 +86,7 @@ class WorkerService(ClaimingService):
             self._logs,
             self._memory,
             self._limits,
-            lambda: self.vitals.meter.count(metrics.WORKER_OUT_OF_MEMORY, 1),
+            lambda: self.health.meter.count(metrics.WORKER_OUT_OF_MEMORY, 1),
             self._values,
             self._masker,
             self._member.api_url.partition(",")[0].rstrip("/"),
@@ -130,7 +130,7 @@ class WorkerService(ClaimingService):
             observe(seen.processes_left(named(left)))
 
     def _measure(self) -> None:
-        meter, tries = self.vitals.meter, self._tries
+        meter, tries = self.health.meter, self._tries
         meter.gauge(metrics.WORKER_SLOTS, lambda: self._slots)
         meter.gauge(metrics.WORKER_TRIES, lambda: len(tries.epochs))
         meter.gauge(metrics.WORKER_FREE, lambda: tries.free)
@@ -145,7 +145,7 @@ class WorkerService(ClaimingService):
         slots = {"slots": self._slots, "resume_slots": self._resume_slots, "running": len(self._tries.epochs)}
         outrun = {"outrun": epochs} if (epochs := self._tries.outrun) else {}  # leases/expire_hung
         handed = {"handed": True} if self._handed else {}
-        return {**self.vitals.detail, **slots, **outrun, **handed, "queues": self._queues}
+        return {**self.health.detail, **slots, **outrun, **handed, "queues": self._queues}
 
     # -- beats
 

@@ -18,11 +18,11 @@ from evenflow.core.service import ServiceKind
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.duties import SchedulerPresence
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turn_metrics import TurnMetrics
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.leases import list_lost
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.prometheus import exposition
-from evenflow.telemetry.vitals import Vitals
 from evenflow.wire.messages import Claim
 from tests.api.world import World
 
@@ -55,9 +55,9 @@ def of(samples: Samples, name: str, /, **labels: str) -> float:
 def test_a_scheduler_shows_its_own_share(world: World) -> None:
     """R-HA1, R-ST9: what it did, and for how long tasks could have started before they did."""
     world.run(world.add_dag(DagSpec(dag_id="d", tasks=(TaskSpec(task_id="a", operator="python", pool_slots=3),))), state="queued")
-    vitals = Vitals(ServiceKind.SCHEDULER, "s1")
-    Tally(vitals.meter).add(advance(world.conn, Catalog()), 0.003)
-    samples = parse(exposition(vitals.meter.read()).decode())
+    health = HealthMonitor(ServiceKind.SCHEDULER, "s1")
+    TurnMetrics(health.meter).add(advance(world.conn, Catalog()), 0.003)
+    samples = parse(exposition(health.meter.read()).decode())
     own = {"kind": "scheduler", "name": "s1"}
     for name in ("turns", "rounds", "starts", "moves"):
         assert of(samples, f"evenflow_scheduler_{name}_total", **own) == 1
@@ -74,7 +74,7 @@ def test_a_scheduler_shows_its_own_share(world: World) -> None:
 async def test_a_service_that_misses_its_beats_is_unhealthy_everywhere(api: ApiService, api_url: str, world: World) -> None:
     """R-HA4: in the metrics, and in ``/health``; and the same name again, alive, counts."""
     api._probes._kept._kept_s = 0.0  # each look is a fresh one
-    presence = SchedulerPresence(Vitals(ServiceKind.SCHEDULER, "s1"))
+    presence = SchedulerPresence(HealthMonitor(ServiceKind.SCHEDULER, "s1"))
     presence.beat(world.conn)
     key = {"kind": "scheduler", "name": "s1"}
     assert of(await scrape(api_url), "evenflow_service_healthy", **key) == 1
@@ -114,9 +114,9 @@ async def test_an_api_server_knows_whether_it_is_live_and_ready(api_url: str) ->
 async def test_where_services_tell_their_metrics(api_url: str, world: World) -> None:
     """As Prometheus reads it: only those that live, and the API itself."""
     for name, address in (("s1", "127.0.0.1:1"), ("s2", "127.0.0.1:2"), ("s3", "")):
-        vitals = Vitals(ServiceKind.SCHEDULER, name)
-        vitals.address = address
-        SchedulerPresence(vitals).beat(world.conn)
+        health = HealthMonitor(ServiceKind.SCHEDULER, name)
+        health.address = address
+        SchedulerPresence(health).beat(world.conn)
     world.conn.execute("update service set state = 'lost' where name = 's2'")
     status, targets = await get(f"{api_url}/metrics/targets")
     assert status == 200
@@ -169,7 +169,7 @@ async def test_without_the_database_an_api_server_tells_of_itself_alone(api: Api
     async def away() -> list[Reading]:
         raise psycopg.OperationalError("the connection is lost")
 
-    api.vitals.system = away
+    api.health.system = away
     samples = await scrape(api_url)
     assert of(samples, "evenflow_service_live", kind="api", name="api") == 1
     assert not any(name.startswith("evenflow_limit") for name, _ in samples)

@@ -11,7 +11,7 @@ from evenflow.scheduler.duties import SchedulerPresence
 from evenflow.scheduler.duties.partitions import make_partitions
 from evenflow.scheduler.duties.schedules import create_scheduled
 from evenflow.store.scheduling.partitions import first_run_key
-from evenflow.telemetry.vitals import Vitals
+from evenflow.telemetry.health import HealthMonitor
 from tests.scheduler.world import World
 
 TASK = TaskSpec(task_id="a", operator="python")
@@ -74,7 +74,7 @@ def test_history_goes_to_the_partition_of_the_day_of_its_run(world: World) -> No
 
 def test_a_scheduler_that_is_not_known_any_more_registers_anew(world: World) -> None:
     """R-HA4: every scheduler heartbeats."""
-    presence = SchedulerPresence(Vitals(ServiceKind.SCHEDULER, "s"))
+    presence = SchedulerPresence(HealthMonitor(ServiceKind.SCHEDULER, "s"))
     presence.beat(world.conn)
     presence.beat(world.conn)
     query = "select count(*) from service where kind = 'scheduler' and state = %s"

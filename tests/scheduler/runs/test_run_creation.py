@@ -19,7 +19,7 @@ from evenflow.core.states import TaskEvent
 from evenflow.explaining.audit import audit
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.duties.audit import DAGS_PER_SWEEP, Sweep
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turn_metrics import TurnMetrics
 from evenflow.store.db.rows import execute
 from evenflow.store.scheduling.operations import request
 from tests.scheduler.closing import set_state
@@ -270,16 +270,16 @@ def test_a_lost_wake_up_is_repaired_and_counted(full: Any) -> None:
     full.conn.execute("delete from run_wake")
     assert {finding.kind for finding in audit(full.conn)} == {"forgotten"}
     full.advance()
-    tally = Tally()
-    sweep = Sweep(tally.meter)
+    turn_metrics = TurnMetrics()
+    sweep = Sweep(turn_metrics.meter)
     sweep.perform(full.conn)
-    assert tally.meter.value(REPAIRS) == 0
+    assert turn_metrics.meter.value(REPAIRS) == 0
     sweep.perform(full.conn)
-    assert tally.meter.value(REPAIRS) == 1
+    assert turn_metrics.meter.value(REPAIRS) == 1
     full.advance()
     assert full.conn.execute("select count(*) from dag_run where dag_id = 'd0' and state = 'running'").fetchone() == (2,)
     sweep.perform(full.conn)
-    assert tally.meter.value(REPAIRS) == 1
+    assert turn_metrics.meter.value(REPAIRS) == 1
     full.audit()
 
 
@@ -352,7 +352,7 @@ def test_no_run_that_could_begin_waits_when_nothing_is_left_to_do(world: World, 
             hands.rest(world)
             assert world.conn.execute(COULD_BEGIN).fetchall() == []
     assert hands.findings == []
-    assert hands.tally.meter.value(REPAIRS) == 0
+    assert hands.turn_metrics.meter.value(REPAIRS) == 0
     assert set(states(world)) <= {"success", "failed"}
     world.audit()
 
@@ -366,9 +366,9 @@ def test_turns_in_one_process_find_every_run_at_once(world: World) -> None:
         operators.act()
         world.advance()
         assert world.conn.execute(COULD_BEGIN).fetchall() == []
-    tally = Tally()
-    Sweep(tally.meter).perform(world.conn)
-    assert tally.meter.value(REPAIRS) == 0
+    turn_metrics = TurnMetrics()
+    Sweep(turn_metrics.meter).perform(world.conn)
+    assert turn_metrics.meter.value(REPAIRS) == 0
     execute(world.conn, "runs/wake", {"dag_ids": ["d0", "unknown"]})
     world.advance()
     world.audit()

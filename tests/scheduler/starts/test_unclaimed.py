@@ -12,7 +12,7 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.spec.shape import check_shape
 from evenflow.errors import DagError
 from evenflow.scheduler.advance import advance
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turn_metrics import TurnMetrics
 from evenflow.store.db.rows import Conn, execute
 from evenflow.store.serving import executors
 from tests.scheduler.world import World
@@ -177,9 +177,9 @@ def test_the_metric_tells_what_became_of_them(world: World) -> None:
     """R-CS6."""
     a_run(world, task())
     world.conn.execute("update timer set due_at = now()")
-    tally = Tally()
-    tally.add(advance(world.conn, world.catalog), 0.01)
-    assert tally.meter.value(metrics.QUEUED_TIMEOUTS, "tell") == 1
+    turn_metrics = TurnMetrics()
+    turn_metrics.add(advance(world.conn, world.catalog), 0.01)
+    assert turn_metrics.meter.value(metrics.QUEUED_TIMEOUTS, "tell") == 1
 
 
 def test_without_any_such_task_nothing_is_asked(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.service import ServiceKind
 from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
-from evenflow.scheduler.tally import Contention
+from evenflow.scheduler.turn_metrics import Contention
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import inbox, selection
 from tests.scheduler.world import World

@@ -89,8 +89,8 @@ async def test_retention_that_always_fails_stops_nothing(world: World, database_
     await service.stop()
     assert world.run_state(run) == "success"
     assert looks["retention"] >= 2
-    assert service.vitals.meter.value(DUTY_FAILURES, "retention") == looks["retention"]
-    assert service.vitals.meter.value(DATABASE_FAILURES, "housekeeping") == 0, "the connection was all right"
+    assert service.health.meter.value(DUTY_FAILURES, "retention") == looks["retention"]
+    assert service.health.meter.value(DATABASE_FAILURES, "housekeeping") == 0, "the connection was all right"
 
 
 async def test_partitions_are_there_before_the_first_turn(world: World, database_url: str) -> None:

@@ -17,7 +17,7 @@ from evenflow.explaining.audit import Finding, audit
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.duties.audit import Sweep
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turn_metrics import TurnMetrics
 from evenflow.store.db.connect import Timeouts, connect
 from tests.scheduler.workloads import random_dag
 from tests.scheduler.world import World
@@ -48,7 +48,7 @@ class Crew:
     turns: list[list[Turn]] = field(default_factory=lambda: [[] for _ in range(SCHEDULERS)])
     findings: list[Finding] = field(default_factory=list)
     audits: int = 0
-    tally: Tally = field(default_factory=Tally)
+    turn_metrics: TurnMetrics = field(default_factory=TurnMetrics)
     errors: list[BaseException] = field(default_factory=list)
 
     def schedule(self, number: int) -> None:
@@ -62,7 +62,7 @@ class Crew:
                     self.stop.wait(0.001)
 
     def look(self) -> None:
-        sweep = Sweep(self.tally)
+        sweep = Sweep(self.turn_metrics)
         # On a busy machine this thread may wait for its turn in the middle of an audit for longer than a client may hang.
         with connect(self.url, name="auditor", timeouts=Timeouts(idle_in_transaction=0)) as conn:
             while not self.stop.is_set():
@@ -154,7 +154,7 @@ def test_limits_hold_at_every_moment_and_nothing_startable_is_left(world: World,
             assert world.startable() == []
     assert hands.audits >= 5
     assert hands.findings == []
-    assert hands.tally.meter.value(REPAIRS) == 0
+    assert hands.turn_metrics.meter.value(REPAIRS) == 0
     assert {world.run_state(run) for run in runs} <= {"success", "failed"}
     assert all(any(turn.progress.starts for turn in turns) for turns in hands.turns), "each started something"
     world.audit()
@@ -178,7 +178,7 @@ def test_no_inversion_but_between_rounds_that_overlap(world: World, database_url
             hands.rest(world)
             assert world.startable() == []
         assert world.conn.execute("select count(*) from dispatch").fetchone() == (0,), "the worker was given all there was"
-    assert hands.tally.meter.value(REPAIRS) == 0
+    assert hands.turn_metrics.meter.value(REPAIRS) == 0
     priority.update(world.conn.execute("select run_key, priority from dag_run").fetchall())
     assert hands.findings == []
     rounds = sorted((turn for turns in hands.turns for turn in turns), key=lambda turn: turn.began)

@@ -21,7 +21,7 @@ from evenflow.scheduler import turns
 from evenflow.scheduler.advance import TurnOutcome, advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.standby import Standby
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turn_metrics import TurnMetrics
 from evenflow.store.db import rows
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.db.sql import sql
@@ -237,26 +237,26 @@ def test_each_does_its_share_of_a_backlog(world: World, database_url: str, monke
         if point is KillPoint.TURN_LOCKED:
             far_away.wait(0.02)
 
-    tallies, stop, begin = [Tally() for _ in range(SCHEDULERS)], threading.Event(), threading.Barrier(SCHEDULERS)
+    all_metrics, stop, begin = [TurnMetrics() for _ in range(SCHEDULERS)], threading.Event(), threading.Barrier(SCHEDULERS)
 
-    def scheduler(tally: Tally) -> None:
+    def scheduler(turn_metrics: TurnMetrics) -> None:
         with connect(database_url, name="turns", generic_plans=True) as conn, connect(database_url, name="listen") as listener:
             begin.wait(30)
-            turns.take_turns(conn, listener, tally, stop, partial(connect, database_url, name="again"))
+            turns.take_turns(conn, listener, turn_metrics, stop, partial(connect, database_url, name="again"))
 
     def until_all_is_done() -> None:
         try:
-            wait_until(lambda: sum(tally.meter.value(REPORTS) for tally in tallies) == backlog)
+            wait_until(lambda: sum(turn_metrics.meter.value(REPORTS) for turn_metrics in all_metrics) == backlog)
         finally:
             stop.set()
             world.conn.execute("notify inbox")
 
     watch(wait_for_the_database)
     try:
-        together([until_all_is_done, *(partial(scheduler, tally) for tally in tallies)])
+        together([until_all_is_done, *(partial(scheduler, turn_metrics) for turn_metrics in all_metrics)])
     finally:
         watch(None)
-    shares = [tally.meter.value(REPORTS) / backlog for tally in tallies]
+    shares = [turn_metrics.meter.value(REPORTS) / backlog for turn_metrics in all_metrics]
     assert min(shares) >= 1 / 5, shares
     world.advance()
     assert len(world.claim()) == backlog
@@ -276,11 +276,11 @@ def test_it_takes_no_turn_while_the_holder_keeps_up(world: World, database_url: 
         return wait, since
 
     monkeypatch.setattr(inbox, "read_wait", counted)
-    tally, stop = Tally(), threading.Event()
+    turn_metrics, stop = TurnMetrics(), threading.Event()
 
     def scheduler() -> None:
         with connect(database_url, name="turns") as conn, connect(database_url, name="listen") as listener:
-            turns.take_turns(conn, listener, tally, stop, partial(connect, database_url, name="again"))
+            turns.take_turns(conn, listener, turn_metrics, stop, partial(connect, database_url, name="again"))
 
     thread = threading.Thread(target=scheduler)
     with the_lock(database_url):
@@ -294,12 +294,12 @@ def test_it_takes_no_turn_while_the_holder_keeps_up(world: World, database_url: 
                     world.conn.execute("notify inbox")
                 seen = len(looks)
                 wait_until(lambda seen=seen: len(looks) > seen)  # type: ignore[misc]
-            assert (tally.meter.value(TURNS), tally.meter.value(REPORTS)) == (1, 0)
+            assert (turn_metrics.meter.value(TURNS), turn_metrics.meter.value(REPORTS)) == (1, 0)
             with world.conn.transaction():
                 world.report([first])
                 world.conn.execute("update report set at = now() - interval '1 hour'")
                 world.conn.execute("notify inbox")
-            wait_until(lambda: tally.meter.value(REPORTS) == 4, "the turn of the one that helps")
+            wait_until(lambda: turn_metrics.meter.value(REPORTS) == 4, "the turn of the one that helps")
         finally:
             stop.set()
             world.conn.execute("notify inbox")
@@ -352,11 +352,11 @@ def test_it_looks_for_nothing_while_it_is_needed(world: World, database_url: str
     backlog = 8 * AT_ONCE
     world.report(running(world, backlog))
     world.conn.execute("update report set at = now() - interval '1 minute'")
-    looks, tally, stop = Counter[int](), Tally(), threading.Event()
+    looks, turn_metrics, stop = Counter[int](), TurnMetrics(), threading.Event()
     read_wait = inbox.read_wait
 
     def counted(conn: psycopg.Connection[Any], since: inbox.Since) -> tuple[inbox.Wait, inbox.Since]:
-        left = backlog - int(tally.meter.value(REPORTS))
+        left = backlog - int(turn_metrics.meter.value(REPORTS))
         looks[left] += 1
         if not left:
             stop.set()
@@ -365,6 +365,6 @@ def test_it_looks_for_nothing_while_it_is_needed(world: World, database_url: str
 
     monkeypatch.setattr(inbox, "read_wait", counted)
     with the_lock(database_url), connect(database_url, name="turns") as conn, connect(database_url, name="listen") as listener:
-        turns.take_turns(conn, listener, tally, stop, partial(connect, database_url, name="again"))
+        turns.take_turns(conn, listener, turn_metrics, stop, partial(connect, database_url, name="again"))
     # Where fewer wait than a turn takes, half of them are taken at a time.
     assert set(looks) <= set(range(AT_ONCE + 1)) | {backlog}, looks

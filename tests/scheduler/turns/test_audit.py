@@ -16,7 +16,7 @@ from evenflow.scheduler.advance import advance
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.duties.audit import QUEUES_PER_SWEEP, START, Sweep
 from evenflow.scheduler.starts import swap
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turn_metrics import TurnMetrics
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import inbox
 from tests.scheduler.world import World
@@ -161,42 +161,42 @@ def test_the_sweep_repairs_a_lost_wakeup_and_counts_it(busy: Any) -> None:
     busy.pool("p", 100)
     busy.advance()
     lose_a_wakeup(busy)
-    tally = Tally()
+    turn_metrics = TurnMetrics()
     assert busy.advance().starts == 0
-    Sweep(tally.meter).perform(busy.conn)
-    repairs = tally.meter.value(REPAIRS)
+    Sweep(turn_metrics.meter).perform(busy.conn)
+    repairs = turn_metrics.meter.value(REPAIRS)
     assert repairs > 0
     busy.audit()  # the wakes are there
     assert busy.advance().starts > 0 or busy.claim()
-    Sweep(tally.meter).perform(busy.conn)
-    assert tally.meter.value(REPAIRS) == repairs
+    Sweep(turn_metrics.meter).perform(busy.conn)
+    assert turn_metrics.meter.value(REPAIRS) == repairs
     busy.audit()
 
 
 def test_the_sweep_waits_for_a_round(busy: Any, database_url: str) -> None:
     """Under the executor's lock only: not got, it looks again at the same place a second later."""
     lose_a_wakeup(busy)
-    tally = Tally()
-    sweep = Sweep(tally.meter)
+    turn_metrics = TurnMetrics()
+    sweep = Sweep(turn_metrics.meter)
     with connect(database_url, name="round") as other:
         with other.transaction():
             assert inbox.try_executor(other).all()[0][0]
             sweep.perform(busy.conn)
-            assert tally.meter.value(REPAIRS) == 0
+            assert turn_metrics.meter.value(REPAIRS) == 0
         sweep.perform(busy.conn)
-    assert tally.meter.value(REPAIRS) > 0
+    assert turn_metrics.meter.value(REPAIRS) > 0
 
 
 def test_the_sweep_finds_nothing_where_nothing_was_lost(busy: Any) -> None:
     """A pause, a release that waits to be folded and a raised limit are no lost wake-ups."""
-    tally = Tally()
+    turn_metrics = TurnMetrics()
     busy.conn.execute("update dag set is_paused = true")
-    Sweep(tally.meter).perform(busy.conn)
+    Sweep(turn_metrics.meter).perform(busy.conn)
     busy.advance()
-    Sweep(tally.meter).perform(busy.conn)
+    Sweep(turn_metrics.meter).perform(busy.conn)
     lose_a_wakeup(busy)  # of lanes that are paused
-    Sweep(tally.meter).perform(busy.conn)
-    assert tally.meter.value(REPAIRS) == 0
+    Sweep(turn_metrics.meter).perform(busy.conn)
+    assert turn_metrics.meter.value(REPAIRS) == 0
 
 
 def parked_lanes(conn: psycopg.Connection[Any], count: int) -> None:
@@ -219,11 +219,11 @@ def test_the_sweep_looks_at_so_many_queues_and_goes_on_where_it_stopped(db: psyc
     """R-ST5: its cost does not grow with the backlog."""
     parked_lanes(db, 2 * QUEUES_PER_SWEEP + 10)
     db.execute("update concurrency_limit set capacity = 2 where limit_id = (select max(limit_id) from concurrency_limit)")
-    tally, found = Tally(), []
-    sweep = Sweep(tally.meter)
+    turn_metrics, found = TurnMetrics(), []
+    sweep = Sweep(turn_metrics.meter)
     for _ in range(4):
         sweep.perform(db)
-        found.append(tally.meter.value(REPAIRS))
+        found.append(turn_metrics.meter.value(REPAIRS))
     assert found == [0, 0, 1, 1]
     first = find_lost_wakeups(db, after=START, most=10).all()
     assert [(queue.lost, queue.last) for queue in first] == [(False, True)]

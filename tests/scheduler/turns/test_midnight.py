@@ -57,7 +57,7 @@ async def test_a_dump_across_midnight_stops_no_turn(world: World, database_url: 
             ended += 1
         assert dump.poll() is None
         assert read_days_ahead(world.conn) == -1
-        assert service.vitals.meter.value(DATABASE_FAILURES, "turns") == 0, "not one turn is ended"
+        assert service.health.meter.value(DATABASE_FAILURES, "turns") == 0, "not one turn is ended"
         await asyncio.to_thread(dump.communicate)
         assert dump.returncode == 0
         await asyncio.to_thread(wait_until, lambda: read_days_ahead(world.conn) == PARTITIONS_AHEAD, within_s=DEADLINE_S)

@@ -24,7 +24,7 @@ from evenflow.scheduler.duties.agenda import Agenda, Duty
 from evenflow.scheduler.duties.audit import Sweep
 from evenflow.scheduler.duties.schedules import create_scheduled, make_backfill_runs
 from evenflow.scheduler.service import RETRY_S
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turn_metrics import TurnMetrics
 from evenflow.scheduler.turns import take_turn, take_turns
 from evenflow.store.db.connect import connect
 from evenflow.store.db.rows import Conn
@@ -48,12 +48,14 @@ CHAIN = (task("a"), task("b", 0))
 @pytest.fixture
 def turns(world: World, database_url: str) -> Callable[[], None]:
     """Turns of a scheduler until two have nothing left to do: room for queued runs that is left as a wake is seen by the second."""
-    tally, stop = Tally(), threading.Event()
+    turn_metrics, stop = TurnMetrics(), threading.Event()
 
     def take() -> None:
         idle = 0
         for _ in range(100):
-            progress = take_turn(world.conn, Catalog(), tally, stop, partial(connect, database_url, name="again"), sweep=True)
+            progress = take_turn(
+                world.conn, Catalog(), turn_metrics, stop, partial(connect, database_url, name="again"), sweep=True
+            )
             idle = idle + 1 if progress is not None and not progress.again else 0
             if idle == 2:
                 return
@@ -428,8 +430,8 @@ def test_looking_for_the_fault_leaves_no_lane_behind(world: World, turns: Any) -
     world.add_dag(DagSpec(dag_id="d", tasks=tuple(task(f"t{n}", pool="small") for n in range(4)), max_active_tasks=2))
     runs = [world.trigger("d") for _ in range(6)]
     turns()
-    tally = Tally()
-    sweep = Sweep(tally.meter)
+    turn_metrics = TurnMetrics()
+    sweep = Sweep(turn_metrics.meter)
     bad = runs[0]
     while tries := world.claim():
         world.report(tries)
@@ -441,7 +443,7 @@ def test_looking_for_the_fault_leaves_no_lane_behind(world: World, turns: Any) -
         world.audit()
     assert [world.run_state(run) for run in runs] == ["running", *["success"] * 5]
     assert quarantine(world).keys() == {f"run {bad}"}
-    assert tally.meter.value(REPAIRS) == 0
+    assert turn_metrics.meter.value(REPAIRS) == 0
 
 
 def test_it_is_nobodys_fault_when_a_round_fails_without_any_run(
@@ -455,7 +457,7 @@ def test_it_is_nobodys_fault_when_a_round_fails_without_any_run(
 
     monkeypatch.setattr("evenflow.scheduler.round.Round.run", broken)
     with pytest.raises(AssertionError, match="of all runs"):
-        take_turn(world.conn, Catalog(), Tally(), threading.Event(), partial(connect, database_url, name="again"), sweep=True)
+        take_turn(world.conn, Catalog(), TurnMetrics(), threading.Event(), partial(connect, database_url, name="again"), sweep=True)
     assert quarantine(world) == {}
 
 
@@ -473,7 +475,7 @@ def test_the_throughput_of_others_goes_on(
         while not stop.is_set():
             with connect(database_url, name="turns") as conn, connect(database_url, name="listen") as listener:
                 try:
-                    take_turns(conn, listener, Tally(), stop, partial(connect, database_url, name="again"))
+                    take_turns(conn, listener, TurnMetrics(), stop, partial(connect, database_url, name="again"))
                 except (KeyError, IndexError):  # the other one is about to set it aside; the service begins again, too
                     stop.wait(RETRY_S)
 
@@ -520,7 +522,7 @@ def test_a_failure_of_the_database_is_no_fault_of_a_run(world: World, database_u
 
     monkeypatch.setattr("evenflow.scheduler.ledgers.Ledgers.write", full)
     with pytest.raises(psycopg.errors.DiskFull):
-        take_turn(world.conn, Catalog(), Tally(), threading.Event(), partial(connect, database_url, name="again"), sweep=True)
+        take_turn(world.conn, Catalog(), TurnMetrics(), threading.Event(), partial(connect, database_url, name="again"), sweep=True)
     assert quarantine(world) == {}
 
 

@@ -9,7 +9,7 @@ import pytest
 from evenflow.core import metrics
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.scheduler.duties.audit import Watchdog
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turn_metrics import TurnMetrics
 from tests.scheduler.world import World
 
 
@@ -17,14 +17,14 @@ class Watched:
     """A watchdog whose clock is ``now``."""
 
     def __init__(self, world: World) -> None:
-        self.now, self._world, self._tally = 0.0, world, Tally()
-        self._watchdog = Watchdog(self._tally.meter, lambda: self.now)
+        self.now, self._world, self._metrics = 0.0, world, TurnMetrics()
+        self._watchdog = Watchdog(self._metrics.meter, lambda: self.now)
 
     def look(self, now: float) -> float:
         """The stalls that it has counted so far."""
         self.now = now
         self._watchdog.look(self._world.conn)
-        return self._tally.meter.value(metrics.STALLS)
+        return self._metrics.meter.value(metrics.STALLS)
 
 
 def task(task_id: str, **kw: Any) -> TaskSpec:

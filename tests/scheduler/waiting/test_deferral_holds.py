@@ -15,7 +15,7 @@ from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.selection.order import DispatchClass
 from evenflow.scheduler import deferrals
 from evenflow.scheduler.advance import advance
-from evenflow.scheduler.tally import Tally
+from evenflow.scheduler.turn_metrics import TurnMetrics
 from evenflow.store.db.connect import connect
 from evenflow.store.scheduling import inbox
 from tests.scheduler.world import Try, World
@@ -342,7 +342,7 @@ def test_a_broken_direct_path_leads_to_the_ordinary_way(world: World, monkeypatc
     world.defer(world.claim())
     world.advance()
     world.fire(run, event="ZXZlbnQ=")
-    tally = Tally()
+    turn_metrics = TurnMetrics()
     with monkeypatch.context() as broken:
 
         def fail(*_: Any) -> None:
@@ -350,9 +350,9 @@ def test_a_broken_direct_path_leads_to_the_ordinary_way(world: World, monkeypatc
 
         broken.setattr(deferrals, "_resume_directly", fail)
         progress = advance(world.conn, world.catalog)
-    tally.add(progress, 0.0)
+    turn_metrics.add(progress, 0.0)
     assert (progress.ordinary_resumes, list(progress.direct_resumes)) == (1, [])
-    assert tally.meter.value(ORDINARY_RESUMES) == 1
+    assert turn_metrics.meter.value(ORDINARY_RESUMES) == 1
     (found,) = world.conn.execute("select detail from task_event where event = 'ordinary_resume'").fetchone()
     assert found["not_direct"] == "the direct resume failed: ZeroDivisionError"
     world.advance()
@@ -372,10 +372,10 @@ def test_what_resumes_directly_is_measured(world: World) -> None:
     world.advance()
     world.fire(run)
     progress = advance(world.conn, world.catalog)
-    tally = Tally()
-    tally.add(progress, 0.25)
+    turn_metrics = TurnMetrics()
+    turn_metrics.add(progress, 0.25)
     assert len(progress.direct_resumes) == 1
-    assert tally.meter.value(ORDINARY_RESUMES) == 0
+    assert turn_metrics.meter.value(ORDINARY_RESUMES) == 0
     assert RESUME_SECONDS.name == "evenflow_task_resume_seconds"
 
 

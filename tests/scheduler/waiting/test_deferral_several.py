@@ -76,7 +76,7 @@ def test_whatever_resumes_when_the_books_are_right(world: World, database_url: s
             hands.rest(world)
     assert deferred >= ENOUGH
     assert hands.findings == []
-    assert hands.tally.meter.value(REPAIRS) == 0
+    assert hands.turn_metrics.meter.value(REPAIRS) == 0
     assert world.conn.execute("select count(*) from deferral").fetchone() == (0,)
     resumed = world.conn.execute(
         "select count(*), count(distinct (run_key, task_index, epoch)) from task_event where event = 'resume'"

@@ -64,7 +64,7 @@ from evenflow.contracts.rest import PREFIX
 from evenflow.contracts.rest.record import NAME_RULE, ErrorAnswer
 from evenflow.core.likeness import did_you_mean
 from evenflow.store.db.connect import AsyncPool
-from evenflow.telemetry.vitals import Vitals
+from evenflow.telemetry.health import HealthMonitor
 
 if TYPE_CHECKING:
     from evenflow.api.identities import Identities
@@ -109,7 +109,7 @@ def rest_application(
     vault: Vault,
     stores: SecretStores,
     judge: Judge,
-    vitals: Vitals,
+    service_health: HealthMonitor,
     probes: Probes,
     live: Live,
     identities: Identities | None = None,
@@ -117,7 +117,19 @@ def rest_application(
     requests_each: float = limits.REQUESTS_EACH,
 ) -> ASGIApp:
     context = ApiContext(
-        pool, tokens, log_store, vault, stores, judge, vitals, probes, LoginLimit(), Passwords(), live, Exports(), identities
+        pool,
+        tokens,
+        log_store,
+        vault,
+        stores,
+        judge,
+        service_health,
+        probes,
+        LoginLimit(),
+        Passwords(),
+        live,
+        Exports(),
+        identities,
     )
     watchers, paces = Watchers(tokens, metrics_token), Paces(requests_each)
     app = described_rest()

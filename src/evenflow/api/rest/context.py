@@ -24,7 +24,7 @@ from evenflow.api.vault import Vault
 from evenflow.contracts.rest.queries import PageQuery
 from evenflow.core.people.scopes import scope_text
 from evenflow.store.db.connect import AsyncConn, AsyncPool
-from evenflow.telemetry.vitals import Vitals
+from evenflow.telemetry.health import HealthMonitor
 
 if TYPE_CHECKING:
     from evenflow.api.identities import Identities
@@ -63,7 +63,7 @@ class ApiContext:
     vault: Vault
     stores: SecretStores
     judge: Judge
-    vitals: Vitals
+    health: HealthMonitor
     probes: Probes
     logins: LoginLimit
     passwords: Passwords

@@ -9,7 +9,7 @@ from fastapi import Response
 from evenflow.api.rest.context import InContext
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.system import Health, SystemHealth
-from evenflow.telemetry.vitals import HealthVerdict, VitalSign
+from evenflow.telemetry.health import HealthCheck, HealthVerdict
 
 routes = Routes("Health", prefix="/health")
 
@@ -32,18 +32,18 @@ async def read_health(within: InContext, response: Response) -> SystemHealth:
 @routes.get("/live", None, responses=_NOT)
 async def live(within: InContext, response: Response) -> Health:
     """All loops of this process turn. If not, restart it."""
-    return _answer(within.vitals.live(), response)
+    return _answer(within.health.live(), response)
 
 
 @routes.get("/ready", None, responses=_NOT)
 async def ready(within: InContext, response: Response) -> Health:
     """This process is registered, and its database answers. If not, send requests elsewhere."""
-    verdict = within.vitals.ready()
+    verdict = within.health.ready()
     try:
         await within.probes.look()
-        found = VitalSign("database", True, "it answers")
+        found = HealthCheck("database", True, "it answers")
     except Exception as error:
-        found = VitalSign("database", False, f"it cannot be asked: {error or type(error).__name__}")
+        found = HealthCheck("database", False, f"it cannot be asked: {error or type(error).__name__}")
     ok = verdict.ok and found.ok
     return _answer(HealthVerdict("ready" if ok else "not ready", ok, [*verdict.findings, found]), response)
 

@@ -10,8 +10,8 @@ from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.system import ScrapeTarget
 from evenflow.core.meter import Reading
 from evenflow.telemetry import prometheus
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import observe
-from evenflow.telemetry.vitals import Vitals
 
 routes = Routes("Metrics")
 
@@ -29,14 +29,14 @@ async def read_metrics(within: InContext) -> Response:
 
     While the database is away it tells of itself alone.
     """
-    readings = [*within.vitals.meter.read(), *await _read_system(within.vitals)]
+    readings = [*within.health.meter.read(), *await _read_system(within.health)]
     return Response(prometheus.exposition(readings), media_type=prometheus.CONTENT_TYPE)
 
 
-async def _read_system(vitals: Vitals) -> list[Reading]:
-    assert vitals.system is not None, "set when the API starts"
+async def _read_system(health: HealthMonitor) -> list[Reading]:
+    assert health.system is not None, "set when the API starts"
     try:
-        return await vitals.system()
+        return await health.system()
     except Exception as error:
         observe(seen.system_not_read(str(error) or type(error).__name__))
         return []

@@ -25,13 +25,13 @@ from evenflow.scheduler.duties.retention import (
     drop_old_partitions,
 )
 from evenflow.scheduler.duties.schedules import Schedules, make_backfill_runs
-from evenflow.scheduler.tally import LOOK_S, Contention
+from evenflow.scheduler.turn_metrics import LOOK_S, Contention
 from evenflow.store.db import sessions
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import drains, inbox, leases
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import observe
-from evenflow.telemetry.vitals import Vitals
 
 
 class Orphans:
@@ -58,8 +58,8 @@ def end_deaf_sessions(conn: Conn) -> None:
 class SchedulerPresence:
     """This scheduler's row in the table of services. Told that it is not known any more, it registers anew."""
 
-    def __init__(self, vitals: Vitals) -> None:
-        self._vitals, self._lease = vitals, vitals.lease(LEASE_S)
+    def __init__(self, health: HealthMonitor) -> None:
+        self._health, self._lease = health, health.lease(LEASE_S)
         self._service_id: int | None = None
 
     def beat(self, conn: Conn) -> None:
@@ -67,7 +67,7 @@ class SchedulerPresence:
             self._service_id = leases.register(
                 conn,
                 kind="scheduler",
-                name=self._vitals.name,
+                name=self._health.name,
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 version=version("evenflow"),
@@ -80,7 +80,7 @@ class SchedulerPresence:
 
     @property
     def _detail(self) -> dict[str, str]:
-        return {"metrics": self._vitals.address} if self._vitals.address else {}
+        return {"metrics": self._health.address} if self._health.address else {}
 
     def _say(self, conn: Conn, state: str) -> bool:
         """Whether the row is known."""

@@ -13,7 +13,7 @@ FIRST_PAUSE_S = 0.2  # the API's client has waited already
 LAST_PAUSE_S = 3.2  # short beside a lease, and a waiting fleet does not overload a returning API
 
 
-class Patience:
+class Backoff:
     """Each pause is twice the last one, up to a limit; call ``renew`` after a success."""
 
     def __init__(self) -> None:

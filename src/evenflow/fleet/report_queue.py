@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 from evenflow.errors import ApiRefused, ApiUnavailable
 from evenflow.fleet import limits
 from evenflow.fleet import observations as seen
-from evenflow.fleet.patience import Patience
+from evenflow.fleet.backoff import Backoff
 from evenflow.telemetry.observing import observe
 
 
@@ -42,14 +42,14 @@ class Entry(Generic[R]):
     taken_before: int | None = None  # reports that the API had taken at its last failure at this one
 
 
-class Courier(ABC, Generic[R]):
+class ReportQueue(ABC, Generic[R]):
     """Sends kept reports until they are stored, or refused for good: at once if nothing is in flight, else in the next batch."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._kept: dict[Entry[R], None] = {}  # the oldest first
         self._wake = asyncio.Event()
-        self._patience = Patience()
+        self._backoff = Backoff()
         self._taken = 0  # reports that the API has taken
         self._delivered = asyncio.Event()
         self._delivered.set()
@@ -96,9 +96,9 @@ class Courier(ABC, Generic[R]):
             batch = self._take()
             if batch and not await self._send(batch):
                 self._not_sent(batch)
-                await self._patience.wait()
+                await self._backoff.wait()
             else:
-                self._patience.renew()
+                self._backoff.renew()
             if self._kept:
                 pause = min(entry.not_before for entry in self._kept) - self._loop.time()
                 self._loop.call_later(max(0.0, pause), self._wake.set)

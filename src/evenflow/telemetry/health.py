@@ -21,7 +21,7 @@ LIVE_WITHIN_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class VitalSign:
+class HealthCheck:
     """The condition of one loop or need of the service."""
 
     name: str
@@ -33,7 +33,7 @@ class VitalSign:
 class HealthVerdict:
     status: str  # live, ready; hung, not ready
     ok: bool
-    findings: list[VitalSign]
+    findings: list[HealthCheck]
 
     def as_json(self) -> dict[str, object]:
         checks = {finding.name: {"ok": finding.ok, "reason": finding.reason} for finding in self.findings}
@@ -60,19 +60,19 @@ class Pulse:
     def age_s(self) -> float:
         return time.monotonic() - self._beaten
 
-    def look(self) -> VitalSign:
+    def look(self) -> HealthCheck:
         age_s = self.age_s
         if self._stopped is not None:
-            return VitalSign(self.name, False, self._stopped)
+            return HealthCheck(self.name, False, self._stopped)
         if math.isinf(age_s):
-            return VitalSign(self.name, False, f"{self._what}: not yet")
+            return HealthCheck(self.name, False, f"{self._what}: not yet")
         ok = age_s <= self._within_s
-        return VitalSign(
+        return HealthCheck(
             self.name, ok, f"{self._what}: {age_s:.1f} s ago" + ("" if ok else f", at most {self._within_s:g} s is right")
         )
 
 
-class Vitals:
+class HealthMonitor:
     """``address`` is where others find the health and metrics of this service; empty without one."""
 
     def __init__(self, teller: ServiceKind, name: str) -> None:
@@ -120,6 +120,6 @@ class Vitals:
         """Returns whether the service is ready. A service without needs has not started, so it is not."""
         findings = [pulse.look() for pulse in (*self._needs, *self._loops)]
         if self.draining:
-            findings.insert(0, VitalSign("draining", False, "it finishes what it has and takes nothing new"))
+            findings.insert(0, HealthCheck("draining", False, "it finishes what it has and takes nothing new"))
         ok = bool(self._needs) and all(finding.ok for finding in findings)
         return HealthVerdict("ready" if ok else "not ready", ok, findings)

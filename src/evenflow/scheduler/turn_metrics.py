@@ -18,7 +18,7 @@ from evenflow.telemetry.observing import observe
 LOOK_S = 0.25  # about 0.1 ms of the server each; after ten busy minutes a share of 2 % is known to within half a percent
 
 
-class Tally:
+class TurnMetrics:
     """``turned`` is called after each transaction."""
 
     def __init__(self, meter: Meter | None = None, turned: Callable[[], None] = lambda: None) -> None:

@@ -15,10 +15,10 @@ import pytest
 from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
 from evenflow.runtime import observing
+from evenflow.telemetry import health as health_module
 from evenflow.telemetry import listener as listening
-from evenflow.telemetry import vitals as vital
+from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.listener import HttpAnswer, Listener, advertised
-from evenflow.telemetry.vitals import Vitals
 
 
 def get(url: str) -> tuple[int, bytes]:
@@ -31,40 +31,40 @@ def get(url: str) -> tuple[int, bytes]:
 
 
 def test_it_is_ready_when_all_that_it_needs_was_there_lately() -> None:
-    vitals = Vitals(ServiceKind.WORKER, "w")
-    assert not vitals.ready().ok, "it has not started"
-    lease = vitals.lease(15.0)
-    assert [finding.reason for finding in vitals.ready().findings] == ["its last answered beat: not yet"]
+    health = HealthMonitor(ServiceKind.WORKER, "w")
+    assert not health.ready().ok, "it has not started"
+    lease = health.lease(15.0)
+    assert [finding.reason for finding in health.ready().findings] == ["its last answered beat: not yet"]
     lease.beat()
-    assert vitals.ready().ok
+    assert health.ready().ok
     lease.stop("the control plane has given it up")
-    assert vitals.ready().as_json() == {
+    assert health.ready().as_json() == {
         "status": "not ready",
         "checks": {"lease": {"ok": False, "reason": "the control plane has given it up"}},
     }
     lease.beat()
-    vitals.draining = True
-    assert not vitals.ready().ok
-    assert vitals.live().ok, "nobody should restart it for that"
+    health.draining = True
+    assert not health.ready().ok
+    assert health.live().ok, "nobody should restart it for that"
 
 
 def test_a_need_that_was_not_met_for_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    vitals = Vitals(ServiceKind.WORKER, "w")
-    vitals.lease(15.0).beat()
+    health = HealthMonitor(ServiceKind.WORKER, "w")
+    health.lease(15.0).beat()
     now = time.monotonic()
-    monkeypatch.setattr(vital.time, "monotonic", lambda: now + 16.0)
-    (finding,) = vitals.ready().findings
+    monkeypatch.setattr(health_module.time, "monotonic", lambda: now + 16.0)
+    (finding,) = health.ready().findings
     assert not finding.ok
     assert finding.reason == "its last answered beat: 16.0 s ago, at most 15 s is right"
 
 
 async def test_a_blocked_event_loop_is_noticed_while_it_is_blocked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks gets an answer, though the loop gives none: the listener does not live in it."""
-    monkeypatch.setattr(Vitals.loop, "__defaults__", (0.5,))
+    monkeypatch.setattr(HealthMonitor.loop, "__defaults__", (0.5,))
     monkeypatch.setattr(observing, "LOOK_S", 0.01)
-    vitals = Vitals(ServiceKind.WORKER, "w")
-    watching = asyncio.create_task(observing._watch_loop(vitals))
-    listener = Listener("127.0.0.1", 0, observing._pages(vitals))
+    health = HealthMonitor(ServiceKind.WORKER, "w")
+    watching = asyncio.create_task(observing._watch_loop(health))
+    listener = Listener("127.0.0.1", 0, observing._pages(health))
     listener.start()
     url = f"http://127.0.0.1:{listener.port}/health/live"
     assert (await asyncio.to_thread(get, url))[0] == 200
