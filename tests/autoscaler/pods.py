@@ -10,6 +10,7 @@ from evenflow.autoscaler.target import FleetTarget
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.kubernetes.address import find_cluster
 from evenflow.kubernetes.client import KubernetesClient
+from evenflow.kubernetes.limits import ANSWER_S
 from tests.autoscaler.world import EAGER, Fleets
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.store import DEPLOYMENT, POD, Kind, Object
@@ -32,9 +33,9 @@ def deployment(replicas: int, name: str = "workers") -> Object:
     }
 
 
-def targets_of(uri: str) -> dict[str, FleetTarget]:
+def targets_of(uri: str, *, answer_s: float = ANSWER_S) -> dict[str, FleetTarget]:
     async def connect() -> KubernetesClient:
-        return KubernetesClient(await find_cluster(uri, {}), patience_s=PATIENCE_S)
+        return KubernetesClient(await find_cluster(uri, {}), patience_s=min(PATIENCE_S, answer_s), answer_s=answer_s)
 
     return {"kubernetes": KubernetesTarget(connect)}
 

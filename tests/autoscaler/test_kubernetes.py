@@ -17,12 +17,13 @@ from evenflow.autoscaler.kubernetes import selector_text
 from evenflow.autoscaler.limits import CONFLICTS
 from evenflow.autoscaler.replica_order import COST, deletion_order
 from evenflow.autoscaler.steering import Steering
+from evenflow.autoscaler.target import HostTarget
 from evenflow.core.scaling.fleet_options import check_target
 from evenflow.errors import BadValue, NotActing
 from evenflow.killpoints import KillPoint, watch
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import scaling
-from tests.autoscaler.pods import PodFleets, deployment
+from tests.autoscaler.pods import PodFleets, deployment, targets_of
 from tests.autoscaler.world import EAGER
 from tests.kubernetes.controllers import deletion_key
 from tests.kubernetes.selectors import by_labels
@@ -188,8 +189,8 @@ async def test_what_somebody_else_has_set_is_where_it_goes_on_from(pod_fleets: P
 
         async def acts() -> None: ...
 
-        assert await target.resize(fleet._replace(replicas=5), 4, acts) == 2, "the number is not what it was taken for"
-        assert await target.resize(fleet, 1, acts) == 1
+        assert await target.resize(fleet._replace(replicas=5), 4, acts, again=False) == 2, "the number is not what it was taken for"
+        assert await target.resize(fleet, 1, acts, again=False) == 1
         await target.close()
 
 
@@ -263,6 +264,47 @@ async def test_while_a_cluster_takes_its_time_no_transaction_is_open_and_what_co
         with pytest.raises(NotActing):
             await late
     assert (pod_fleets.asked, pod_fleets.replicas, pod_fleets.open_plans(), pod_fleets.fenced()) == (2, 2, [], [])
+
+
+async def test_a_number_that_comes_late_ends_nobody_who_is_back_in_service(pod_fleets: PodFleets) -> None:
+    """R-AS3, R-AS4: nobody acted for longer than a fence lasts, so its worker took tries again, and the plan is given up."""
+    pod_fleets.deploy(2)
+    pod_fleets.fleet(replace(EAGER, min=2))
+    async with acting(pod_fleets) as (first, conn):
+        await first.loop(conn)
+        pod_fleets.fleet(replace(EAGER, min=1))
+        with pod_fleets.cluster.hold("PATCH", "/scale") as held:
+            late = asyncio.create_task(first.loop(conn))
+            await until(lambda: not held.times)
+            pod_fleets.conn.execute("update service set fence_until = now() where fence is not null")
+            pod_fleets.tries(2)
+            pods = pod_fleets.pods()
+            for pod in pods:
+                hide(pod_fleets, *pod_fleets.busy(pod))
+            async with acting(pod_fleets, "b") as (second, other):
+                pod_fleets.fleet(replace(EAGER, min=2, max=2, down_rate=1))
+                await second.loop(other)
+        with pytest.raises(NotActing):
+            await late
+        async with acting(pod_fleets, "c") as (third, other):
+            await until_settled(pod_fleets, third, other)
+    assert (pod_fleets.asked, pod_fleets.replicas, pod_fleets.pods(), pod_fleets.fenced()) == (2, 2, pods, [])
+
+
+async def test_a_cluster_that_is_silent_takes_no_lease_from_other_fleets(pod_fleets: PodFleets) -> None:
+    """R-AS3: it takes requests and does not answer. One wait is enough for all of its fleets, and those on hosts come first."""
+    for name in "abc":
+        pod_fleets.fleet(replace(EAGER, min=1), name, (name,))
+    pod_fleets.fleet(replace(EAGER, min=1), "z", ("z",), target="native", options={})
+    targets = targets_of(pod_fleets.cluster.uri, answer_s=0.2)
+    steering, conn = await pod_fleets.autoscaler("x", {**targets, "native": HostTarget()})
+    with pod_fleets.cluster.hold("GET", "/deployments/workers$"):
+        await steering.loop(conn)
+    asked = [each.path for each in pod_fleets.cluster.asked].count("/apis/apps/v1/namespaces/default/deployments/workers")
+    await targets["kubernetes"].close()
+    await conn.close()
+    assert (asked, pod_fleets.native("z")) == (1, [("z-1", False)])
+    assert {name for name, memory in steering.memories.items() if "cannot be reached" in memory.refused} == {"a", "b", "c"}
 
 
 async def test_what_cannot_be_a_fleet_is_refused_with_the_reason(pod_fleets: PodFleets) -> None:

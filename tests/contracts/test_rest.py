@@ -13,13 +13,15 @@ from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from evenflow.api.rest.app import described_rest
 from evenflow.cli.commands.why import print_why
 from evenflow.cli.output.terminal import in_order, print_json
 from evenflow.client.rest import LogText, RestClient, Route
 from evenflow.contracts.rest import PREFIX, why
+from evenflow.contracts.rest.executors import ExecutorChange
+from evenflow.contracts.rest.fleets import FleetChange
 from evenflow.contracts.rest.record import Nothing, Page
 from evenflow.contracts.rest.runs import RunDetail, RunName
 from evenflow.contracts.rest.sealed import StoredConnection
@@ -48,6 +50,14 @@ def test_a_known_state_is_itself() -> None:
     run = read(RunDetail, RUN)
     assert run.state is RunState.RUNNING
     assert run.tasks_by_state == {TaskState.RUNNING: 1}
+
+
+@pytest.mark.parametrize("change", [FleetChange, ExecutorChange])
+def test_a_queue_has_no_comma(change: type[FleetChange | ExecutorChange]) -> None:
+    """R-EX1: workers are told their queues in one setting, so nobody could serve it, and each pod for it would end at once."""
+    assert change(queues=["etl gpu+1"]).queues == ["etl gpu+1"]
+    with pytest.raises(ValidationError, match="should match pattern"):
+        change(queues=["etl,gpu"])
 
 
 def test_what_is_new_to_a_client_stops_nothing() -> None:

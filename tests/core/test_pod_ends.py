@@ -65,6 +65,13 @@ UNSCHEDULABLE = [
 ]
 
 
+def beside(found: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    """With a side-car in this state."""
+    found["spec"]["containers"].append({"name": "proxy"})
+    found["status"]["containerStatuses"].append({"name": "proxy", "state": state})
+    return found
+
+
 @pytest.mark.parametrize(
     ("found", "cause", "words", "certain"),
     [
@@ -97,6 +104,9 @@ UNSCHEDULABLE = [
         ),
         (pod("Failed", terminated(137, "OOMKilled")), "out_of_memory", "at its limit, which is that of its node on node n1.", True),
         (pod("Running", terminated(137, "OOMKilled"), limits={"memory": "1Gi"}), "out_of_memory", "1Gi", True),
+        (beside(pod("Running", terminated(137, "OOMKilled")), RUNNING), "out_of_memory", "'try' was killed", True),
+        (beside(pod("Running", RUNNING), terminated(137, "OOMKilled")), "out_of_memory", "'proxy' was killed", False),
+        (pod("Pending", waiting("ContainerCreating"), leaving=True), "deleted", "Somebody deleted the pod on node n1.", False),
         (
             pod("Failed", terminated(137), reason="Evicted", message="The node was low on resource: memory."),
             "evicted",
@@ -162,7 +172,8 @@ def test_each_cause_is_told_in_words(found: dict[str, Any], cause: str | None, w
     ("found", "cause", "certain"),
     [
         (pod("Running", RUNNING), "deleted", False),
-        (pod("Pending", waiting("ImagePullBackOff")), "deleted", True),
+        (pod("Pending", waiting("ContainerCreating")), "deleted", False),
+        (pod("Pending", node=None), "deleted", True),
         (pod("Running", RUNNING, conditions=[{"type": "Ready", "status": "False", "reason": "NodeNotReady"}]), "node_lost", False),
         (pod("Running", terminated(143), leaving=True), "deleted", True),
         (pod("Running", terminated(143), conditions=disrupted("PreemptionByScheduler"), leaving=True), "preempted", True),

@@ -119,6 +119,7 @@ FORGED = {
     "a link of two lines": (spec(owner_links={"me": "https://x\n<script>"}), "that begins with one of: https://"),
     "a doc without end": (spec(doc="x" * (limits.MAX_DOC_CHARS + 1)), "doc: 262,145 characters (limit 262,144)"),
     "tags without end": (spec(tags=tuple(f"t{n}" for n in range(limits.MAX_NAMES + 1))), "tags: 1,001 items (limit 1,000)"),
+    "a queue that no setting can list": (spec(task(queue="etl,gpu")), "queue: 'etl,gpu' is not"),
     "a queue without end": (spec(task(queue="q" * 251)), "queue: 251 characters (limit 250)"),
     "an event that there is not": (spec(task(callbacks=("on_sunday",))), "'on_sunday' is not one of on_execute_callback, "),
     "a rule that there is not": (

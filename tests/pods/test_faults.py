@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,22 @@ async def test_a_pod_that_no_node_takes_goes_by_the_policy(world: PodWorld, clus
     epoch = world.pod("...", pod_override={"spec": {"nodeSelector": {"disk": "none"}}})
     assert "No node takes the pod: 0/2 nodes are available" in await world.lost(epoch)
     await until(lambda: not cluster.objects())
+
+
+async def test_pods_wait_by_the_clock_of_their_cluster(
+    world: PodWorld, cluster: Cluster, launcher: LauncherService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-EX2: by that of a launcher that is an hour late, no pod has waited yet; an hour early, each has waited too long."""
+
+    class Late(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return datetime.now(tz) - timedelta(hours=1)
+
+    monkeypatch.setattr("evenflow.kubernetes.client.datetime", Late)
+    world.executor(on_unschedulable="elsewhere after 1")
+    epoch = world.pod("pass", pod_override={"spec": {"nodeSelector": {"disk": "ssd"}}})
+    assert (await world.lost(epoch)).startswith("No node takes the pod")
 
 
 async def test_a_pod_that_cannot_be_made_is_no_obstacle_to_others(

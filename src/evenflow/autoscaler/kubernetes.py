@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -77,7 +76,7 @@ class KubernetesTarget:
         owners = {each["metadata"]["uid"] for each in sets}
         pods = [pod for pod in found if _owner(pod) in owners and pod["status"].get("phase") not in ("Succeeded", "Failed")]
         size = int(deployment["spec"].get("replicas", 1))
-        order = deletion_order(pods, datetime.now(UTC))
+        order = deletion_order(pods, client.now)
         return Sight(
             [Replica(place.worker_of(pod), leaving=not is_active(pod), is_ready=ready_since(pod) is not None) for pod in pods],
             size,
@@ -92,9 +91,10 @@ class KubernetesTarget:
     async def unmark(self, fleet: FleetRow, names: Collection[str]) -> None:
         await self._annotate(fleet, dict.fromkeys(names))
 
-    async def resize(self, fleet: FleetRow, replicas: int, still_acts: Callable[[], Awaitable[None]]) -> int:
+    async def resize(self, fleet: FleetRow, replicas: int, still_acts: Callable[[], Awaitable[None]], *, again: bool) -> int:
         """The write names the version that was read before the check that this autoscaler acts: it is refused if another autoscaler
-        or any other client has written since.
+        or any other client has written since. A write of the present number would make no new version. So against an earlier
+        attempt one pod more is asked for, which goes when the load allows it.
         """
         client, place = await self._reach(fleet)
         for attempt in range(1, CONFLICTS + 1):
@@ -102,17 +102,18 @@ class KubernetesTarget:
             if scale is None:
                 raise await self._missing(client, place)
             there = int(scale["spec"].get("replicas", 0))
-            if there != fleet.replicas or there == replicas:
+            if there != fleet.replicas or (there == replicas and not again):
                 return there
+            set_to = replicas + 1 if there == replicas else replicas
             await still_acts()
             version = {"resourceVersion": scale["metadata"]["resourceVersion"]}
             try:
-                await client.patch(f"{place.path}/scale", {"metadata": version, "spec": {"replicas": replicas}})
+                await client.patch(f"{place.path}/scale", {"metadata": version, "spec": {"replicas": set_to}})
             except ClusterRefused as refused:
                 if refused.status != 409 or attempt == CONFLICTS:
                     raise
             else:
-                return replicas
+                return set_to
         raise AssertionError("the last attempt has returned or raised")
 
     async def write(self, conn: AsyncConn, fleet: FleetRow, replicas: int, leaving: Collection[str]) -> None: ...

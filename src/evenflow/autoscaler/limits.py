@@ -17,6 +17,9 @@ VERIFY_S = 900.0  # until it is known which workers have gone: a worker may take
 PLANS = 50  # of a fleet that are open at once: each costs some statements a loop
 AWAY_S = 5.0  # until a target that could not be reached is tried again: the other fleets do not wait for it each second
 CLUSTER_S = 3.0  # for which a request to a cluster is sent again: all of a loop has to fit into a lease
+CLUSTER_ANSWER_S = (
+    5.0  # for its answer: a list of 500 pods takes a second; a cluster that takes requests and is silent costs a third of a lease
+)
 CONFLICTS = 5  # how often a number is written again that another client has changed in the same instant
 GRAPHS_AT_ONCE = 20  # that a forecast learns in one look: most take a millisecond, the largest a third of a second
 MOST_TASKS_KNOWN = 200_000  # in graphs that are kept and are of nothing that runs: some 200 MB

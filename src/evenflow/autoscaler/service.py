@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from evenflow.autoscaler import observations as seen
 from evenflow.autoscaler.kubernetes import KubernetesTarget
-from evenflow.autoscaler.limits import CLUSTER_S, HURRY_S, LOOP_S
+from evenflow.autoscaler.limits import CLUSTER_ANSWER_S, CLUSTER_S, HURRY_S, LOOP_S
 from evenflow.autoscaler.steering import Steering
 from evenflow.autoscaler.target import FleetTarget, HostTarget
 from evenflow.control.service import DatabaseService
@@ -28,7 +28,7 @@ def fleet_targets(kubernetes: str, environ: Mapping[str, str]) -> dict[str, Flee
     """By their kind. ``kubernetes`` says where the cluster is; the cluster is contacted only once a fleet exists."""
 
     async def connect() -> KubernetesClient:
-        return KubernetesClient(await find_cluster(kubernetes, environ), patience_s=CLUSTER_S)
+        return KubernetesClient(await find_cluster(kubernetes, environ), patience_s=CLUSTER_S, answer_s=CLUSTER_ANSWER_S)
 
     return {"native": HostTarget(), "celery": HostTarget(), "kubernetes": KubernetesTarget(connect)}
 

@@ -220,6 +220,7 @@ class Shrinking:
 
     async def _resize(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
         """A worker that is no longer fenced stays, though the number is one less: the next loop corrects it."""
+        again = "taken_back" in step.detail
         async with scaling.acting(self._conn, self._holder):
             held = await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
             workers = await scaling.read_workers(self._conn, plan.going)
@@ -231,7 +232,7 @@ class Shrinking:
             }
             await scaling.detail_step(self._conn, step, detail)
         reached(KillPoint.STEP_DECIDED)
-        set_to = await self._log.resize(self._target, detail["replicas"], plan.going, plan.number)
+        set_to = await self._log.resize(self._target, detail["replicas"], plan.going, plan.number, again=again)
         self._fleet = self._fleet._replace(replicas=set_to)
         return {"set_to": set_to}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -26,6 +26,8 @@ from evenflow.store.serving import scaling
 from evenflow.store.serving.scaling import FleetRow, StepRow
 from evenflow.telemetry.observing import observe
 
+ELSEWHERE = ("kubernetes",)  # targets that answer over a network
+
 
 @dataclass(slots=True)
 class FleetMemory:
@@ -36,7 +38,7 @@ class FleetMemory:
     forgot_at: float = 0.0
     look: Look | None = None
     refused: str = ""
-    again_at: float = 0.0  # not before, as its target cannot be reached
+    again_at: float = 0.0  # not before, by the monotonic clock, as its target cannot be reached
 
 
 class Steering:
@@ -64,7 +66,7 @@ class Steering:
         if not self._acts:
             observe(seen.acts())
             self._acts = True
-        fleets = await scaling.list_fleets(conn)
+        fleets = sorted(await scaling.list_fleets(conn), key=lambda fleet: fleet.target in ELSEWHERE)  # a host is never slow
         for gone in self.memories.keys() - {fleet.name for fleet in fleets}:
             del self.memories[gone]
         began = time.perf_counter()
@@ -77,8 +79,10 @@ class Steering:
                 raise
             except UnfitTarget as refused:
                 self._refused(fleet, refused.reason)
-            except (ClusterRefused, ClusterUnavailable) as error:
-                self._refused(fleet, str(error)).again_at = now + AWAY_S
+            except ClusterRefused as error:
+                await self._away(conn, demand, [fleet], str(error))
+            except ClusterUnavailable as error:
+                await self._away(conn, demand, [each for each in fleets if each.target == fleet.target], str(error))
             except Exception as error:
                 observe(seen.fleet_failed(fleet.name, error), self._meter)
         await self._clear_fences(conn)
@@ -88,6 +92,12 @@ class Steering:
     def waits_for_the_first(self) -> bool:
         """Whether some fleet has no worker that takes tries, so that what comes is looked at at once (R-AS7)."""
         return any(memory.look is not None and not memory.look.ready for memory in self.memories.values())
+
+    async def _away(self, conn: AsyncConn, demand: Demand, fleets: Iterable[FleetRow], reason: str) -> None:
+        """The rest of this loop does not wait for these, nor do the next ones."""
+        for fleet in fleets:
+            await self._remembered(conn, fleet, demand.at)
+            self._refused(fleet, reason).again_at = time.monotonic() + AWAY_S
 
     def _refused(self, fleet: FleetRow, reason: str) -> FleetMemory:
         """It is told once."""
@@ -102,7 +112,7 @@ class Steering:
         if target is None:
             raise UnfitTarget(f"Fleet {fleet.name!r} has target {fleet.target!r}, which this autoscaler does not know.")
         memory = await self._remembered(conn, fleet, demand.at)
-        if demand.at < memory.again_at:
+        if time.monotonic() < memory.again_at:
             return
         plans, fleet, sight = await self._carry_on(conn, fleet, target, demand.at)
         if any(plan.waits_for_target and demand.at - plan.last.at < FOLLOWED_S for plan in plans):

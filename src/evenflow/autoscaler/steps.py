@@ -37,12 +37,14 @@ class StepLog:
         async with scaling.acting(self.conn, self.holder):
             pass
 
-    async def resize(self, target: FleetTarget, replicas: int, leaving: Collection[str] = (), plan: int | None = None) -> int:
+    async def resize(
+        self, target: FleetTarget, replicas: int, leaving: Collection[str] = (), plan: int | None = None, *, again: bool = False
+    ) -> int:
         """Sets the number of workers beside those that are leaving, which fences of ``plan`` keep from taking tries. No transaction
         is open while the target is told, which may take long; the outcome is written if this autoscaler still acts then. Returns
-        the new number.
+        the new number. ``again``: an earlier attempt was begun, with whatever number.
         """
-        set_to = await target.resize(self.fleet, replicas, self.still_acts)
+        set_to = await target.resize(self.fleet, replicas, self.still_acts, again=again)
         reached(KillPoint.STEP_TOLD)
         async with scaling.acting(self.conn, self.holder):
             if plan is not None:

@@ -90,6 +90,7 @@ CLAIM_SLOTS = 1_000  # tries, or triggers, of one claim: their rows are one tran
 
 MAX_PORT = 65_535  # of TCP
 MOST_SLOTS = 1_000  # of one worker: as many as one claim may bring
+MOST_IN_HAND = 100_000  # slots, triggers or tries that a service may say it has: ten times what any is made for
 MOST_PROCESSES = 64  # workers, triggerers or launchers of one `evenflow up`: one machine has no use for more
 MOST_START_S = 3_600  # until a service of `evenflow up` is ready: whatever takes longer hangs
 MOST_REFRESH_S = 86_400  # between two looks at a repository: a day

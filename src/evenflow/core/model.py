@@ -46,6 +46,7 @@ LINKS = ("https://", "http://", "mailto:")  # allowed beginnings of an owner's l
 
 Id = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1, printable=True, without="/")]
 Name = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1)]
+QueueName = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1, printable=True, without=",")]  # settings list queues by commas
 DisplayName = Annotated[str, Chars(limits.MAX_NAME_CHARS, least=1, printable=True)]
 Zone = Annotated[str, Chars(limits.MAX_NAME_CHARS)]
 Environment = Annotated[str, Chars(limits.MAX_NAME_CHARS, printable=True)]
@@ -189,7 +190,7 @@ class TaskTerms:
     pool: Name = DEFAULT_POOL
     pool_slots: PositiveCount = 1
     priority_weight: Annotated[int, Between(limits.INT32_MIN, limits.INT32_MAX)] = 1
-    queue: Name = DEFAULT_QUEUE
+    queue: QueueName = DEFAULT_QUEUE
     executor: Name | None = None  # the executor of its queue, if it is named
     max_active_tis_per_dag: PositiveCount | None = None
     max_active_tis_per_dagrun: PositiveCount | None = None
@@ -204,7 +205,7 @@ class TaskTerms:
     execution_timeout_counts_waiting: bool = True
     queued_timeout: Timeout | None = None
     on_queued_timeout: Unclaimed = Unclaimed.TELL
-    other_queue: Name | None = None
+    other_queue: QueueName | None = None
     depends_on_past: bool = False
     wait_for_downstream: bool = False
     reuse: bool = False

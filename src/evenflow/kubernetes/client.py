@@ -7,9 +7,12 @@ So each write has a name or a uid, and after a create a conflict counts as an an
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
@@ -28,11 +31,26 @@ _encode = msgspec.json.Encoder().encode
 
 
 class KubernetesClient:
-    """Raises :class:`ClusterRefused` with the API's message, and :class:`ClusterUnavailable` without an answer for a long time."""
+    """Raises :class:`ClusterRefused` with the API's message, and :class:`ClusterUnavailable` without an answer for a long time: an
+    attempt waits ``answer_s`` for its answer, and there are attempts for ``patience_s``.
+    """
 
-    def __init__(self, address: ClusterAddress, *, pace: RequestPace | None = None, patience_s: float = limits.PATIENCE_S) -> None:
-        self.address, self._pace, self._patience_s = address, pace or RequestPace(), patience_s
+    def __init__(
+        self,
+        address: ClusterAddress,
+        *,
+        pace: RequestPace | None = None,
+        patience_s: float = limits.PATIENCE_S,
+        answer_s: float = limits.ANSWER_S,
+    ) -> None:
+        self.address, self._pace, self._patience_s, self._answer_s = address, pace or RequestPace(), patience_s, answer_s
         self._session: aiohttp.ClientSession | None = None
+        self._ahead = timedelta()  # of the cluster's clock before ours
+
+    @property
+    def now(self) -> datetime:
+        """Returns the time by the cluster's clock, which stamps its objects, to a second; before its first answer, by ours."""
+        return datetime.now(UTC) + self._ahead
 
     async def close(self) -> None:
         if self._session is not None:
@@ -170,7 +188,7 @@ class KubernetesClient:
         headers = dict(await self.address.credentials.headers())
         if body is not None:
             headers["Content-Type"] = content_type
-        timeout = aiohttp.ClientTimeout(total=limits.ANSWER_S, sock_connect=limits.CONNECT_S)
+        timeout = aiohttp.ClientTimeout(total=self._answer_s, sock_connect=limits.CONNECT_S)
         async with self._opened().request(
             method,
             self.address.url + path,
@@ -181,6 +199,8 @@ class KubernetesClient:
             allow_redirects=False,
             ssl=self.address.tls or True,
         ) as answer:
+            with contextlib.suppress(KeyError, ValueError):
+                self._ahead = parsedate_to_datetime(answer.headers["Date"]) - datetime.now(UTC)
             return answer.status, answer.headers, await answer.read()
 
     def _opened(self) -> aiohttp.ClientSession:

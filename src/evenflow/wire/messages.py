@@ -7,13 +7,16 @@ speak for another. Times are ages in seconds at the moment of sending (by the se
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from evenflow.core.callbacks import CallbackOf
 from evenflow.core.deferral import Resumed
 from evenflow.core.ending import Ending
+from evenflow.core.limits import MOST_IN_HAND
 from evenflow.core.model import Resources
 from evenflow.core.service import UserCodeKind
 
@@ -44,11 +47,40 @@ class Register(Message):
     host: str
     pid: int
     version: str
-    detail: dict[
-        str, Any
-    ] = {}  # worker: slots, queues, outrun (epochs of tries that it cannot end; left out when there are none), handed
+    detail: dict[str, Any] = {}  # what it says of itself: at least what DETAILS names, of these types
     oldest_wire: int = 1  # the versions of these messages that it speaks, from and to; without a value, the first
     wire: int = 1
+
+
+Number = Annotated[int, msgspec.Meta(ge=0, le=MOST_IN_HAND)]
+
+
+class WorkerDetail(Message):
+    slots: Number = 0
+    resume_slots: Number = 0
+    running: Number = 0
+    queues: list[str] = []
+    outrun: list[int] = []  # epochs of tries that it cannot end
+    handed: bool = False
+
+
+class TriggererDetail(Message):
+    capacity: Number = 0
+    running: Number = 0
+    queues: list[str] = []
+
+
+class ReadBundle(Message):
+    name: str
+
+
+class ProcessorDetail(Message):
+    bundles: list[ReadBundle] = []
+
+
+DETAILS: Mapping[UserCodeKind, type[WorkerDetail | TriggererDetail | ProcessorDetail]] = MappingProxyType(
+    {"worker": WorkerDetail, "triggerer": TriggererDetail, "processor": ProcessorDetail}
+)
 
 
 class Registered(Message):

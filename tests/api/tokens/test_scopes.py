@@ -96,6 +96,25 @@ async def test_a_service_that_would_be_refused_later_does_not_register(
         await client.close()
 
 
+@pytest.mark.parametrize(
+    ("kind", "detail"),
+    [
+        ("worker", {"slots": 100, "queues": ["mine", "foreign"]}),
+        ("triggerer", {"queues": ["foreign"]}),
+        ("processor", {"bundles": [{"name": "foreign"}]}),
+    ],
+)
+async def test_a_beat_says_nothing_beyond_the_scope_either(
+    join: Fleet, world: World, kind: UserCodeKind, detail: dict[str, Any]
+) -> None:
+    """R-SE1, R-AS2: slots for a foreign queue would have its autoscaler end the workers that it really has."""
+    client, me = await join(kind, "mine")
+    with pytest.raises(ApiRefused, match="cannot serve foreign") as no:
+        await client.beat(me, m.Beat(detail=detail))
+    assert no.value.status == 403
+    assert world.one("select detail from service where service_id = %s", me) == {}
+
+
 async def test_a_triggerer_claims_from_the_queues_of_its_fleet_only(join: Fleet, world: World) -> None:
     """R-SE1: one that names no queue serves those of its token, not all."""
     run = world.run(world.add_dag())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from evenflow.client.execution import ExecutionClient
 from evenflow.core.ending import Ending
 from evenflow.errors import ApiRefused
+from evenflow.store.serving import scaling
 from evenflow.wire import messages as m
 from tests.api.world import World, new_worker
+from tests.world import at_once
 
 
 async def claimed(client: ExecutionClient, worker: int, slots: int = 10) -> list[int]:
@@ -42,6 +46,36 @@ async def test_what_people_are_shown_of_a_service_can_be_shown(
         await client.register(m.Register(**{"kind": "worker", "name": "w", "host": "h", "pid": 1, "version": "0", **names}))
     assert refused.value.status == 422
     assert world.one("select count(*) from service") == known
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        {"slots": "many"},
+        {"slots": -1},
+        {"slots": 2**40},
+        {"slots": None},
+        {"running": 0.5},
+        {"queues": 5},
+        {"queues": [None]},
+        {"outrun": "all"},
+    ],
+)
+async def test_what_a_worker_says_of_itself_cannot_stop_those_who_read_it(
+    client: ExecutionClient, worker: int, world: World, detail: dict[str, Any]
+) -> None:
+    """R-SE1, R-AS3: autoscalers read what all workers say in one statement, and any worker's token is enough to say it."""
+    known = world.one("select count(*) from service")
+    for say in (
+        client.register(m.Register(kind="worker", name="w", host="h", pid=1, version="0", detail=detail)),
+        client.beat(worker, m.Beat(detail=detail)),
+    ):
+        with pytest.raises(ApiRefused, match="says of itself what is none of its values") as refused:
+            await say
+        assert refused.value.status == 422
+    assert world.one("select count(*) from service") == known
+    there = at_once(scaling.read_workers(world.awaited))
+    assert [(each.slots, each.queues) for each in there if each.service_id == worker] == [(4, ["default"])]
 
 
 async def test_services_that_ended_long_ago_are_forgotten(client: ExecutionClient, world: World) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Literal
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
 from evenflow.api.claims import Claims
+from evenflow.api.execution.details import served
 from evenflow.api.execution.endpoint import Call
 from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.tokens import Tokens
@@ -34,13 +35,14 @@ class ServiceRoutes:
         if message.kind != call.of_fleet.kind:
             raise Forbidden(f"A token for a {call.of_fleet.kind} cannot register a {message.kind}.")
         _check_names(message)
-        call.within_scope(_served(message))
+        queues = served(message.kind, message.detail)
+        call.within_scope(queues)
         wire = _agreed(message)
         async with self._pool.connection() as conn:
             if (epoch := call.of_fleet.epoch) and not await launches.find_current(conn, [epoch]):
                 raise StaleEpoch(f"Try {epoch} is over, and this worker is for it alone.")
             if message.kind == "worker":
-                _check_taking(message, await executors.list_pushed(conn))
+                _check_taking(message, queues, await executors.list_pushed(conn))
             fleet, about = f"{message.kind} fleet", {"host": message.host, "pid": message.pid}
             async with events.recorded(conn, fleet, "service.register", message.name, **about) as told:
                 service_id = await services.register(
@@ -63,6 +65,7 @@ class ServiceRoutes:
         if len(message.epochs) > limits.LISTED_EPOCHS:
             listed, most = len(message.epochs), limits.LISTED_EPOCHS
             raise Refused(413, "too_large", f"A beat lists {listed:,} tries or triggers; the limit is {most:,}.")
+        call.within_scope(served(kind, message.detail))
         async with self._beats.connection() as conn:
             if kind == "worker" and message.state == "stopped":
                 return await _leave(conn, service_id, message)
@@ -138,18 +141,10 @@ def _check_names(who: Register) -> None:
             )
 
 
-def _served(who: Register) -> list[str]:
-    """Returns the queues, or bundles, that the service says it will serve. Each claim is checked again."""
-    told = who.detail.get("bundles" if who.kind == "processor" else "queues", [])
-    names = [each.get("name") if isinstance(each, dict) else each for each in told] if isinstance(told, list) else []
-    return [name for name in names if isinstance(name, str)]
-
-
-def _check_taking(who: Register, pushed: Mapping[str, executors.PushedTo]) -> None:
+def _check_taking(who: Register, queues: Sequence[str], pushed: Mapping[str, executors.PushedTo]) -> None:
     """Raises :class:`Refused` when a worker claims queues whose tries are sent, or when it takes sent tries of queues that no
     launcher serves.
     """
-    queues = _served(who)
     handed = bool(who.detail.get("handed"))
     wrong = [queue for queue in queues if (queue in pushed) != handed]
     if not wrong:

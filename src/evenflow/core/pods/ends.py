@@ -108,11 +108,11 @@ def find_end(pod: Pod) -> PodTrouble:
     node = _node(pod)
     if _condition(pod, "Ready", "False") is not None and _reason_of(pod, "Ready") == "NodeNotReady":
         return PodTrouble(Cause.NODE_LOST, f"The pod was lost with its node{node}.")
-    return PodTrouble(Cause.DELETED, f"Somebody deleted the pod{node}.", certain=has_ended(pod))
+    return PodTrouble(Cause.DELETED, f"Somebody deleted the pod{node}.", certain=_try_has_ended(pod))
 
 
 def has_ended(pod: Pod) -> bool:
-    """Returns whether all containers of a pod have surely ended, or never began."""
+    """Returns whether all containers of a pod have ended, or have not begun as far as its node has said."""
     status = pod.get("status") or {}
     if status.get("phase") in ("Succeeded", "Failed"):
         return True
@@ -177,10 +177,10 @@ def refusal_reason(cause: Cause, message: str) -> str:
 
 def _of_end(pod: Pod) -> PodTrouble | None:
     status = pod.get("status") or {}
-    ended, node, said = has_ended(pod), _node(pod), status.get("reason", "")
+    ended, node, said = _try_has_ended(pod), _node(pod), status.get("reason", "")
     memory = _out_of_memory(pod)
     if memory is not None:
-        return PodTrouble(Cause.OUT_OF_MEMORY, memory, certain=True)
+        return PodTrouble(Cause.OUT_OF_MEMORY, memory, certain=ended)
     disruption = _condition(pod, "DisruptionTarget", "True")
     if said in _NODE_ENDED:
         return PodTrouble(_NODE_ENDED[said], f"The pod was evicted{node}: {_words(status.get('message') or said)}.", certain=True)
@@ -199,6 +199,13 @@ def _of_end(pod: Pod) -> PodTrouble | None:
     if is_leaving(pod):
         return PodTrouble(Cause.DELETED, f"Somebody deleted the pod{node}.", certain=ended)
     return _of_exit(pod, node) if is_finished(pod) else None
+
+
+def _try_has_ended(pod: Pod) -> bool:
+    """Returns whether no process of the try can run any more. A container that waits may run by now: its node says so later."""
+    if is_finished(pod) or not pod["spec"].get("nodeName"):
+        return True
+    return any(each["name"] == TRY_CONTAINER and "terminated" in (each.get("state") or {}) for each in _statuses(pod))
 
 
 def _of_exit(pod: Pod, node: str) -> PodTrouble:

@@ -84,7 +84,7 @@ class ScalingPolicy:
                 raise BadValue(f"A fleet has no option {name!r}; it has: {', '.join(known)}.{did_you_mean(name, known)}")
             try:
                 values[name] = _READERS[name](value)
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, OverflowError):
                 raise BadValue(f"The {name} of a fleet cannot be {value!r}.{_CHOICES.get(name, '')}") from None
         return cls(**values)
 

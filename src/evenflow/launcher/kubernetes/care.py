@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import NoReturn
 
 from evenflow.core.pods import ends
@@ -131,7 +130,7 @@ class PodCare:
             return
         if (name := secret_name(pod)) is not None and name in trouble.reason:
             await self._make_secret(pod, of_try.queue)
-        elif ends.judge(trouble, self._options.rules, datetime.now(UTC)) not in (None, Policy.WAIT):
+        elif ends.judge(trouble, self._options.rules, self._client.now) not in (None, Policy.WAIT):
             await self._tell(pod, of_try, trouble)
             await self._delete(pod, trouble.reason)
 
@@ -159,7 +158,7 @@ class PodCare:
         if ends.is_leaving(pod):
             return
         if ends.is_finished(pod):
-            if pod["status"]["phase"] == "Succeeded" or ends.finished_s_ago(pod, datetime.now(UTC)) >= self._options.keep_failed_s:
+            if pod["status"]["phase"] == "Succeeded" or ends.finished_s_ago(pod, self._client.now) >= self._options.keep_failed_s:
                 await self._delete(pod, "")
         elif ends.has_ended(pod) or self._has_lasted(pod, limits.ENDED_S):
             await self._delete(pod, "its try is over")
