@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import QueueName, Record, Request
+from evenflow.contracts.rest.record import ListedName, Record, Request
 from evenflow.core import limits
 from evenflow.core.limits import UNLIMITED_SLOTS
 
@@ -40,7 +40,7 @@ class ExecutorChange(Request):
         le=UNLIMITED_SLOTS,
         description=f"With 0 none starts. As they are when absent; of a new one {UNLIMITED_SLOTS:,}.",
     )
-    queues: list[QueueName] | None = Field(
+    queues: list[ListedName] | None = Field(
         default=None, max_length=limits.MAX_QUEUES, description="All of them; as they are when absent."
     )
     options: dict[str, Any] | None = Field(default=None, description="All that are not as by default; as they are when absent.")

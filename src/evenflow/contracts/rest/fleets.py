@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import QueueName, Record, Request
+from evenflow.contracts.rest.record import ListedName, Record, Request
 from evenflow.core import limits
 
 
@@ -62,7 +62,7 @@ class FleetChange(Request):
     target: str | None = Field(
         default=None, max_length=limits.MAX_FEW_WORDS_CHARS, description="A fleet keeps the one that it has; a new one is `native`."
     )
-    queues: list[QueueName] | None = Field(
+    queues: list[ListedName] | None = Field(
         default=None,
         min_length=1,
         max_length=limits.MAX_QUEUES,

@@ -34,9 +34,9 @@ def checked_instant(instant: datetime) -> datetime:
 
 
 ObjectName = Annotated[str, StringConstraints(min_length=1, max_length=limits.MAX_NAME_CHARS, pattern=PATTERN)]
-QueueName = Annotated[
+ListedName = Annotated[
     str, StringConstraints(min_length=1, max_length=limits.MAX_NAME_CHARS, pattern=PATTERN.replace(r"\s", r"\s,"))
-]  # settings list queues by commas
+]  # of a queue: settings list them by commas
 Instant = Annotated[AwareDatetime, AfterValidator(checked_instant)]
 
 # Words of answers. The description lists those of this version; one of a newer API stays a plain string.
