@@ -129,8 +129,34 @@ async def test_a_fenced_worker_takes_nothing_not_even_resumes_and_takes_them_aga
     assert fleets.claim("w", 2, resumes=2) == []
     assert at_once(scaling.put_up_fences(fleets.awaited, 8, [worker], for_s=FENCE_S)) == set()
     fleets.conn.execute("update service set fence_until = now() - interval '1 ms'")
-    assert at_once(scaling.renew_fences(fleets.awaited, 7, for_s=FENCE_S)) == set()
+    at_once(scaling.renew_fences(fleets.awaited, 7, for_s=FENCE_S))
     assert fleets.claim("w", 1) == [second]
+
+
+@pytest.mark.parametrize("begun", ["drain", "mark", "resize"])
+async def test_who_registers_anew_during_a_plan_is_not_held_by_the_fence_of_the_one_before(fleets: Fleets, begun: str) -> None:
+    """R-AS3, R-AS4: its process died and was started again, and the lease of the dead one is not over: the name is fenced and takes
+    tries.
+    """
+    fleets.fleet(replace(EAGER, min=1))
+    steering, conn = await fleets.autoscaler()
+    await steering.loop(conn)
+    fleets.obey()
+    held: list[int] = []
+
+    def restart(point: KillPoint) -> None:
+        if not held and fleets.steps()[-1] == begun:
+            fleets.worker("f-1")
+            held.extend(fleets.busy("f-1"))
+
+    fleets.tries(1)
+    fleets.fleet(replace(EAGER, max=0))
+    with _watched(restart):
+        await steering.loop(conn)
+    assert held
+    assert fleets.native() == [("f-1", False)]
+    assert fleets.held(fleets.alive("f-1") or 0) == held
+    await conn.close()
 
 
 @pytest.mark.parametrize("looks_again", [True, False])

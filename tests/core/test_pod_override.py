@@ -152,6 +152,44 @@ def test_what_a_template_has_rights_for_is_not_an_authors(override: dict[str, An
     assert words in (trespass(TEMPLATE, override) or "")
 
 
+SECRET_ENV = of_try(env=[{"name": "X", "valueFrom": {"secretKeyRef": {"name": "db", "key": "url"}}}])
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        SECRET_ENV,
+        of_try(envFrom=[{"secretRef": {"name": "db"}}]),
+        {"spec": {"volumes": [{"name": "v", "secret": {"secretName": "db"}}]}},
+        {"spec": {"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "db"}}]}}]}},
+        {"spec": {"initContainers": [{"name": "x", "envFrom": [{"secretRef": {"name": "db"}}]}]}},
+    ],
+)
+def test_a_template_may_say_which_secrets_a_task_may_name(override: dict[str, Any]) -> None:
+    """R-SE1: where the secrets of services are in the namespace of pods, no author gets the database by naming its secret."""
+    assert BOUND.flaw(override) is None
+    assert "names the secret 'db', which the template" in (trespass(secrets(""), override) or "")
+    assert "names the secret 'db', which the template" in (trespass(secrets("s3-*,warehouse"), override) or "")
+    assert [trespass(template, override) for template in (secrets("s3-*, d?"), {})] == [None, None]
+
+
+def secrets(allowed: str) -> dict[str, Any]:
+    return {"metadata": {"annotations": {"evenflow/secrets": allowed}}, "spec": {}}
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        {"spec": {"volumes": [{"name": "ca", "secret": {"items": None}}]}},
+        {"spec": {"volumes": [{"name": "ca", "secret": {"secretName": "", "items": [{"key": "tls.key", "path": "ca.crt"}]}}]}},
+        of_try(env=[{"name": "WAREHOUSE", "valueFrom": {"secretKeyRef": {"key": "password"}}}]),
+    ],
+)
+def test_no_more_is_shown_of_a_secret_than_its_template_says(override: dict[str, Any]) -> None:
+    """R-SE1: laid over a template that shows one key of a secret, such as an authority's certificate, this would show others."""
+    assert "names keys of a secret and not the secret" in (BOUND.flaw(override) or "")
+
+
 def test_what_a_template_has_for_tasks_may_be_used() -> None:
     mine = {"name": "side", "image": "s", "volumeMounts": [{"name": "data", "mountPath": "/more"}]}
     assert trespass(TEMPLATE, {"spec": {"containers": [{"name": "try", "image": "mine"}, mine]}}) is None

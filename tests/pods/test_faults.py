@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from evenflow.kubernetes import limits
+from evenflow.launcher.executor import LaunchLedger
 from evenflow.launcher.service import LauncherService
+from evenflow.store.serving.launches import LaunchedTry
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.store import POD, QUOTA, SECRET
 from tests.pods.world import QUEUE, PodWorld, StartLauncher, of_epoch, running
@@ -198,6 +201,34 @@ async def test_a_pod_that_somebody_deletes_before_it_has_begun_is_made_anew(
     await until(lambda: pod["metadata"]["name"] in {each["metadata"]["name"] for each in cluster.objects()})
     cluster.do(lambda: cluster.store.delete(POD, "default", pod["metadata"]["name"], grace_s=0))
     assert "Somebody deleted the pod" in await world.lost(epoch)
+
+
+async def test_a_pod_that_claims_its_try_while_it_is_judged_stays(
+    world: PodWorld, cluster: Cluster, launcher: LauncherService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-EX2: by the look it had waited too long, and when its end is told it works: a deletion would end that work."""
+    judged: list[int] = []
+    end, current = LaunchLedger.end, LaunchLedger.current
+
+    async def claimed_first(ledger: LaunchLedger, reasons: Mapping[int, str], **how: bool) -> set[int]:
+        (pod,) = cluster.objects()
+        worker = world.service("worker", pod["metadata"]["name"])
+        world.conn.execute("update dispatch set worker_id = %s, claimed_at = now() where epoch = any(%s)", [worker, [*reasons]])
+        judged.append(0)
+        return await end(ledger, reasons, **how)
+
+    async def looked(ledger: LaunchLedger, epochs: Collection[int]) -> dict[int, LaunchedTry]:
+        judged[:] = [looks + 1 for looks in judged]
+        return await current(ledger, epochs)
+
+    monkeypatch.setattr(LaunchLedger, "end", claimed_first)
+    monkeypatch.setattr(LaunchLedger, "current", looked)
+    cluster.images.missing.add("evenflow")
+    world.executor(on_image="fail after 0")
+    epoch = world.pod("...")
+    await until(lambda: judged and judged[0] >= 2, "two looks after it")
+    assert (world.reports(epoch), len(cluster.objects()), len(judged)) == ([], 1, 1)
+    assert "DELETE" not in {each.method for each in cluster.asked}
 
 
 # -- pods that run ---------------------------------------------------------------------------------------------------------

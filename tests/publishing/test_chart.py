@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from evenflow.core.pods.override import trespass
 from evenflow.runtime.secret_files import secret_fields
 from evenflow.runtime.settings import PREFIX, Settings
 from tests.house.project import ROOT
@@ -174,6 +175,36 @@ def test_what_runs_code_of_users_has_a_token_and_neither_database_nor_keys(pods:
             assert [item["key"] for item in volume.get("secret", {}).get("items", [{"key": "ca.crt"}])] == ["ca.crt"], (
                 "no key of TLS"
             )
+
+
+def test_no_task_gets_the_secrets_of_the_release(objects: list[Object], pods: dict[str, Object]) -> None:
+    """R-SE1: they are in the namespace of pods of tries, whose authors may name secrets there."""
+    named = {
+        entry["valueFrom"]["secretKeyRef"]["name"]
+        for pod in pods.values()
+        for container in containers(pod)
+        for entry in container["env"]
+        if "secretKeyRef" in entry.get("valueFrom", {})
+    }
+    for obj in of_kind(objects, "ConfigMap"):
+        if "pod.yaml" in obj["data"]:
+            template = yaml.safe_load(obj["data"]["pod.yaml"])
+            for name in named | {"tls"}:
+                override = {"spec": {"containers": [{"name": "try", "envFrom": [{"secretRef": {"name": name}}]}]}}
+                assert f"names the secret {name!r}" in (trespass(template, override) or ""), name
+
+
+def test_a_setting_that_is_a_large_number_is_told_as_one(tmp_path: Path) -> None:
+    """Helm reads it as 1e+06, which no setting takes."""
+    with recording_api() as api:
+        done = install(
+            api, tmp_path, {**MINIMAL, "settings": {"LOG_LEVEL": "debug", "PARSE_MEMORY": 1048576, "PARSE_TIMEOUT": 2.5}}
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        (processor,) = (obj for obj in api.made if name_of(obj) == "Deployment/prod-evenflow-processor")
+    given = environment(pod_of(processor)["containers"][0])  # type: ignore[index]
+    told = [given[f"EVENFLOW_{name}"]["value"] for name in ("LOG_LEVEL", "PARSE_MEMORY", "PARSE_TIMEOUT")]
+    assert told == ["debug", "1048576", "2.5"]
 
 
 def test_what_selects_selects_what_there_is(objects: list[Object]) -> None:

@@ -167,14 +167,8 @@ class Shrinking:
 
     async def _load(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
         """One that lives and has no fence of this plan may have got tries, too: it registered meanwhile."""
-        chosen = plan.chosen
-        grown = sorted(
-            {
-                worker.name
-                for worker in await scaling.read_workers(self._conn, plan.going)
-                if worker.running > chosen[worker.name] or worker.fence != plan.number
-            }
-        )
+        chosen, workers = plan.chosen, await scaling.read_workers(self._conn, plan.going)
+        grown = sorted({worker.name for worker in workers if worker.running > chosen[worker.name]} | self._unfenced(plan, workers))
         if grown:
             observe(seen.workers_grew(self._fleet.name, ", ".join(grown)))
         return {"taken_back": grown}
@@ -186,12 +180,12 @@ class Shrinking:
 
     async def _drain(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
         async with scaling.acting(self._conn, self._holder):
-            held = await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
+            await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
         workers = await scaling.read_workers(self._conn, plan.going)
         late = self._now - step.at >= self._fleet.rule.drain
         was_told = late or self._fleet.changed_at.timestamp() >= plan.steps[0].at
         exempt = await self._exempt(workers) if was_told else set()
-        open_again = sorted({worker.name for worker in workers if worker.name not in held or worker.name in exempt})
+        open_again = sorted(self._unfenced(plan, workers) | exempt)
         if open_again:
             await self._take_down(plan, open_again)
         busy = [worker.name for worker in workers if worker.running and worker.name not in open_again]
@@ -222,10 +216,9 @@ class Shrinking:
         """A worker that is no longer fenced stays, though the number is one less: the next loop corrects it."""
         again = "taken_back" in step.detail
         async with scaling.acting(self._conn, self._holder):
-            held = await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
+            await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
             workers = await scaling.read_workers(self._conn, plan.going)
-            exempt = await self._exempt(workers)
-            open_again = [worker.name for worker in workers if worker.name not in held or worker.name in exempt]
+            open_again = self._unfenced(plan, workers) | await self._exempt(workers)
             detail: Detail = {
                 "replicas": int(step.detail["replicas"]) + len(open_again),
                 "taken_back": sorted([*step.detail.get("taken_back", ()), *open_again]),
@@ -253,6 +246,10 @@ class Shrinking:
 
     async def _undo(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
         return await self._restore(plan, step)
+
+    def _unfenced(self, plan: ShrinkPlan, workers: Iterable[WorkerRow]) -> set[str]:
+        """Workers whose fence has had a gap, and those that have registered anew: they may have got tries."""
+        return {worker.name for worker in workers if worker.fence != plan.number}
 
     async def _exempt(self, workers: Iterable[WorkerRow]) -> set[str]:
         """R-AS8: workers that run what people have protected since they were chosen stay, until a person says otherwise."""

@@ -76,7 +76,7 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 - {name: EVENFLOW_LOG_URL, value: "{{ $storage }}/logs"}
 {{- end }}
 {{- range $name, $value := $root.Values.settings }}
-- {name: EVENFLOW_{{ $name }}, value: {{ $value | quote }}}
+- {name: EVENFLOW_{{ $name }}, value: {{ ternary (toJson $value) (toString $value) (kindIs "float64" $value) | quote }}} # a number is no 1e+06
 {{- end }}
 {{- with $root.Values.env }}
 {{ toYaml . }}

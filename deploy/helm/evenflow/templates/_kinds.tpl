@@ -24,6 +24,8 @@ metadata:
     app.kubernetes.io/name: evenflow
     app.kubernetes.io/instance: {{ .Release.Name }}
     app.kubernetes.io/component: try
+  annotations:
+    evenflow/secrets: {{ join "," .Values.launchers.secrets | quote }}
 spec:
   automountServiceAccountToken: false
   enableServiceLinks: false

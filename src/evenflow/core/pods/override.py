@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from evenflow.core.bounds import JsonBytes
 
 TRY_CONTAINER = "try"  # in a pod of a try, the container of the task
 OWN_PREFIX = "evenflow-"  # of secrets that hold tokens of tries
+SECRETS = "evenflow/secrets"  # annotation of a template: the secrets that a task may name, by patterns; without it all
 OWN_LABELS = ("evenflow/", "app.kubernetes.io/managed-by")
 
 # The field that names the items of a list, by the name of the list; other lists are replaced.
@@ -80,6 +82,12 @@ def trespass(template: Mapping[str, Any], override: Mapping[str, Any]) -> str | 
         for mount in container.get("volumeMounts") or ():
             if mount.get("name") in barred or mount["mountPath"] in paths:
                 return f"mounts at {mount['mountPath']!r} what only the template of the executor may mount"
+    allowed = ((template.get("metadata") or {}).get("annotations") or {}).get(SECRETS)
+    if allowed is not None:
+        patterns = str(allowed).replace(",", " ").split()
+        foreign = (name for name in _secrets_in(after) if not any(fnmatchcase(name, pattern) for pattern in patterns))
+        if (name := next(foreign, None)) is not None:
+            return f"names the secret {name!r}, which the template of the executor does not let tasks have"
     return None
 
 
@@ -174,8 +182,8 @@ def _flaws_of_container(container: dict[str, Any]) -> Iterator[str]:
             yield f"sets {entry['name']} {where}: settings of Evenflow are the template's"
     for entry in (*(container.get("env") or ()), *(container.get("envFrom") or ())):
         for name in _secrets_in(entry):
-            if name.startswith(OWN_PREFIX):
-                yield f"names the secret {name!r} {where}, which is Evenflow's own"
+            if flaw := _flaw_of_secret(name):
+                yield f"{flaw} {where}"
 
 
 def _flaws_of_volume(volume: dict[str, Any]) -> Iterator[str]:
@@ -187,16 +195,23 @@ def _flaws_of_volume(volume: dict[str, Any]) -> Iterator[str]:
     if any(isinstance(each, dict) and "serviceAccountToken" in each for each in sources):
         yield "has a volume with a token of a service account, which only the template of the executor may say"
     for name in _secrets_in(volume):
-        if name.startswith(OWN_PREFIX):
-            yield f"names the secret {name!r}, which is Evenflow's own"
+        if flaw := _flaw_of_secret(name):
+            yield flaw
+
+
+def _flaw_of_secret(name: str) -> str | None:
+    """Returns what is wrong with a secret that is named. Without a name, more of one that the template names would be shown."""
+    if not name:
+        return "names keys of a secret and not the secret"
+    return f"names the secret {name!r}, which is Evenflow's own," if name.startswith(OWN_PREFIX) else None
 
 
 def _secrets_in(value: Any) -> Iterator[str]:
-    """Yields names of secrets, wherever they occur."""
+    """Yields names of secrets, wherever they occur; an empty one where a part of a secret is meant, and no name is said."""
     if isinstance(value, dict):
         for name, part in value.items():
             if name in ("secretKeyRef", "secretRef", "secret") and isinstance(part, dict):
-                yield from (str(part[key]) for key in ("name", "secretName") if key in part)
+                yield from [str(part[key] or "") for key in ("name", "secretName") if key in part] or [""]
             yield from _secrets_in(part)
     elif isinstance(value, list):
         for part in value:

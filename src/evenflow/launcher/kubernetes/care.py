@@ -130,20 +130,21 @@ class PodCare:
             return
         if (name := secret_name(pod)) is not None and name in trouble.reason:
             await self._make_secret(pod, of_try.queue)
-        elif ends.judge(trouble, self._options.rules, self._client.now) not in (None, Policy.WAIT):
-            await self._tell(pod, of_try, trouble)
+            return
+        policy = ends.judge(trouble, self._options.rules, self._client.now)
+        if policy not in (None, Policy.WAIT) and await self._tell(pod, of_try, trouble):
             await self._delete(pod, trouble.reason)
 
     # -- actions
 
-    async def _tell(self, pod: Object, of_try: LaunchedTry, trouble: PodTrouble) -> None:
-        """Reports the outcome of a try from its pod. While its processes may still run, it is not ended here: the lease of its
-        worker decides, whose loss then has this reason.
+    async def _tell(self, pod: Object, of_try: LaunchedTry, trouble: PodTrouble) -> bool:
+        """Reports the outcome of a try from its pod. Returns whether that was stored: not if the try is claimed by now. While its
+        processes may still run, it is not ended here: the lease of its worker decides, whose loss then has this reason.
         """
         epoch, policy = of_try.epoch, self._options.rules[trouble.cause].policy
         if of_try.worker is not None and not trouble.certain:
             await self._ledger.note_ends_of_workers({epoch: trouble.reason})
-            return
+            return False
         if policy is Policy.WAIT and of_try.worker is None:
             await self._ledger.send_again([epoch])
             told = {epoch}
@@ -152,6 +153,7 @@ class PodCare:
         if told:
             observe(seen.pod_ended(self._executor, str(trouble.cause), pod["metadata"]["name"], trouble.reason), self._ledger.meter)
         reached(KillPoint.POD_TOLD)
+        return bool(told)
 
     async def _let_go(self, pod: Object) -> None:
         """Deletes the pod of a try that is over, in time."""

@@ -285,10 +285,9 @@ async def put_up_fences(conn: AsyncConn, plan: int, workers: Collection[int], *,
     return {name for (name,) in await (await conn.execute(sql("scaling/put_up_fences"), params)).fetchall()}
 
 
-async def renew_fences(conn: AsyncConn, plan: int, *, for_s: float) -> set[str]:
-    """Renews fences; returns the names of the workers whose fence has held without a gap."""
-    rows = await (await conn.execute(sql("scaling/renew_fences"), {"plan": plan, "for_s": for_s})).fetchall()
-    return {name for (name,) in rows}
+async def renew_fences(conn: AsyncConn, plan: int, *, for_s: float) -> None:
+    """Renews the fences that have held without a gap."""
+    await conn.execute(sql("scaling/renew_fences"), {"plan": plan, "for_s": for_s})
 
 
 async def take_down_fences(conn: AsyncConn, plan: int, names: Collection[str] | None = None) -> list[str]:
