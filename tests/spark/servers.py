@@ -7,8 +7,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pyspark
 
 from evenflow.forking import prctl
 from evenflow.spark.java import find_java
+from tests.ports import lasting_port
 from tests.waiting import wait_until
 
 BEGINS_S = 280.0  # a JVM on a crowded machine
@@ -39,19 +40,73 @@ def standalone_cluster(directory: Path) -> Iterator[str]:
 @contextmanager
 def cluster_with_rest(directory: Path, cores: int = 1) -> Iterator[Cluster]:
     """A master that takes drivers, too, with one worker of so many cores, each with 1 GiB."""
+    settings = {"spark.master.rest.enabled": "true", "spark.master.rest.port": "0"}
+    with (
+        _running(directory / "master.log", _master(directory, settings, port=0)) as log,
+        _workers(directory, _master_uri(log), count=1, cores=cores),
+    ):
+        yield _cluster(log)
+
+
+@contextmanager
+def recovering_cluster(directory: Path, workers: int, cores: int) -> Iterator[tuple[Cluster, Callable[[], None]]]:
+    """Such a cluster with ``workers`` of ``cores`` each, and what kills its master by SIGKILL and starts it again where it was: the
+    master writes down what it runs, and reads it when it starts.
+    """
+    settings = {
+        "spark.master.rest.enabled": "true",
+        "spark.master.rest.port": str(lasting_port()),
+        "spark.deploy.recoveryMode": "FILESYSTEM",
+        "spark.deploy.recoveryDirectory": str(directory / "recovery"),
+    }
+    command = _master(directory, settings, port=lasting_port())
+    masters: list[subprocess.Popen[bytes]] = []
+
+    def begin() -> Path:
+        log = directory / f"master-{len(masters)}.log"
+        masters.append(_start(log, command))
+        return log
+
+    def kill() -> None:
+        os.killpg(masters[-1].pid, signal.SIGKILL)
+        masters[-1].wait()
+        _master_uri(begin())
+
+    try:
+        log = begin()
+        with _workers(directory, _master_uri(log), count=workers, cores=cores):
+            yield _cluster(log), kill
+    finally:
+        _end(masters[-1])
+
+
+def _master(directory: Path, settings: Mapping[str, str], port: int) -> list[str]:
+    file = directory / "master.conf"
+    file.write_text("".join(f"{key} {value}\n" for key, value in settings.items()))
+    listen = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
+    return ["spark-class", "org.apache.spark.deploy.master.Master", *listen, "--properties-file", str(file)]
+
+
+def _master_uri(log: Path) -> str:
+    return _seen(log, r"Starting Spark master at (spark://\S+)")
+
+
+def _cluster(log: Path) -> Cluster:
+    rest = _seen(log, r"Started REST server for submitting applications on \S+ with port (\d+)")
+    web = _seen(log, r"MasterWebUI\S* .*started at (http://\S+)")
+    return Cluster(_master_uri(log), f"http://127.0.0.1:{rest}", web)
+
+
+@contextmanager
+def _workers(directory: Path, uri: str, *, count: int, cores: int) -> Iterator[None]:
     listen = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
-    settings = directory / "master.conf"
-    settings.write_text("spark.master.rest.enabled true\nspark.master.rest.port 0\n")
-    master = ["spark-class", "org.apache.spark.deploy.master.Master", *listen, "--properties-file", str(settings)]
-    with _running(directory / "master.log", master) as log:
-        uri = _seen(log, r"Starting Spark master at (spark://\S+)")
-        rest = _seen(log, r"Started REST server for submitting applications on \S+ with port (\d+)")
-        web = _seen(log, r"MasterWebUI\S* .*started at (http://\S+)")
-        resources = ["--cores", str(cores), "--memory", f"{cores}g", "--work-dir", str(directory / "work")]
-        worker = ["spark-class", "org.apache.spark.deploy.worker.Worker", *listen, *resources, uri]
-        with _running(directory / "worker.log", worker) as worker_log:
-            _seen(worker_log, r"(Successfully registered with master)")
-            yield Cluster(uri, f"http://127.0.0.1:{rest}", web)
+    resources = ["--cores", str(cores), "--memory", f"{cores}g", "--work-dir", str(directory / "work")]
+    worker = ["spark-class", "org.apache.spark.deploy.worker.Worker", *listen, *resources, uri]
+    with ExitStack() as running:
+        for number in range(count):
+            log = running.enter_context(_running(directory / f"worker-{number}.log", worker))
+            _seen(log, r"(Successfully registered with master)")
+        yield
 
 
 @contextmanager
@@ -77,6 +132,14 @@ def connect_server(directory: Path) -> Iterator[str]:
 
 @contextmanager
 def _running(log: Path, command: list[str]) -> Iterator[Path]:
+    process = _start(log, command)
+    try:
+        yield log
+    finally:
+        _end(process)
+
+
+def _start(log: Path, command: list[str]) -> subprocess.Popen[bytes]:
     environ = {
         **os.environ,
         "JAVA_HOME": str(find_java().home),
@@ -87,7 +150,7 @@ def _running(log: Path, command: list[str]) -> Iterator[Path]:
     }
     with log.open("wb") as out:
         program = [str(SPARK_HOME / "bin" / command[0]), *command[1:]]
-        process = subprocess.Popen(
+        return subprocess.Popen(
             program,
             stdin=subprocess.DEVNULL,
             stdout=out,
@@ -97,15 +160,15 @@ def _running(log: Path, command: list[str]) -> Iterator[Path]:
             start_new_session=True,
             preexec_fn=lambda: prctl.die_with_parent(signal.SIGKILL),  # a test run that is killed leaves no server behind
         )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGTERM)
     try:
-        yield log
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def _seen(log: Path, pattern: str) -> str:
