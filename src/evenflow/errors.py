@@ -397,6 +397,10 @@ class SparkUnavailable(EvenflowError):
     """The Spark master or Spark Connect server of a connection does not answer, or this process cannot have a session."""
 
 
+class SparkMasterAway(SparkUnavailable):
+    """Nothing answers where a Spark master should; it may have taken the request before."""
+
+
 class PodFailed(EvenflowError):
     """The pod of a task did not end well: the reason of its container or its cluster, and the end of its log."""
 

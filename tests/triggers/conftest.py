@@ -90,7 +90,7 @@ def server() -> Iterator[Server]:
 class serving:
     """An HTTP server on loopback, in threads of this process, for as long as the block lasts."""
 
-    def __init__(self, reply: Callable[[Asked], Reply], certificate: Certificate | None = None) -> None:
+    def __init__(self, reply: Callable[[Asked], Reply], certificate: Certificate | None = None, port: int = 0) -> None:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
@@ -110,7 +110,7 @@ class serving:
             def log_message(self, *args: Any) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
         if certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -6,12 +6,13 @@ import json
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from http.client import HTTPException
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from evenflow.errors import SparkUnavailable
+from evenflow.errors import SparkMasterAway, SparkUnavailable
 from evenflow.spark.limits import MASTER_ANSWERS
 
 PYTHON_DRIVER = (
@@ -64,11 +65,13 @@ class RestServer:
         except urllib.error.HTTPError as error:
             said = error.read(500).decode(errors="replace")
             raise SparkUnavailable(f"The Spark master at {self.url} refused: status {error.code}, {said[:200]}") from None
-        except (OSError, ValueError) as error:
-            raise SparkUnavailable(
+        except (OSError, HTTPException) as error:
+            raise SparkMasterAway(
                 f"No Spark master's REST server answers at {self.url} ({getattr(error, 'reason', error)}). Start the master with "
                 "spark.master.rest.enabled=true, or name its address in the connection: ?rest=http://HOST:6066"
             ) from None
+        except ValueError:
+            told = None
         if not isinstance(told, dict) or "action" not in told:
             raise SparkUnavailable(f"What answers at {self.url} is no REST server of a Spark master. Its port is 6066 by default.")
         return told

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from evenflow.core.hosts import is_loopback
-from evenflow.errors import BadArgument, SettingsError
+from evenflow.errors import BadArgument, SettingsError, SparkMasterAway
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.sdk.secrets.masking import MIN_LENGTH, forms
 from evenflow.spark import driver, runs, status
 from evenflow.spark.class_data import use_archive
 from evenflow.spark.java import find_java
+from evenflow.spark.limits import MASTER_AGAIN, MASTER_RETURNS
 from evenflow.spark.output import secret_values
 from evenflow.spark.properties import write_properties
 from evenflow.spark.rest import RestServer
@@ -188,9 +189,24 @@ def start_once(folder: Path, place: DriverPlace, app: Application) -> str | None
         properties["spark.pyspark.python"] = place.python
     if "spark.driver.cores" in place.conf:
         properties["spark.driver.cores"] = place.conf["spark.driver.cores"]
-    submission_id = RestServer(place.rest).submit(folder / "driver.py", [str(folder)], master=place.master, properties=properties)
+    submission_id = _order(RestServer(place.rest), folder, place.master, properties)
     driver.write(folder / runs.SUBMITTED, {"submission_id": submission_id})
     return submission_id
+
+
+def _order(server: RestServer, folder: Path, master: str, properties: dict[str, str]) -> str:
+    """Returns the id of the driver. A master that is away may be restarting, so it is asked for a while."""
+    until, told = time.monotonic() + MASTER_RETURNS, False
+    while True:
+        try:
+            return server.submit(folder / "driver.py", [str(folder)], master=master, properties=properties)
+        except SparkMasterAway as error:
+            if time.monotonic() > until:
+                raise
+            if not told:
+                print(f"{error} The driver is ordered again, for {MASTER_RETURNS:g} s.", file=sys.stderr, flush=True)
+                told = True
+        time.sleep(MASTER_AGAIN)
 
 
 def _environment(place: DriverPlace) -> dict[str, str]:
