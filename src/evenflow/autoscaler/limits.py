@@ -29,3 +29,4 @@ HABIT_RUNS = 20  # before it: enough for a median, and some sixty looks into an 
 HABIT_INSTANCES = 20  # of a mapped task in each of them
 MOST_HABITS = 20_000  # that are kept: of as many tasks as may run
 MARK_ALONGSIDE = 20  # pods whose costs are written at once
+NAMED = 20  # workers that a plan names of those that were not chosen: the rest is counted, as a fleet may have a thousand

@@ -26,16 +26,29 @@ A plan of idle workers has many of them, a plan of a worker that runs something 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evenflow.autoscaler import observations as seen
 from evenflow.autoscaler.fleet_view import FleetView
-from evenflow.autoscaler.limits import FENCE_S, VERIFY_S
+from evenflow.autoscaler.limits import FENCE_S, NAMED, VERIFY_S
 from evenflow.autoscaler.steps import StepLog
 from evenflow.autoscaler.target import FleetTarget
 from evenflow.core.scaling.choosing import Candidate, ranks
+from evenflow.core.scaling.plan_steps import (
+    CHOOSE,
+    DRAIN,
+    FENCE,
+    LOAD,
+    MARK,
+    ORDER,
+    RELEASE,
+    RESIZE,
+    RESTORE,
+    UNDO,
+    VERIFY,
+)
 from evenflow.core.scaling.sizing import Look
 from evenflow.explaining.fleet_costs import worker_costs
 from evenflow.killpoints import KillPoint, reached
@@ -43,11 +56,6 @@ from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import scaling
 from evenflow.store.serving.scaling import FleetRow, StepRow, WorkerRow
 from evenflow.telemetry.observing import observe
-
-CHOOSE, FENCE, LOAD, RELEASE, DRAIN = "choose", "fence", "load", "release", "drain"
-MARK, RESIZE, VERIFY, RESTORE, UNDO = "mark", "resize", "verify", "restore", "undo"
-ORDER = (CHOOSE, FENCE, LOAD, RELEASE, DRAIN, MARK, RESIZE, VERIFY, RESTORE)
-GROW = "grow"  # the one step of a plan that makes a fleet larger
 
 Detail = dict[str, Any]
 
@@ -116,11 +124,14 @@ class Shrinking:
 
     async def begin(self, workers: Iterable[Candidate], all_of_them: Iterable[Candidate], why: Detail) -> ShrinkPlan:
         """A plan to end these, so far one row."""
-        chosen = list(workers)
-        ranked = ranks(all_of_them)
+        chosen, known = list(workers), list(all_of_them)
+        ranked = ranks(known)
+        shown = {*(worker.name for worker in chosen), *why["passed_over"]}
         detail = {
             "running": {worker.name: worker.running for worker in chosen},
             "ranks": {worker.name: ranked[worker.name] for worker in chosen},
+            "costs": {worker.name: round(worker.cost or 0.0) for worker in known if worker.name in shown},
+            "not_ready": [worker.name for worker in chosen if not worker.is_ready],
             **why,
         }
         return ShrinkPlan([await self._log.begin(CHOOSE, detail)])
@@ -290,13 +301,15 @@ def told_of(look: Look) -> dict[str, int]:
     return {"running": look.running, "waiting": look.waiting, "expected": look.expected, "ready": look.ready}
 
 
-def why(view: FleetView, before: int, after: int, reason: str, passed_over: Iterable[str], protected: Iterable[str]) -> Detail:
+def why(view: FleetView, before: int, after: int, reason: str, passed_over: Sequence[str], protected: Sequence[str]) -> Detail:
     """What people are told of a choice: the first workers that were passed over, and those that are protected."""
     return {
         "from": before,
         "to": after,
         "reason": reason,
         "load": told_of(view.look),
-        "passed_over": list(passed_over)[:20],
-        "protected": list(protected)[:20],
+        "passed_over": list(passed_over[:NAMED]),
+        "more_passed_over": len(passed_over[NAMED:]),
+        "protected": list(protected[:NAMED]),
+        "more_protected": len(protected[NAMED:]),
     }

@@ -12,11 +12,12 @@ from evenflow.autoscaler import observations as seen
 from evenflow.autoscaler.fleet_view import Demand, FleetView, candidates, view
 from evenflow.autoscaler.forecasting import Forecasting
 from evenflow.autoscaler.limits import AWAY_S, FOLLOW_S, FOLLOWED_S, FORGET_S, HURRY_S, KEPT_S, LOOP_S, PLANS, RECORD_S
-from evenflow.autoscaler.shrinking import GROW, RESIZE, Shrinking, ShrinkPlan, names_counted, names_going, split, told_of, why
+from evenflow.autoscaler.shrinking import Shrinking, ShrinkPlan, names_counted, names_going, split, told_of, why
 from evenflow.autoscaler.steps import StepLog
 from evenflow.autoscaler.target import FleetTarget, Sight, UnfitTarget
 from evenflow.core.meter import Meter
 from evenflow.core.scaling.choosing import Candidate, choose
+from evenflow.core.scaling.plan_steps import GROW, RESIZE
 from evenflow.core.scaling.sizing import GAP_S, LoadHistory, Look, Sizing, decide
 from evenflow.errors import ClusterRefused, ClusterUnavailable, NotActing
 from evenflow.explaining.fleet_costs import worker_costs

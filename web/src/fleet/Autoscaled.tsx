@@ -55,7 +55,7 @@ export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
                 { name: "At", cell: (step) => <Time at={step.at} /> },
                 { name: "Step", cell: (step) => step.step.replaceAll("_", " ") },
                 { name: "Done", cell: (step) => (step.is_open ? "not yet" : <Time at={step.done_at} />) },
-                { name: "Detail", as: "widest", cell: (step) => <code>{JSON.stringify(step.detail)}</code> },
+                { name: "What", as: "widest", cell: (step) => step.words.map((line) => <div key={line}>{line}</div>) },
               ]}
             />
           ) : (

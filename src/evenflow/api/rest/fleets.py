@@ -19,6 +19,7 @@ from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.scaling.fleet_options import check_target, serves
+from evenflow.core.scaling.plan_steps import step_words
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look, load_of, slots_needed
 from evenflow.explaining.fleet_costs import fleet_workers
@@ -108,7 +109,7 @@ async def list_fleet_steps(conn: Connection, name: str, query: Annotated[PageQue
     """What was done with a fleet, step by step, the newest plan first."""
     await _found(conn, name)
     rows = await scaling.list_steps(conn, name, limit=query.read_limit, offset=query.offset)
-    return query.page(Page[FleetStep], [{**row, "is_open": row["open"]} for row in rows])
+    return query.page(Page[FleetStep], [_step(row) for row in rows])
 
 
 @routes.get("/queues/{queue}/demand", Role.VIEWER, ScopedBy.QUEUE)
@@ -166,6 +167,11 @@ async def _summary(conn: AsyncConn, fleet: FleetRow, workers: Sequence[WorkerRow
 
 def _told(row: Row) -> dict[str, Any]:
     return {**row, "at": _moment(row["at"]), "oldest_wait_s": row["oldest_wait"]}
+
+
+def _step(row: Row) -> dict[str, Any]:
+    words = step_words(row["step"], row["detail"], is_done=row["done_at"] is not None, is_open=row["open"])
+    return {**row, "is_open": row["open"], "words": words}
 
 
 def _moment(at: float) -> datetime:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from evenflow.cli.commands.services import Name, become
 from evenflow.cli.output.replies import Reply, listed, print_records, verb
-from evenflow.cli.output.terminal import detail_text, say
+from evenflow.cli.output.terminal import local_time, say
 from evenflow.cli.remote import remote
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE_DEFAULT
+from evenflow.core.quantities import duration
 from evenflow.core.scaling.choosing import TAG
 from evenflow.core.service import ServiceKind
 from evenflow.errors import ApiRefused
@@ -170,16 +172,37 @@ async def history(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
 
 @verb(app)
 async def steps(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
-    """The steps with a fleet: the chosen workers and the reason, those that got work meanwhile and stayed, and those that
-    are gone.
+    """What was done with a fleet, plan by plan: the decision and its reason, the workers that were chosen and those that were not,
+    and what became of them.
     """
     async with remote() as client:
         page = await client.list_fleet_steps(fleet, limit=limit)
-    cells = {"detail": _what_was_done}
-    return listed("steps", page, rest.fleets.FleetStep, cells=cells, empty="Nothing was done with it yet.", limit=limit)
+
+    def tell() -> None:
+        print_plans(page)
+        if page.more:
+            say(f"... and more; see them with --limit {2 * limit}", "bright_black")
+
+    return Reply({"steps": page.items, "more": page.more}, tell)
 
 
-def _what_was_done(step: rest.fleets.FleetStep) -> str:
-    """Returns the reason first, without empty values."""
-    told = {name: value for name, value in step.detail.items() if value not in (None, [], {})}
-    return detail_text({**({"reason": told["reason"]} if "reason" in told else {}), **told})
+def print_plans(page: rest.record.Page[rest.fleets.FleetStep]) -> None:
+    """Leaves out a plan of which there is only a part, unless it is the only one."""
+    plans = [list(steps) for _, steps in groupby(page.items, key=lambda step: step.plan)]
+    if page.more and len(plans) > 1:
+        del plans[-1]
+    if not plans:
+        say("Nothing was done with it yet.", "bright_black")
+    for number, plan in enumerate(plans):
+        if number:
+            say("")
+        began = local_time(plan[0].at)
+        ends = [step.done_at for step in plan if step.done_at is not None]
+        if plan[0].is_open or not ends:
+            say(f"plan {plan[0].plan}, under way since {began}", "bold")
+        else:
+            say(f"plan {plan[0].plan}, {began}, took {duration((max(ends) - plan[0].at).total_seconds())}", "bold")
+        for step in plan:
+            moment = local_time(step.done_at or step.at)
+            for place, line in enumerate(step.words):
+                say(f"  {moment if place == 0 else ' ' * len(moment)}  {line}")

@@ -89,11 +89,12 @@ class FleetLook(Record):
 
 
 class FleetStep(Record):
-    """What was done with a fleet."""
+    """What was done with a fleet. The steps of a plan begin with its decision."""
 
-    plan: int = Field(title="plan")
-    step: str = Field(title="step")
-    at: datetime = Field(title="at")
-    done_at: datetime | None = Field(title="done at", description="None: it is under way, or waits for something.")
+    plan: int
+    step: str
+    at: datetime
+    done_at: datetime | None = Field(description="None: it is under way, or was broken off.")
     is_open: bool = Field(description="Whether its plan has not ended.")
-    detail: dict[str, Any] = Field(title="what")
+    words: list[str] = Field(description="For people, a line each; none for a step that changed nothing.")
+    detail: dict[str, Any] = Field(description="The same for programs, by the kind of step.")

@@ -123,14 +123,14 @@ def _decide(history: LoadHistory, policy: ScalingPolicy) -> Sizing:
         by = _allowed(history, policy, to - look.replicas, look.at)
         if by == 0:
             rate = policy.up_rate if to > look.replicas else policy.down_rate
-            return stays(f"{reason}; {counted(rate, 'replica')} a minute is the most")
+            return stays(f"{reason}; {counted(rate, 'worker')} a minute is the most")
         held = "" if by == to - look.replicas else f"; {to:,} asked for, held by the rate"
         return Sizing(look.replicas + by, asked, needed, load, reason + held)
 
     if look.replicas < policy.min:
-        return moves(policy.min, f"the fleet has {counted(policy.min, 'replica')} at least")
+        return moves(policy.min, f"the fleet has {counted(policy.min, 'worker')} at least")
     if look.replicas > policy.max:
-        return moves(policy.max, f"the fleet has {counted(policy.max, 'replica')} at most")
+        return moves(policy.max, f"the fleet has {counted(policy.max, 'worker')} at most")
     if asked > look.replicas:
         if load == math.inf:  # R-AS7
             return moves(asked, f"{_tries(look)}, and there is no worker")
@@ -148,9 +148,9 @@ def _decide(history: LoadHistory, policy: ScalingPolicy) -> Sizing:
         least = max(replicas_for(slots_needed(one, policy), look, policy) for one in below)
         if least < look.replicas:
             return moves(least, f"load {load:.2f}, below {policy.down_load:g} for {policy.down_after:g} s")
-        return stays(f"the last {policy.down_after:g} s needed {counted(look.replicas, 'replica')}")
+        return stays(f"the last {policy.down_after:g} s needed {counted(look.replicas, 'worker')}")
     if look.replicas == policy.max and load > policy.up_load:
-        return stays(f"load {load:.2f}, and the fleet has its {counted(policy.max, 'replica')} at most")
+        return stays(f"load {load:.2f}, and the fleet has its {counted(policy.max, 'worker')} at most")
     return stays(f"load {load:.2f}")
 
 
