@@ -15,13 +15,14 @@ from evenflow.core.scaling.plan_steps import GROW, ORDER, UNDO, step_words
 from tests.autoscaler.world import EAGER, Fleets
 
 TIME = re.compile(r"\d\d:\d\d:\d\d [A-Z]+|took \d+(\.\d)? s|(?<=^  ) {10,}(?=  \S)", re.MULTILINE)
+SECONDS = re.compile(r"(?<=\d m )\d\d s")  # of what has run for minutes
 
 
 async def told(fleets: Fleets, capsys: pytest.CaptureFixture[str], **page: Any) -> str:
     """As the command line prints it, the newest plan first, with T in the place of times, and of the gaps below them."""
     capsys.readouterr()
     print_plans(await list_fleet_steps(fleets.awaited, "f", PageQuery(**page)))
-    return TIME.sub("T", capsys.readouterr().out)
+    return SECONDS.sub("00 s", TIME.sub("T", capsys.readouterr().out))
 
 
 async def test_a_plan_says_what_was_decided_why_who_was_chosen_and_what_came_of_it(
@@ -108,7 +109,7 @@ async def test_a_plan_of_which_a_page_has_only_a_part_is_left_out(fleets: Fleets
             {"taken_back": ["a"], "replicas": 2, "set_to": 9},
             [
                 "protected meanwhile, or no longer fenced: a stays",
-                "somebody else has set the number of workers to 9, and it stays so",
+                "the number is 9: somebody else has set it, or an earlier attempt had to be undone",
             ],
         ),
         ("verify", {"gone": ["a"], "stayed": ["b"]}, ["gone: a", "did not go: b"]),

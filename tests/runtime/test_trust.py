@@ -24,6 +24,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "project"
 
 
+def found_token() -> str:
+    settings = load_settings()
+    return remote.find_api(settings).token(settings)
+
+
 @pytest.mark.parametrize("token_in", ["the environment", "a file"])
 def test_a_file_of_the_project_sends_no_token_to_another_host(
     token_in: str, project: Path, monkeypatch: pytest.MonkeyPatch
@@ -35,7 +40,7 @@ def test_a_file_of_the_project_sends_no_token_to_another_host(
     else:
         monkeypatch.setenv("EVENFLOW_TOKEN", "of the operator")
     with pytest.raises(SettingsError, match=f"say it yourself: export EVENFLOW_API_URL={COLLECTOR}"):
-        remote.find_token(load_settings())
+        found_token()
 
 
 def test_an_address_that_the_environment_names_too_is_good(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,27 +48,27 @@ def test_an_address_that_the_environment_names_too_is_good(project: Path, monkey
     (project / "evenflow.toml").write_text(f'api_url = "{COLLECTOR}"\n')
     monkeypatch.setenv("EVENFLOW_TOKEN", "mine")
     monkeypatch.setenv("EVENFLOW_API_URL", "https://control.internal")
-    settings = load_settings()
-    assert (remote.find_api(settings), remote.find_token(settings)) == ("https://control.internal", "mine")
+    assert remote.find_api(load_settings()).url == "https://control.internal"
+    assert found_token() == "mine"
 
 
 def test_a_file_may_name_an_address_of_this_host(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-SE4: of several, all are."""
     monkeypatch.setenv("EVENFLOW_TOKEN", "mine")
     (project / "evenflow.toml").write_text('api_url = "http://127.0.0.1:9,http://localhost:8"\n')
-    assert remote.find_token(load_settings()) == "mine"
+    assert found_token() == "mine"
     (project / "evenflow.toml").write_text(f'api_url = "http://127.0.0.1:9,{COLLECTOR}"\n')
     with pytest.raises(SettingsError):
-        remote.find_token(load_settings())
+        found_token()
 
 
 def test_the_token_of_a_home_is_for_its_own_evenflow(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-SE4: that of `evenflow up` on this machine is not shown to another installation."""
     (project / ".evenflow" / "operator.token").write_text("of this home")
-    assert remote.find_token(load_settings()) == "of this home"
+    assert found_token() == "of this home"
     monkeypatch.setenv("EVENFLOW_API_URL", "https://control.internal")
     with pytest.raises(SettingsError, match=r"is for the `evenflow up` of this home, not for https://control\.internal"):
-        remote.find_token(load_settings())
+        found_token()
 
 
 @pytest.mark.parametrize("what", ["evenflow.toml", ".evenflow"])

@@ -17,7 +17,7 @@ import pytest
 
 from evenflow.forking import freezing, prctl, remains
 from evenflow.forking.census import census, listed, threads_of
-from evenflow.forking.exits import UNFROZEN
+from evenflow.forking.exits import UNFROZEN, describe_exit
 from evenflow.forking.freezing import Freezer
 from evenflow.forking.marks import bear, mark_of, new_mark
 from evenflow.forking.owned_template import OwnedTemplate
@@ -180,7 +180,7 @@ async def test_a_try_that_did_not_stand_in_time_says_so(tmp_path: Path) -> None:
     template.lease(0.0)
     await until(lambda: heard.end, "its end")
     assert heard.end is not None
-    assert (heard.end.status, heard.end.lost, heard.end.unfrozen) == (-signal.SIGKILL, UNFROZEN, True)
+    assert (heard.end.status, describe_exit(heard.end)) == (-signal.SIGKILL, UNFROZEN)
     await template.close()
 
 

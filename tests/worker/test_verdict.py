@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.core.ending import Ending
-from evenflow.forking.exits import Exit, describe_exit
+from evenflow.forking.exits import UNFROZEN, Exit, describe_exit
 from evenflow.worker.memory import KillCounter, MemoryWatch, kernel_counters
 from evenflow.worker.said import Result, ending_of, judge, read_head
 
@@ -56,8 +56,8 @@ def test_memory_is_named_for_sure_when_the_kernel_says_so() -> None:
 
 def test_a_try_that_did_not_stand_still_in_time_is_lost_through_no_fault_of_its_task() -> None:
     """R-CS7: its worker killed it because the control plane did not answer."""
-    end = Exit(-9, lost="it did not stand", unfrozen=True)
-    assert judge(None, end, ended_for=None, out_of_memory="much") == Ending(outcome="lost", reason="it did not stand")
+    end = Exit(-9, unfrozen=True)
+    assert judge(None, end, ended_for=None, out_of_memory="much") == Ending(outcome="lost", reason=UNFROZEN)
     assert judge(None, end, ended_for="timeout", out_of_memory=None).outcome == "failed"
     said = Ending(outcome="success")
     assert judge(said, end, ended_for=None, out_of_memory=None) == said

@@ -95,6 +95,7 @@ class RestClient:
     """Raises :class:`ApiUnavailable` when the API does not answer, :class:`ApiRefused` with its own words when it refuses."""
 
     def __init__(self, api_url: str, token: str, *, patience_s: float = 0.0, tls: Tls = PLAIN) -> None:
+        self.url = api_url
         self._http = HttpClient(api_url, token, patience_s=patience_s, tls=tls)
 
     async def close(self) -> None:

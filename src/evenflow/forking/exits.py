@@ -13,8 +13,8 @@ UNFROZEN = (
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """``status`` is the exit code, or the negative signal number. ``lost`` says why the status cannot be known, if so. ``alone``:
-    no process that it has started can still exist. ``unfrozen``: it was killed because it did not stand still in time.
+    """``status`` is the exit code, or the negative signal number. ``lost`` says why it is unknown how the process ended, if so.
+    ``alone``: no process that it has started can still exist. ``unfrozen``: it was killed because it did not stand still in time.
     """
 
     status: int
@@ -23,10 +23,17 @@ class Exit:
     alone: bool = False
     unfrozen: bool = False
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it ended by no doing of its own."""
+        return self.unfrozen or self.lost is not None
+
 
 def describe_exit(end: Exit) -> str:
     """Returns why a process without a result ended, as far as its exit tells."""
-    if end.lost:
+    if end.unfrozen:
+        return UNFROZEN
+    if end.lost is not None:
         return end.lost
     if end.status < 0:
         return _describe_signal(end)

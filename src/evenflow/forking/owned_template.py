@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenflow.errors import EvenflowError
-from evenflow.forking.exits import UNFROZEN, Exit, describe_exit
+from evenflow.forking.exits import Exit, describe_exit
 from evenflow.forking.frames import FrameHeader
 from evenflow.forking.marks import new_mark
 from evenflow.forking.orphans import end_orphans
@@ -279,9 +279,8 @@ class OwnedTemplate:
         if "forked" in message:
             self._children[message["forked"]].on_started(message["pid"])
         elif "exited" in message:
-            unfrozen = message["unfrozen"]
-            lost = UNFROZEN if unfrozen else None
-            self._forget(message["exited"], Exit(message["status"], message["rss_kb"], lost, message["alone"], unfrozen))
+            how = {name: message[name] for name in ("status", "rss_kb", "alone", "unfrozen")}
+            self._forget(message["exited"], Exit(**how))
         elif "unforked" in message:
             reason = f"the worker's host could not start a process: {message['error']}"
             self._forget(message["unforked"], Exit(0, lost=reason, alone=True))

@@ -18,7 +18,7 @@ from evenflow.errors import XComError
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.fleet.masked_log import MaskedLog
 from evenflow.fleet.templates import CannotLoad, TemplateKey, TemplatePool
-from evenflow.forking.exits import Exit
+from evenflow.forking.exits import Exit, describe_exit
 from evenflow.forking.owned_child import OwnedChild
 from evenflow.forking.owned_template import OwnedTemplate, Reuse
 from evenflow.killpoints import KillPoint, reached
@@ -183,7 +183,7 @@ class Attempt:
         if self._child is not None and not end.alone:
             self.leftovers.add(self._child)
         self._exit = self._exit or end
-        self._hear(TryEvent.LOST if end.lost else TryEvent.EXITED, end.lost)
+        self._hear(TryEvent.LOST if end.is_lost else TryEvent.EXITED, describe_exit(end) if end.is_lost else None)
 
     # -- its deeds
 

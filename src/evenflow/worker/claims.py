@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from evenflow.fleet.claiming import Polls
 from evenflow.fleet.limits import CLAIM_WAIT
@@ -101,7 +101,7 @@ async def together(loops: Iterable[Coroutine[Any, Any, None]]) -> None:
             each.cancel()
 
 
-async def first(event: asyncio.Event, other: asyncio.Future[Literal[True]]) -> None:
+async def first(event: asyncio.Event, other: asyncio.Future[Any]) -> None:
     """Returns as soon as ``event`` is set or ``other`` is done."""
     if not event.is_set():
         waiting = asyncio.ensure_future(event.wait())

@@ -85,14 +85,12 @@ class HandedTries:
     async def _ask_while_staying(self, service_id: int) -> None:
         """A resume whose answer is cut off by the end comes with a beat."""
         asking = asyncio.ensure_future(self._ask_for_resumes(service_id))
-        leaving = asyncio.ensure_future(self._leaving.wait())
         try:
-            await asyncio.wait({asking, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await first(self._leaving, asking)
             if asking.done():
                 asking.result()
         finally:
             asking.cancel()
-            leaving.cancel()
 
     async def _ask_for_resumes(self, service_id: int) -> None:
         def claim(request_key: str) -> Claim:

@@ -76,16 +76,16 @@ def judge(
     ``over_limit`` that the kernel killed because of the try's own limit, each if any. A process that did not stand
     still in time is lost through no fault of its task.
     """
-    exit_code = None if end.lost else end.status
+    exit_code = None if end.is_lost else end.status
     if said is not None and said.outcome in _FAILURES and over_limit:
         return replace(said, reason=f"{said.reason} (out of memory: {over_limit})", exit_code=exit_code)
     if said is not None:
         return replace(said, exit_code=exit_code)
     if ended_for is not None:
         reason = ended_for
-    elif end.status == -SIGKILL and not end.lost and over_limit:
+    elif end.status == -SIGKILL and not end.is_lost and over_limit:
         reason = f"out of memory: {over_limit}"
-    elif end.status == -SIGKILL and not end.lost and out_of_memory:
+    elif end.status == -SIGKILL and not end.is_lost and out_of_memory:
         reason = f"out of memory: {out_of_memory}"
     else:
         reason = describe_exit(end)

@@ -43,7 +43,7 @@ async def login(*, server: Server = None, role: RoleOption = None, days: Days = 
     if not 1 <= days <= DEVICE_TOKEN_MOST_DAYS:
         raise BadValue(f"--days is from 1 to {DEVICE_TOKEN_MOST_DAYS}, not {days}.")
     settings = load_settings()
-    url = (server or find_api(settings)).rstrip("/")
+    url = (server or find_api(settings).url).rstrip("/")
     async with RestClient(url, "", tls=settings.tls, patience_s=PATIENCE_S) as client:
         machine = (name or socket.gethostname())[:MAX_NAME_CHARS]
         asked = await client.begin_device_login(machine=machine, role=role, days=days)

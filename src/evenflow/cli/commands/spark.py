@@ -13,10 +13,9 @@ from evenflow.cli.commands.tasks import MapIndex, only_instance
 from evenflow.cli.input.run_names import Dag, RunArgument, named_run
 from evenflow.cli.output.replies import Reply, verb
 from evenflow.cli.output.terminal import output
-from evenflow.cli.remote import find_api, remote
+from evenflow.cli.remote import remote
 from evenflow.contracts.rest.tasks import SparkStages
 from evenflow.core.model import UNMAPPED
-from evenflow.runtime.settings import load_settings
 from evenflow.spark.advice import called, compare, seconds, size, slowest
 from evenflow.spark.status import StageFigures
 
@@ -53,13 +52,12 @@ async def ui(dag: Dag, task_id: str, /, *, run: RunArgument = None, map_index: M
 
     `evenflow ui` logs a browser in. With --json the path of the API is printed, also for programs with a token.
     """
-    settings = load_settings()
-    async with remote(settings) as client:
+    async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
         found = await client.find_spark_ui(dag_id, run_id, task_id, map_index=index)
     names = "/".join(quote(text, safe="") for text in (dag_id, "runs", run_id, "tasks", task_id))
-    page = f"{find_api(settings).partition(',')[0].rstrip('/')}/dags/{names}" + (f"?map={index}" if index != UNMAPPED else "")
+    page = f"{client.url.partition(',')[0].rstrip('/')}/dags/{names}" + (f"?map={index}" if index != UNMAPPED else "")
     told = f"Try {found.try_number} is the application {found.application_id}. The link to its Spark UI is at {page}"
     return Reply({**found.model_dump(), "page": page}, lambda: output.print(Text(told), soft_wrap=True))
 

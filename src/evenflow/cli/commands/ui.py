@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from evenflow.cli.output.replies import Reply, replies
-from evenflow.cli.remote import find_api, remote
-from evenflow.runtime.settings import load_settings
+from evenflow.cli.remote import remote
 
 
 @replies
@@ -13,10 +12,9 @@ async def ui() -> Reply:
 
     The session lasts for twelve hours, and no longer than the token of this command.
     """
-    settings = load_settings()
-    async with remote(settings) as api:
+    async with remote() as api:
         made = await api.make_login_code()
-    page = login_page(find_api(settings), made.code)
+    page = login_page(api.url, made.code)
     return Reply({"url": page, "expires_at": made.expires_at}, page)
 
 

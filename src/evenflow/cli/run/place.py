@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from evenflow.cli.output.terminal import errors
-from evenflow.cli.remote import find_api, find_token
+from evenflow.cli.remote import find_api
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE
 from evenflow.errors import ApiRefused, ApiUnavailable, SettingsError, StartingOrStopping
@@ -137,7 +137,7 @@ class _RunningApi:
 
 async def _join_or_start(settings: Settings, file: Path | None, contexts: AsyncExitStack, *, must_run: bool) -> _RunningApi:
     if "api_url" in settings.model_fields_set:
-        return _RunningApi(settings.api_url, find_token(settings), settings, is_local=False)
+        return _found(settings, is_local=False)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + BUSY_HOME_S
     while True:
@@ -146,16 +146,21 @@ async def _join_or_start(settings: Settings, file: Path | None, contexts: AsyncE
         if presence is not None:
             contexts.push(joining)
             settings = settings.model_copy(update={"dags": Path(presence.dags), "bundle": presence.bundle})
-            return _RunningApi(find_api(settings), find_token(settings), settings, is_local=True)
+            return _found(settings, is_local=True)
         joining.close()
         if must_run:
-            return _RunningApi(find_api(settings), find_token(settings), settings, is_local=False)
+            return _found(settings, is_local=False)
         try:
             return await _start(settings, file, contexts)
         except StartingOrStopping:
             if loop.time() > deadline:
                 raise
             await asyncio.sleep(POLL_S)
+
+
+def _found(settings: Settings, *, is_local: bool) -> _RunningApi:
+    api = find_api(settings)
+    return _RunningApi(api.url, api.token(settings), settings, is_local=is_local)
 
 
 async def all_dags(client: RestClient) -> list[rest.dags.DagSummary]:

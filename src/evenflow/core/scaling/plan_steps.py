@@ -17,10 +17,10 @@ MARK, RESIZE, VERIFY, RESTORE, UNDO = "mark", "resize", "verify", "restore", "un
 ORDER = (CHOOSE, FENCE, LOAD, RELEASE, DRAIN, MARK, RESIZE, VERIFY, RESTORE)
 GROW = "grow"  # the one step of a plan that makes a fleet larger
 
-_Detail = Mapping[str, Any]
+StepDetail = Mapping[str, Any]
 
 
-def step_words(step: str, detail: _Detail, *, is_done: bool, is_open: bool) -> list[str]:
+def step_words(step: str, detail: StepDetail, *, is_done: bool, is_open: bool) -> list[str]:
     """Returns what people are told of a step, a line each; nothing of one that changed nothing. One that is not done, of a plan
     that is not open, was broken off.
     """
@@ -30,11 +30,11 @@ def step_words(step: str, detail: _Detail, *, is_done: bool, is_open: bool) -> l
     return [*lines, _WAITING[step] if is_open else f"{_WAITING[step]}; broken off"]
 
 
-def _grows(detail: _Detail) -> list[str]:
+def _grows(detail: StepDetail) -> list[str]:
     return [_decision(detail), _seen(detail["load"])]
 
 
-def _chooses(detail: _Detail) -> list[str]:
+def _chooses(detail: StepDetail) -> list[str]:
     running, costs, others = detail["running"], detail["costs"], detail["passed_over"]
     unready = detail["not_ready"]
     chosen = (f"{name} ({_work(number, costs[name], name in unready)})" for name, number in running.items())
@@ -48,13 +48,13 @@ def _chooses(detail: _Detail) -> list[str]:
     return lines
 
 
-def _decision(detail: _Detail) -> str:
+def _decision(detail: StepDetail) -> str:
     before, after = int(detail["from"]), int(detail["to"])
     moves = f"{counted(before, 'worker')} to {after:,}" if before != after else f"{counted(before, 'worker')} as before"
     return f"{moves}: {detail['reason']}"
 
 
-def _seen(load: _Detail) -> str:
+def _seen(load: StepDetail) -> str:
     expected = f", {load['expected']:,} expected" if load["expected"] else ""
     return (
         f"seen: {counted(load['running'], 'task')} running, {load['waiting']:,} waiting{expected}; {counted(load['ready'], 'slot')}"
@@ -71,45 +71,45 @@ def _cost(cost: float) -> str:
     return f"cost of one task of {duration(math.sqrt(cost))}" if cost else "idle"
 
 
-def _fenced(detail: _Detail) -> list[str]:
+def _fenced(detail: StepDetail) -> list[str]:
     return [f"they get nothing new: {few(detail['fenced'])}"] if detail["fenced"] else ["none of them was there to be fenced"]
 
 
-def _looked(detail: _Detail) -> list[str]:
+def _looked(detail: StepDetail) -> list[str]:
     names = detail["taken_back"]
     return [f"got work since the choice: {_stay(names)}"] if names else ["looked again: none has got work since the choice"]
 
 
-def _drained(detail: _Detail) -> list[str]:
+def _drained(detail: StepDetail) -> list[str]:
     lines = [f"protected since the choice, or no longer fenced: {_stay(detail['taken_back'])}"] if detail["taken_back"] else []
     if detail["busy"]:
         return [*lines, f"the time to drain is over for {few(detail['busy'])}: they end with what they run"]
     return lines or ["they run nothing any more"]
 
 
-def _marked(detail: _Detail) -> list[str]:
+def _marked(detail: StepDetail) -> list[str]:
     names = detail.get("taken_back")
     return [f"its target would have ended other workers all the time: {_stay(names)}"] if names else []
 
 
-def _resized(detail: _Detail) -> list[str]:
+def _resized(detail: StepDetail) -> list[str]:
     lines = [f"protected meanwhile, or no longer fenced: {_stay(detail['taken_back'])}"] if detail["taken_back"] else []
     if detail["set_to"] != detail["replicas"]:
-        return [*lines, f"somebody else has set the number of workers to {detail['set_to']:,}, and it stays so"]
+        return [*lines, f"the number is {detail['set_to']:,}: somebody else has set it, or an earlier attempt had to be undone"]
     who = "the others" if lines else "they"
     return [*lines, f"{who} were told to end: {counted(detail['set_to'], 'worker')} from now on"]
 
 
-def _verified(detail: _Detail) -> list[str]:
+def _verified(detail: StepDetail) -> list[str]:
     lines = [f"gone: {few(detail['gone'])}"] if detail["gone"] else []
     return [*lines, f"did not go: {few(detail['stayed'])}"] if detail["stayed"] else lines
 
 
-def _restored(detail: _Detail) -> list[str]:
+def _restored(detail: StepDetail) -> list[str]:
     return [f"take tasks again: {few(detail['in_service'])}"] if detail["in_service"] else []
 
 
-def _undone(detail: _Detail) -> list[str]:
+def _undone(detail: StepDetail) -> list[str]:
     return [f"needed again: {few(detail['in_service'])} take tasks again"] if detail["in_service"] else ["needed again"]
 
 
@@ -117,8 +117,8 @@ def _stay(names: Collection[str]) -> str:
     return f"{few(names)} {'stays' if len(names) == 1 else 'stay'}"
 
 
-_DECISIONS: Mapping[str, Callable[[_Detail], list[str]]] = {GROW: _grows, CHOOSE: _chooses}
-_DONE: Mapping[str, Callable[[_Detail], list[str]]] = {
+_DECISIONS: Mapping[str, Callable[[StepDetail], list[str]]] = {GROW: _grows, CHOOSE: _chooses}
+_DONE: Mapping[str, Callable[[StepDetail], list[str]]] = {
     FENCE: _fenced,
     LOAD: _looked,
     RELEASE: lambda _: [],
