@@ -173,6 +173,36 @@ def ready_again(fleets: PodFleets, name: str) -> None:
     fleets.cluster.store.replace(POD, found, status=True)
 
 
+async def test_one_that_has_gone_by_itself_holds_up_no_other_of_its_plan(pod_fleets: PodFleets) -> None:
+    """R-AS4: its node went, and a new pod is in its place: the plan lowers the number by those that are still there."""
+    pod_fleets.deploy(3)
+    pod_fleets.fleet(replace(EAGER, min=3))
+    async with acting(pod_fleets) as (steering, conn):
+        await steering.loop(conn)
+        lost, stays = pod_fleets.pods()[0], []
+
+        def lose(point: KillPoint) -> None:
+            if not stays and pod_fleets.steps()[-1] == "mark":
+                pod_fleets.cluster.do(lambda: pod_fleets.cluster.store.delete(POD, "default", lost, grace_s=0))
+                wait_until(lambda: len(pod_fleets.pods()) == 3 and lost not in pod_fleets.pods())
+                pod_fleets.settle()
+                stays.extend(set(pod_fleets.pods()) - set(chosen))
+
+        chosen = pod_fleets.pods()
+        pod_fleets.fleet(replace(EAGER, min=1, down_rate=2))
+        pod_fleets.tries(1)
+        hide(pod_fleets, *pod_fleets.busy(chosen[2]))
+        watch(lose)
+        try:
+            await steering.loop(conn)
+        finally:
+            watch(None)
+        assert pod_fleets.detail("choose")["running"] == {chosen[0]: 0, chosen[1]: 0}
+        assert pod_fleets.asked == 2
+        await until_settled(pod_fleets, steering, conn)
+        assert pod_fleets.pods() == sorted([chosen[2], *stays])
+
+
 async def test_what_somebody_else_has_set_is_where_it_goes_on_from(pod_fleets: PodFleets) -> None:
     """R-AS2: a Deployment that had workers before, or is scaled by hand, is neither cut to nothing nor set back."""
     pod_fleets.deploy(3)

@@ -218,6 +218,7 @@ def test_an_image_that_can_never_be_pulled_is_told_at_once() -> None:
         (400, 'admission webhook "policy.example" denied the request: no latest tags', Cause.REFUSED),
         (422, 'Pod "a" is invalid: spec.containers[0].image: Required value', Cause.TEMPLATE),
         (404, 'namespaces "team" not found', Cause.TEMPLATE),
+        (401, "Unauthorized", None),
         (500, "etcdserver: request timed out", None),
         (429, "too many requests", None),
         (409, "the object is being modified", None),

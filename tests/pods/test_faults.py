@@ -126,6 +126,18 @@ async def test_what_a_cluster_refuses_fails_in_its_words(world: PodWorld, cluste
     assert words in (await world.exit_of(world.pod("...")))["reason"]
 
 
+async def test_a_cluster_that_does_not_know_its_launcher_for_a_while_ends_no_try(
+    world: PodWorld, cluster: Cluster, launcher: LauncherService
+) -> None:
+    """R-EX2: a token that has expired, or keys that are changed, are no fault of a task: its try waits."""
+    cluster.fail("POST", "/pods$", status=401, times=3)
+    world.executor(on_image="wait")
+    cluster.images.missing.add("evenflow")
+    epoch = world.pod("...")
+    (pod,) = await until(lambda: of_epoch(cluster, epoch))
+    assert (world.reports(epoch), pod["metadata"]["labels"]["evenflow/epoch"]) == ([], str(epoch))
+
+
 async def test_a_busy_cluster_costs_time_alone(world: PodWorld, cluster: Cluster, launcher: LauncherService) -> None:
     """429, 503, a connection that is cut before and after the deed, for pods and for secrets: one pod, one secret."""
     cluster.images.missing.add("evenflow")

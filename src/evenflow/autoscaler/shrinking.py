@@ -207,17 +207,20 @@ class Shrinking:
         return {"taken_back": open_again, "busy": busy}
 
     async def _mark(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
-        """Those that lose their fence meanwhile are found by the next step."""
+        """Those that lose their fence meanwhile are found by the next step. One that has gone by itself, and has another one in its
+        place, is no longer of the plan.
+        """
         told = plan.steps[0].detail["ranks"]
         going = plan.going
         async with scaling.acting(self._conn, self._holder):
             await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
         await self._target.mark(self._fleet, {name: told[name] for name in going})
         sight = await self._target.sight(self._conn, self._fleet)
-        first = [] if sight.order is None else [name for name in sight.order[: len(going)] if name not in going]
+        gone = set() if sight.order is None else set(going).difference(sight.order)
+        first = [] if sight.order is None else [name for name in sight.order[: len(going) - len(gone)] if name not in going]
         others = sorted(worker.name for worker in await scaling.read_workers(self._conn, first)) if first else []
         if sight.is_settled and not others:
-            return {"instead": first}
+            return {"instead": first, "taken_back": sorted(gone)}
         if self._now - step.at < VERIFY_S:
             return None
         observe(seen.fleet_unsettled(self._fleet.name, ", ".join(others)))

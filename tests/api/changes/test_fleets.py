@@ -33,6 +33,16 @@ async def test_what_is_not_said_of_a_fleet_stays(rest: RestClient) -> None:
     assert (again.queues, again.policy) == (["etl", "reports"], {"min": 2, "max": 20})
 
 
+async def test_a_deployment_is_of_one_fleet(rest: RestClient) -> None:
+    """R-AS2: each of two would set its own number, and take that of the other for one that a person has set."""
+    etl = {"deployment": "workers", "namespace": "data"}
+    await rest.set_fleet("etl", target="kubernetes", queues=["etl"], options=etl)
+    with pytest.raises(ApiRefused, match="Deployment workers is that of fleet 'etl' already"):
+        await rest.set_fleet("ml", target="kubernetes", queues=["ml"], options=etl)
+    await rest.set_fleet("ml", target="kubernetes", queues=["ml"], options={**etl, "namespace": "ml"})
+    await rest.set_fleet("etl", policy={"max": 3})
+
+
 async def test_what_makes_no_fleet_is_refused_with_what_to_type(rest: RestClient) -> None:
     """R-AS2: also where what is new does not go with what stays."""
     with pytest.raises(ApiRefused, match="name each queue that its workers serve: --queue"):

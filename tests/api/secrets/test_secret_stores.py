@@ -33,7 +33,7 @@ def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[VaultServer]:
 
 @pytest.fixture
 async def api(vault: VaultServer, database_url: str, tmp_path: Path) -> AsyncIterator[ApiService]:
-    service = make_api(database_url, tmp_path, secret_stores="vault")
+    service = make_api(database_url, tmp_path, secret_stores="vault,environment")
     await service.start()
     yield service
     await service.stop()
@@ -85,6 +85,20 @@ async def test_rules_hold_for_what_a_store_has(trying: Trying, vault: VaultServe
     with pytest.raises(ApiRefused, match=r"The connection 'warehouse' is not for DAG 'sales'. To let it") as refused:
         await trying("connection", "warehouse")
     assert refused.value.status == 403
+
+
+@pytest.mark.parametrize("name", ["ware-house", "WARE_HOUSE", "Ware.House"])
+async def test_rules_hold_for_each_name_of_what_the_environment_has(
+    trying: Trying, rest: RestClient, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """R-SE5: several names are one variable there, and a task chooses the name."""
+    monkeypatch.setenv("SECRET_CONN_WARE_HOUSE", URI)
+    assert await trying("connection", name) == URI
+    await rest.set_connection("ware_house", uri="postgresql://x/y", dags=["finance_*"])
+    with pytest.raises(ApiRefused, match=r"The connection 'ware_house' is not for DAG 'sales'. To let it"):
+        await trying("connection", name)
+    await rest.set_connection("ware_house", uri="postgresql://x/y", dags=["sal*"])
+    assert await trying("connection", name) == URI
 
 
 async def test_a_store_that_is_down_says_which_and_what_to_do(trying: Trying, vault: VaultServer, rest: RestClient) -> None:

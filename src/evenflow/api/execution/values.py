@@ -5,6 +5,7 @@ the try leaves beside its results.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 
@@ -13,6 +14,7 @@ from evenflow.api.execution.endpoint import Call, try_over
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.sealing import check_value, may_use
 from evenflow.api.secret_stores.lookup import SecretStores
+from evenflow.api.secret_stores.store import folded
 from evenflow.api.tokens import TriggerToken, TryToken
 from evenflow.api.trail import AskedSecrets
 from evenflow.api.vault import Vault
@@ -98,7 +100,9 @@ class ValueRoutes:
         return Done()
 
     async def _find(self, call: Call, kind: SealedKind) -> Found:
-        """Holds no connection to the database while it asks a store. The DAG patterns in the database hold for all stores."""
+        """Holds no connection to the database while it asks a store. The DAG patterns in the database hold for all stores: where
+        several names are one secret, those of each of them.
+        """
         message: AskNamed = call.message
         async with self._pool.connection() as conn:
             dag_id, bundle, task_id = await self._asker(conn, call.asker)
@@ -113,6 +117,10 @@ class ValueRoutes:
                 f"The {kind} {message.name!r} is not for DAG {dag_id!r}. To let it, add it to its `dags` in {elsewhere.store}.",
             )
         async with self._pool.connection() as conn:
+            if elsewhere is not None and elsewhere.folds:
+                for name, patterns in await sealed.list_rules(conn, kind):
+                    if folded(name) == folded(message.name):
+                        _check_rule(kind, name, patterns, dag_id, bundle)
             if elsewhere is None and value is None:
                 return Found(similar=await self._similar(conn, kind, message.name, dag_id, bundle) if message.similar else [])
             of_try = f"{task_id}, try {call.asker.try_number} of run {call.asker.run_key}"
@@ -131,12 +139,8 @@ class ValueRoutes:
 
     async def _usable(self, conn: AsyncConn, kind: SealedKind, name: str, dag_id: str, bundle: str) -> Row | None:
         value = await sealed.read_value(conn, kind, name)
-        if value is not None and not may_use(value["dags"], dag_id, bundle):
-            raise Refused(
-                403,
-                "forbidden",
-                f"The {kind} {name!r} is not for DAG {dag_id!r}. To let it, type: evenflow {kind}s allow {name} {dag_id}",
-            )
+        if value is not None:
+            _check_rule(kind, name, value["dags"], dag_id, bundle)
         return value
 
     async def _asker(self, conn: AsyncConn, token: TryToken | TriggerToken) -> tuple[str, str, str]:
@@ -145,6 +149,15 @@ class ValueRoutes:
         _, version = await self._versions.of_run(conn, token.run_key)
         _, run, of_subject = await self._versions.of_subject(conn, token.run_key)
         return run.dag_id, of_subject.bundle, version.tasks[token.task_index].task_id
+
+
+def _check_rule(kind: SealedKind, name: str, patterns: Sequence[str], dag_id: str, bundle: str) -> None:
+    if not may_use(patterns, dag_id, bundle):
+        raise Refused(
+            403,
+            "forbidden",
+            f"The {kind} {name!r} is not for DAG {dag_id!r}. To let it, type: evenflow {kind}s allow {name} {dag_id}",
+        )
 
 
 async def check_held(conn: AsyncConn, token: TryToken | TriggerToken) -> None:

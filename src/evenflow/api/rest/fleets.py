@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -67,6 +67,16 @@ async def set_fleet(conn: Connection, actor: Actor, name: Annotated[ObjectName, 
             "queue_taken",
             f"Fleet {rival[0]!r} serves {', '.join(rival[1])}, and a queue is of one fleet. To see it, type: "
             f"evenflow autoscaler show {rival[0]}",
+        )
+    same = [
+        each for each in await scaling.list_fleets(conn) if each.name != name and _deployment(each.options) == _deployment(options)
+    ]
+    if target == "kubernetes" and same:
+        raise Refused(
+            409,
+            "deployment_taken",
+            f"Deployment {options['deployment']} is that of fleet {same[0].name!r} already, and each would set another number. Let "
+            f"that fleet serve these queues, too: evenflow autoscaler set {same[0].name} --queue",
         )
     for executor in await list_executors(conn):
         if (others := sorted(set(queues).intersection(executor["queues"]))) and not serves(target, executor["kind"]):
@@ -140,6 +150,10 @@ async def _found(conn: AsyncConn, name: str) -> FleetRow:
     if not found:
         raise Refused(404, "not_found", f"There is no fleet {name!r}. To see all, type: evenflow autoscaler list")
     return found[0]
+
+
+def _deployment(options: Mapping[str, Any]) -> tuple[Any, Any]:
+    return options.get("namespace"), options.get("deployment")
 
 
 def _policy(change: FleetChange, old: FleetRow | None) -> dict[str, Any]:

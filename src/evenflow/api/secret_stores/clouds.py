@@ -16,6 +16,8 @@ class AwsSecrets:
     programs.
     """
 
+    folds = False
+
     def __init__(self, prefix: str) -> None:
         try:
             import boto3
@@ -56,6 +58,8 @@ class GoogleSecrets:
     """Google Secret Manager: ``<prefix>-connections-<id>`` and ``<prefix>-variables-<key>`` of a project. Credentials are the
     default ones of its libraries.
     """
+
+    folds = False
 
     def __init__(self, project: str, prefix: str, client: Any = None) -> None:
         try:

@@ -18,6 +18,8 @@ class VaultSecrets:
     ``VAULT_CACERT``, and ``VAULT_TOKEN`` or ``VAULT_ROLE_ID`` with ``VAULT_SECRET_ID``.
     """
 
+    folds = False
+
     def __init__(self, mount: str, path: str, environ: Mapping[str, str] = os.environ) -> None:
         try:
             import hvac

@@ -30,6 +30,7 @@ LookedUp = StoredSecret | SecretStoreError | None
 class FoundSecret(NamedTuple):
     store: str
     secret: StoredSecret
+    folds: bool = False  # the store's
 
 
 @dataclass(slots=True)
@@ -72,7 +73,7 @@ class SecretStores:
             if isinstance(answer, SecretStoreError):
                 raise SecretStoreError(str(answer))
             if answer is not None:
-                return FoundSecret(asked.store.name, answer)
+                return FoundSecret(asked.store.name, answer, asked.store.folds)
         return None
 
     async def _answer(self, asked: _AskedStore, kind: SealedKind, name: str) -> LookedUp:

@@ -19,9 +19,12 @@ class StoredSecret(NamedTuple):
 
 
 class SecretStore(Protocol):
-    """``name`` is the store's name in messages. Calls block; several threads make them at once."""
+    """``name`` is the store's name in messages. Calls block; several threads make them at once. ``folds``: names that are equal as
+    :func:`folded` are one secret there.
+    """
 
     name: str
+    folds: bool
 
     def read(self, kind: SealedKind, name: str) -> StoredSecret | None:
         """Returns None if the store has no such secret. Raises :class:`SecretStoreError`, or whatever its library raises."""
@@ -53,13 +56,19 @@ def secret_of(store: str, name: str, value: object, dags: object) -> StoredSecre
     return StoredSecret(text, kept)
 
 
+def folded(name: str) -> str:
+    """Returns the name as a part of that of an environment's variable."""
+    return "".join(char if char.isascii() and char.isalnum() else "_" for char in name.upper())
+
+
 class EnvironmentSecrets:
     """Variables of the API's own environment: ``<prefix>CONN_<ID>`` and ``<prefix>VAR_<KEY>``."""
+
+    folds = True
 
     def __init__(self, prefix: str) -> None:
         self.name, self._prefix = f"the API's environment ({prefix}*)", prefix
 
     def read(self, kind: SealedKind, name: str) -> StoredSecret | None:
-        upper = "".join(char if char.isascii() and char.isalnum() else "_" for char in name.upper())
-        text = os.environ.get(f"{self._prefix}{'CONN' if kind == 'connection' else 'VAR'}_{upper}")
+        text = os.environ.get(f"{self._prefix}{'CONN' if kind == 'connection' else 'VAR'}_{folded(name)}")
         return None if text is None else parse_secret(self.name, name, text)

@@ -161,7 +161,7 @@ def refusal_cause(status: int, reason: str, message: str) -> Cause | None:
         return Cause.QUOTA
     if status in (400, 404, 413, 422):
         return Cause.REFUSED if "admission webhook" in message or "denied the request" in message else Cause.TEMPLATE
-    return Cause.REFUSED if status in (401, 403, 405) else None
+    return Cause.REFUSED if status in (403, 405) else None
 
 
 def refusal_reason(cause: Cause, message: str) -> str:

@@ -69,6 +69,11 @@ async def list_similar(conn: AsyncConn, kind: SealedKind, wanted: str) -> list[t
     return [(name, dags) for name, dags in await (await conn.execute(sql("sealed/list_similar"), names)).fetchall()]
 
 
+async def list_rules(conn: AsyncConn, kind: SealedKind) -> list[tuple[str, list[str]]]:
+    """Names that not all DAGs may use, each with the patterns of those that may."""
+    return await (await conn.execute(sql("sealed/list_rules"), {"kind": kind}, prepare=True)).fetchall()
+
+
 async def delete_value(conn: AsyncConn, kind: SealedKind, name: str) -> bool:
     """Whether there was one."""
     return await (await conn.execute(sql("sealed/delete_one"), {"kind": kind, "name": name})).fetchone() is not None
