@@ -29,6 +29,7 @@ from evenflow.spark.limits import (
     CONNECT_LISTENS,
     CONNECT_LOOK,
     MOST_SAID,
+    PYTHON_ENDS,
 )
 from evenflow.spark.target import SparkTarget, target_of
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.client import SparkConnectClient
 
 _FEW_RETRIES = {"max_retries": 4, "max_backoff": 2_000}  # milliseconds; the next try asks again
-_AT_WORK = frozenset({2, 3})  # RUNNING and TERMINATING of Spark's GetStatusResponse
+_RUNNING, _TERMINATING, _CANCELLED = 2, 3, 6  # states of operations, of Spark's GetStatusResponse
 
 
 def session_id_of(key: str) -> str:
@@ -48,19 +49,26 @@ def session_id_of(key: str) -> str:
 def end_session(conn: Connection, session_id: str) -> None:
     """Interrupts all that runs in the session, waits until it has ended, and releases it. Raises :class:`SparkUnavailable` when it
     is not known whether something still runs.
+
+    An operation that has finished after its client had died would wait for that for minutes, so it is released. One that was
+    cancelled may still run in Python: Spark ends the tasks, and kills their Python workers some seconds later.
     """
     target = target_of(conn, {}, cpus=1)
     client = _client(target, session_id)
     try:
         client.interrupt_all()
         deadline = time.monotonic() + CONNECT_ENDS
-        while _at_work(client):
+        while {_RUNNING, _TERMINATING} & (states := _states(client)).keys():
             if time.monotonic() > deadline:
                 raise SparkUnavailable(
                     f"A query of an earlier try still runs in session {session_id} on {target.url.partition(';')[0]}, "
                     f"{CONNECT_ENDS:g} s after it was interrupted. Another try looks again; a restart of the server ends it."
                 )
+            for operation_id in states.get(_TERMINATING, ()):
+                _release(client, operation_id)
             time.sleep(CONNECT_LOOK)
+        if _CANCELLED in states:
+            time.sleep(PYTHON_ENDS)
         client.release_session()
     except SparkUnavailable:
         raise
@@ -198,9 +206,24 @@ def _refuses_the_token(error: Exception) -> bool:
     return isinstance(error, SparkConnectGrpcException) and error.getGrpcStatusCode().name == "UNAUTHENTICATED"
 
 
-def _at_work(client: SparkConnectClient) -> bool:
-    """Raises what the server does, as one of before Spark 4.3 does, which cannot be asked."""
-    return any(each.state in _AT_WORK for each in client._get_operation_statuses().operation_statuses)
+def _states(client: SparkConnectClient) -> dict[int, list[str]]:
+    """Returns the ids of the session's operations by state. Raises what the server does, as one of before Spark 4.3 does, which
+    cannot be asked.
+    """
+    found: dict[int, list[str]] = {}
+    for each in client._get_operation_statuses().operation_statuses:
+        found.setdefault(each.state, []).append(each.operation_id)
+    return found
+
+
+def _release(client: SparkConnectClient, operation_id: str) -> None:
+    """Gives the result up. An operation that has finished is then over for the server, too."""
+    from pyspark.sql.connect.proto.base_pb2 import ReleaseExecuteRequest
+
+    request = ReleaseExecuteRequest(session_id=client._session_id, operation_id=operation_id, client_type=client._builder.userAgent)
+    request.user_context.user_id = client._user_id or ""
+    request.release_all.SetInParent()
+    client._stub.ReleaseExecute(request, metadata=client._builder.metadata(), timeout=CONNECT_ENDS)
 
 
 def _client(target: SparkTarget, session_id: str) -> SparkConnectClient:

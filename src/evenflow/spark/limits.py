@@ -27,6 +27,7 @@ OWN_CONNECT_BEGINS = 190.0  # one of Evenflow's own may have to be started first
 CONNECT_LISTENS = 3.0  # between two looks at whether the server answers, and for one
 CONNECT_GONE = 15.0  # how long it may not answer: with the looks noticed within 30 s; a restart within it ends the session
 CONNECT_LOOK = 0.2  # between two looks at what was interrupted
+PYTHON_ENDS = 5.0  # of a cancelled query; spark.python.task.killTimeout is 2 s, and it took 3.3 s at most
 CONNECT_ENDS = 20.0  # after an interrupt: the tasks of a stage are killed in 2 to 4 s
 
 # -- progress ----------------------------------------------------------------------------------------------------------
