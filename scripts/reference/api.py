@@ -7,6 +7,7 @@ from typing import Any
 
 from evenflow.api.rest.app import described_rest
 from evenflow.contracts.rest import PREFIX
+from evenflow.contracts.rest.problems import PATH, TITLES
 from scripts.reference.markdown import prose, table
 
 _INTRODUCTION = f"""\
@@ -42,8 +43,10 @@ def page() -> str:
             "# REST API",
             _INTRODUCTION,
             table(("request", "does", "takes"), rows),
-            "What is refused answers with one of these, and with JSON that says why:",
+            "What is refused answers with one of these, and with a problem that says why ([more](../how-to/rest-api.md)):",
             table(("status", "means"), ((f"`{status}`", text) for status, text in sorted(refusals.items()))),
+            f"The `type` of a problem is `{PREFIX}{PATH}/` and one of these:",
+            table(("kind", "title"), ((f"`{code}`", title) for code, title in TITLES.items())),
         ]
     )
 

@@ -10,8 +10,13 @@ from typing import Any
 class EvenflowError(Exception):
     """Base of all errors raised by Evenflow.
 
-    ``str(error)`` is one or two sentences for a person: what happened, to which object, and the cure.
+    ``str(error)`` is one or two sentences for a person: what happened, to which object, and the cure. Where the cure is
+    given apart, ``detail`` is without it, and ``hint`` is the cure.
     """
+
+    def __init__(self, *told: object, hint: str = "") -> None:
+        self.detail, self.hint = str(told[0]) if told else "", hint.strip()
+        super().__init__(*((f"{told[0]} {self.hint}",) if self.hint else told))
 
 
 # -- authoring ---------------------------------------------------------------------------------------------------------
@@ -336,11 +341,11 @@ class ApiNotTrusted(ApiUnavailable):
 
 
 class ApiRefused(EvenflowError):
-    """The API answered with an error; the message is its own."""
+    """The API answered with an error; the message is its own. ``code`` is what kind of error that is, where REST says so."""
 
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+    def __init__(self, status: int, message: str, *, code: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status, self.code = status, code
 
 
 class LogsNotStored(ApiRefused):

@@ -154,4 +154,5 @@ def test_the_client_knows_every_route_of_operators() -> None:
         ("GET", "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui/{map_index}/{path}"),
     }
     of_collectors = {("GET", "/events/export")}  # lines without end
-    assert SERVED.keys() - {(route.method, route.path) for route in ROUTES.values()} == of_browsers | of_collectors
+    of_readers = {("GET", "/problems/{code}")}  # who follow the type of a refusal
+    assert SERVED.keys() - {(route.method, route.path) for route in ROUTES.values()} == of_browsers | of_collectors | of_readers

@@ -165,13 +165,13 @@ class Identities:
         name = str(claims.get(self._provider.name_claim) or claims["sub"])
         if (flaw := flaw_of_user_name(name)) is not None:
             raise Unauthorized(
-                f"{self.name} calls this person {name!r:.120}, and here {flaw}. Change it there, or have "
-                "EVENFLOW_IDENTITY_NAME_CLAIM name another claim."
+                f"{self.name} calls this person {name!r:.120}, and here {flaw}.",
+                hint="Change it there, or have EVENFLOW_IDENTITY_NAME_CLAIM name another claim.",
             )
         rights = self._provider.rights_of(self._groups(claims))
         if rights is None:
             raise Unauthorized(
-                f"{name} is in no group of {self.name} that may log in here. EVENFLOW_IDENTITY_GROUPS says which may."
+                f"{name} is in no group of {self.name} that may log in here.", hint="EVENFLOW_IDENTITY_GROUPS says which may."
             )
         return Identity(f"{self._provider.issuer} {claims['sub']}", name, rights)
 
@@ -184,7 +184,8 @@ class Identities:
                 return told
         raise Unauthorized(
             f"{self.name} says of the groups (claim {self._provider.groups_claim!r}) {json.dumps(told):.100}, which is no list of "
-            "names. Have it tell a list of texts there, or EVENFLOW_IDENTITY_GROUPS_CLAIM name another claim."
+            "names.",
+            hint="Have it tell a list of texts there, or EVENFLOW_IDENTITY_GROUPS_CLAIM name another claim.",
         )
 
     async def _claims(self, token: str, nonce: str, access_token: Any) -> Mapping[str, Any]:
@@ -255,7 +256,8 @@ class Identities:
         return Refused(
             502,
             "unreachable",
-            f"{self.name}, where people log in, cannot be asked: {why}. A password or `evenflow ui` still lets in.",
+            f"{self.name}, where people log in, cannot be asked: {why}.",
+            hint="A password or `evenflow ui` still lets in.",
         )
 
 
@@ -273,7 +275,9 @@ def _basic(client_id: str, secret: str) -> str:
 
 
 def _not_begun() -> Unauthorized:
-    return Unauthorized("This login was not begun in this browser, or too long ago. Begin it again on the page where one logs in.")
+    return Unauthorized(
+        "This login was not begun in this browser, or too long ago.", hint="Begin it again on the page where one logs in."
+    )
 
 
 def _key_set(found: Mapping[str, Any]) -> KeySet:

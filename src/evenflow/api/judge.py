@@ -69,7 +69,7 @@ class Judge:
             raise ParamError(f"The parameters cannot be checked: {error}") from None
         judged = msgspec.msgpack.decode(body, type=JudgedParams)
         if judged.values is None:
-            raise ParamError(judged.error or "")
+            raise ParamError(judged.error, hint=judged.hint)
         return judged.values
 
     async def _ask(self, question: str, body: bytes, time_s: float) -> bytes:

@@ -31,10 +31,11 @@ class ParamsQuestion(msgspec.Struct):
 
 
 class JudgedParams(msgspec.Struct):
-    """``values`` has the value of every parameter; without it, ``error`` says what is wrong."""
+    """``values`` has the value of every parameter; without it, ``error`` says what is wrong, and ``hint`` what to do."""
 
     values: dict[str, Any] | None = None
-    error: str | None = None
+    error: str = ""
+    hint: str = ""
 
 
 def judge_specs(texts: list[str]) -> list[JudgedSpec]:
@@ -45,7 +46,7 @@ def judge_params(question: ParamsQuestion) -> JudgedParams:
     try:
         return JudgedParams(values=checked_params(question.params, question.given))
     except ParamError as error:
-        return JudgedParams(error=str(error))
+        return JudgedParams(error=error.detail, hint=error.hint)
     except RecursionError:
         return JudgedParams(error="The parameters cannot be checked: a schema of theirs leads back to itself.")
 

@@ -102,7 +102,8 @@ class Live:
             raise Refused(
                 503,
                 "too_many_streams",
-                f"This API server tells {limits.LIVE_STREAMS} pages what moves, and no more. Read again every few seconds.",
+                f"This API server tells {limits.LIVE_STREAMS} pages what moves, and no more.",
+                hint="Read again every few seconds.",
             )
 
     @contextlib.contextmanager

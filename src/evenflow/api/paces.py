@@ -38,9 +38,9 @@ class Paces:
             raise Refused(
                 429,
                 "too_many_requests",
-                f"The token {caller.token_id} of {caller.name} asks more often than {self._rate:g} times a second. Wait as long as "
-                "Retry-After says, ask for more in one answer (limit=1000), and listen to /api/v1/live instead of asking again and "
-                "again. EVENFLOW_API_REQUESTS of the API says how often.",
+                f"The token {caller.token_id} of {caller.name} asks more often than {self._rate:g} times a second.",
+                hint="Wait as long as Retry-After says, ask for more in one answer (limit=1000), and listen to /api/v1/live "
+                "instead of asking again and again. EVENFLOW_API_REQUESTS of the API says how often.",
                 retry_after_s=max(1, ceil(early_s)),
             )
         self._full_at[caller.token_id] = full_at + cost

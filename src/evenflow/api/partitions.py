@@ -22,7 +22,7 @@ class Partitioned(NamedTuple):
 
 
 def no_asset(asset: str) -> Refused:
-    return Refused(404, "not_found", f"There is no asset {asset!r}. To see all, type: evenflow assets list")
+    return Refused(404, "not_found", f"There is no asset {asset!r}.", hint="To see all, type: evenflow assets list")
 
 
 async def partitioned(conn: AsyncConn, asset: str, *, scope: str | None = None) -> Partitioned:
@@ -34,7 +34,8 @@ async def partitioned(conn: AsyncConn, asset: str, *, scope: str | None = None) 
         raise Refused(
             422,
             "bad_value",
-            f"The asset {asset!r} has no partitions. Write Asset({asset!r}, partitions='day') where a task makes it.",
+            f"The asset {asset!r} has no partitions.",
+            hint=f"Write Asset({asset!r}, partitions='day') where a task makes it.",
         )
     return Partitioned(asset, Partitions.read(found.partitions), found)
 
@@ -50,7 +51,7 @@ async def list_partitions(
     names = list(islice(_expected(of, first, last), MAX_PARTITIONS_SHOWN + 1))
     if len(names) > MAX_PARTITIONS_SHOWN:
         raise Refused(
-            422, "too_large", f"There are more than {MAX_PARTITIONS_SHOWN:,} partitions in this range. Take a part of it."
+            422, "too_large", f"There are more than {MAX_PARTITIONS_SHOWN:,} partitions in this range.", hint="Take a part of it."
         )
     found = {row["partition"]: row for row in await assets.list_partitions(conn, of.asset, names, scope=scope)}
     missing = {"at": None, "actor": None, "dag_id": None, "run_id": None, "event_id": None}
@@ -60,7 +61,7 @@ async def list_partitions(
 def _expected(of: Partitioned, first: datetime | None, last: datetime | None) -> Iterator[str]:
     if of.partitions.keys:
         if first is not None or last is not None:
-            raise Refused(422, "bad_value", f"The partitions of {of.asset!r} are keys, not times. Leave the dates out.")
+            raise Refused(422, "bad_value", f"The partitions of {of.asset!r} are keys, not times.", hint="Leave the dates out.")
         return iter(of.partitions.keys)
     oldest = of.stored.first
     if first is None and (oldest is None or of.partitions.flaw_of(oldest)):  # a person has named a partition not by a date

@@ -22,7 +22,7 @@ from evenflow.errors import (
     XComTooLarge,
 )
 from evenflow.store.db.failures import is_bad_value, is_outage
-from evenflow.store.serving.events import ORIGIN
+from evenflow.store.serving.events import ORIGIN, Origin
 from evenflow.telemetry.observing import observe
 
 REASON = 300  # characters of a refusal in an event
@@ -36,15 +36,21 @@ UNREAD = frozenset(
 class HttpRefusal(NamedTuple):
     status: int
     code: str
-    message: str
+    detail: str
+    hint: str = ""
     retry_after_s: int = 0  # until it is worth to ask again; 0: unknown
+
+    @property
+    def message(self) -> str:
+        """All that there is to be said, for people."""
+        return f"{self.detail} {self.hint}".rstrip()
 
 
 class Refused(EvenflowError):
-    """A request that cannot be served, with a status and a code that say why."""
+    """A request that cannot be served, with a status, and a code of ``contracts.rest.problems`` that says why."""
 
-    def __init__(self, status: int, code: str, message: str, *, retry_after_s: int = 0) -> None:
-        super().__init__(message)
+    def __init__(self, status: int, code: str, detail: str, *, hint: str = "", retry_after_s: int = 0) -> None:
+        super().__init__(detail, hint=hint)
         self.status, self.code, self.retry_after_s = status, code, retry_after_s
 
 
@@ -69,11 +75,11 @@ def too_large(what: str, limit: int) -> Refused:
 
 
 def no_dag(dag_id: str, hint: str = "") -> DagNotFound:
-    return DagNotFound(f"There is no DAG {dag_id!r}.{hint} To see all, type: evenflow dags list")
+    return DagNotFound(f"There is no DAG {dag_id!r}.", hint=f"{hint} To see all, type: evenflow dags list")
 
 
 def no_pool(name: str) -> Refused:
-    return Refused(404, "not_found", f"There is no pool {name!r}. To see all, type: evenflow pools list")
+    return Refused(404, "not_found", f"There is no pool {name!r}.", hint="To see all, type: evenflow pools list")
 
 
 _KNOWN: tuple[tuple[type[EvenflowError], int, str], ...] = (
@@ -104,18 +110,23 @@ def refusal(error: Exception) -> HttpRefusal:
     return answer
 
 
+def request_id() -> str:
+    """Returns the id of the request that is served."""
+    return (ORIGIN.get() or Origin()).request_id
+
+
 def _answer(error: Exception) -> HttpRefusal:
     if isinstance(error, Refused):
-        return HttpRefusal(error.status, error.code, str(error), error.retry_after_s)
+        return HttpRefusal(error.status, error.code, error.detail, error.hint, error.retry_after_s)
     for kind, status, code in _KNOWN:
         if isinstance(error, kind):
-            return HttpRefusal(status, code, str(error))
+            return HttpRefusal(status, code, error.detail, error.hint)
     if is_bad_value(error):
         return HttpRefusal(422, "bad_value", f"The database cannot store a value of the request: {error}")
     if is_outage(error):
         observe(seen.database_silent(str(error)))
         return HttpRefusal(
-            503, "database_unavailable", "The database does not answer. Try again; evenflow doctor looks for the cause."
+            503, "database_unavailable", "The database does not answer.", "Try again; evenflow doctor looks for the cause."
         )
-    observe(seen.request_failed(error))
-    return HttpRefusal(500, "internal", "The API failed at this request; its log says why.")
+    observe(seen.request_failed(request_id(), error))
+    return HttpRefusal(500, "internal", "The API failed at this request.", "Its log says why, under the id of the request.")

@@ -24,7 +24,8 @@ def check_run_id(run_id: str) -> None:
         raise Refused(
             422,
             "bad_value",
-            f"Names that begin with {', '.join(RESERVED)} are for runs that Evenflow makes. Choose another run_id.",
+            f"Names that begin with {', '.join(RESERVED)} are for runs that Evenflow makes.",
+            hint="Choose another run_id.",
         )
     if len(run_id) > MAX_NAME_CHARS or re.fullmatch(PATTERN, run_id) is None:
         raise Refused(

@@ -43,7 +43,7 @@ def check_value(kind: SealedKind, name: str, text: str) -> None:
     if kind == "connection":
         if not text:
             raise Refused(
-                422, "bad_value", f"The connection {name!r} is empty. Write a URI: scheme://login:password@host:port/path"
+                422, "bad_value", f"The connection {name!r} is empty.", hint="Write a URI: scheme://login:password@host:port/path"
             )
         try:
             scheme = Connection.parse(name, text).scheme
@@ -51,7 +51,10 @@ def check_value(kind: SealedKind, name: str, text: str) -> None:
             raise Refused(422, "bad_value", str(error)) from None
         if not scheme and not re.fullmatch(r"local(\[[\w*,]+\])?|yarn", text):  # masters of Spark
             raise Refused(
-                422, "bad_value", f"The connection {name!r} is no URI. Write one: scheme://login:password@host:port/path?key=value"
+                422,
+                "bad_value",
+                f"The connection {name!r} is no URI.",
+                hint="Write one: scheme://login:password@host:port/path?key=value",
             )
 
 

@@ -40,23 +40,25 @@ async def caller(tokens: Tokens, scope: Scope) -> Caller:
         return await checked_token(tokens, shown)
     cookie = read_cookie(scope, tokens.installation)
     if cookie is None:
-        raise Unauthorized("The request has no token (header Authorization: Bearer ...). Set EVENFLOW_TOKEN.")
+        raise Unauthorized("The request has no token (header Authorization: Bearer ...).", hint="Set EVENFLOW_TOKEN.")
     check_same_origin(scope)
     token = await tokens.admit(cookie)
     _told(listed_id(token))
     if not isinstance(token, SessionToken):
-        raise Forbidden("A cookie has a session, and no other token. Log in again: `evenflow ui` prints an address for that.")
+        raise Forbidden(
+            "A cookie has a session, and no other token.", hint="Log in again: `evenflow ui` prints an address for that."
+        )
     return token
 
 
 async def checked_token(tokens: Tokens, text: str | None) -> OperatorToken:
     """The operator's token that ``text`` is. A session counts in its cookie alone. Raises :class:`NotAllowed`."""
     if not text:
-        raise Unauthorized("The request has no token (header Authorization: Bearer ...). Set EVENFLOW_TOKEN.")
+        raise Unauthorized("The request has no token (header Authorization: Bearer ...).", hint="Set EVENFLOW_TOKEN.")
     token = await tokens.admit(text)
     _told(listed_id(token))
     if not isinstance(token, OperatorToken):
-        raise Forbidden("Only an operator token may do this. On the host of the API it is in EVENFLOW_HOME/operator.token.")
+        raise Forbidden("Only an operator token may do this.", hint="On the host of the API it is in EVENFLOW_HOME/operator.token.")
     return token
 
 
@@ -72,7 +74,7 @@ async def begin_session(conn: AsyncConn, tokens: Tokens, begun: NewSession) -> t
         conn, begun, ttl=SESSION_TTL_S, most=limits.SESSIONS_EACH, key_id=tokens.key_id, digest=digest_of(jti)
     )
     if inserted is None:
-        raise Unauthorized("The password was changed at this moment. Log in again.")
+        raise Unauthorized("The password was changed at this moment.", hint="Log in again.")
     token_id, expires_at = inserted
     ttl = expires_at.timestamp() - time()
     token = SessionToken(begun.name, token_id, begun.login_id, begun.user is not None)
@@ -208,7 +210,8 @@ class LoginLimit:
             raise Refused(
                 429,
                 "too_many_logins",
-                f"Too many logins have failed: {limits.LOGIN_FAILURES} may in {limits.LOGIN_WINDOW:.0f} s. Wait, and try again.",
+                f"Too many logins have failed: {limits.LOGIN_FAILURES} may in {limits.LOGIN_WINDOW:.0f} s.",
+                hint="Wait, and try again.",
                 retry_after_s=round(limits.LOGIN_WINDOW),
             )
 

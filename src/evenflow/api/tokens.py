@@ -309,7 +309,7 @@ class Tokens:
         if known is None:
             known = self._remember(text, _verified(self._state, text))
         if known.expires <= time.time():
-            raise NotAllowed(_EXPIRED)
+            raise NotAllowed(_EXPIRED, hint=_NEW_ONE)
         return known
 
     def _remember(self, text: str, known: _Verified) -> _Verified:
@@ -320,21 +320,17 @@ class Tokens:
 
 
 _NEW_ONE = "Make a new one where the database can be reached (evenflow tokens create), or type `evenflow up`, which does."
-_EXPIRED = f"The token has expired. {_NEW_ONE}"
-_REVOKED = f"The token was revoked. {_NEW_ONE}"
-_LAPSED = (
-    f"The `evenflow up` or `evenflow run` that made the token has gone, or could not reach its database for an hour. {_NEW_ONE}"
-)
-_LOGGED_OUT = (
-    "The user or token that this session or token was begun with is not good any more. Log in again: `evenflow ui` prints an "
-    "address for a browser, `evenflow login` logs in the command line."
-)
+_EXPIRED = "The token has expired."
+_REVOKED = "The token was revoked."
+_LAPSED = "The `evenflow up` or `evenflow run` that made the token has gone, or could not reach its database for an hour."
+_LOGGED_OUT = "The user or token that this session or token was begun with is not good any more."
+_LOG_IN = "Log in again: `evenflow ui` prints an address for a browser, `evenflow login` logs in the command line."
 _NOT_LISTED = (
     "The token is not in this Evenflow's list (evenflow tokens list): that was set back to before it was made, or somebody who has "
-    f"the keys made it, and then type `evenflow tokens rotate --at-once`. {_NEW_ONE}"
+    "the keys made it, and then type `evenflow tokens rotate --at-once`."
 )
 _SET_BACK = "The token is of before the database was set back to a backup. The service registers anew; what it had in hand is void."
-_NOT_OURS = f"The token is not one of this Evenflow's: it is damaged, or signed with a key that is not in use. {_NEW_ONE}"
+_NOT_OURS = "The token is not one of this Evenflow's: it is damaged, or signed with a key that is not in use."
 
 
 def _base64(data: bytes) -> bytes:
@@ -363,21 +359,21 @@ def _verified(state: KeyState, text: str) -> _Verified:
         key_id = int(jwt.get_unverified_header(text)["kid"])
         if key_id > (newest := max(state.keys)):
             raise KeyNotKnownYet(
-                f"The token was signed with key {key_id}, and this API has read keys up to {newest}. It reads new ones within "
-                "moments; if this goes on, the token is another Evenflow's."
+                f"The token was signed with key {key_id}, and this API has read keys up to {newest}.",
+                hint="It reads new ones within moments; if this goes on, the token is another Evenflow's.",
             )
         claims = jwt.decode(text, state.keys[key_id], algorithms=[_ALGORITHM], options=_OPTIONS)
     except jwt.ExpiredSignatureError:
-        raise NotAllowed(_EXPIRED) from None
+        raise NotAllowed(_EXPIRED, hint=_NEW_ONE) from None
     except (jwt.InvalidTokenError, KeyError, ValueError, TypeError):
-        raise NotAllowed(_NOT_OURS) from None
+        raise NotAllowed(_NOT_OURS, hint=_NEW_ONE) from None
     if claims.get("j") in state.revoked:
-        raise NotAllowed(_REVOKED)
+        raise NotAllowed(_REVOKED, hint=_NEW_ONE)
     token = _token(claims)
     if isinstance(token, FleetToken | OperatorToken) and claims.get("j") in state.lapsed:  # a service that is here may stay
-        raise NotAllowed(_LAPSED)
+        raise NotAllowed(_LAPSED, hint=_NEW_ONE)
     if claims["aud"] != _audience(token):
-        raise NotAllowed(_NOT_OURS)
+        raise NotAllowed(_NOT_OURS, hint=_NEW_ONE)
     of_one_try = isinstance(token, FleetToken | ServiceToken) and token.epoch > 0
     if (of_one_try or isinstance(token, ServiceToken | TryToken | TriggerToken)) and claims.get("i", 0) != state.incarnation:
         raise NotAllowed(_SET_BACK)
@@ -386,15 +382,15 @@ def _verified(state: KeyState, text: str) -> _Verified:
         and token.login_id
         and (token.login_id not in state.listed or token.login_id in state.lapsed)
     ):
-        raise NotAllowed(_LOGGED_OUT)
+        raise NotAllowed(_LOGGED_OUT, hint=_LOG_IN)
     if not of_one_try and not isinstance(token, TryToken | TriggerToken):
         listed = token.fleet_jti if isinstance(token, ServiceToken) else claims["jti"]
         if state.listed.get(claims.get("j", 0)) != digest_of(listed):
-            raise NotListed(_NOT_LISTED)
+            raise NotListed(_NOT_LISTED, hint=_NEW_ONE)
     if isinstance(token, Caller):
         rights = state.rights.get(claims["j"])
         if rights is None:
-            raise NotAllowed(_LOGGED_OUT)
+            raise NotAllowed(_LOGGED_OUT, hint=_LOG_IN)
         token = replace(token, role=rights.role, scope=rights.scope)
         if isinstance(token, SessionToken):
             token = replace(token, is_vouched=rights.is_vouched)
@@ -407,7 +403,7 @@ def _check_issuer(state: KeyState, text: str) -> None:
     """What is read here is not believed, and good for a clear answer only: the key decides. Raises :class:`NotAllowed`."""
     issuer = jwt.decode(text, options={"verify_signature": False}).get("iss")
     if issuer != state.installation:
-        raise NotAllowed(f"The token is of another Evenflow ({issuer!r:.60}); this one is {state.installation!r}. {_NEW_ONE}")
+        raise NotAllowed(f"The token is of another Evenflow ({issuer!r:.60}); this one is {state.installation!r}.", hint=_NEW_ONE)
 
 
 def _scoped(scope: tuple[str, ...]) -> dict[str, Any]:
@@ -431,4 +427,4 @@ def _token(claims: dict[str, Any]) -> Token:
         case "session":
             return SessionToken(claims["sub"], claims["j"], claims["p"], claims["w"])
         case _:
-            raise NotAllowed("The token is of a kind that this Evenflow does not know. Upgrade Evenflow on this host.")
+            raise NotAllowed("The token is of a kind that this Evenflow does not know.", hint="Upgrade Evenflow on this host.")

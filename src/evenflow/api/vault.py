@@ -49,7 +49,8 @@ class Vault:
                 return key.decrypt(nonce, closed, _place(kind, name)).decode()
         raise SecretsError(
             f"{what or f'The {kind} {name!r}'} was sealed with a key that this API does not have ({self.source}), or under another "
-            "name. Give all API hosts the same EVENFLOW_SECRET_KEYS, or set the value again."
+            "name.",
+            hint="Give all API hosts the same EVENFLOW_SECRET_KEYS, or set the value again.",
         )
 
     def reseal(self, kind: str, name: str, sealed: bytes, *, what: str = "") -> bytes:
@@ -83,13 +84,13 @@ class Vault:
                 self._crypt, self._read = self._ciphers(self.file.read_text().split()), stamp
         except FileNotFoundError:
             raise SecretsError(
-                f"There is no key to open connections and variables: {self.file} does not exist. Put it back, or set "
-                "EVENFLOW_SECRET_KEYS."
+                f"There is no key to open connections and variables: {self.file} does not exist.",
+                hint="Put it back, or set EVENFLOW_SECRET_KEYS.",
             ) from None
         except PermissionError:
             raise SecretsError(
-                f"The key to open connections and variables cannot be read: {self.file} is another user's. Type this as the "
-                "user of the API, or set EVENFLOW_SECRET_KEYS."
+                f"The key to open connections and variables cannot be read: {self.file} is another user's.",
+                hint="Type this as the user of the API, or set EVENFLOW_SECRET_KEYS.",
             ) from None
         return self._crypt
 
@@ -101,7 +102,8 @@ class Vault:
         if not raw or any(len(key) != KEY_BYTES for key in raw):
             raise SecretsError(
                 f"The keys that seal connections and variables ({self.source}) are none: each is {KEY_BYTES} bytes in url-safe "
-                "base64. To make one, type: evenflow secrets key"
+                "base64.",
+                hint="To make one, type: evenflow secrets key",
             )
         return [AESGCM(key) for key in raw]
 

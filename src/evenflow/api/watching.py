@@ -37,7 +37,8 @@ class Watchers:
         if not shown:
             raise Unauthorized(
                 "Metrics and the health of the system are told to who shows a token (header Authorization: Bearer ...): the API's "
-                "EVENFLOW_METRICS_TOKEN, or an operator's. Probes need none: /health/live and /health/ready."
+                "EVENFLOW_METRICS_TOKEN, or an operator's.",
+                hint="Probes need none: /health/live and /health/ready.",
             )
         if not (self._secret and hmac.compare_digest(shown.encode(), self._secret.encode())):
             token = await checked_token(self._tokens, shown)

@@ -351,10 +351,14 @@ def _read(response: Response, answer: type[T]) -> T:
 
 def _refused(response: Response) -> ApiRefused:
     try:
-        message = str(msgspec.json.decode(response.body)["error"]["message"])
-    except (msgspec.MsgspecError, KeyError, TypeError):
-        message = f"The server answered with status {response.status}, not as an Evenflow API does. Check EVENFLOW_API_URL."
-    return ApiRefused(response.status, message)
+        problem = rest.problems.Problem.model_validate_json(response.body)
+    except ValidationError:
+        return ApiRefused(
+            response.status,
+            f"The server answered with status {response.status}, not as an Evenflow API does.",
+            hint="Check EVENFLOW_API_URL.",
+        )
+    return ApiRefused(response.status, problem.detail, code=problem.type.rpartition("/")[2], hint=problem.hint)
 
 
 def _in_path(name: Name) -> str:

@@ -54,9 +54,9 @@ async def explain(
             hint = await similar_task(conn, dag_id, task_id)
             if await find_runs(conn, run_id, dag_id=dag_id):
                 has_not = f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}"
-                raise DagNotFound(f"{has_not}.{hint} To see its tasks: evenflow tasks list {dag_id}/{run_id}")
+                raise DagNotFound(f"{has_not}.", hint=f"{hint} To see its tasks: evenflow tasks list {dag_id}/{run_id}")
             where = f"in a run {run_id!r} of DAG {dag_id!r}"
-            raise DagNotFound(f"There is no task {task_id!r} {where}.{hint} See: evenflow runs list {dag_id}")
+            raise DagNotFound(f"There is no task {task_id!r} {where}.", hint=f"{hint} See: evenflow runs list {dag_id}")
         row = found[0]
         if row["quarantine"] is not None:  # its spec may be the problem
             return _set_aside(row, task_id, map_index)
@@ -92,10 +92,14 @@ def _instance(graph: Graph, row: Row, map_index: int) -> int:
     task_id, length = row["task_id"], row["length"]
     if length is None:
         if not graph.mapped[row["task_index"]] and map_index != UNMAPPED:
-            raise DagNotFound(f"The task {task_id!r} is not mapped, so it has no instance {map_index}. Leave --map-index out.")
+            raise DagNotFound(
+                f"The task {task_id!r} is not mapped, so it has no instance {map_index}.", hint="Leave --map-index out."
+            )
         return UNMAPPED
     if map_index == UNMAPPED:
-        raise ParamError(f"The task {task_id!r} is mapped: say which of its {length:,} instances. Type for example: --map-index 0")
+        raise ParamError(
+            f"The task {task_id!r} is mapped: say which of its {length:,} instances.", hint="Type for example: --map-index 0"
+        )
     if map_index >= length:
         raise DagNotFound(f"The task {task_id!r} has no instance {map_index}: the last one is {length - 1}.")
     return map_index

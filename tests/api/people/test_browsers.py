@@ -70,7 +70,7 @@ async def test_a_search_finds_what_has_these_very_letters(
 async def test_a_list_of_no_sense_is_refused_and_says_why(browser: Browser, code: str, query: str, wrong: str) -> None:
     await browser.log_in(code=code)
     assert await browser.ask("GET", f"/api/v1/dags?{query}") == 422
-    assert wrong in json.loads(browser.said)["error"]["message"]
+    assert wrong in json.loads(browser.said)["detail"]
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""])

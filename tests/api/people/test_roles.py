@@ -21,6 +21,7 @@ NEEDED: dict[Role | None, str] = {
         POST /api/v1/session
         POST /api/v1/device-logins
         POST /api/v1/device-logins/token
+        GET /api/v1/problems/{code}
         GET /api/v1/identity
         GET /api/v1/identity/callback
         GET /api/v1/identity/login

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 import msgspec
@@ -15,6 +16,7 @@ from evenflow.api import limits
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.refusals import refusal
 from evenflow.api.rest.app import described_rest
+from evenflow.contracts.rest.problems import TITLES
 from evenflow.core.service import USER_CODE_KINDS
 from evenflow.wire import messages as m
 from tests.api.world import World
@@ -72,7 +74,7 @@ async def session(operator_token: str) -> AsyncIterator[aiohttp.ClientSession]:
         ("GET", "/api/v1/dags/a%00b", None, 422, "bad_value", "NUL"),
     ],
 )
-async def test_errors_have_one_form(
+async def test_errors_are_problem_details(
     session: aiohttp.ClientSession,
     api_url: str,
     world: World,
@@ -88,9 +90,14 @@ async def test_errors_have_one_form(
     async with session.request(method, f"{api_url}{path}", data=body, headers=headers) as answer:
         assert answer.status == status
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
-        error = (await answer.json())["error"]
-    assert error["code"] == code
-    assert said in error["message"]
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        problem = await answer.json()
+    assert problem["type"] == f"/api/v1/problems/{code}"
+    assert problem["title"] == TITLES[code]
+    assert problem["status"] == status
+    assert problem["instance"] == urlsplit(unquote(path)).path
+    assert problem["request_id"]
+    assert said in f"{problem['detail']} {problem['hint']}"
 
 
 def test_a_database_that_takes_no_writes_is_away() -> None:
@@ -117,7 +124,7 @@ async def test_a_body_above_the_limit_is_refused_before_it_is_read(session: aioh
     url = f"{api_url}/api/v1/dags/sales/runs"
     async with session.post(url, data=b"x" * (limits.REST_BODY + 1)) as answer:
         assert answer.status == 413
-        assert (await answer.json())["error"]["code"] == "too_large"
+        assert (await answer.json())["type"] == "/api/v1/problems/too_large"
 
     body = Endless()
     with contextlib.suppress(aiohttp.ClientConnectionError):  # it hung up while we were sending, and that is as good
@@ -198,6 +205,7 @@ async def test_the_description_is_served(api_url: str, description: dict[str, An
 
 
 LOGINS = {  # nobody has a token yet
+    "get_problem_kind",
     "log_in",
     "get_provider",
     "begin_identity_login",

@@ -112,9 +112,10 @@ async def test_who_is_too_fast_is_told_for_how_long_to_wait(slow_api: ApiService
                 assert answer.status == 200
         async with http.post("/api/v1/login-codes", json={"x": "y" * 100_000}) as answer:
             assert (answer.status, answer.headers["Retry-After"], answer.headers["Connection"]) == (429, "1", "close")
-            told = (await answer.json())["error"]
-        assert told["code"] == "too_many_requests"
-        assert "asks more often than 4 times a second. Wait as long as Retry-After says" in told["message"]
+            told = await answer.json()
+        assert told["type"] == "/api/v1/problems/too_many_requests"
+        assert told["detail"].endswith("asks more often than 4 times a second.")
+        assert told["hint"].startswith("Wait as long as Retry-After says")
 
 
 async def test_the_client_waits_and_goes_on(slow_api: ApiService, db: psycopg.Connection) -> None:

@@ -320,12 +320,12 @@ async def test_a_refusal_says_what_is_wrong(api_url: str, tokens: dict[str, str]
     async with aiohttp.ClientSession() as session:
         async with session.get(f"{api_url}/api/v1/dags") as answer:
             assert answer.headers["WWW-Authenticate"] == "Bearer"
-            error = (await answer.json())["error"]
-        assert error["code"] == "unauthorized"
-        assert "Set EVENFLOW_TOKEN" in error["message"]
+            error = await answer.json()
+        assert error["type"] == "/api/v1/problems/unauthorized"
+        assert error["hint"] == "Set EVENFLOW_TOKEN."
         headers = {"Authorization": f"Bearer {tokens['worker']}"}
         async with session.get(f"{api_url}/api/v1/dags", headers=headers) as answer:
-            assert (await answer.json())["error"]["code"] == "forbidden"
+            assert (await answer.json())["type"] == "/api/v1/problems/forbidden"
     refused = ExecutionClient(api_url, tokens["operator"])
     with pytest.raises(ApiRefused, match="A token of kind 'operator' may not do this; it takes: worker") as error_info:
         await refused.claim(m.Claim(service_id=1, request_key="k", slots=1, queues=["default"]))

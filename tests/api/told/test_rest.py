@@ -64,7 +64,7 @@ async def test_what_could_not_be_shown_is_not_stored(
     method = "PUT" if path.startswith("variables") else "POST"
     async with aiohttp.request(method, f"{api_url}/api/v1/{path}", data=body, headers=header) as answer:
         assert answer.status == 422
-        assert flaw in (await answer.json())["error"]["message"]
+        assert flaw in (await answer.json())["detail"]
     assert world.one("select count(*) from dag_run") == 0
 
 

@@ -108,7 +108,7 @@ async def test_a_page_is_read_through_the_api_as_long_as_its_try_runs(
             assert answer.status == 405
         world.conn.execute("delete from dispatch where epoch = 1")
         async with browser.get(api_url + found.path, headers=shows) as answer:
-            assert (answer.status, (await answer.json())["error"]["code"]) == (409, "ended")
+            assert (answer.status, (await answer.json())["type"]) == (409, "/api/v1/problems/ended")
     with pytest.raises(ApiRefused, match=r"has ended, and its Spark UI with it\..*: evenflow spark explain sales/r1 extract"):
         await rest.find_spark_ui("sales", "r1", "extract")
 

@@ -23,14 +23,13 @@ export interface Asked<P extends keyof paths, M extends Method> {
   signal?: AbortSignal;
 }
 
-/** What the API refuses, in its own words. */
+/** What the API refuses, in its own words: `message` is what happened, then what to do about it. */
 export class Refusal extends Error {
   constructor(
     readonly status: number,
-    readonly code: string,
-    message: string,
+    readonly said: Schemas["Problem"] | null,
   ) {
-    super(message);
+    super(said ? `${said.detail} ${said.hint ?? ""}`.trim() : `The server answered with ${status}.`);
   }
 }
 
@@ -115,8 +114,9 @@ async function send(
     reached();
     return answer;
   }
-  const said = (await answer.json().catch(() => null)) as { error?: { code: string; message: string } } | null;
+  const isProblem = answer.headers.get("Content-Type") === "application/problem+json";
+  const said = isProblem ? ((await answer.json()) as Schemas["Problem"]) : null;
   if (answer.status >= 502) lost();
   else reached();
-  throw new Refusal(answer.status, said?.error?.code ?? "unknown", said?.error?.message ?? `The server answered with ${answer.status}.`);
+  throw new Refusal(answer.status, said);
 }

@@ -20,10 +20,17 @@ export function Found<T>({ of, children }: { of: UseQueryResult<T>; children: (d
 }
 
 export function Trouble({ error, again }: { error: Error; again?: () => void }) {
-  const said = error instanceof Refusal ? error.message : "The API cannot be reached. It is asked again by itself.";
+  const problem = error instanceof Refusal ? error.said : null;
+  const told = error instanceof Refusal ? error.message : "The API cannot be reached. It is asked again by itself.";
   return (
     <div className="trouble" role="alert">
-      <p>{said}</p>
+      <p>{problem?.detail ?? told}</p>
+      {problem?.hint && <p>{problem.hint}</p>}
+      {problem && (
+        <p className="quiet">
+          Request <code>{problem.request_id}</code>
+        </p>
+      )}
       {again && (
         <button type="button" onClick={again}>
           Try again

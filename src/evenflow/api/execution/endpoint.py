@@ -171,14 +171,14 @@ _MSGPACK = [(b"content-type", CONTENT_TYPE.encode())]
 
 
 async def _refuse(send: Send, error: Exception) -> None:
-    status, code, message, _ = refusal(error)
+    answer = refusal(error)
     headers = [*_MSGPACK]
-    if status == 401:
+    if answer.status == 401:
         headers.append(_CHALLENGE)
-    if status in UNREAD:
+    if answer.status in UNREAD:
         headers.append(_CLOSE)
     offsets = error.offsets if isinstance(error, CannotStore) else []
-    await _send(send, status, _encode(Refusal(code=code, message=message, offsets=offsets)), headers)
+    await _send(send, answer.status, _encode(Refusal(code=answer.code, message=answer.message, offsets=offsets)), headers)
 
 
 async def _send(send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]]) -> None:

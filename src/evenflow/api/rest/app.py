@@ -21,7 +21,7 @@ from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.paces import Paces
 from evenflow.api.probes import Probes
-from evenflow.api.refusals import UNREAD, Refused, refusal, too_large
+from evenflow.api.refusals import UNREAD, HttpRefusal, Refused, refusal, request_id, too_large
 from evenflow.api.rest import (
     approvals,
     assets,
@@ -39,6 +39,7 @@ from evenflow.api.rest import (
     metrics,
     operations,
     pools,
+    problems,
     runs,
     sealed,
     service_states,
@@ -61,7 +62,8 @@ from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.api.watching import WATCHED, Watchers
 from evenflow.contracts.rest import PREFIX
-from evenflow.contracts.rest.record import NAME_RULE, ErrorAnswer
+from evenflow.contracts.rest.problems import MEDIA_TYPE, PATH, TITLES, Problem
+from evenflow.contracts.rest.record import NAME_RULE
 from evenflow.core.likeness import did_you_mean
 from evenflow.store.db.connect import AsyncPool
 from evenflow.telemetry.health import HealthMonitor
@@ -93,12 +95,9 @@ _ERRORS = {
     502: "What the answer would come from cannot be reached.",
     503: "The database does not answer.",
 }
-_ERROR = {"application/json": {"schema": {"$ref": f"#/components/schemas/{ErrorAnswer.__name__}"}}}
-# One has the model, which describes it. FastAPI works out each model that is named, for each route anew.
-_REFUSED: Responses = {
-    status: {"description": text, **({"model": ErrorAnswer} if status == 401 else {"content": _ERROR})}
-    for status, text in _ERRORS.items()
-}
+_PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": f"#/components/schemas/{Problem.__name__}"}}}
+# The record itself is described once, in `_Rest`: FastAPI works out each model that is named, for each route anew.
+_REFUSED: Responses = {status: {"description": text, "content": _PROBLEM} for status, text in _ERRORS.items()}
 
 
 def rest_application(
@@ -187,10 +186,11 @@ def described_rest() -> FastAPI:
         system,
     ):
         part.routes.add_to(app, PREFIX, dependencies=[Depends(actor)], responses=_REFUSED)
-    too_often = {"description": "Too many logins have failed.", "content": _ERROR}
+    too_often = {"description": "Too many logins have failed.", "content": _PROBLEM}
     sessions.doors.add_to(app, PREFIX, responses={**_REFUSED, 429: too_often})
     identity.doors.add_to(app, PREFIX, responses={**_REFUSED, 429: too_often})
     device_logins.doors.add_to(app, PREFIX, responses={**_REFUSED, 429: too_often})
+    problems.routes.add_to(app, PREFIX, responses=_REFUSED)
     health.routes.add_to(app)
     metrics.routes.add_to(app)
     app.add_exception_handler(HTTPException, _http_error)
@@ -206,6 +206,7 @@ class _Rest(FastAPI):
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             described = super().openapi()
+            described["components"]["schemas"][Problem.__name__] = Problem.model_json_schema()
             shared = described["components"].setdefault("responses", {})
             for operation in (each for path in described["paths"].values() for each in path.values()):
                 for status, told in operation["responses"].items():
@@ -248,7 +249,7 @@ class _Refusals:
             answer = refusal(error)
             if begun:
                 raise
-            response = _error(answer.status, answer.code, answer.message)
+            response = _problem(scope["path"], answer)
             if answer.status == 401:
                 response.headers["WWW-Authenticate"] = "Bearer"
             if answer.retry_after_s:
@@ -259,38 +260,48 @@ class _Refusals:
 
 
 def _is_guarded(path: str) -> bool:
-    """Whether the path is for operators alone, be there anything or not."""
-    return path.startswith(f"{PREFIX}/") and path not in _OPEN
+    """Whether the path is for callers with a token alone, be there anything or not."""
+    return path.startswith(f"{PREFIX}/") and not (path in _OPEN or path.startswith(f"{PREFIX}{PATH}/"))
 
 
 def _check_length(scope: Scope) -> None:
     if header(scope, b"transfer-encoding") is not None:
-        raise Refused(411, "length_required", "Send the body with a Content-Length.")
+        raise Refused(411, "length_required", "The length of the body is not known.", hint="Send it with a Content-Length.")
     length = header(scope, b"content-length")
     if length is not None and int(length) > limits.REST_BODY:
         raise too_large("The body of the request", limits.REST_BODY)
 
 
-def _error(status: int, code: str, message: str) -> JSONResponse:
-    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
+def _problem(path: str, answer: HttpRefusal) -> JSONResponse:
+    problem = Problem(
+        type=problems.type_of(answer.code),
+        title=TITLES[answer.code],
+        status=answer.status,
+        detail=answer.detail,
+        instance=path,
+        hint=answer.hint,
+        request_id=request_id(),
+    )
+    return JSONResponse(problem.model_dump(), status_code=answer.status, media_type=MEDIA_TYPE)
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    message = {
-        404: f"There is nothing at {request.url.path}.",
-        405: f"{request.method} is not possible at {request.url.path}.",
+    path = request.scope["path"]
+    detail = {
+        404: f"There is nothing at {path}.",
+        405: f"{request.method} is not possible at {path}.",
     }.get(error.status_code, str(error.detail))
-    return _error(error.status_code, _CODES.get(error.status_code, "bad_request"), message)
+    return _problem(path, HttpRefusal(error.status_code, _CODES.get(error.status_code, "bad_request"), detail))
 
 
-async def _validation_error(_: Request, error: Exception) -> JSONResponse:
+async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    problems = [_problem(e) for e in error.errors()]
-    return _error(422, "bad_value", "; ".join(problems))
+    flaws = [_flaw(found) for found in error.errors()]
+    return _problem(request.scope["path"], HttpRefusal(422, "bad_value", "; ".join(flaws)))
 
 
-def _problem(found: dict[str, Any]) -> str:
+def _flaw(found: dict[str, Any]) -> str:
     """One thing that is wrong with a request, and where; what a rule about the whole body says stands alone."""
     match found["type"], found["loc"]:
         case "json_invalid", (_, position):

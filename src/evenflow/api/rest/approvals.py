@@ -86,7 +86,9 @@ async def answer(within: InContext, asker: ByPerson, dag_id: str, run_id: str, t
     async with within.pool.connection() as conn:
         async with events.recorded(conn, asker.name, "task.answer", f"{dag_id}/{run_id}", task=name, choice=request.choice):
             if await approvals.lock_run(conn, dag_id, run_id):
-                raise Refused(409, "changing", f"Somebody has just cleared, marked or cancelled in {dag_id}/{run_id}. Look again.")
+                raise Refused(
+                    409, "changing", f"Somebody has just cleared, marked or cancelled in {dag_id}/{run_id}.", hint="Look again."
+                )
             now = await _waiting(conn, dag_id, run_id, task_id, request.map_index)
             if now is None or now["epoch"] != row["epoch"]:
                 raise await _not_asked(conn, row["run_key"], dag_id, run_id, task_id, request.map_index)
@@ -109,7 +111,7 @@ async def _not_asked(conn: AsyncConn, run_key: int, dag_id: str, run_id: str, ta
     found = await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
     if found is None:
         hint = await views.similar_task(conn, dag_id, task_id)
-        return Refused(404, "not_found", f"There is no task {name!r} in run {run_id!r} of DAG {dag_id!r}.{hint}")
+        return Refused(404, "not_found", f"There is no task {name!r} in run {run_id!r} of DAG {dag_id!r}.", hint=hint)
     first = await approvals.find_answer(conn, run_key, task_id=task_id, map_index=map_index)
     if first is not None:
         at = f"{first['answered_at'].astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
@@ -118,7 +120,8 @@ async def _not_asked(conn: AsyncConn, run_key: int, dag_id: str, run_id: str, ta
     return Refused(
         409,
         "not_asked",
-        f"Task {name!r} of {dag_id}/{run_id} asks nobody now: it is {state}. To see what waits for people: evenflow approvals list",
+        f"Task {name!r} of {dag_id}/{run_id} asks nobody now: it is {state}.",
+        hint="To see what waits for people: evenflow approvals list",
     )
 
 
@@ -155,5 +158,5 @@ async def _values(within: ApiContext, question: ApprovalQuestion, given: Mapping
     for name in given:
         if name not in question.params:
             has = f"It has: {', '.join(sorted(question.params))}." if question.params else "It has none."
-            raise ParamError(f"The form has no field {name!r}.{did_you_mean(name, question.params)} {has}")
+            raise ParamError(f"The form has no field {name!r}.", hint=f"{did_you_mean(name, question.params)} {has}")
     return await within.judge.params(question.params, given)

@@ -68,8 +68,8 @@ async def emit_event(conn: Connection, actor: Actor, scope: InScope, request: Ev
             if await assets.read_partitions(conn, request.asset, scope=scope) is None:
                 raise no_asset(request.asset)
             raise Forbidden(
-                f"No DAG in your scope makes {request.asset!r}, so its event would begin runs of others or stand for their work. "
-                "Ask somebody whose scope has a DAG that makes it."
+                f"No DAG in your scope makes {request.asset!r}, so its event would begin runs of others or stand for their work.",
+                hint="Ask somebody whose scope has a DAG that makes it.",
             )
         detail["event_id"] = emitted.event_id
     return emitted

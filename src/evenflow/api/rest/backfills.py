@@ -43,7 +43,7 @@ async def create_backfill(
     if not current.is_active:
         raise Refused(409, "dag_retired", f"The DAG {dag_id!r} cannot run: {current.file} does not define it any more.")
     if request.reverse and any(task.depends_on_past for task in spec.tasks):
-        raise Refused(422, "bad_value", f"Tasks of the DAG {dag_id!r} depend on the run before. Leave --reverse out.")
+        raise Refused(422, "bad_value", f"Tasks of the DAG {dag_id!r} depend on the run before.", hint="Leave --reverse out.")
     of = None if request.partitions_of is None else await _partitions_made(conn, spec, request.partitions_of)
     key = _first_key(spec, of, request)
     judged = await within.judge.params(spec.params, {**request.params, **key})
@@ -64,7 +64,8 @@ async def create_backfill(
             raise Refused(
                 409,
                 "backfill_exists",
-                f"A backfill of the DAG {dag_id!r} is not over yet. See it with: evenflow backfill list {dag_id}",
+                f"A backfill of the DAG {dag_id!r} is not over yet.",
+                hint=f"See it with: evenflow backfill list {dag_id}",
             )
     return plan
 
@@ -75,7 +76,8 @@ async def _partitions_made(conn: AsyncConn, spec: DagSpec, asset: str) -> Partit
         raise Refused(
             422,
             "bad_value",
-            f"No task of the DAG {spec.dag_id!r} makes the asset {asset!r}. Name one that has it among its outlets.",
+            f"No task of the DAG {spec.dag_id!r} makes the asset {asset!r}.",
+            hint="Name one that has it among its outlets.",
         )
     return await partitioned(conn, asset)
 
@@ -85,14 +87,17 @@ def _first_key(spec: DagSpec, of: Partitioned | None, request: BackfillRequest) 
     if of is None or not of.partitions.keys:
         return {}
     if request.from_date is not None:
-        raise Refused(422, "bad_value", f"The partitions of {of.asset!r} are keys, not times. Leave the dates out.")
+        raise Refused(422, "bad_value", f"The partitions of {of.asset!r} are keys, not times.", hint="Leave the dates out.")
     if of.partitions.param in request.params:
-        raise Refused(422, "bad_value", f"The parameter {of.partitions.param!r} is the partition, which differs. Leave it out.")
+        raise Refused(
+            422, "bad_value", f"The parameter {of.partitions.param!r} is the partition, which differs.", hint="Leave it out."
+        )
     if of.partitions.param not in spec.params:
         raise Refused(
             422,
             "bad_value",
-            f"The partition is the parameter {of.partitions.param!r}, which the DAG {spec.dag_id!r} has not. Add it.",
+            f"The partition is the parameter {of.partitions.param!r}, which the DAG {spec.dag_id!r} has not.",
+            hint="Add it.",
         )
     return {of.partitions.param: of.partitions.keys[0]}
 
@@ -100,7 +105,7 @@ def _first_key(spec: DagSpec, of: Partitioned | None, request: BackfillRequest) 
 async def _planned_keys(conn: AsyncConn, of: Partitioned | None, reprocess: Reprocess) -> list[PlannedRun]:
     """A run for each key, or for those that are missing."""
     if of is None or not of.partitions.keys:
-        raise Refused(422, "bad_value", "The partitions are times. Say the first and the last date, too: --from and --to.")
+        raise Refused(422, "bad_value", "The partitions are times.", hint="Say the first and the last date, too: --from and --to.")
     found = await list_partitions(conn, of, None, None)
     return [PlannedRun(None, each.partition, _there(each, reprocess)) for each in found]
 
@@ -134,11 +139,12 @@ async def _planned(
             422,
             "bad_value",
             f"The schedule of the DAG {spec.dag_id!r} ({describe(spec.schedule) or 'by hand'}) names no times, so it has no past "
-            f"dates. Run it for one with: evenflow runs trigger {spec.dag_id} --logical-date DATE",
+            "dates.",
+            hint=f"Run it for one with: evenflow runs trigger {spec.dag_id} --logical-date DATE",
         )
     runs = await asyncio.to_thread(_past_runs, spec, dates)  # a hundred expressions have as many dates to be found each time
     if len(runs) > BACKFILL_RUNS:
-        raise Refused(422, "too_large", f"There are more than {BACKFILL_RUNS:,} dates in this range. Take a part of it.")
+        raise Refused(422, "too_large", f"There are more than {BACKFILL_RUNS:,} dates in this range.", hint="Take a part of it.")
     if not runs:
         raise Refused(422, "bad_value", f"The schedule of the DAG {spec.dag_id!r} has no date in this range that has passed.")
     existing = await backfills.find_existing(
@@ -211,7 +217,7 @@ async def cancel_backfill(conn: Connection, actor: Actor, scope: InScope, backfi
 async def _found(conn: AsyncConn, backfill_id: int, scope: str | None) -> Row:
     rows = await backfills.list_all(conn, backfill_id=backfill_id, scope=scope)
     if not rows:
-        raise DagNotFound(f"There is no backfill {backfill_id}. To see all, type: evenflow backfill list")
+        raise DagNotFound(f"There is no backfill {backfill_id}.", hint="To see all, type: evenflow backfill list")
     return rows[0]
 
 

@@ -42,7 +42,8 @@ class Exports:
             raise Refused(
                 429,
                 "too_many_exports",
-                f"This API server sends {limits.EXPORTS} exports of events at once. Try again later.",
+                f"This API server sends {limits.EXPORTS} exports of events at once.",
+                hint="Try again later.",
                 retry_after_s=60,
             )
 

@@ -67,7 +67,10 @@ async def skip_dates(conn: Connection, actor: Actor, dag_id: str, change: DateSk
         until = change.until or now
         if until > now:
             raise Refused(
-                422, "bad_value", f"{until.isoformat()} is in the future. To stop a DAG, type: evenflow dags pause {dag_id}"
+                422,
+                "bad_value",
+                f"{until.isoformat()} is in the future.",
+                hint=f"To stop a DAG, type: evenflow dags pause {dag_id}",
             )
         detail["until"] = until.isoformat()
         current = await current_version(conn, dag_id)  # after the lock, so that it stays the newest
@@ -85,7 +88,7 @@ async def release_dag(conn: Connection, actor: Actor, dag_id: str, change: DagRe
     check_dag(dag_id)
     await current_version(conn, dag_id)
     if change.bundle == OWN_BUNDLE:
-        raise Refused(422, "bad_value", f"What is in the bundle {OWN_BUNDLE!r} is Evenflow's own. Choose another one.")
+        raise Refused(422, "bad_value", f"What is in the bundle {OWN_BUNDLE!r} is Evenflow's own.", hint="Choose another one.")
     async with events.recorded(conn, actor, "dag.release", dag_id, bundle=change.bundle):
         await dags.release(conn, dag_id, change.bundle)
     (summary,) = await views.list_dags(conn, dag_id=dag_id, retired=True)
@@ -104,13 +107,15 @@ async def delete_dag(conn: Connection, actor: Actor, dag_id: str, query: Annotat
         raise Refused(
             409,
             "dag_has_file",
-            f"The DAG {dag_id!r} is defined in {done.file}. Take it out of that file, or remove the file, then delete the DAG.",
+            f"The DAG {dag_id!r} is defined in {done.file}.",
+            hint="Take it out of that file, or remove the file, then delete the DAG.",
         )
     if done.live is not None:
         raise Refused(
             409,
             "run_not_finished",
-            f"The run {done.live!r} of DAG {dag_id!r} has not ended. To end it first: evenflow runs cancel {dag_id} {done.live}",
+            f"The run {done.live!r} of DAG {dag_id!r} has not ended.",
+            hint=f"To end it first: evenflow runs cancel {dag_id} {done.live}",
         )
     return DeletedDag(dag_id=dag_id, runs=done.runs)
 

@@ -62,7 +62,8 @@ async def begin_device_login(conn: Connection, within: InContext, http: Request,
             429,
             "too_many_logins",
             f"Too many command lines wait to be logged in: {limits.DEVICE_LOGINS_HERE} may of one address, "
-            f"{limits.DEVICE_LOGINS:,} of all. Answer one, or wait some minutes.",
+            f"{limits.DEVICE_LOGINS:,} of all.",
+            hint="Answer one, or wait some minutes.",
             retry_after_s=60,
         )
     shown = f"{letters[:4]}-{letters[4:]}"
@@ -73,11 +74,11 @@ async def begin_device_login(conn: Connection, within: InContext, http: Request,
 async def take_device_token(conn: Connection, within: InContext, request: DeviceTokenRequest) -> DeviceToken:
     """Returns whether a person has answered. The token is told once; a command line that asks too often is told to ask less."""
     if not within.tokens.has_made(request.device_code, "device code"):
-        raise Unauthorized(_OVER)
+        raise Unauthorized(_OVER, hint="Type again: evenflow login")
     async with conn.transaction():  # a caller that is not given the token may ask again
         polled = await device_logins.poll(conn, request.device_code)
         if polled is None:
-            raise Unauthorized(_OVER)
+            raise Unauthorized(_OVER, hint="Type again: evenflow login")
         if polled.is_approved is None:
             is_hasty = polled.polled_s is not None and polled.polled_s < limits.DEVICE_POLL / 2
             pause = limits.DEVICE_POLL * (2 if is_hasty else 1)
@@ -94,7 +95,7 @@ async def take_device_token(conn: Connection, within: InContext, request: Device
     raise Forbidden(f"{polled.answered_by} has said no.")
 
 
-_OVER = "Nobody has answered in time, or the code was used before. Type again: evenflow login"
+_OVER = "Nobody has answered in time, or the code was used before."
 
 
 @routes.post("/device-logins/find", Role.VIEWER, ScopedBy.OWN)
@@ -126,8 +127,8 @@ def _person(http: Request) -> SessionToken:
     caller = caller_of(http)
     if not (isinstance(caller, SessionToken) and caller.by_password):
         raise Forbidden(
-            "Only a user who has logged in in a browser answers command lines. Log in with a name and a password or by single "
-            "sign-on; whoever has a token sets EVENFLOW_TOKEN to it there."
+            "Only a user who has logged in in a browser answers command lines.",
+            hint="Log in with a name and a password or by single sign-on; whoever has a token sets EVENFLOW_TOKEN to it there.",
         )
     return caller
 

@@ -43,7 +43,7 @@ async def set_executor(conn: Connection, actor: Actor, name: Annotated[ObjectNam
     old = next((Executor.model_validate(row) for row in await executors.list_executors(conn, name)), None)
     kind = change.kind if old is None else change.kind or old.kind
     if kind is None:
-        raise Refused(422, "bad_value", f"There is no executor {name!r}. To make it, say its kind: {', '.join(KINDS)}.")
+        raise Refused(422, "bad_value", f"There is no executor {name!r}.", hint=f"To make it, say its kind: {', '.join(KINDS)}.")
     check_kind(kind)
     options = change.options if change.options is not None else old.options if old is not None else {}
     check_options(kind, options)
@@ -53,14 +53,17 @@ async def set_executor(conn: Connection, actor: Actor, name: Annotated[ObjectNam
         raise Refused(
             409,
             "queue_taken",
-            f"Queue {rival[1]!r} is of the executor {rival[0]!r}, and a queue is of one executor. To see its queues, type: "
-            f"evenflow executors show {rival[0]}",
+            f"Queue {rival[1]!r} is of the executor {rival[0]!r}, and a queue is of one executor.",
+            hint=f"To see its queues, type: evenflow executors show {rival[0]}",
         )
     slots = change.slots if change.slots is not None else old.slots if old is not None else UNLIMITED_SLOTS
     async with events.recorded(conn, actor, "executor.set", name, **change.model_dump(exclude_none=True)):
         if not await executors.set_executor(conn, name=name, kind=kind, queues=queues, slots=slots, options=options, by=actor):
             raise Refused(
-                409, "other_kind", f"Executor {name!r} is of another kind. Delete it first: evenflow executors delete {name}"
+                409,
+                "other_kind",
+                f"Executor {name!r} is of another kind.",
+                hint=f"Delete it first: evenflow executors delete {name}",
             )
     await executors.wake_takers(conn)
     return await _found(conn, name)
@@ -85,12 +88,14 @@ def _check_queues(name: str, kind: str, queues: list[str]) -> None:
     if name == DEFAULT_EXECUTOR and queues:
         raise Refused(422, "bad_value", f"The executor {name} has all queues that no other one has: it needs none of its own.")
     if name != DEFAULT_EXECUTOR and not queues:
-        raise Refused(422, "bad_value", f"Executor {name!r} needs a queue, or nothing ever goes to it. Name one with --queue.")
+        raise Refused(
+            422, "bad_value", f"Executor {name!r} needs a queue, or nothing ever goes to it.", hint="Name one with --queue."
+        )
 
 
 async def _found(conn: AsyncConn, name: str, *, scope: str | None = None) -> Executor:
     """Raises :class:`Refused`."""
     found = await executors.list_executors(conn, name, scope=scope)
     if not found:
-        raise Refused(404, "not_found", f"There is no executor {name!r}. To see all, type: evenflow executors list")
+        raise Refused(404, "not_found", f"There is no executor {name!r}.", hint="To see all, type: evenflow executors list")
     return Executor.model_validate(found[0])

@@ -58,15 +58,17 @@ async def set_fleet(conn: Connection, actor: Actor, name: Annotated[ObjectName, 
     queues = change.queues or ([] if old is None else old.queues)
     options = change.options if change.options is not None else {} if old is None else old.options
     if not queues:
-        raise Refused(422, "bad_value", f"There is no fleet {name!r}. To make it, name each queue that its workers serve: --queue")
+        raise Refused(
+            422, "bad_value", f"There is no fleet {name!r}.", hint="To make it, name each queue that its workers serve: --queue"
+        )
     policy = ScalingPolicy.of(_policy(change, old))
     check_target(target, options)
     if (rival := await scaling.find_rival(conn, name, queues)) is not None:
         raise Refused(
             409,
             "queue_taken",
-            f"Fleet {rival[0]!r} serves {', '.join(rival[1])}, and a queue is of one fleet. To see it, type: "
-            f"evenflow autoscaler show {rival[0]}",
+            f"Fleet {rival[0]!r} serves {', '.join(rival[1])}, and a queue is of one fleet.",
+            hint=f"To see it, type: evenflow autoscaler show {rival[0]}",
         )
     same = [
         each for each in await scaling.list_fleets(conn) if each.name != name and _deployment(each.options) == _deployment(options)
@@ -84,13 +86,17 @@ async def set_fleet(conn: Connection, actor: Actor, name: Annotated[ObjectName, 
                 409,
                 "other_executor",
                 f"The queue {others[0]} is of executor {executor['name']!r}, of kind {executor['kind']}: no worker of a fleet with "
-                f"target {target!r} gets its tries. To see it, type: evenflow executors show {executor['name']}",
+                f"target {target!r} gets its tries.",
+                hint=f"To see it, type: evenflow executors show {executor['name']}",
             )
     async with events.recorded(conn, actor, "fleet.set", name, **change.model_dump(exclude_none=True)):
         told: dict[str, Any] = {"target": target, "queues": queues, "options": options}
         if not await scaling.set_fleet(conn, name=name, policy=policy, by=actor, **told):
             raise Refused(
-                409, "other_target", f"Fleet {name!r} has another target. Delete it first: evenflow autoscaler delete {name}"
+                409,
+                "other_target",
+                f"Fleet {name!r} has another target.",
+                hint=f"Delete it first: evenflow autoscaler delete {name}",
             )
     return FleetSummary(**await _summary(conn, await _found(conn, name)))
 
@@ -148,7 +154,7 @@ async def _found(conn: AsyncConn, name: str) -> FleetRow:
     """Raises :class:`Refused`."""
     found = await scaling.list_fleets(conn, name)
     if not found:
-        raise Refused(404, "not_found", f"There is no fleet {name!r}. To see all, type: evenflow autoscaler list")
+        raise Refused(404, "not_found", f"There is no fleet {name!r}.", hint="To see all, type: evenflow autoscaler list")
     return found[0]
 
 

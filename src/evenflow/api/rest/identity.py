@@ -83,7 +83,7 @@ async def _begun(within: ApiContext, identity: Identity, http: Request) -> tuple
     async with within.pool.connection() as conn:
         linked = await users.link_user(conn, identity.subject, name=identity.name, rights=identity.rights)
         if linked is None:
-            raise Unauthorized(f"Another user is called {identity.name!r} here, and logs in with a password. Ask an admin.")
+            raise Unauthorized(f"Another user is called {identity.name!r} here, and logs in with a password.", hint="Ask an admin.")
         if linked.is_disabled:
             raise Unauthorized(f"{linked.name} may not log in.")
         of = NewSession(linked.name, user=linked.name, login_id=0, role=None, shown=linked.password)
@@ -99,7 +99,9 @@ async def end_identity_session(within: InContext) -> Response:
 def _identities(within: ApiContext) -> Identities:
     """Raises :class:`Refused`."""
     if within.identities is None:
-        raise Refused(404, "not_found", "No provider of identities is set here (EVENFLOW_IDENTITY_ISSUER). Log in with a password.")
+        raise Refused(
+            404, "not_found", "No provider of identities is set here (EVENFLOW_IDENTITY_ISSUER).", hint="Log in with a password."
+        )
     return within.identities
 
 

@@ -66,7 +66,7 @@ async def _find_try(
         hint = await views.similar_task(conn, dag_id, task_id) if instance is None else ""
     if instance is None:
         where = f"in a run {run_id!r} of DAG {dag_id!r}"
-        raise DagNotFound(f"There is no task {task_id!r} {where}.{hint} See: evenflow runs list {dag_id}")
+        raise DagNotFound(f"There is no task {task_id!r} {where}.", hint=f"{hint} See: evenflow runs list {dag_id}")
     newest = instance.try_number or 1
     if try_number is not None and try_number > newest:
         tries = f"has had {newest} of them" if instance.try_number else "has not begun"

@@ -60,8 +60,8 @@ async def delete_run(within: InContext, actor: Actor, dag_id: str, run_id: str) 
                 raise Refused(
                     409,
                     "run_not_finished",
-                    f"The run {run_id!r} of DAG {dag_id!r} has not ended: it is {run['state']}. "
-                    f"To end it first: evenflow runs cancel {dag_id} {run_id}",
+                    f"The run {run_id!r} of DAG {dag_id!r} has not ended: it is {run['state']}.",
+                    hint=f"To end it first: evenflow runs cancel {dag_id} {run_id}",
                 )
     with suppress(LogStorageError):  # what is left stands in a table, and is deleted later
         await within.logs.delete_run(dag_id, run_id)
@@ -115,8 +115,8 @@ async def _operate(conn: AsyncConn, dag_id: str, run_id: str, scope: ScopeReques
         raise Refused(
             409,
             "nothing_to_mark",
-            f"The run {run_id!r} of DAG {dag_id!r} has no task instance that is meant, so nothing can be marked. "
-            f"To see those that it has: evenflow tasks list {dag_id}/{run_id}",
+            f"The run {run_id!r} of DAG {dag_id!r} has no task instance that is meant, so nothing can be marked.",
+            hint=f"To see those that it has: evenflow tasks list {dag_id}/{run_id}",
         )
     if not scope.dry_run:
         named = {} if scope.tasks is None else {"tasks": scope.tasks[: limits.USERS_SHOWN]}
@@ -195,7 +195,8 @@ async def _runs(
         raise Refused(
             422,
             "too_many_runs",
-            f"These are more than {limits.OPERATED_RUNS:,} runs of DAG {dag_id!r}. Do it in parts: begin with another run.",
+            f"These are more than {limits.OPERATED_RUNS:,} runs of DAG {dag_id!r}.",
+            hint="Do it in parts: begin with another run.",
         )
     if first.unbegun:
         raise Refused(
@@ -205,8 +206,8 @@ async def _runs(
         raise Refused(
             409,
             "run_not_begun",
-            f"The run {run_id!r} of DAG {dag_id!r} ended before it began: nothing can be marked. "
-            f"To have it run: evenflow runs clear {dag_id} {run_id}",
+            f"The run {run_id!r} of DAG {dag_id!r} ended before it began: nothing can be marked.",
+            hint=f"To have it run: evenflow runs clear {dag_id} {run_id}",
         )
     if first.state == RunState.FAILED and operation.event is Event.MARK_FAILED and operation.tasks is None:
         raise Refused(409, "run_finished", f"The run {run_id!r} of DAG {dag_id!r} has ended already: failed.")
@@ -214,8 +215,8 @@ async def _runs(
         raise Refused(
             409,
             "run_cancelled",
-            f"The run {run_id!r} of DAG {dag_id!r} is being cancelled. Try again when it has ended. "
-            f"To see it: evenflow runs show {dag_id} {run_id}",
+            f"The run {run_id!r} of DAG {dag_id!r} is being cancelled.",
+            hint=f"Try again when it has ended. To see it: evenflow runs show {dag_id} {run_id}",
         )
     return [first, *(run for run in others if not run.unbegun and not run.being_cancelled)]
 
@@ -226,10 +227,10 @@ def _check(graph: Graph, dag_id: str, run_id: str, scope: ScopeRequest) -> None:
     for task_id in scope.tasks or ():
         if task_id not in index_of:
             raise DagNotFound(
-                f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}.{did_you_mean(task_id, index_of)} "
-                f"To see its tasks: evenflow tasks list {dag_id}"
+                f"The run {run_id!r} of DAG {dag_id!r} has no task {task_id!r}.",
+                hint=f"{did_you_mean(task_id, index_of)} To see its tasks: evenflow tasks list {dag_id}",
             )
         if scope.map_indexes and not graph.mapped[index_of[task_id]]:
-            raise Refused(422, "not_mapped", f"The task {task_id!r} is not mapped. Leave the map index out.")
+            raise Refused(422, "not_mapped", f"The task {task_id!r} is not mapped.", hint="Leave the map index out.")
     if scope.map_indexes and not scope.tasks:
-        raise Refused(422, "no_task", "A map index needs a task. Name the mapped task too.")
+        raise Refused(422, "no_task", "A map index needs a task.", hint="Name the mapped task too.")

@@ -65,7 +65,7 @@ class Passwords:
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
         if self._asked >= limits.PASSWORDS_AT_ONCE + limits.PASSWORDS_WAITING:
-            raise Refused(503, "too_many_logins", "Too many people log in at this moment. Try again in a second.")
+            raise Refused(503, "too_many_logins", "Too many people log in at this moment.", hint="Try again in a second.")
         self._asked += 1
         try:
             async with self._turns:

@@ -54,7 +54,13 @@ async def delete_pool(conn: Connection, actor: Actor, name: str) -> Pool:
     if name == DEFAULT_POOL:
         raise Refused(409, "pool_in_use", f"The pool {name} takes every task that names no other, so it stays.")
     if users := await pools.find_users(conn, name, limit=limits.USERS_SHOWN + 1):
-        raise Refused(409, "pool_in_use", _in_use(name, users))
+        raise Refused(
+            409,
+            "pool_in_use",
+            f"The pool {name!r} is in use: by {_shown(users)}.",
+            hint="Give these tasks another pool, let runs end or cancel them. To let nothing start in it meanwhile, type: evenflow "
+            f"pools set {name} 0",
+        )
     async with events.recorded(conn, actor, "pool.delete", name):
         await pools.delete_pool(conn, name)
     return pool
@@ -82,16 +88,13 @@ async def _found_pool(conn: AsyncConn, name: str) -> Pool:
     return found
 
 
-def _in_use(name: str, users: list[pools.PoolUser]) -> str:
+def _shown(users: list[pools.PoolUser]) -> str:
     shown = [
         f"task {user.task_id} of DAG {user.dag_id}" + (f" in its run {user.run_id}" if user.run_id else "")
         for user in users[: limits.USERS_SHOWN]
     ]
     more = " and more" if len(users) > limits.USERS_SHOWN else ""
-    return (
-        f"The pool {name!r} is in use: by {', '.join(shown)}{more}. Give these tasks another pool, let runs end or cancel them. "
-        f"To let nothing start in it meanwhile, type: evenflow pools set {name} 0"
-    )
+    return ", ".join(shown) + more
 
 
 @routes.get("/sharing", Role.VIEWER, ScopedBy.ANSWER)
@@ -130,7 +133,7 @@ async def _found_rule(conn: AsyncConn, kind: str, name: str) -> SharingRule:
     """Raises :class:`Refused`."""
     found = await pools.list_sharing(conn, kind, name)
     if not found:
-        raise Refused(404, "not_found", f"There is no {kind} {name!r}. To see all, type: evenflow sharing list")
+        raise Refused(404, "not_found", f"There is no {kind} {name!r}.", hint="To see all, type: evenflow sharing list")
     return found[0][2]
 
 

@@ -48,18 +48,24 @@ class GuardedRoute(APIRoute):
 def check_role(caller: Caller, needed: Role) -> None:
     """Raises :class:`Forbidden`."""
     if not caller.role.allows(needed):
-        if isinstance(caller, SessionToken) and caller.is_vouched:
-            raise Forbidden(
-                f"This is for the role {needed}, and {caller.name} has the role {caller.role}. Groups at the provider of "
-                "identities decide that, at each login: identity_groups of the API's evenflow.toml says which group has which role."
-            )
+        of_token = not (isinstance(caller, SessionToken) and (caller.is_vouched or caller.by_password))
+        whose = f"the token of {caller.name}" if of_token else caller.name
         raise Forbidden(
-            f"This is for the role {needed}, and {caller.name} has the role {caller.role}. An admin can change that: "
-            f"evenflow users set-role {caller.name} {needed}"
-            if isinstance(caller, SessionToken) and caller.by_password
-            else f"This is for the role {needed}, and the token of {caller.name} has the role {caller.role}. Who can reach the "
-            f"database makes another one: evenflow tokens create operator --role {needed}"
+            f"This is for the role {needed}, and {whose} has the role {caller.role}.", hint=_where_roles_change(caller, needed)
         )
+
+
+def _where_roles_change(caller: Caller, needed: Role) -> str:
+    match caller:
+        case SessionToken(is_vouched=True):
+            return (
+                "Groups at the provider of identities decide that, at each login: identity_groups of the API's evenflow.toml says "
+                "which group has which role."
+            )
+        case SessionToken(by_password=True):
+            return f"An admin can change that: evenflow users set-role {caller.name} {needed}"
+        case _:
+            return f"Who can reach the database makes another one: evenflow tokens create operator --role {needed}"
 
 
 async def check_scope(pool: AsyncPool, name: str, scope: PersonScope, how: ScopedBy | None, names: Mapping[str, str]) -> None:
@@ -72,7 +78,7 @@ async def check_scope(pool: AsyncPool, name: str, scope: PersonScope, how: Scope
         case ScopedBy.POOL if not scope.has("pools", names["name"]):
             raise no_pool(names["name"])
         case ScopedBy.QUEUE if not scope.has("queues", names["queue"]):
-            raise Refused(404, "not_found", f"There is no queue {names['queue']!r}. To see all, type: evenflow status")
+            raise Refused(404, "not_found", f"There is no queue {names['queue']!r}.", hint="To see all, type: evenflow status")
         case None:
             raise Forbidden(f"This is for those whose role counts everywhere, and that of {name} counts in a scope alone.")
         case _:

@@ -72,10 +72,10 @@ async def _exists(conn: AsyncConn, dag_id: str, run_id: str, logical_date: datet
         return Refused(
             409,
             "run_exists",
-            f"The DAG {dag_id!r} has a run with the logical date {logical_date.isoformat()} already: {other!r}. Leave the logical "
-            f"date out, or let that run again: evenflow runs rerun {dag_id} {other}",
+            f"The DAG {dag_id!r} has a run with the logical date {logical_date.isoformat()} already: {other!r}.",
+            hint=f"Leave the logical date out, or let that run again: evenflow runs rerun {dag_id} {other}",
         )
-    return Refused(409, "run_exists", f"The DAG {dag_id!r} has a run {run_id!r} already. Choose another run_id.")
+    return Refused(409, "run_exists", f"The DAG {dag_id!r} has a run {run_id!r} already.", hint="Choose another run_id.")
 
 
 @routes.patch("/dags/{dag_id}/runs/{run_id}", Role.AUTHOR)
@@ -179,7 +179,9 @@ async def found_run(conn: AsyncConn, dag_id: str, run_id: str) -> Row:
     rows = await views.list_runs(conn, dag_id=dag_id, run_id=run_id)
     if not rows:
         hint = await _of_that_date(conn, dag_id, run_id)
-        raise DagNotFound(f"The DAG {dag_id!r} has no run {run_id!r}.{hint} To see its runs, type: evenflow runs list {dag_id}")
+        raise DagNotFound(
+            f"The DAG {dag_id!r} has no run {run_id!r}.", hint=f"{hint} To see its runs, type: evenflow runs list {dag_id}"
+        )
     return rows[0]
 
 

@@ -179,7 +179,10 @@ async def _found(conn: AsyncConn, kind: SealedKind, name: str, asked: Sequence[s
         hint = did_you_mean(name, (each["name"] for each in listed))
         nor = "".join(f", nor in {store}" for store in asked)
         raise Refused(
-            404, "not_found", f"There is no {kind} {name!r} in the database{nor}.{hint} To see all, type: evenflow {kind}s list"
+            404,
+            "not_found",
+            f"There is no {kind} {name!r} in the database{nor}.",
+            hint=f"{hint} To see all, type: evenflow {kind}s list",
         )
     return found
 

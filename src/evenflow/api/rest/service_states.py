@@ -66,7 +66,7 @@ async def set_service_state(
     if scope is not None and kind in (ObjectKind.WORKER, ObjectKind.SYSTEM):
         raise Forbidden(f"A {kind} is everybody's: this is for operators whose role counts everywhere.")
     if change.within_s is not None and change.state is not ServiceState.DRAINING:
-        raise Refused(422, "bad_value", f"Only a drain has a deadline, and {change.state} is none. Leave within_s out.")
+        raise Refused(422, "bad_value", f"Only a drain has a deadline, and {change.state} is none.", hint="Leave within_s out.")
     detail: dict[str, Any] = {} if change.within_s is None else {"within_s": change.within_s}
     async with events.recorded(conn, actor, f"{kind}.{_VERBS[change.state]}", name, **detail):
         if kind is ObjectKind.DAG:
@@ -79,7 +79,7 @@ async def _check(conn: AsyncConn, kind: ObjectKind, name: str, scope: str | None
     """Raises :class:`Refused`."""
     if not await states.exists(conn, kind, name, scope=scope):
         hint = await similar_dag(conn, name, scope=scope) if kind is ObjectKind.DAG else ""
-        raise Refused(404, "not_found", f"There is no {kind} {name!r}.{hint} To see all, type: {_WHERE[kind]}")
+        raise Refused(404, "not_found", f"There is no {kind} {name!r}.", hint=f"{hint} To see all, type: {_WHERE[kind]}")
 
 
 async def _service_state(conn: AsyncConn, kind: ObjectKind, name: str, scope: str | None) -> DetailedServiceState:

@@ -74,7 +74,7 @@ async def _by_token(within: ApiContext, request: SessionRequest, address: str) -
         async with within.pool.connection() as conn:
             taken = await tokens.take_login_code(conn, request.code)
         if taken is None:
-            raise Unauthorized("The code was used before, or its time is over. `evenflow ui` prints a new one.")
+            raise Unauthorized("The code was used before, or its time is over.", hint="`evenflow ui` prints a new one.")
         name, login_id = taken
     role = None if login_id else Role.ADMIN  # the only token that is in no list is the API's own
     return NewSession(name, user=None, login_id=login_id, role=role)
@@ -120,7 +120,7 @@ async def end_session(conn: Connection, http: Request, session_id: int) -> Sessi
     for found in await _visible(conn, caller, session_id=session_id, limit=1):
         await tokens.revoke(conn, session_id, by=caller.name)
         return found
-    raise Refused(404, "not_found", f"There is no session {session_id} that you see. Where you are: evenflow sessions list")
+    raise Refused(404, "not_found", f"There is no session {session_id} that you see.", hint="Where you are: evenflow sessions list")
 
 
 async def _visible(
@@ -147,7 +147,7 @@ async def make_login_code(conn: Connection, within: InContext, http: Request) ->
     """
     token = caller_of(http)
     if isinstance(token, SessionToken):
-        raise Forbidden("A session makes no other one. `evenflow ui` prints an address for each browser.")
+        raise Forbidden("A session makes no other one.", hint="`evenflow ui` prints an address for each browser.")
     code = within.tokens.code("login code")
     expires_at = await tokens.insert_login_code(conn, code, name=token.name, token_id=token.token_id, ttl=limits.LOGIN_CODE)
     return LoginCode(code=code, expires_at=expires_at)

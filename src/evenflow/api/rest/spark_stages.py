@@ -39,7 +39,7 @@ async def get_spark_stages(
         instance = await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index)
         if instance is None:
             hint = await views.similar_task(conn, dag_id, task_id)
-            raise Refused(404, "not_found", f"There is no task {task_id!r} in run {run_id!r} of DAG {dag_id!r}.{hint}")
+            raise Refused(404, "not_found", f"There is no task {task_id!r} in run {run_id!r} of DAG {dag_id!r}.", hint=hint)
         said = _nothing_told(task_id, instance, query.try_number, None if row is None else row["try_number"])
         raise Refused(404, "not_found", said)
     told = {"try_number": row["try_number"], "at": row["at"], "runs": row["runs"], "application": row["value"], "advice": []}

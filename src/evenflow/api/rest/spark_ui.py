@@ -62,21 +62,22 @@ async def _told(within: InContext, caller: Caller, dag_id: str, run_id: str, tas
         raise Refused(
             404,
             "not_found",
-            f"No try of the task {task_id!r} in run {run_id!r} of DAG {dag_id!r} has told of a Spark UI.{hint} A task on Spark has "
-            "one when its connection says ui=true; of a Spark Connect server ui=http://HOST:4040 says where it is.",
+            f"No try of the task {task_id!r} in run {run_id!r} of DAG {dag_id!r} has told of a Spark UI.",
+            hint=f"{hint} A task on Spark has one when its connection says ui=true; of a Spark Connect server ui=http://HOST:4040 "
+            "says where it is.",
         )
     if not row["runs"]:
         raise Refused(
             409,
             "ended",
-            f"Try {row['try_number']} of the task {task_id!r} has ended, and its Spark UI with it. What its stages took says: "
-            f"evenflow spark explain {dag_id}/{run_id} {task_id}",
+            f"Try {row['try_number']} of the task {task_id!r} has ended, and its Spark UI with it.",
+            hint=f"What its stages took says: evenflow spark explain {dag_id}/{run_id} {task_id}",
         )
     ui = ui_kept(row["value"])
     if ui.is_shared and caller.scope is not None:
         raise Forbidden(
-            f"The UI of a Spark Connect server shows tasks of all DAGs, and the role of {caller.name} counts in a scope alone. "
-            f"What the stages of this one take says: evenflow spark explain {dag_id}/{run_id} {task_id}"
+            f"The UI of a Spark Connect server shows tasks of all DAGs, and the role of {caller.name} counts in a scope alone.",
+            hint=f"What the stages of this one take says: evenflow spark explain {dag_id}/{run_id} {task_id}",
         )
     return ui, row["try_number"]
 

@@ -67,8 +67,8 @@ async def show(ui: SparkUi, path: str, query: str, base: str) -> Response:
         raise Refused(
             403,
             "forbidden",
-            f"{path!r} of the Spark UI is not shown here: it can only be read. To end the task, type: evenflow runs cancel, "
-            "or evenflow tasks mark.",
+            f"{path!r} of the Spark UI is not shown here: it can only be read.",
+            hint="To end the task, type: evenflow runs cancel, or evenflow tasks mark.",
         )
     async with _client() as http:
         await _check(http, ui)
@@ -148,8 +148,8 @@ def _unreachable(why: str) -> Refused:
     return Refused(
         502,
         "unreachable",
-        f"The Spark UI of the task cannot be reached from this API server: {why}. It has to be reachable from here; a driver on a "
-        "local master is reached on its own host alone.",
+        f"The Spark UI of the task cannot be reached from this API server: {why}.",
+        hint="It has to be reachable from here; a driver on a local master is reached on its own host alone.",
     )
 
 

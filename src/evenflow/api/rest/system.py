@@ -74,7 +74,9 @@ async def release_quarantined(conn: Connection, actor: Actor, what: SetAside) ->
     """Has it tried again. What was said of a run meanwhile is applied then; does it fail again, it is set aside again."""
     async with events.recorded(conn, actor, f"{what.kind}.release", what.object):
         if not await quarantine.release(conn, what.kind, what.object, actor):
-            raise DagNotFound(f"The {what.kind} {what.object!r} is not in quarantine. To see what is: evenflow quarantine list")
+            raise DagNotFound(
+                f"The {what.kind} {what.object!r} is not in quarantine.", hint="To see what is: evenflow quarantine list"
+            )
     return Released(kind=what.kind, object=what.object)
 
 

@@ -36,7 +36,7 @@ async def add_user(within: InContext, actor: Actor, request: UserRequest) -> Giv
     made, stored = await _password(within, request.password)
     async with within.pool.connection() as conn:
         if not await users.insert_user(conn, request.name, role=request.role, scope=request.scope, password=stored, by=actor):
-            raise Refused(409, "name_taken", f"There is a user {request.name!r}. To see all, type: evenflow users list")
+            raise Refused(409, "name_taken", f"There is a user {request.name!r}.", hint="To see all, type: evenflow users list")
     return GivenPassword(name=request.name, password=made)
 
 
@@ -47,7 +47,9 @@ async def change_user(conn: Connection, actor: Actor, name: str, change: UserCha
     _check_rights(change.role or Role(before.role), change.scope or before.scope)
     changes: dict[str, Any] = {"role": change.role, "scope": change.scope, "is_disabled": change.is_disabled}
     if not await users.change_user(conn, name, **changes, by=actor):
-        raise Refused(409, "last_admin", f"{name} is the last admin. First make another one: evenflow users set-role NAME admin")
+        raise Refused(
+            409, "last_admin", f"{name} is the last admin.", hint="First make another one: evenflow users set-role NAME admin"
+        )
     return ChangedUser(**(await _found(conn, name)).model_dump(), scope_before=before.scope)
 
 
@@ -79,7 +81,7 @@ async def change_password(within: InContext, http: Request, request: PasswordCha
     async with within.pool.connection() as conn:
         shown = found.password if found else ""
         if not await users.set_password(conn, caller.name, stored, shown=shown, kept=caller.token_id, by=caller.name):
-            raise Refused(409, "changed", "Somebody else has changed the password at this moment. Log in with that one.")
+            raise Refused(409, "changed", "Somebody else has changed the password at this moment.", hint="Log in with that one.")
     return GivenPassword(name=caller.name, password=None)
 
 
@@ -99,4 +101,4 @@ async def _found(conn: AsyncConn, name: str) -> User:
     """Raises :class:`Refused`."""
     for row in await users.list_users(conn, name=name, limit=1):
         return User.model_validate(row)
-    raise Refused(404, "not_found", f"There is no user {name!r}. To see all, type: evenflow users list")
+    raise Refused(404, "not_found", f"There is no user {name!r}.", hint="To see all, type: evenflow users list")

@@ -83,7 +83,7 @@ async def _version(conn: AsyncConn, dag_id: str, number: int) -> views.VersionSo
     version = await views.read_version(conn, dag_id, number)
     if version is None:
         which = f"no version {number}" if number > 0 else f"no version before the newest by {-number}"
-        raise DagNotFound(f"DAG {dag_id!r} has {which}. To see all, type: evenflow dags versions {dag_id}")
+        raise DagNotFound(f"DAG {dag_id!r} has {which}.", hint=f"To see all, type: evenflow dags versions {dag_id}")
     return version
 
 

@@ -38,7 +38,8 @@ async def get_xcom(conn: Connection, dag_id: str, run_id: str, task_id: str, key
         raise Refused(
             404,
             "not_found",
-            f"Task {task_id!r} has nothing under {key!r} in run {run_id!r}. To see all, type: evenflow xcoms list {dag_id}",
+            f"Task {task_id!r} has nothing under {key!r} in run {run_id!r}.",
+            hint=f"To see all, type: evenflow xcoms list {dag_id}",
         )
     return XComShown.model_validate(row)
 
@@ -55,8 +56,9 @@ async def get_lineage(
         raise Refused(
             404,
             "not_found",
-            f"No try of the task {task_id!r} in run {run_id!r} of DAG {dag_id!r} has told what it read and wrote. Tries of "
-            "@task.spark and SparkSQL do when they end, locally or on a standalone cluster; a Spark Connect server tells none.",
+            f"No try of the task {task_id!r} in run {run_id!r} of DAG {dag_id!r} has told what it read and wrote.",
+            hint="Tries of @task.spark and SparkSQL do when they end, locally or on a standalone cluster; a Spark Connect server "
+            "tells none.",
         )
     event = event_of(row, within.tokens.installation)
     return TaskLineage(event=event, try_number=row["try_number"], is_sent=not row["unsent"])
@@ -67,6 +69,6 @@ async def get_rendered(conn: Connection, dag_id: str, run_id: str, task_id: str,
     """What the template fields of the newest try became."""
     if await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index) is None:
         hint = await views.similar_task(conn, dag_id, task_id)
-        raise Refused(404, "not_found", f"There is no task {task_id!r} in run {run_id!r} of DAG {dag_id!r}.{hint}")
+        raise Refused(404, "not_found", f"There is no task {task_id!r} in run {run_id!r} of DAG {dag_id!r}.", hint=hint)
     fields = await try_records.read_rendered(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index)
     return RenderedFields(fields=fields or {})

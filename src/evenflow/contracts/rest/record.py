@@ -61,15 +61,6 @@ class Nothing(Request):
     """Of a route that takes nothing but the names in its path."""
 
 
-class ErrorDetail(Record):
-    code: str = Field(description="For programs.")
-    message: str = Field(description="For people: what happened, to what, and what to do.")
-
-
-class ErrorAnswer(Record):
-    error: ErrorDetail
-
-
 class HistoryEntry(Record):
     at: datetime = Field(title="at")
     event: str = Field(title="event")

@@ -22,13 +22,17 @@ def resolve_params(specs: Mapping[str, RunParamSpec], given: Mapping[str, Any]) 
         return dict(given)
     for name in given:
         if name not in specs:
-            raise ParamError(f"The DAG has no parameter {name!r}.{did_you_mean(name, specs)} It has: {', '.join(sorted(specs))}.")
+            raise ParamError(
+                f"The DAG has no parameter {name!r}.", hint=f"{did_you_mean(name, specs)} It has: {', '.join(sorted(specs))}."
+            )
     values: dict[str, Any] = {}
     for name, spec in specs.items():
         if name in given:
             values[name] = given[name]
         elif spec.required:
-            raise ParamError(f"The parameter {name!r} has no default: give it a value. With the CLI, type: --param {name}=VALUE")
+            raise ParamError(
+                f"The parameter {name!r} has no default: give it a value.", hint=f"With the CLI, type: --param {name}=VALUE"
+            )
         else:
             values[name] = spec.default
     return values
