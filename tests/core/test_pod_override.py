@@ -77,6 +77,7 @@ def test_what_is_harmless_is_taken(value: Any) -> None:
         ({"metadata": {"name": "mine"}}, "has 'name' in its metadata"),
         ({"metadata": {"labels": {"a": 1}}}, "no dict from strings to strings"),
         ({"metadata": {"labels": {"evenflow/epoch": "7"}}}, "Evenflow's own"),
+        ({"metadata": {"annotations": {"container.apparmor.security.beta.kubernetes.io/try": "unconfined"}}}, "only the template"),
         ({"spec": {"serviceAccountName": "admin"}}, "only the template"),
         ({"spec": {"automountServiceAccountToken": True}}, "only the template"),
         ({"spec": {"hostNetwork": True}}, "only the template"),
@@ -150,6 +151,16 @@ def test_what_a_template_has_rights_for_is_not_an_authors(override: dict[str, An
     """R-SE2: a privileged container of a template runs what the template says, and its volumes of the node go where it says."""
     assert BOUND.flaw(override) is None, "of a template nothing is known when a DAG file is loaded"
     assert words in (trespass(TEMPLATE, override) or "")
+
+
+@pytest.mark.parametrize("kind", ["labels", "annotations"])
+def test_others_know_a_pod_of_tries_by_what_its_template_says_of_it(kind: str) -> None:
+    """R-SE1: with the label of the API a pod would be behind its Service, with that of a scheduler it would reach the database."""
+    template = {"metadata": {kind: {"app.kubernetes.io/component": "try"}}}
+    override = {"metadata": {kind: {"app.kubernetes.io/component": "api"}}}
+    assert BOUND.flaw(override) is None
+    assert f"changes 'app.kubernetes.io/component' of the {kind}" in (trespass(template, override) or "")
+    assert trespass(template, {"metadata": {kind: {"team": "sales"}}}) is None
 
 
 SECRET_ENV = of_try(env=[{"name": "X", "valueFrom": {"secretKeyRef": {"name": "db", "key": "url"}}}])

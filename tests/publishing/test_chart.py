@@ -189,6 +189,8 @@ def test_no_task_gets_the_secrets_of_the_release(objects: list[Object], pods: di
     for obj in of_kind(objects, "ConfigMap"):
         if "pod.yaml" in obj["data"]:
             template = yaml.safe_load(obj["data"]["pod.yaml"])
+            for label in template["metadata"]["labels"]:
+                assert "the template's alone" in (trespass(template, {"metadata": {"labels": {label: "api"}}}) or ""), label
             for name in named | {"tls"}:
                 override = {"spec": {"containers": [{"name": "try", "envFrom": [{"secretRef": {"name": name}}]}]}}
                 assert f"names the secret {name!r}" in (trespass(template, override) or ""), name

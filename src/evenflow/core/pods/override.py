@@ -17,6 +17,7 @@ TRY_CONTAINER = "try"  # in a pod of a try, the container of the task
 OWN_PREFIX = "evenflow-"  # of secrets that hold tokens of tries
 SECRETS = "evenflow/secrets"  # annotation of a template: the secrets that a task may name, by patterns; without it all
 OWN_LABELS = ("evenflow/", "app.kubernetes.io/managed-by")
+_RIGHTS = ("container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/")  # annotations
 
 # The field that names the items of a list, by the name of the list; other lists are replaced.
 KEYS: Mapping[str, str] = {
@@ -65,8 +66,13 @@ def merged(template: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str
 def trespass(template: Mapping[str, Any], override: Mapping[str, Any]) -> str | None:
     """Returns what an override changes that only the template may, as the end of a sentence about it, or None.
 
-    The template's other containers and its volumes may have rights that no author has.
+    The template's other containers and its volumes may have rights that no author has. By its labels and annotations others know
+    a pod of tries: policies of the network, services, meshes.
     """
+    for kind in ("labels", "annotations"):
+        own = (template.get("metadata") or {}).get(kind) or {}
+        if changed := sorted(own.keys() & (override.get("metadata") or {}).get(kind, {}).keys()):
+            return f"changes {changed[0]!r} of the {kind}, which is the template's alone"
     before, after = template.get("spec") or {}, override.get("spec") or {}
     kept = {each["name"] for kind in _CONTAINERS for each in before.get(kind) or ()} - {TRY_CONTAINER}
     barred = {volume["name"] for volume in before.get("volumes") or () if any(_flaws_of_volume(volume))}
@@ -130,6 +136,8 @@ def _flaws_of_metadata(metadata: dict[str, Any]) -> Iterator[str]:
             for key in texts:
                 if key.startswith(OWN_LABELS):
                     yield f"has {key!r} in its {name}, which is Evenflow's own: choose another name"
+                if key.startswith(_RIGHTS):
+                    yield f"has {key!r} in its {name}, which only the template of the executor may say: ask who runs the cluster"
 
 
 def _flaws_of_spec(spec: dict[str, Any]) -> Iterator[str]:

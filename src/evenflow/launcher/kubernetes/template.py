@@ -216,7 +216,9 @@ def _loaded(path: Path) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise SettingsError(f"The template of pods {path} is no YAML: {error}.") from None
+        mark = getattr(error, "problem_mark", None)  # without its content: not everybody who may name a file may read it
+        line = "" if mark is None else f" in line {mark.line + 1}"
+        raise SettingsError(f"The template of pods {path} is no YAML{line}: {getattr(error, 'problem', '')}.") from None
 
 
 def _check(given: Any, path: str) -> None:
