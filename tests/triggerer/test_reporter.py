@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from evenflow.errors import ApiRefused, ApiUnavailable
-from evenflow.fleet import limits, patience
+from evenflow.fleet import backoff, limits
 from evenflow.triggerer.reporter import TriggerReporter
 from evenflow.wire.triggers import TriggerReport, TriggerReports, TriggerReportsAnswer
 from tests.waiting import until
@@ -38,7 +38,7 @@ class FakeReports:
 
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> FakeReports:
-    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(limits, "REPORT_PAUSE", 0.01)
     return FakeReports()
 

@@ -18,7 +18,7 @@ from evenflow.api.logs.store import Chunk, LogName
 from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused, ApiUnavailable, LogsNotStored
-from evenflow.fleet import limits, patience
+from evenflow.fleet import backoff, limits
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.fleet.log_stream import LogStream
 from evenflow.wire.messages import Logs, LogsAnswer
@@ -121,8 +121,8 @@ async def refused(shipper: LogShipper, number: int, text: bytes) -> list[LogStre
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "FIRST_PAUSE_S", 0.01)
-    monkeypatch.setattr(patience, "LAST_PAUSE_S", 0.02)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(backoff, "LAST_PAUSE_S", 0.02)
 
 
 @pytest.fixture
