@@ -8,9 +8,20 @@ from typing import Any
 import psycopg
 import pytest
 
+from evenflow.autoscaler import shrinking
+from evenflow.store.serving import scaling
 from tests.autoscaler.pods import PodFleets
 from tests.autoscaler.world import Fleets
 from tests.kubernetes.cluster import kubernetes
+
+LONG_S = 3_600.0
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leases and fences end when a test moves their rows, not because a busy machine is slow."""
+    monkeypatch.setattr(scaling, "LEASE_S", LONG_S)
+    monkeypatch.setattr(shrinking, "FENCE_S", LONG_S)
 
 
 @pytest.fixture

@@ -30,6 +30,8 @@ from tests.kubernetes.selectors import by_labels
 from tests.kubernetes.store import DEPLOYMENT, POD, STATEFUL_SET
 from tests.waiting import until, wait_until
 
+MOST_LOOPS = 100  # a plan needs three
+
 
 @asynccontextmanager
 async def acting(fleets: PodFleets, name: str = "a") -> AsyncIterator[tuple[Steering, AsyncConn]]:
@@ -45,11 +47,12 @@ async def acting(fleets: PodFleets, name: str = "a") -> AsyncIterator[tuple[Stee
 
 async def until_settled(fleets: PodFleets, steering: Steering, conn: AsyncConn) -> None:
     """Loops until no plan is open."""
-    while True:
+    for _ in range(MOST_LOOPS):
         fleets.settle()
         await steering.loop(conn)
         if not fleets.open_plans():
             return
+    raise AssertionError(f"after {MOST_LOOPS} loops: {fleets.steps()[-10:]}, {fleets.cluster.objects()}")
 
 
 def hide(fleets: PodFleets, *epochs: int) -> None:
