@@ -225,6 +225,7 @@ def test_the_memory_for_tokens_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 FOR_EVERYONE = {
+    "/api/v1/problems/{code}": {"get"},  # what a refusal means
     "/api/v1/session": {"post"},  # where people show a token, or a code
     **{f"/api/v1/device-logins{path}": {"post"} for path in ("", "/token")},  # where command lines ask for one
     **{f"/api/v1/identity{path}": {"get"} for path in ("", "/login", "/callback", "/logout")},  # the way to a provider and back
