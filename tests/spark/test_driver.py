@@ -141,6 +141,57 @@ def test_a_driver_that_cannot_write_its_beat_kills_its_application(start: Start,
     assert "stood still" in Watch(folder).look().result["stopped"]
 
 
+def test_a_driver_that_stands_still_is_not_dead_on_its_own_host(
+    start: Start, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-SP6: its application goes on, so no other may begin. Who wants it to end kills it, as it does not hear."""
+    monkeypatch.setattr(runs, "LOST_AFTER", 0.3)
+    monkeypatch.setattr(runs, "FROZEN_AFTER", 0.3)
+    process = start(f"{APPENDS}\nwhile True: time.sleep(.05); f.write('x '); f.flush()")
+    wait_until(lambda: ledger(folder))
+    os.kill(process.pid, signal.SIGSTOP)
+    watch, began = Watch(folder), time.monotonic()
+    wait_until(lambda: watch.look().life != Life.RUNNING or time.monotonic() - began > 1.0)
+    assert watch.look().life == Life.RUNNING
+    wait_until(lambda: watch.end().over)
+    assert watch.look().life == Life.LOST
+    assert wait_until(lambda: driver.born(int(ledger(folder).split()[0])) is None)
+
+
+def test_a_driver_that_was_taken_for_dead_kills_its_application_when_it_wakes(
+    start: Start, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-SP6: of another host, which stood still as a whole, with all its clocks. It may not end gently: another try runs."""
+    asked = "import signal; signal.signal(signal.SIGTERM, lambda *_: (f.write('gently'), f.flush()))"
+    process = start(f"{APPENDS}; {asked}; time.sleep(60)")
+    wait_until(lambda: ledger(folder))
+    os.kill(process.pid, signal.SIGSTOP)
+    monkeypatch.setattr(runs, "LOST_AFTER", 0.3)
+    monkeypatch.setattr(driver, "system", lambda: "another")
+    watch = Watch(folder)
+    wait_until(lambda: watch.end().life == Life.LOST)
+    runs.tidy(folder)
+    os.kill(process.pid, signal.SIGCONT)
+    assert process.wait(20) == 128 + 9
+    assert "gently" not in ledger(folder)
+    assert "taken for dead" in Watch(folder).look().result["stopped"]
+
+
+def test_a_full_disk_does_not_stop_the_reader_of_what_an_application_prints(start: Start, folder: Path) -> None:
+    """The application would wait for ever to get rid of its output."""
+    (folder / driver.OUTPUT).symlink_to("/dev/full")
+    process = start("print(('x' * 99 + '\\n') * 10_000)")
+    assert process.wait(20) == 0
+    assert Watch(folder).look().result["tail"].endswith("x\n\n")
+
+
+@pytest.mark.parametrize("before", [0, driver.MOST_TAIL - 20, driver.MOST_TAIL - 3, 3 * driver.MOST_TAIL - 5])
+def test_a_secret_in_a_long_line_is_masked_wherever_it_stands(start: Start, folder: Path, before: int) -> None:
+    """R-SE4: such lines are read in parts."""
+    start(f"print('x' * {before} + 'hunter-two' + 'y' * 9000, end='')", hidden=["hunter-two"]).wait(20)
+    assert (folder / driver.OUTPUT).read_text() == "x" * before + "***" + "y" * 9000
+
+
 def test_a_driver_that_a_cluster_started_ends_with_its_process(folder: Path) -> None:
     """R-SP6: the JVM that ran it was killed."""
     arguments = [sys.executable, "-uc", f"{APPENDS}; time.sleep(60)"]
@@ -169,6 +220,7 @@ def test_a_python_application_says_what_it_raised(start: Start, folder: Path, tm
     result = Watch(folder).look().result
     assert result["exit_code"] == 1
     assert (result["error"]["class"], result["error"]["text"]) == ("ValueError", "bad ['--secret', 's']")
+    assert not result["silent"]
     assert len(result["error"]["frames"]) == 1, "only the author's"
     assert "line 3" in result["error"]["frames"][0]
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,6 +95,19 @@ def test_a_dead_jvm_is_named_and_the_next_session_has_one_of_its_own() -> None:
 
 
 @pytest.mark.spark
+def test_a_task_whose_context_was_taken_away_has_not_succeeded() -> None:
+    """R-SP6: as by a master that ends its application. One that goes on after each error does not notice it."""
+    with (  # noqa: PT012
+        pytest.raises(SparkUnavailable, match="SparkContextStopped: the SparkContext was stopped before the application ended"),
+        session_for(LOCAL, app_name="taken", conf={}, progress=lambda *_: None) as spark,
+    ):
+        spark.sparkContext._jsc.sc().stop()
+        with suppress(Exception):
+            spark.range(3).count()
+    with session_for(LOCAL, app_name="stops", conf={}, progress=lambda *_: None) as spark:
+        spark.stop()  # by the task itself
+
+
 def test_memory_that_runs_out_is_the_reason_though_the_jvm_ends_with_it() -> None:
     """R-SP6: in a local Spark a task that is out of memory ends the JVM, which has the text of the exception."""
     with (

@@ -223,6 +223,21 @@ def test_no_try_begins_beside_one_before_it(fake: Fake, monkeypatch: pytest.Monk
     assert Watch(earlier).look().result["stopped"] == "it was asked to end"
 
 
+def test_no_try_begins_where_those_before_it_cannot_be_seen(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SP6: a worker on another host, where a folder of the same path is another one."""
+    ledger, elsewhere = fake.folder / "ledger", fake.folder / "of another host"
+    app = fake.app(
+        f"import os, time; print('x', file=open({str(ledger)!r}, 'a')); os.rename({str(fake.evidence)!r}, {str(elsewhere)!r}); "
+        "time.sleep(60)"
+    )
+    monkeypatch.setattr(waiting, "BEGINS", 6.0)
+    run = fake.run(app, retries=3)
+    assert "SparkFailedForGood: An earlier try has its driver in another folder than" in reason(run)
+    assert ledger.read_text() == "x\n"
+    (folder,) = elsewhere.glob("*/*/")
+    assert end_run(folder, None, None).over
+
+
 def test_who_kills_a_task_that_waits_ends_its_driver(fake: Fake) -> None:
     """on_kill kills, and awaits the end."""
     ledger = fake.folder / "ledger"
@@ -248,6 +263,35 @@ def test_a_driver_that_dies_without_a_word_is_a_failure_unless_that_is_accepted(
     run = fake.run("/opt/x.jar", accept_unknown=True)
     assert run.state == "success"
     assert run.result("t")["exit_code"] is None
+
+
+@pytest.mark.parametrize("how", ["import os; os._exit(0)", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
+def test_a_python_that_ends_without_a_word_is_no_success(fake: Fake, how: str) -> None:
+    """R-SP6: when the JVM that it runs under exits with 0, it dies with it, and spark-submit has ended well."""
+    fake.does(
+        "import subprocess, sys; at = sys.argv.index('--load-spark-defaults') + 1; subprocess.run([sys.executable, *sys.argv[at:]])"
+    )
+    run = fake.run(fake.app(how))
+    assert run.state == "failed"
+    assert "nothing proves that it succeeded: its Python ended in the middle of it" in reason(run)
+    assert fake.run(fake.app("raise SystemExit(0)")).state == "success"
+
+
+def test_a_try_that_is_killed_leaves_no_secrets(fake: Fake) -> None:
+    """R-SE4: nobody comes to finish it."""
+    script = "import os, time; print('begun', file=open({ledger!r}, 'a'), flush=True); time.sleep(60)"
+    ledger = fake.folder / "ledger"
+    outcome: list[RunOutcome] = []
+    conf = {"spark.my.password": "hunter-two"}
+    app = fake.app(script.format(ledger=str(ledger)))
+    thread = threading.Thread(target=lambda: outcome.append(fake.run(app, conf=conf)))
+    thread.start()
+    wait_until(lambda: ledger.exists() and ledger.read_text())
+    (folder,) = fake.tries()
+    assert end_run(folder, None, None).over
+    left = {path.name: path.read_text() for path in folder.rglob("*") if path.is_file()}
+    assert not {name for name, text in left.items() if "hunter-two" in text or "u0068" in text}
+    thread.join(20)
 
 
 RECORDED = {

@@ -41,6 +41,14 @@ if how == "exit":
     sys.exit(1)
 if how == "kill":
     os.kill(os.getpid(), signal.SIGKILL)
+if how == "jvm":
+    spark._jvm.java.lang.System.exit(0)
+    signal.pause()
+if how == "taken":
+    spark.sparkContext._jsc.sc().stop()  # as when the master ends the application
+    with contextlib.suppress(Exception):
+        spark.range(10).count()
+    sys.exit(0)
 if how == "memory":
     spark.range(1).selectExpr("length(repeat(cast(id as string), 2000000000))").collect()
 spark.stop()
@@ -109,6 +117,8 @@ def test_a_python_application_runs_once_and_its_secrets_are_no_arguments(
         ("exit", "client", "The Spark application ended with exit code 1; its output is in the log."),
         ("kill", "cluster", "The Spark application was killed by signal 9; its output is in the log."),
         ("memory", "client", "OutOfMemoryError: "),
+        ("jvm", "client", "The Spark application is over, and nothing proves that it succeeded: its Python ended in the middle"),
+        ("taken", "client", "SparkContextStopped: the SparkContext was stopped before the application ended, and not by it"),
     ],
 )
 async def test_what_failed_is_no_success_though_the_master_says_finished(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from evenflow.errors import SparkUnavailable
 from evenflow.spark import jvm_end
 from evenflow.spark.class_data import use_archive
+from evenflow.spark.driver import TAKEN
 from evenflow.spark.java import Java, complaint_about_options, find_java
 from evenflow.spark.launching import connect
 from evenflow.spark.limits import JVM_ENDS
@@ -76,10 +77,15 @@ def _begin(java: Java, conf: Mapping[str, str]) -> SparkSession:
 
 @contextmanager
 def _stopped_at_the_end(spark: SparkSession) -> Iterator[None]:
-    """When the JVM died this says so; what py4j raises then speaks of empty answers and refused connections."""
+    """When the JVM died this says so; what py4j raises then speaks of empty answers and refused connections. A task that goes on
+    after each error learns here that its context is gone.
+    """
     jvm = _jvm()
     try:
         yield
+        context = spark.sparkContext._jsc
+        if context is not None and context.sc().isStopped():
+            raise SparkUnavailable(f"SparkContextStopped: {TAKEN}. Look at the log of the master.")
     except Exception as error:
         told = jvm_end.in_use(jvm, error)
         if told is None:

@@ -116,12 +116,11 @@ def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: st
             _configure(spark, {"spark.app.name": app_name, **target.conf}, own=target.own_log is not None)
             spark.addTag(tag)
             yield spark
+            if watch.gone:
+                raise _server_gone(target, watch.where)  # the task goes on after each error
         except Exception as error:
             if watch.gone:
-                raise SparkUnavailable(
-                    f"The Spark Connect server at {watch.where} does not answer any more, for {CONNECT_GONE:g} s; what ran there "
-                    f"has ended, or stands still. {_look(target)}; the task may be tried again when it is back."
-                ) from error
+                raise _server_gone(target, watch.where) from error
             known = not _refuses_the_token(error)
             if not known:
                 raise SparkUnavailable(
@@ -132,6 +131,13 @@ def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: st
         finally:
             cast("Any", spark).release_session_on_close = known and not watch.gone  # otherwise its session or server does not exist
             spark.stop()
+
+
+def _server_gone(target: SparkTarget, where: str) -> SparkUnavailable:
+    return SparkUnavailable(
+        f"The Spark Connect server at {where} does not answer any more, for {CONNECT_GONE:g} s; what ran there has ended, or "
+        f"stands still. {_look(target)}; the task may be tried again when it is back."
+    )
 
 
 def _look(target: SparkTarget) -> str:

@@ -6,14 +6,14 @@ The try and its driver share a folder. The files in it are the whole protocol; e
     order.json    what to run, written before anything is started
     claim.json    by whom it is run. The maker of this file has the try; a second driver of it ends at once
     beat          a number that grows while the driver lives, every second
-    stop          the application is to end
+    stop          the application is to end; with a word in it at once, because it was taken for dead
     application.json, ui.json, told.json   what a Python application says of itself: its id, its Spark UI, and what it raised
     stages.json   what its stages take, again and again (:mod:`evenflow.spark.status`)
     result.json   the seal: the application is dead, and this is how it ended
 
-A driver that cannot write its beat for :data:`BEAT_WITHIN_S` kills its application, by its own clock. So a reader that has seen no
-beat for a little longer knows that nothing runs any more, though there is no seal: the host may have lost power. Processes that a
-driver starts die with it, and a driver that a cluster started ends with the process that started it.
+A driver that cannot write its beat for :data:`BEAT_WITHIN_S` kills its application, by its own clock. So a reader on another host
+that has seen no beat for a little longer knows that nothing runs any more, though there is no seal: the host may have lost power.
+Processes that a driver starts die with it, and a driver that a cluster started ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ import threading
 import time
 import traceback
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, BinaryIO
 
 ORDER, CLAIM, BEAT, STOP, TOLD, RESULT = "order.json", "claim.json", "beat", "stop", "told.json", "result.json"
 APPLICATION, UI, STAGES, OUTPUT = "application.json", "ui.json", "stages.json", "output.log"
@@ -53,6 +53,7 @@ MOST_OUTPUT = 4 * 1024 * 1024  # bytes that are kept in the file: people do not 
 MOST_TAIL = 8 * 1024  # bytes of its end in the seal: the last stack trace
 MOST_TEXT = 8 * 1024  # characters of an exception: a JVM's has its whole chain of causes
 MOST_FRAMES = 10  # of the author's in a traceback
+TAKEN = "the SparkContext was stopped before the application ended, and not by it: the master has ended the application, as a rule"
 RUN_INSIDE = "--inside"  # the argument by which this file is the application's first module
 
 _PR_SET_PDEATHSIG = 1
@@ -118,7 +119,7 @@ class ApplicationRun:
         self._began = time.time()
         self._parent = os.getppid() if order.get("owned") else None
         self._stopped: str | None = None  # why it is ended from outside
-        self._beats, self._beat_at, self._late = 0, time.monotonic(), False
+        self._beats, self._beat_at, self._late = 0, since_boot(), False
         self._notes: dict[str, str] = {}
         self._tail = b""
         self._hidden = Hidden(order)
@@ -129,6 +130,7 @@ class ApplicationRun:
         self._beat()
         work = self._folder / "work"
         work.mkdir(exist_ok=True)
+        output = os.open(self._folder / OUTPUT, os.O_WRONLY | os.O_CREAT, 0o600)
         env = environment(os.environ, self._order.get("env", {}))
         child = subprocess.Popen(
             [spark_submit(env), *self._order["arguments"]] if self._order.get("spark", True) else self._order["arguments"],
@@ -140,7 +142,7 @@ class ApplicationRun:
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
-        copying = threading.Thread(target=self._copy, args=(child,), daemon=True)
+        copying = threading.Thread(target=self._copy, args=(child.stdout, output), daemon=True)
         copying.start()
         code = self._watch(child)
         kill_group(child.pid, signal.SIGKILL)  # what the application itself has left
@@ -177,16 +179,21 @@ class ApplicationRun:
                 kill_group(child.pid, signal.SIGKILL)
 
     def _look_for_reasons(self) -> None:
+        said = None
+        with suppress(OSError):  # out of reach: the beat tells for how long
+            said = read_text(self._folder / STOP)
+        if said:
+            self._stopped, self._late = self._stopped or "it was taken for dead, as its host stood still", True
         if self._stopped is not None:
             return
-        if (self._folder / STOP).exists():
+        if said is not None:
             self._stopped = "it was asked to end"
         elif self._parent is not None and os.getppid() != self._parent:
             self._stopped = "the process of the cluster that ran its driver is gone"
 
     def _beat(self) -> None:
         """Kills the application at once if the beat could not be written for too long: the try may soon take it for dead."""
-        now = time.monotonic()
+        now = since_boot()
         if now - self._beat_at > BEAT_WITHIN_S:
             self._stopped, self._late = f"its folder could not be written for {BEAT_WITHIN_S:g} s, or its host stood still", True
         elif self._beats and now - self._beat_at < BEAT_EVERY_S:
@@ -208,28 +215,29 @@ class ApplicationRun:
             if subprocess.run(words, capture_output=True, timeout=CANCEL_S, check=False).returncode == 0:
                 self._notes["cancelled"] = application
 
-    def _copy(self, child: subprocess.Popen[bytes]) -> None:
-        assert child.stdout is not None
+    def _copy(self, said: BinaryIO, output: int) -> None:
         patterns = {name: re.compile(pattern) for name, pattern in self._order.get("notes", {}).items()}
         kept = 0
-        with open(os.open(self._folder / OUTPUT, os.O_WRONLY | os.O_CREAT, 0o600), "wb", buffering=0) as out:
-            for said in iter(lambda: child.stdout.readline(MOST_TAIL), b""):  # type: ignore[union-attr]
-                line = self._hidden.mask(said)
+        with open(output, "wb", buffering=0) as out:
+            for line in self._hidden.masked_lines(said):
                 self._tail = (self._tail + line)[-MOST_TAIL:]
                 text = line.decode(errors="replace")
                 for name, pattern in patterns.items():
                     if found := pattern.search(text):
                         self._notes[name] = found[1]
                 if kept + len(line) <= MOST_OUTPUT:
-                    kept += out.write(line)
+                    with suppress(OSError):  # a full disk: the application would wait for ever for a reader that gave up
+                        kept += out.write(line)
 
     def _seal(self, code: int) -> None:
-        told = read(self._folder / TOLD) or {}
+        said = read(self._folder / TOLD)
+        told = said or {}
         write(
             self._folder / RESULT,
             {
                 "exit_code": code,
                 "stopped": self._stopped,
+                "silent": said is None and bool(self._order.get("inside")),
                 "error": told.get("error"),
                 "application_id": read(self._folder / APPLICATION) or self._notes.get("application_id"),
                 "notes": self._notes,
@@ -244,11 +252,25 @@ class Hidden:
     """Masks the secrets of an order, in the forms that it lists, in what is kept of the application."""
 
     def __init__(self, order: Mapping[str, Any]) -> None:
-        forms = [re.escape(form.encode("utf-8", "surrogatepass")) for form in order.get("hidden", ())]
-        self._any = re.compile(b"|".join(forms)) if forms else None
+        forms = [form.encode("utf-8", "surrogatepass") for form in order.get("hidden", ())]
+        self._any = re.compile(b"|".join(map(re.escape, forms))) if forms else None
+        self._overlap = max(map(len, forms), default=1) - 1
 
     def mask(self, data: bytes) -> bytes:
         return data if self._any is None else self._any.sub(b"***", data)
+
+    def masked_lines(self, said: BinaryIO) -> Iterator[bytes]:
+        """Long lines come in parts; what may be the begin of a secret at the end of a part is kept for the next one."""
+        begun = b""
+        for part in iter(lambda: said.readline(MOST_TAIL), b""):
+            begun += part
+            until = len(begun)
+            if not part.endswith(b"\n"):
+                last = 0 if self._any is None else max((found.end() for found in self._any.finditer(begun)), default=0)
+                until = max(last, len(begun) - self._overlap, 0)
+            yield self.mask(begun[:until])
+            begun = begun[until:]
+        yield self.mask(begun)
 
     def mask_told(self, told: dict[str, Any]) -> dict[str, Any]:
         """Of an exception as :func:`describe` tells it."""
@@ -281,9 +303,21 @@ def run_inside(folder: Path) -> None:
         _close_connect()
         sys.exit(1)
     finally:
+        if "error" not in told and _context_was_taken():
+            told["error"] = {"class": "SparkContextStopped", "bases": [], "text": TAKEN, "condition": None, "frames": []}
         telling.end()
         told["peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         write(folder / TOLD, told)
+
+
+def _context_was_taken() -> bool:
+    """Whether the SparkContext that the application has was stopped by another: by a master that has ended the application, mostly.
+    An application that goes on after each error does not notice it.
+    """
+    active = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_active_spark_context", None)
+    with suppress(Exception):  # its JVM is gone
+        return active is not None and active._jsc is not None and bool(active._jsc.sc().isStopped())
+    return False
 
 
 def _close_connect() -> None:
@@ -403,10 +437,21 @@ def spark_submit(env: dict[str, str]) -> str:
     return os.path.join(home, "bin", "spark-submit")
 
 
+def since_boot() -> float:
+    """Seconds, with those in which the host was suspended."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def read(path: Path) -> Any:
     """None while it is not there."""
+    text = read_text(path)
+    return None if text is None else json.loads(text)
+
+
+def read_text(path: Path) -> str | None:
+    """None while it is not there."""
     try:
-        return json.loads(path.read_text())
+        return path.read_text()
     except FileNotFoundError:
         return None
 

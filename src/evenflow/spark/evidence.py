@@ -22,6 +22,8 @@ def outcome_of(event: Mapping[str, Any], *, remote: bool, accept_unknown: bool) 
             why = f"its driver ({event['where']}) died without a word"
         case _ if remote and "final" not in result["notes"] and result["stopped"] is None:
             why = "spark-submit ended without saying how the application did"
+        case _ if result["silent"] and result["exit_code"] == 0 and result["stopped"] is None:
+            why = "its Python ended in the middle of it, as after os._exit, or System.exit in the JVM that it runs under"
         case _:
             return _judged(result, remote)
     if accept_unknown:

@@ -52,6 +52,7 @@ WORKER_ANSWERS = 5.0  # the page of a worker of Spark: it answers in millisecond
 # -- an application that is submitted ----------------------------------------------------------------------------------
 
 LOST_AFTER = 25.0  # without a beat: a driver that cannot write it for 15 s has killed its application by then
+FROZEN_AFTER = 15.0  # without a beat, of a driver on this host that was asked to end: it is killed; below ENDS_WITHIN
 BEGINS = 120.0  # a driver of this host, or one of which no master knows: a Python and a look at a folder, on a loaded machine
 RUN_EVERY = 2.0  # between two looks at a folder: some reads of small files
 MASTER_EVERY = 10.0  # and at the master, while no driver has come

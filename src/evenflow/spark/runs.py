@@ -11,8 +11,11 @@ driver, and the proof that its claimer is dead show that nothing of a try runs.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import signal
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,10 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from evenflow.spark import driver
-from evenflow.spark.limits import KEPT_FOR, LOST_AFTER
+from evenflow.spark.limits import FROZEN_AFTER, KEPT_FOR, LOST_AFTER
 
 NOBODY = {"host": None}  # claims a closed try
+DEAD = "dead"  # what a driver is told that was taken for dead, and wakes
 SUBMITTED = "submitted.json"
+MARK = "mark.json"  # of a base folder
 
 
 class Life(StrEnum):
@@ -56,7 +61,10 @@ class Seen:
 
 
 class Watch:
-    """Looks at one try. That its beat stands still is only seen by looking for a while."""
+    """Looks at one try. That its beat stands still is only seen by looking for a while.
+
+    On its own host a driver lives as long as its process: one that stands still has an application that may not.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -69,25 +77,53 @@ class Watch:
             return Seen(Life.OPEN, {}, {})
         if claim["host"] is None:
             return Seen(Life.CLOSED, claim, {})
-        gone = _is_gone(claim)  # before its seal, which it writes as its last deed
+        alive = _is_alive(claim)  # before its seal, which it writes as its last deed
         result = driver.read(self.folder / driver.RESULT)
         if result is not None:
             return Seen(Life.ENDED, claim, result)
         beat = driver.read(self.folder / driver.BEAT)
         if beat != self._beat:
             self._beat, self._since = beat, time.monotonic()
-        lost = gone or time.monotonic() - self._since > LOST_AFTER
+        lost = self._silent_for() > LOST_AFTER if alive is None else not alive
         return Seen(Life.LOST if lost else Life.RUNNING, claim, {})
 
     def end(self) -> Seen:
-        """Asks for the end, or closes the try to drivers. It is over when :meth:`look` says so."""
-        if (seen := self.look()).over:
+        """Asks for the end, or closes the try to drivers. It is over when :meth:`look` says so. A driver of this host that stands
+        still does not hear it, and is killed.
+        """
+        seen = self.look()
+        if seen.life == Life.LOST:
+            self._leave(DEAD)
+        if seen.over:
             return seen
         if driver.claim(self.folder, NOBODY, "closed"):
             return self.look()
+        self._leave("")
+        seen = self.look()
+        if seen.life == Life.RUNNING and self._silent_for() > FROZEN_AFTER and _is_alive(seen.claim):
+            os.kill(seen.claim["pid"], signal.SIGKILL)  # what it has started dies with it
+        return seen
+
+    def _leave(self, word: str) -> None:
+        """In the file by which a driver is told to end."""
         with suppress(FileNotFoundError):
-            (self.folder / driver.STOP).touch()
-        return self.look()
+            (self.folder / driver.STOP).write_text(word)
+
+    def _silent_for(self) -> float:
+        return time.monotonic() - self._since
+
+
+def mark_of(base: Path) -> str:
+    """What tells a base folder from all others, also from one of the same path on another host. It is made when it has none."""
+    base.mkdir(parents=True, exist_ok=True)
+    file = base / MARK
+    if not file.exists():
+        part = base / f".{MARK}.{uuid.uuid4().hex}"
+        driver.write_part(part, uuid.uuid4().hex)
+        with suppress(FileExistsError):
+            os.link(part, file)
+        part.unlink()
+    return str(driver.read(file))
 
 
 def folder_of_instance(base: Path, key: str, *names: object) -> Path:
@@ -111,9 +147,9 @@ def _digest(*names: object) -> str:
 
 
 def tidy(folder: Path) -> None:
-    """Deletes all of an ended try but the proof that it is over: the rest may be secret."""
+    """Deletes all of an ended try but the proof that it is over, and what a driver that wakes is told: the rest may be secret."""
     for each in folder.iterdir() if folder.is_dir() else ():
-        if each.name in (driver.CLAIM, driver.RESULT, driver.OUTPUT, SUBMITTED):
+        if each.name in (driver.CLAIM, driver.RESULT, driver.OUTPUT, driver.STOP, SUBMITTED):
             continue
         if each.is_dir():
             shutil.rmtree(each, ignore_errors=True)
@@ -123,14 +159,14 @@ def tidy(folder: Path) -> None:
 
 def sweep(base: Path, now: float) -> None:
     """Removes what is not needed any more: task instances whose last try began long ago and is over."""
-    for instance in base.iterdir():
+    for instance in filter(Path.is_dir, base.iterdir()):
         with suppress(FileNotFoundError):
             if now - instance.stat().st_mtime > KEPT_FOR and all(Watch(each).look().over for each in instance.iterdir()):
                 shutil.rmtree(instance, ignore_errors=True)
 
 
-def _is_gone(claim: dict[str, Any]) -> bool:
-    """Whether its process can be seen to be dead, from here: only where process ids mean the same."""
+def _is_alive(claim: dict[str, Any]) -> bool | None:
+    """Whether its process is there; None where it cannot be seen, because process ids mean something else here."""
     if not claim["system"] or claim["system"] != driver.system():
-        return False
-    return bool(driver.born(claim["pid"]) != claim["born"])
+        return None
+    return bool(driver.born(claim["pid"]) == claim["born"])

@@ -147,6 +147,7 @@ def prepare(folder: Path, place: DriverPlace, app: Application, key: str, dag_fo
         "hidden": sorted({form for secret in secrets for form in forms(secret)}, key=len, reverse=True),
         "remote": place.kind in REMOTE,
         "owned": place.rest is not None,
+        "inside": inside and place.kind not in REMOTE,
         "arguments": [
             *("--properties-file", str(properties), "--load-spark-defaults"),
             *(("--class", app.main_class) if app.main_class else ()),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from evenflow.errors import SparkUnavailable
+from evenflow.errors import SparkEndUnknown, SparkUnavailable
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent
 from evenflow.spark.limits import BEGINS, ENDS_WITHIN, MASTER_EVERY, MASTER_SILENT, RUN_EVERY
 from evenflow.spark.rest import RestServer
-from evenflow.spark.runs import Life, Seen, Watch
+from evenflow.spark.runs import Life, Seen, Watch, tidy
 from evenflow.spark.stages import RunStages
 from evenflow.spark.ui import ui_of_run_told
 
@@ -64,11 +65,19 @@ class _SparkRunWait:
 
     def look(self) -> dict[str, Any] | None:
         seen = self._watch.end() if self._trigger.ends_it else self._watch.look()
+        if seen.life == Life.LOST:
+            self._watch.end()  # its host may wake
         if seen.over:
             return event_of(seen)
         why = self._why_nobody_comes() if seen.life == Life.OPEN else None
         if why is None:
             return None
+        if not self._watch.folder.is_dir():
+            raise SparkEndUnknown(
+                f"The folder by which a try and its driver talk, {self._watch.folder}, is not on the host of this triggerer, "
+                f"{os.uname().nodename}: how the driver does is not known. Name one that drivers, workers and triggerers share, by "
+                "?evidence=/shared/spark in the connection."
+            )
         seen = self._watch.end()  # a driver may have come meanwhile: then it is asked to end
         return event_of(seen, why) if seen.over else None
 
@@ -106,7 +115,9 @@ def end_run(folder: Path, rest: str | None, submission_id: str | None, within_s:
         RestServer(rest).kill(submission_id)  # it waits for room
     while not seen.over and time.monotonic() < deadline:
         time.sleep(0.2)
-        seen = watch.look()
-    if not seen.over:
+        seen = watch.end()
+    if seen.over:
+        tidy(folder)
+    else:
         print(f"What runs on {seen.where} has not ended within {within_s:g} s; another try will wait for it.", flush=True)
     return seen

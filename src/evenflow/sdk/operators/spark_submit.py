@@ -18,6 +18,9 @@ from evenflow.sdk.secrets.masking import mask_values
 from evenflow.sdk.taskgroup import TaskGroup
 
 
+_BASE = "spark evidence"  # under which the mark of the base folder is kept
+
+
 class SparkSubmit(BaseOperator):
     """Submits a Spark application, a Python file or a jar, and is deferred until it is over. The connection selects where it runs.
 
@@ -86,6 +89,7 @@ class SparkSubmit(BaseOperator):
         ti = context["ti"]
         place = submission.place_of(connection_of(self.conn_id), _texts(self.conf))
         mask_values(output.secret_values(place.conf, _texts(self.env)))
+        self._require_same_base(context, runs, place.base)
         key = context.once_key(f"spark try {ti.try_number}")
         names = (ti.api_url, ti.dag_id, ti.run_id, ti.task_id, ti.map_index)
         instance = runs.folder_of_instance(place.base, context.once_key("spark"), *names)
@@ -136,6 +140,16 @@ class SparkSubmit(BaseOperator):
 
         waiting = importlib.import_module("evenflow.spark.waiting")
         waiting.end_run(Path(self._started["folder"]), self._started["rest"], self._started["submission_id"])
+
+    def _require_same_base(self, context: Context, runs: Any, base: Any) -> None:
+        """Raises :class:`SparkFailedForGood` if earlier tries, whose drivers must be found, have theirs elsewhere."""
+        mark = runs.mark_of(base)
+        if context.once(_BASE, lambda: mark) != mark:
+            raise SparkFailedForGood(
+                f"An earlier try has its driver in another folder than {base} of this host, so it is not known here whether that "
+                "runs, and none is started beside it. Name a folder that drivers, workers and triggerers share, by "
+                "?evidence=/shared/spark in the connection, end the earlier application, and clear the task."
+            )
 
     def _end_earlier(self, context: Context, runs: Any, folder: Any) -> None:
         """Defers until nothing of an earlier try runs. Raises :class:`SparkFailedForGood` if that cannot be known."""
