@@ -43,17 +43,26 @@ def of_jdbc(url: str, table: str) -> Dataset | None:
     name = table.strip().replace('"', "").replace("`", "")
     if not name or name.startswith("(") or " " in name:
         return None
-    address = re.split(r"[?;]", url.removeprefix("jdbc:"), maxsplit=1)[0]
+    address = _without_login(url.removeprefix("jdbc:"))
     parts = urlsplit(address)
     if not parts.netloc:
         return Dataset(address, name)
     scheme, port, schema = _DATABASES.get(parts.scheme, (parts.scheme, None, None))
-    host, known = parts.netloc.rpartition("@")[2], parts.port or port
-    namespace = f"{scheme}://{host if parts.port or known is None else f'{host}:{known}'}"
+    host = parts.netloc
+    namespace = f"{scheme}://{host if port is None or re.search(r':[0-9]+$|[(),]', host) else f'{host}:{port}'}"
     if schema is not None and "." not in name:
         name = f"{schema}.{name}"
     database = unquote(parts.path.strip("/"))
     return Dataset(namespace, f"{database}.{name}" if database else name)
+
+
+def _without_login(address: str) -> str:
+    """Without name and password, which drivers take before the host, as ``thin:scott/tiger@``, or among settings, which each of them
+    writes in its own way: what follows the first of these is left out.
+    """
+    bare = re.sub(r"//[^/]*@", "//", address, count=1)
+    bare = re.sub(r"^((?:\w+:)++)[^/@:].*(?=@)", r"\1", bare)
+    return re.split(r"(?i)[?;]|[,:(&/]?\b\w*(?:user|uid|passw|pwd|secret|token|key)\w*\s*=", bare, maxsplit=1)[0]
 
 
 def _without_password(netloc: str) -> str:

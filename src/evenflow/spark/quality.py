@@ -169,6 +169,8 @@ def check(frame: DataFrame, *expectations: Expectation, name: str = "data", quar
     wants_place = any(each.otherwise == "quarantine" for each in expectations)
     if wants_place and quarantine is None:
         raise BadArgument(f"check({name!r}): say where rows are put aside: quarantine='s3a://...'.")
+    if wants_place and VIOLATED in map(str.lower, frame.columns):
+        raise BadArgument(f"check({name!r}): rows that are put aside get a column {VIOLATED!r}. Rename that of the data.")
     drifts = [(each, each.drift(frame)) for each in expectations if each.drift is not None]
     try:
         fail_on(name, findings := Findings(seen=drifts))  # other expectations may be of columns that are not there

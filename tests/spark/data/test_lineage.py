@@ -262,6 +262,16 @@ def test_files_are_named_as_openlineage_does(address: str, namespace: str, name:
         ("jdbc:mysql://db/sales", "orders", ("mysql://db:3306", "sales.orders")),
         ("jdbc:oracle://db:1521/x", "t", ("oracle://db:1521", "x.t")),
         ("jdbc:postgresql://db/sales", "(select 1) as x", None),
+        ("jdbc:postgresql://a:s3cr3t@h1:5432,h2:5432/db", "t", ("postgres://h1:5432,h2:5432", "db.public.t")),
+        ("jdbc:oracle:thin:scott/s3cr3t@//h:1521/x", "t", ("oracle:thin:@//h:1521/x", "t")),
+        ("jdbc:oracle:thin:scott/s3cr3t@h:1521:x", "t", ("oracle:thin:@h:1521:x", "t")),
+        ("jdbc:oracle:thin:@h:1521:x", "t", ("oracle:thin:@h:1521:x", "t")),
+        ("jdbc:mysql:loadbalance://u:s3cr3t@h1,h2/db", "t", ("mysql:loadbalance://h1,h2/db", "t")),
+        ("jdbc:mysql://(host=h,user=u,password=s3cr3t)/db", "t", ("mysql://(host=h", "t")),
+        ("jdbc:mysql://address=(host=h)(password=s3cr3t)/db", "t", ("mysql://address=(host=h)", "t")),
+        ("jdbc:db2://h:50000/DB:password=s3cr3t;user=u;", "t", ("db2://h:50000", "DB.t")),
+        ("jdbc:teradata://h/DATABASE=x,USER=u,PASSWORD=s3cr3t", "t", ("teradata://h", "DATABASE=x.t")),
+        ("jdbc:sqlite:/a/b.db", "t", ("sqlite:/a/b.db", "t")),
     ],
 )
 def test_tables_are_named_as_openlineage_does(url: str, table: str, expected: tuple[str, str] | None) -> None:
