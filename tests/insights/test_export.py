@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -126,6 +127,60 @@ def test_a_database_that_was_set_back_is_refused(db: psycopg.Connection, tmp_pat
     plan.write_text(plan.read_text().replace('"past": ', '"past": 9'))
     with pytest.raises(BadValue, match="Export to a new folder"):
         export(db, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update installation set id = 'another'",
+        "insert into incarnation (incarnation, reason, began_by, went_back) values (9, 'restored', 'test', true)",
+    ],
+)
+def test_history_of_another_database_does_not_go_into_the_same_lake(db: psycopg.Connection, tmp_path: Path, change: str) -> None:
+    """R-SP4: their transactions may well have later numbers, as databases of one server have."""
+    write(db, 1)
+    settle(db)
+    export(db, tmp_path)
+    write(db, 2)
+    settle(db)
+    db.execute(change)
+    with pytest.raises(BadValue, match="history of another database, or of this one before it was set back"):
+        export(db, tmp_path)
+    assert exported(tmp_path) == [(1, 1), (1, 2)]
+
+
+def test_days_are_those_of_utc_wherever_the_export_runs(db: psycopg.Connection, tmp_path: Path) -> None:
+    """R-SP4: an export that is made again under another time zone would leave its events in two folders."""
+    db.execute("set time zone 'America/New_York'")
+    db.execute(EVENT, [KEY + 1, "2026-11-20 01:00+00", 1])
+    settle(db)
+    export(db, tmp_path)
+    assert [path.name for path in (tmp_path / "bronze" / "task_events").iterdir()] == ["day=2026-11-20"]
+    last = max((tmp_path / "batches").glob("*.done"))
+    last.unlink()
+    db.execute("set time zone 'Asia/Tokyo'")
+    export(db, tmp_path)
+    assert exported(tmp_path) == [(1, 1)]
+
+
+def test_what_is_exported_outlives_a_loss_of_power(
+    db: psycopg.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-SP4: retention may delete it from the database then. Files and their folders are on the disk."""
+    synced: set[int] = set()
+    sync = os.fsync
+
+    def recording(opened: int) -> None:
+        sync(opened)
+        synced.add(os.fstat(opened).st_ino)
+
+    monkeypatch.setattr(os, "fsync", recording)
+    write(db, 1)
+    settle(db)
+    export(db, tmp_path / "lake")
+    written = [path for path in (tmp_path / "lake").rglob("*") if path.name != "export.lock"]
+    assert len(written) > 20
+    assert [path for path in written if path.stat().st_ino not in synced] == []
 
 
 def test_a_role_that_reads_reports_can_export(db: psycopg.Connection, database_url: str, tmp_path: Path) -> None:

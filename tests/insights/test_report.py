@@ -9,7 +9,7 @@ import pytest
 
 from evenflow.insights import report
 from evenflow.insights.engines import DuckDb
-from evenflow.insights.plots import CHARTS
+from evenflow.insights.plots import CHARTS, LIGHT, draw
 from evenflow.insights.report import write_report
 from evenflow.insights.sample import write_sample
 from tests.insights import tiny
@@ -26,6 +26,17 @@ def test_the_report_says_what_the_marts_say(tmp_path: Path) -> None:
     assert "Nothing is wrong." in page
     assert "pool <b>narrow</b> + 1" in page
     assert not re.search(r"(src|href)='(?!data:)", page)
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", r"$\frac{$", "a$b$", "_x"])
+def test_names_are_shown_as_they_are(name: str) -> None:
+    """R-SP4: people choose those of pools; in charts they are no formulas, on the page no HTML."""
+    waits = [{"cause": "pool", "limit_name": name, "us": 5e9, "day": 20_000}]
+    assert draw("waits_by_limit", waits, LIGHT).startswith(b"\x89PNG")
+    uses = [{"kind": "pool", "name": name, "capacity": 1, "full_us": 1, "slot_us": 1, "hour": 480_000}]
+    assert draw("slots", uses, LIGHT).startswith(b"\x89PNG")
+    page = report._advice([{"cause": "pool", "limit_name": name, "more": 1, "saved_us": 1, "wait_us": 1, "worth": 1}])
+    assert "<script" not in page
 
 
 def test_without_history_nothing_is_said_to_be_right() -> None:

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, date, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -47,26 +47,28 @@ class Batch(NamedTuple):
 
 def export(conn: psycopg.Connection[Any], lake: Path, *, xacts: int = XACTS_AT_ONCE) -> ExportedHistory:
     """Exports all settled rows. Raises :class:`BadValue` when another export writes there, or the lake belongs to another
-    database.
+    database, or to this one before it was set back to an earlier state.
     """
     with _alone(lake):
-        last, count, events = _redo_last(conn, lake), 0, 0
+        source = list(_one(conn, "find_source"))
+        last, count, events = _redo_last(conn, lake, source), 0, 0
         horizon, now = _one(conn, "find_horizon")
         past = last.past if last else _one(conn, "find_first")[0] or horizon
         if past > horizon:
-            raise BadValue(
-                f"{lake} has transactions that this database has not had yet: it was set back, or is another one. "
-                "Export to a new folder."
-            )
+            raise _of_another(lake)
         while past < horizon:
             batch = Batch((last.number if last else 0) + 1, past, min(past + xacts, horizon), now)
-            _plan(lake, batch)
+            _plan(lake, batch, source)
             events += _write_batch(conn, lake, batch)
             last, past, count = batch, batch.past, count + 1
     return ExportedHistory(count, events, now, past)
 
 
-def _redo_last(conn: psycopg.Connection[Any], lake: Path) -> Batch | None:
+def _of_another(lake: Path) -> BadValue:
+    return BadValue(f"{lake} has history of another database, or of this one before it was set back. Export to a new folder.")
+
+
+def _redo_last(conn: psycopg.Connection[Any], lake: Path, source: list[Any]) -> Batch | None:
     """Returns the last planned batch; if it has not reached its end, it is made again."""
     plans = sorted((lake / "batches").glob("*.json"))
     if not plans:
@@ -74,14 +76,17 @@ def _redo_last(conn: psycopg.Connection[Any], lake: Path) -> Batch | None:
     said = json.loads(plans[-1].read_text())
     if said["format"] != FORMAT:
         raise BadValue(f"{lake} has the format {said['format']}, and this Evenflow writes {FORMAT}. Export to a new folder.")
+    if said["source"] != source:
+        raise _of_another(lake)
     batch = Batch(int(plans[-1].stem), said["first"], said["past"], datetime.fromisoformat(said["at"]))
     if not _end_of(lake, batch).exists():
         _write_batch(conn, lake, batch)
     return batch
 
 
-def _plan(lake: Path, batch: Batch) -> None:
-    text = json.dumps({"format": FORMAT, "first": batch.first, "past": batch.past, "at": batch.at.isoformat()})
+def _plan(lake: Path, batch: Batch, source: list[Any]) -> None:
+    said = {"format": FORMAT, "source": source, "first": batch.first, "past": batch.past, "at": batch.at.isoformat()}
+    text = json.dumps(said)
     with whole(lake / "batches" / f"{batch.number:08}.json") as unfinished:
         unfinished.write_text(text)
 
@@ -107,16 +112,22 @@ def _write_batch(conn: psycopg.Connection[Any], lake: Path, batch: Batch) -> int
     write_file(lake / "bronze" / "edges" / name, "edges", [[(row[0], row[2], upstream) for row in tasks for upstream in row[-1]]])
     for table in ("limits", "pauses"):
         write_file(lake / "bronze" / table / name, table, [conn.execute(statement("export", table), names).fetchall()])
-    _end_of(lake, batch).touch()
+    with whole(_end_of(lake, batch)) as unfinished:
+        unfinished.touch()
     return events
 
 
 def _write_days(lake: Path, table: str, name: str, pages: Iterable[LakeRows]) -> int:
     """Writes one file for each day with rows, each in one step."""
     place, by_day, count = list(BRONZE[table]).index(DAY_OF[table]), dict[str, list[LakeRows]](), 0
+
+    def day_of(row: tuple[Any, ...]) -> date:
+        at: datetime = row[place]  # in the time zone of the session, which the role or the environment may set
+        return at.astimezone(UTC).date()
+
     for page in pages:
         count += len(page)
-        for day, rows in groupby(sorted(page, key=lambda row: row[place].date()), key=lambda row: row[place].date()):
+        for day, rows in groupby(sorted(page, key=day_of), key=day_of):
             by_day.setdefault(day.isoformat(), []).append(list(rows))
     for day, parts in by_day.items():
         write_file(lake / "bronze" / table / f"day={day}" / name, table, parts)

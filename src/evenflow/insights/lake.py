@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -36,13 +37,27 @@ def write_empty(lake: Path, table: str) -> None:
 
 @contextmanager
 def whole(target: Path) -> Iterator[Path]:
-    """Yields the path to write to; the result, a file or a folder, then replaces ``target``."""
+    """Yields the path to write to; the result, a file or a folder, then replaces ``target``. A file outlives a loss of power: what
+    is exported may be deleted from the database at once.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished = target.with_suffix(".unfinished")
     yield unfinished
+    if unfinished.is_file():
+        _to_disk(unfinished)
     if target.is_dir():
         shutil.rmtree(target)
     unfinished.replace(target)
+    _to_disk(target.parent)
+    _to_disk(target.parent.parent)  # which may have a new folder
+
+
+def _to_disk(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def write_file(target: Path, table: str, parts: Iterable[LakeRows]) -> None:

@@ -13,7 +13,7 @@ from evenflow.core.states import RUN_MOVES, TASK_MOVES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 1  # of bronze; a later column is null in earlier files, and the number stays
+FORMAT = 2  # of bronze and of plans; a later column is null in earlier files, and the number stays
 
 _OF_TRY = {
     "run_key": "int64",

@@ -1518,6 +1518,13 @@ select
 from try_record c
 where c.kind = 'spark_cost';
 
+-- Which Evenflow this is and which state it has: what was exported of another one does not go on here.
+create view evenflow_reporting_v1.installation with (security_barrier) as
+select
+    i.id,                                                    -- text: its id
+    coalesce((select max(x.incarnation) from incarnation x where x.went_back), 0) as set_back_ms  -- bigint: when it was set back to an earlier state last, in milliseconds since 1970; 0 when it never was
+from installation i;
+
 -- Of the history pipeline, where it runs: by day (UTC) and DAG how late runs began, and how long tries waited once they could begin, at quantiles.
 create view evenflow_reporting_v1.mart_lags with (security_barrier) as
 select

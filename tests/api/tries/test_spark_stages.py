@@ -86,3 +86,30 @@ async def test_there_is_no_such_task(rest: RestClient, world: World) -> None:
     world.run(world.add_dag())
     with pytest.raises(ApiRefused, match=r"There is no task 'extrct' in run 'r1' of DAG 'sales'\. Did you mean"):
         await rest.get_spark_stages("sales", "r1", "extrct")
+
+
+COST = {
+    "application_id": "local-17",
+    "cores": 4,
+    "wall_s": 3,
+    "stages": 1,
+    "run_s": 7.5,
+    "gc_s": 0.0,
+    "input_bytes": 1,
+    "output_bytes": 2,
+    "shuffle_bytes": 0,
+    "spilled_bytes": 0,
+}
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"cores": "many"}, {"cores": 2**31}, {"wall_s": 1e308}, {"gc_s": -1.0}, {"input_bytes": 2**63}, {"run_s": None}]
+)
+async def test_what_an_application_took_is_numbers(client: ExecutionClient, world: World, wrong: dict[str, Any]) -> None:
+    """R-SP4: the view of all costs is read by the history pipeline, which one author must not stop for all others."""
+    world.dispatch(world.run(world.add_dag()), 1)
+    with pytest.raises(ApiRefused, match="What an application of Spark took"):
+        await client.ask(world.try_token(1), "record", q.KeepRecord(kind="spark_cost", value={**COST, **wrong}))
+    await client.ask(world.try_token(1), "record", q.KeepRecord(kind="spark_cost", value=COST))
+    rows = world.conn.execute("select cores, wall_us, task_us from evenflow_reporting_v1.spark_applications").fetchall()
+    assert rows == [(4, 3_000_000, 7_500_000)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -22,10 +23,19 @@ from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.core.object_names import SealedKind
 from evenflow.errors import StaleEpoch
+from evenflow.spark.status import ApplicationCost
 from evenflow.store.db.connect import AsyncConn, AsyncPool, Row
 from evenflow.store.serving import dispatch, events, sealed, triggers, try_records, xcom
 from evenflow.wire.objects import FOLDER, ObjectStorage, new_name
 from evenflow.wire.questions import AskNamed, Done, Folder, Found, KeepRecord, PreviousRun, Rendered, SetVariable
+
+_MOST_OF_COST = {
+    "cores": limits.SPARK_CORES,
+    "wall_s": limits.SPARK_WALL,
+    "run_s": limits.SPARK_TASKS,
+    "gc_s": limits.SPARK_TASKS,
+    **dict.fromkeys(("stages", "input_bytes", "output_bytes", "shuffle_bytes", "spilled_bytes"), limits.SPARK_BYTES),
+}
 
 
 class ValueRoutes:
@@ -88,6 +98,8 @@ class ValueRoutes:
         value = msgspec.json.encode(message.value)
         if len(value) > limits.TRY_RECORD:
             raise too_large(f"What a try says of its work ({message.kind})", limits.TRY_RECORD)
+        if message.kind == "spark_cost":
+            _check_cost(message.value)
         asker, of_trigger = call.of_try, isinstance(call.token, TriggerToken)
         if of_trigger and message.kind not in ("spark_ui", "spark_stages"):
             raise Refused(403, "forbidden", f"A trigger keeps nothing of the kind {message.kind!r}. Let the task say it.")
@@ -189,3 +201,14 @@ class FolderRoutes:
         except OSError as error:
             raise Refused(500, "no_storage", f"No folder can be made in {self._storage.url} for a result: {error}.") from None
         return Folder(url=self._storage.url, name=name)
+
+
+def _check_cost(value: dict[str, Any]) -> None:
+    """The view of all costs has numbers, and one that is none would break it for everybody."""
+    try:
+        cost = msgspec.convert(value, ApplicationCost)
+    except msgspec.ValidationError as error:
+        raise Refused(400, "bad_message", f"What an application of Spark took is not as expected: {error}.") from None
+    for name, most in _MOST_OF_COST.items():
+        if not 0 <= getattr(cost, name) <= most:
+            raise Refused(400, "bad_message", f"What an application of Spark took must be from 0 to {most:,}: {name}.")
