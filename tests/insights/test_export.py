@@ -163,9 +163,7 @@ def test_days_are_those_of_utc_wherever_the_export_runs(db: psycopg.Connection, 
     assert exported(tmp_path) == [(1, 1)]
 
 
-def test_what_is_exported_outlives_a_loss_of_power(
-    db: psycopg.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_exported_outlives_a_loss_of_power(db: psycopg.Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-SP4: retention may delete it from the database then. Files and their folders are on the disk."""
     synced: set[int] = set()
     sync = os.fsync

@@ -136,7 +136,13 @@ def draw(name: str, rows: list[MartRow], palette: Palette) -> bytes:
     from matplotlib.figure import Figure
 
     drawing, _, size = CHARTS[name]
-    look: dict[Any, Any] = {"font.size": 9, "text.parse_math": False, "xtick.color": palette.faint, "ytick.color": palette.ink, "text.color": palette.ink}
+    look: dict[Any, Any] = {
+        "font.size": 9,
+        "text.parse_math": False,
+        "xtick.color": palette.faint,
+        "ytick.color": palette.ink,
+        "text.color": palette.ink,
+    }
     with matplotlib.rc_context(look):
         figure = Figure(figsize=size, facecolor=palette.paper, layout="constrained")
         drawing(figure.add_subplot(facecolor=palette.paper), rows, palette)

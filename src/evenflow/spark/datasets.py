@@ -57,8 +57,8 @@ def of_jdbc(url: str, table: str) -> Dataset | None:
 
 
 def _without_login(address: str) -> str:
-    """Without name and password, which drivers take before the host, as ``thin:scott/tiger@``, or among settings, which each of them
-    writes in its own way: what follows the first of these is left out.
+    """Without name and password, which drivers take before the host, as ``thin:scott/tiger@``, or among settings, which each of
+    them writes in its own way: what follows the first of these is left out.
     """
     bare = re.sub(r"//[^/]*@", "//", address, count=1)
     bare = re.sub(r"^((?:\w+:)++)[^/@:].*(?=@)", r"\1", bare)

@@ -139,7 +139,7 @@ def test_what_makes_no_sense_is_refused(spark: SparkSession, orders: DataFrame) 
         rows(otherwise="quarantine")
     with pytest.raises(BadArgument, match="say where rows are put aside"):
         check(orders, not_null("id", otherwise="quarantine"))
-    with pytest.raises(BadArgument, match="get a column 'violated'. Rename that of the data"):
+    with pytest.raises(BadArgument, match=r"get a column 'violated'\. Rename that of the data"):
         check(orders.withColumnRenamed("price", "Violated"), not_null("id", otherwise="quarantine"), quarantine="/x")
     with pytest.raises(BadArgument, match="least value, the most"):
         between("id")

@@ -17,7 +17,6 @@ from evenflow.sdk.references import Reference
 from evenflow.sdk.secrets.masking import mask_values
 from evenflow.sdk.taskgroup import TaskGroup
 
-
 _BASE = "spark evidence"  # under which the mark of the base folder is kept
 
 
