@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -121,14 +121,14 @@ def _write_days(lake: Path, table: str, name: str, pages: Iterable[LakeRows]) ->
     """Writes one file for each day with rows, each in one step."""
     place, by_day, count = list(BRONZE[table]).index(DAY_OF[table]), dict[str, list[LakeRows]](), 0
 
-    def day_of(row: tuple[Any, ...]) -> date:
+    def day_of(row: tuple[Any, ...]) -> str:
         at: datetime = row[place]  # in the time zone of the session, which the role or the environment may set
-        return at.astimezone(UTC).date()
+        return at.astimezone(UTC).date().isoformat()
 
     for page in pages:
         count += len(page)
         for day, rows in groupby(sorted(page, key=day_of), key=day_of):
-            by_day.setdefault(day.isoformat(), []).append(list(rows))
+            by_day.setdefault(day, []).append(list(rows))
     for day, parts in by_day.items():
         write_file(lake / "bronze" / table / f"day={day}" / name, table, parts)
     if not by_day:
