@@ -35,10 +35,6 @@ GARBAGE_PAUSE = 30.0  # no request waits for it, and an empty look is one short 
 PROGRESS = 8 * 2**10  # JSON
 ONCE_VALUES = 100  # of one task instance: ids of what it made in other systems
 TRY_RECORD = 256 * 2**10  # JSON of one record of a try about its work; the lineage of a hundred wide tables is the largest
-SPARK_CORES = 100_000  # of an application; its product with the next in microseconds fits into a bigint
-SPARK_WALL = 63_000_000.0  # seconds, two years
-SPARK_TASKS = 1e12  # seconds of all its tasks together
-SPARK_BYTES = 2**62  # of each kind, and numbers of stages
 RENDERED = 256 * 2**10  # JSON of the template fields of a try; the SDK cuts them well below
 
 LINEAGE_PAUSE = 10.0  # between two looks for events to send: people look at lineage minutes later

@@ -65,3 +65,10 @@ KEPT_FOR = 30 * 86_400.0  # the seals of a task instance: not needed once its ru
 MOST_REASON = 600  # characters of a reason: a list of runs shows the first hundred
 MOST_SAID = 200  # characters of what a server answers, in a reason that says what to type behind it
 MOST_OUTPUT_SHOWN = 64 * 1024  # bytes of a driver's output in the log of the task: earlier output is in its file
+
+# -- what an application may say that it took ------------------------------------------------------------------------------
+
+MOST_CORES = 100_000  # of an application; its product with the next in microseconds fits into a bigint
+MOST_WALL = 63_000_000.0  # seconds, two years
+MOST_TASKS = 1e12  # seconds of all its tasks together
+MOST_BYTES = 2**62  # of each kind, and numbers of stages

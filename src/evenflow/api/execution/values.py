@@ -23,6 +23,7 @@ from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.core.object_names import SealedKind
 from evenflow.errors import StaleEpoch
+from evenflow.spark.limits import MOST_BYTES, MOST_CORES, MOST_TASKS, MOST_WALL
 from evenflow.spark.status import ApplicationCost
 from evenflow.store.db.connect import AsyncConn, AsyncPool, Row
 from evenflow.store.serving import dispatch, events, sealed, triggers, try_records, xcom
@@ -30,11 +31,11 @@ from evenflow.wire.objects import FOLDER, ObjectStorage, new_name
 from evenflow.wire.questions import AskNamed, Done, Folder, Found, KeepRecord, PreviousRun, Rendered, SetVariable
 
 _MOST_OF_COST = {
-    "cores": limits.SPARK_CORES,
-    "wall_s": limits.SPARK_WALL,
-    "run_s": limits.SPARK_TASKS,
-    "gc_s": limits.SPARK_TASKS,
-    **dict.fromkeys(("stages", "input_bytes", "output_bytes", "shuffle_bytes", "spilled_bytes"), limits.SPARK_BYTES),
+    "cores": MOST_CORES,
+    "wall_s": MOST_WALL,
+    "run_s": MOST_TASKS,
+    "gc_s": MOST_TASKS,
+    **dict.fromkeys(("stages", "input_bytes", "output_bytes", "shuffle_bytes", "spilled_bytes"), MOST_BYTES),
 }
 
 
