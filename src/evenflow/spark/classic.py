@@ -77,7 +77,7 @@ def _begin(java: Java, conf: Mapping[str, str]) -> SparkSession:
 
 @contextmanager
 def _stopped_at_the_end(spark: SparkSession) -> Iterator[None]:
-    """When the JVM died this says so; what py4j raises then speaks of empty answers and refused connections. A task that goes on
+    """When the JVM died this says so; what py4j raises then speaks of empty answers and refused connections. A task that continues
     after each error learns here that its context is gone.
     """
     jvm = _jvm()

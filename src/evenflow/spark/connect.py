@@ -117,7 +117,7 @@ def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: st
             spark.addTag(tag)
             yield spark
             if watch.gone:
-                raise _server_gone(target, watch.where)  # the task goes on after each error
+                raise _server_gone(target, watch.where)  # the task continues after each error
         except Exception as error:
             if watch.gone:
                 raise _server_gone(target, watch.where) from error

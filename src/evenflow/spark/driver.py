@@ -312,7 +312,7 @@ def run_inside(folder: Path) -> None:
 
 def _context_was_taken() -> bool:
     """Whether the SparkContext that the application has was stopped by another: by a master that has ended the application, mostly.
-    An application that goes on after each error does not notice it.
+    An application that continues after each error does not notice it.
     """
     active = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_active_spark_context", None)
     with suppress(Exception):  # its JVM is gone

@@ -1518,7 +1518,7 @@ select
 from try_record c
 where c.kind = 'spark_cost';
 
--- Which Evenflow this is and which state it has: what was exported of another one does not go on here.
+-- Which Evenflow this is and which state it has: an export of another one is not continued here.
 create view evenflow_reporting_v1.installation with (security_barrier) as
 select
     i.id,                                                    -- text: its id
