@@ -22,7 +22,6 @@ import ctypes
 import dataclasses
 import importlib.util
 import json
-import logging
 import os
 import re
 import resource
@@ -119,7 +118,7 @@ class ApplicationRun:
         self._began = time.time()
         self._parent = os.getppid() if order.get("owned") else None
         self._stopped: str | None = None  # why it is ended from outside
-        self._beats, self._beat_at, self._late = 0, since_boot(), False
+        self._beats, self._beat_at, self._late = 0, time.clock_gettime(time.CLOCK_BOOTTIME), False
         self._notes: dict[str, str] = {}
         self._tail = b""
         self._hidden = Hidden(order)
@@ -181,7 +180,7 @@ class ApplicationRun:
     def _look_for_reasons(self) -> None:
         said = None
         with suppress(OSError):  # out of reach: the beat tells for how long
-            said = read_text(self._folder / STOP)
+            said = read(self._folder / STOP)
         if said:
             self._stopped, self._late = self._stopped or "it was taken for dead, as its host stood still", True
         if self._stopped is not None:
@@ -193,7 +192,7 @@ class ApplicationRun:
 
     def _beat(self) -> None:
         """Kills the application at once if the beat could not be written for too long: the try may soon take it for dead."""
-        now = since_boot()
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)  # with the time for which the host was suspended
         if now - self._beat_at > BEAT_WITHIN_S:
             self._stopped, self._late = f"its folder could not be written for {BEAT_WITHIN_S:g} s, or its host stood still", True
         elif self._beats and now - self._beat_at < BEAT_EVERY_S:
@@ -311,9 +310,7 @@ def run_inside(folder: Path) -> None:
 
 
 def _context_was_taken() -> bool:
-    """Whether the SparkContext that the application has was stopped by another: by a master that has ended the application, mostly.
-    An application that continues after each error does not notice it.
-    """
+    """Whether another has stopped the SparkContext. An application that continues after each error does not notice it."""
     active = getattr(getattr(sys.modules.get("pyspark"), "SparkContext", None), "_active_spark_context", None)
     with suppress(Exception):  # its JVM is gone
         return active is not None and active._jsc is not None and bool(active._jsc.sc().isStopped())
@@ -344,17 +341,6 @@ def describe(error: BaseException) -> dict[str, Any]:
         "condition": condition() if callable(condition) else None,
         "frames": traceback.format_list(frames[-MOST_FRAMES:]),
     }
-
-
-def quiet_pyspark() -> None:
-    """Silences pyspark's JSON lines on stderr, which have all frames of JVM and Python for each error; the error itself says the
-    same. Also silences py4j, which tells of each connection that the JVM opens and closes.
-    """
-    from pyspark.logger import PySparkLogger  # its loggers are of a class of their own
-
-    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
-        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
 
 
 def without_frames(text: str) -> str:
@@ -437,21 +423,10 @@ def spark_submit(env: dict[str, str]) -> str:
     return os.path.join(home, "bin", "spark-submit")
 
 
-def since_boot() -> float:
-    """Seconds, with those in which the host was suspended."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
 def read(path: Path) -> Any:
     """None while it is not there."""
-    text = read_text(path)
-    return None if text is None else json.loads(text)
-
-
-def read_text(path: Path) -> str | None:
-    """None while it is not there."""
     try:
-        return path.read_text()
+        return json.loads(path.read_text())
     except FileNotFoundError:
         return None
 

@@ -107,7 +107,7 @@ class Watch:
     def _leave(self, word: str) -> None:
         """In the file by which a driver is told to end."""
         with suppress(FileNotFoundError):
-            (self.folder / driver.STOP).write_text(word)
+            driver.write(self.folder / driver.STOP, word, lasting=False)
 
     def _silent_for(self) -> float:
         return time.monotonic() - self._since

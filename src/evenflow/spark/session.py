@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import uuid
@@ -14,7 +15,6 @@ from evenflow.errors import SparkNotInstalled, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection, env_name
 from evenflow.spark.classic import classic_session, environment
 from evenflow.spark.connect import connect_session, session_id_of, speaks_tls
-from evenflow.spark.driver import quiet_pyspark
 from evenflow.spark.executor_logs import executors_told
 from evenflow.spark.greeting import begins_to_answer, knows_tls
 from evenflow.spark.limits import CONNECT_BEGINS, LISTENS, OWN_CONNECT_BEGINS
@@ -52,7 +52,7 @@ def session_for(
     _require_pyspark(target)
     _require_listener(target, conn.conn_id)
     ship_local_modules()
-    quiet_pyspark()
+    _quiet_pyspark()
     if target.connect:
         session = connect_session(target, app_name, session_id or session_id_of(str(uuid.uuid4())), tag)
         tell = connect_progress
@@ -117,3 +117,14 @@ def _require_listener(target: SparkTarget, conn_id: str) -> None:
 
 def _cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _quiet_pyspark() -> None:
+    """Silences pyspark's JSON lines on stderr, which have all frames of JVM and Python for each error; the error itself says the
+    same. Also silences py4j, which tells of each connection that the JVM opens and closes.
+    """
+    from pyspark.logger import PySparkLogger  # its loggers are of a class of their own
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
