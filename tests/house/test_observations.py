@@ -23,7 +23,7 @@ LOGGING = {
     "evenflow.sdk.logged": "the log of what authors write",
     "evenflow.forking.interpreter": "sets back what a try has changed of it",
     "evenflow.connect_server.jvm": "keeps what a server of Spark says, in a file that turns over",
-    "evenflow.spark.driver": "quietens a client of Spark that logs what its driver tells already",
+    "evenflow.spark.session": "quietens a client of Spark that logs what its driver tells already",
     "evenflow.worker.task_process": "leads what authors log to the log of their task",
     "evenflow.triggerer.host_process": "leads what authors log to the log of their trigger",
 }
