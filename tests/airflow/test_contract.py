@@ -72,6 +72,13 @@ def test_a_try_goes_on_with_its_event_or_hears_that_there_is_none(told: dict[str
 def test_what_has_no_counterpart_is_refused_and_not_asked_again(told: dict[str, Any]) -> None:
     """The client repeats what fails with 500 and above, for minutes."""
     assert (told["store of an asset"], told["keys"], told["other date"]) == (422, 422, 400)
+    assert (told["other try"], told["no request"]) == (403, 422)
+
+
+def test_each_date_gets_its_own_fields(told: dict[str, Any]) -> None:
+    """SDK 1.3 and 1.2: what came after its date a client refuses. Airflow's own models of that date have read each answer."""
+    assert "partition_key" in told["event of 2026-06-30"]
+    assert told["event of 2026-04-06"] == [name for name in told["event of 2026-06-30"] if name != "partition_key"]
 
 
 def test_what_a_task_keeps_for_its_next_try(told: dict[str, Any]) -> None:

@@ -13,9 +13,9 @@ from evenflow.core import limits
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.fleet.service import Member
 from evenflow.wire.code import read_archive
+from evenflow.wire.large_values import LargeValues
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker.service import WorkerService
-from evenflow.worker.values import LargeValues
 from tests.processor.bundle import Bundle
 from tests.processor.conftest import StartProcessor
 from tests.tokens import fleet_token

@@ -22,10 +22,10 @@ from evenflow.fleet.service import Member
 from evenflow.forking.exits import Exit
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.forking.remains import Outrun, end_remains
+from evenflow.wire.large_values import LargeValues
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
-from evenflow.worker.values import LargeValues
 from tests.tokens import fleet_token
 from tests.worker.world import World
 

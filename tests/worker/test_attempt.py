@@ -83,7 +83,7 @@ class Game:
             memory=SimpleNamespace(evidence=lambda: None),  # type: ignore[arg-type]
             limits=SimpleNamespace(make=lambda *_: None),  # type: ignore[arg-type]
             over_limit=lambda: None,
-            values=SimpleNamespace(takes_time=lambda value: value == LARGE, fetch=None, discard=None),  # type: ignore[arg-type]
+            values=SimpleNamespace(fetch=None, discard=None),  # type: ignore[arg-type]
             masker=Masker(),
             api_url="",
             reuse=REUSE,
@@ -91,7 +91,7 @@ class Game:
         tools.going.set()
         resumed = RESUMED if chance.random() < 0.5 else None
         self.attempt = Attempt(_assignment(resumed), tools, self._ended)
-        self.attempt._values = SimpleNamespace(prepared=self._prepared)  # type: ignore[assignment]
+        self.attempt._values = SimpleNamespace(prepared=self._prepared, takes_time=lambda value: value == LARGE)  # type: ignore[assignment]
 
     # -- templates, of which the attempt asks
 

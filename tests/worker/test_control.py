@@ -10,10 +10,10 @@ import pytest
 from evenflow.api.service import ApiService
 from evenflow.core.limits import MAX_INLINE_XCOM
 from evenflow.fleet.service import Member
+from evenflow.wire.large_values import LargeValues
 from evenflow.wire.objects import ObjectStorage
 from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
-from evenflow.worker.values import LargeValues
 from tests.apis import running_api
 from tests.waiting import until
 from tests.worker.conftest import StartWorker

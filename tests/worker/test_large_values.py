@@ -14,9 +14,9 @@ from evenflow.api.garbage import delete_some
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.sdk.xcomarg import RETURN_VALUE
 from evenflow.store.db.connect import open_pool
+from evenflow.wire import large_values
 from evenflow.wire.messages import XComPush
 from evenflow.wire.objects import ObjectStorage
-from evenflow.worker import limits
 from evenflow.worker.service import WorkerService
 from evenflow.worker.values import TryValues
 from tests.waiting import until
@@ -117,7 +117,7 @@ async def test_a_timeout_counts_while_object_storage_stands_still(world: World, 
 async def test_object_storage_that_does_not_answer_fails_the_try(
     world: World, still: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "STORAGE", 0.2)
+    monkeypatch.setattr(large_values, "STORAGE_S", 0.2)
     ended = await world.exit_of(world.task(BIG))
     assert ended["outcome"] == "failed"
     assert "could not be stored in" in ended["reason"]

@@ -128,9 +128,9 @@ def _of_user_code(kind: ServiceKind, settings: ServiceSettings, health: HealthMo
         case ServiceKind.WORKER:
             from evenflow.forking.owned_template import Reuse
             from evenflow.runtime.one_try import NoStorage
+            from evenflow.wire.large_values import LargeValues
             from evenflow.wire.objects import ObjectStorage
             from evenflow.worker.service import WorkerService
-            from evenflow.worker.values import LargeValues
 
             is_for_one = settings.only_try > 0
             handed = is_for_one or bool(settings.handed_at)

@@ -25,6 +25,7 @@ from evenflow.killpoints import KillPoint, reached
 from evenflow.masker import Masker
 from evenflow.sdk.xcomarg import RETURN_VALUE
 from evenflow.telemetry.observing import observe
+from evenflow.wire.large_values import LargeValues
 from evenflow.wire.messages import Assignment, Report, StoredObject
 from evenflow.worker import limits
 from evenflow.worker import observations as seen
@@ -37,7 +38,7 @@ from evenflow.worker.reporter import Reporter
 from evenflow.worker.resources import Limits, TryGroup
 from evenflow.worker.said import CleaningUp, Progressed, Result, ending_of, judge, read_head
 from evenflow.worker.timers import Timers
-from evenflow.worker.values import LargeValues, TryValues
+from evenflow.worker.values import TryValues
 
 # After these ends the task does not begin again by itself, and processes that it left in their own sessions may stay.
 _LEAVES = frozenset({"success", "skipped", "deferred"})
@@ -368,7 +369,7 @@ class Attempt:
 
     def _settle(self, ending: Ending) -> None:
         wanted = self.state.wish is not Wish.ABANDONED
-        if ending.result is not None and self._tools.values.takes_time(ending.result) and wanted:
+        if ending.result is not None and self._values.takes_time(ending.result) and wanted:
             self._exit_code = ending.exit_code
             self._hear(TryEvent.STORES)
             self._settle_by(partial(self._store_result, ending, ending.result))

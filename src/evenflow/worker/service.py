@@ -20,6 +20,7 @@ from evenflow.forking.remains import named
 from evenflow.killpoints import KillPoint, reached
 from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops
+from evenflow.wire.large_values import LargeValues
 from evenflow.wire.messages import Assignment, Beat, BeatAnswer, ClaimAnswer, Report
 from evenflow.wire.versions import RESUMES_WIRE
 from evenflow.worker import limits
@@ -32,7 +33,6 @@ from evenflow.worker.memory import MemoryWatch, kernel_counters
 from evenflow.worker.reporter import Reporter
 from evenflow.worker.resources import Limits
 from evenflow.worker.tries import Tries
-from evenflow.worker.values import LargeValues
 
 TASK_PROCESS = "evenflow.worker.task_process"
 AIRFLOW_PROCESS = "evenflow.airflow.running.task_process"

@@ -10,18 +10,22 @@ from typing import Any
 from evenflow.airflow.installed import configure
 
 configure()
+from airflow.api_fastapi.execution_api.datamodels.taskinstance import TIRunContext  # noqa: E402
+from airflow.api_fastapi.execution_api.versions import bundle  # noqa: E402
 from airflow.sdk.api.client import ServerResponseError  # noqa: E402
 from airflow.sdk.execution_time.comms import DeferTask, RescheduleTask, SkipDownstreamTasks  # noqa: E402
+from cadwyn import generate_versioned_models  # noqa: E402
 
-from evenflow.airflow.contract.comms import client_of  # noqa: E402
-from evenflow.airflow.contract.handler import ExecutionApi  # noqa: E402
-from evenflow.airflow.contract.of_try import AirflowTry  # noqa: E402
+from evenflow.airflow.comms import client_of  # noqa: E402
+from evenflow.contracts.airflow.handler import ExecutionApi  # noqa: E402
+from evenflow.contracts.airflow.of_try import AirflowTry, instance_id  # noqa: E402
 from evenflow.errors import ApiRefused  # noqa: E402
 from evenflow.sdk.secrets import outside  # noqa: E402
 from evenflow.sdk.trying.runner import TryContext  # noqa: E402
 
+MODELS = generate_versioned_models(bundle)  # of each date, as Airflow's own server has them
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-ID = uuid.UUID(int=1)
+ID = instance_id(5)
 
 
 class Answers:
@@ -79,6 +83,9 @@ class Answers:
             case "inlet_assets", name:
                 there = {"name": "orders", "uri": "s3://o", "group": "asset", "extra": {}}
                 return {"assets": [there] if name in ("orders", "alias") else []}
+            case "triggering_events", _:
+                of = {"task_id": "t", "dag_id": "e", "run_id": "r", "map_index": -1, "at": NOW.isoformat()}
+                return {"events": [{"asset": "orders", "uri": "s3://o", "extra": {}, "partition": None, **of}]}
             case "waited", _:
                 return {"waited_s": 5.0}
         return {}
@@ -127,7 +134,7 @@ def main() -> dict[str, Any]:
         client.xcoms.set(
             "d", "r", "t", "return_value", {"__classname__": "builtins.tuple", "__version__": 1, "__data__": [1]}, mapped_length=1
         )
-        told["pushed"], told["result"] = answers.pushed, json.loads(api.xcoms.result or b"null")
+        told["pushed"] = answers.pushed
         told["other dag"] = status_of(lambda: client.xcoms.get("e", "r", "one", "return_value"))
         connection = client.connections.get("there")
         told["connection"] = json.loads(connection.model_dump_json(by_alias=True))
@@ -151,6 +158,7 @@ def main() -> dict[str, Any]:
         client.task_instances.skip_downstream_tasks(ID, SkipDownstreamTasks(tasks=["skipped"]))
         client.task_instances.succeed(ID, NOW, [], [], None)
         told["success"] = (api.tasks.ending.outcome, api.tasks.ending.skip)
+        told["result"] = json.loads(api.tasks.ending.result or b"null")
         client.task_instances.retry(ID, NOW, None, retry_delay_seconds=7.0)
         told["retry"] = (api.tasks.ending.outcome, api.tasks.ending.delay_s)
         client.task_instances.finish(ID, "failed", NOW, None)
@@ -192,6 +200,13 @@ def main() -> dict[str, Any]:
         late = client_of(ExecutionApi(of_try(answers, resumed={**resumed, "purpose": "timeout"}))).task_instances.start(ID, 1, NOW)
         told["late"] = [late.next_method, late.next_kwargs]
         told["other date"] = api.handle("GET", "/variables/there", "", b"", "2025-04-28").status
+        told["other try"] = status_of(lambda: client.task_instances.heartbeat(uuid.UUID(int=1), 1))
+        told["no request"] = api.handle("PATCH", f"/task-instances/{ID}/state", "", b'{"state": ').status
+        by_asset = ExecutionApi(of_try(answers, run_type="asset_triggered"))
+        for date in ("2026-06-30", "2026-04-06"):
+            begun = by_asset.handle("PATCH", f"/task-instances/{ID}/run", "", b"{}", date).body
+            MODELS[date][TIRunContext].model_validate_json(begun)
+            told[f"event of {date}"] = sorted(json.loads(begun)["dag_run"]["consumed_asset_events"][0])
     return told
 
 

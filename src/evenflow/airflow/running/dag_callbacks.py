@@ -7,9 +7,9 @@ from typing import Any
 from airflow.sdk.api.datamodels._generated import DagRun
 from airflow.sdk.execution_time import task_runner
 
-from evenflow.airflow.contract.comms import SdkComms
-from evenflow.airflow.contract.handler import ExecutionApi
-from evenflow.airflow.contract.of_try import AirflowTry
+from evenflow.airflow.comms import SdkComms
+from evenflow.contracts.airflow.handler import ExecutionApi
+from evenflow.contracts.airflow.of_try import AirflowTry
 from evenflow.core.callbacks import CallbackOf
 from evenflow.core.ending import Ending
 from evenflow.sdk.secrets import outside

@@ -15,10 +15,10 @@ from airflow.sdk.api.datamodels._generated import BundleInfo, TaskInstance, Task
 from airflow.sdk.execution_time import task_runner
 from airflow.sdk.execution_time.supervisor import ActivitySubprocess
 
-from evenflow.airflow.contract.comms import client_of
-from evenflow.airflow.contract.handler import ExecutionApi
-from evenflow.airflow.contract.of_try import AirflowTry
+from evenflow.airflow.comms import client_of
 from evenflow.airflow.running.log_lines import AirflowLog
+from evenflow.contracts.airflow.handler import ExecutionApi
+from evenflow.contracts.airflow.of_try import AirflowTry
 from evenflow.worker.limits import CLEAN_UP_GRACE
 
 ON_KILL_GRACE = CLEAN_UP_GRACE - 5.0  # the worker ends everything at CLEAN_UP_GRACE

@@ -12,7 +12,6 @@ import signal
 import socket
 import traceback
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,8 +64,8 @@ def run(prepared: tuple[MixedFile, Path, str], job: FrameHeader, link: Link) -> 
 
 
 def _tried(dag: Any, dags: dict[str, Any], context: TryContext, link: Link, root: Path, file: str) -> Ending:
-    from evenflow.airflow.contract.of_try import AirflowTry
     from evenflow.airflow.running.supervision import supervise
+    from evenflow.contracts.airflow.of_try import AirflowTry
 
     task = dag.task_dict[context.task_id]
     channel = LinkChannel(link)
@@ -81,8 +80,7 @@ def _tried(dag: Any, dags: dict[str, Any], context: TryContext, link: Link, root
     )
     with outside.reaching(channel):
         api = supervise(of_try, dags, root, file, partial(_arm, link, task))
-    ending = api.tasks.ending or Ending(outcome="failed", reason="The process of the task ended and has not said why.")
-    return replace(ending, result=api.xcoms.result) if ending.outcome == "success" else ending
+    return api.tasks.ending or Ending(outcome="failed", reason="The process of the task ended and has not said why.")
 
 
 def _cleaned_up(resumed: Mapping[str, Any], channel: LinkChannel) -> Ending:

@@ -14,9 +14,9 @@ from airflow.sdk.execution_time import task_runner
 from airflow.sdk.module_loading import import_string
 from airflow.sdk.serde import deserialize, serialize
 
-from evenflow.airflow.contract.comms import SdkComms
-from evenflow.airflow.contract.handler import ExecutionApi
-from evenflow.airflow.contract.of_try import AirflowTry
+from evenflow.airflow.comms import SdkComms
+from evenflow.contracts.airflow.handler import ExecutionApi
+from evenflow.contracts.airflow.of_try import AirflowTry
 from evenflow.errors import NoContext
 from evenflow.sdk.triggers import BaseTrigger, TriggerChannel, TriggerEvent
 from evenflow.sdk.trying.runner import TryContext

@@ -1,7 +1,7 @@
-"""The Task Execution API as one function from requests to answers, without any transport.
+"""The Task Execution API as one function from requests to answers, without any transport, for one try.
 
-It implements the date of SDK 1.3 (``Airflow-API-Version: 2026-06-30``), for one try. It translates requests into Evenflow's own
-questions (:mod:`evenflow.wire.questions`); a request without a counterpart is refused by its name, in the log of its task.
+It translates requests into Evenflow's own questions (:mod:`evenflow.wire.questions`); a request without a counterpart is refused by
+its name, in the log of its task. Workers mount it without HTTP, where the task is, and the API mounts it for clients elsewhere.
 """
 
 from __future__ import annotations
@@ -9,28 +9,31 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
-from evenflow.airflow.contract.answers import ExecutionAnswer, refused, unknown
-from evenflow.airflow.contract.kept import AirflowInlets, TaskStateStore
-from evenflow.airflow.contract.of_try import AirflowTry
-from evenflow.airflow.contract.other_runs import OtherRuns
-from evenflow.airflow.contract.secrets import Secrets
-from evenflow.airflow.contract.states import TaskInstances
-from evenflow.airflow.contract.xcoms import AirflowXComs
+from evenflow.contracts.airflow.answers import ExecutionAnswer, refused, unknown
+from evenflow.contracts.airflow.dates import NEWEST, SPOKEN, in_form_of, not_spoken
+from evenflow.contracts.airflow.kept import AirflowInlets, TaskStateStore
+from evenflow.contracts.airflow.of_try import AirflowTry
+from evenflow.contracts.airflow.other_runs import OtherRuns
+from evenflow.contracts.airflow.secrets import Secrets
+from evenflow.contracts.airflow.states import TaskInstances
+from evenflow.contracts.airflow.xcoms import AirflowXComs
 from evenflow.errors import ApiRefused, EvenflowError
 
-DATE = "2026-06-30"
 Answering = Callable[..., ExecutionAnswer]
 _XCOM = "xcoms/{dag_id}/{run_id}/{task_id}/{key}"
 
 
 class ExecutionApi:
-    """The API of one try; ``tasks`` and ``xcoms`` then have its outcome."""
+    """The API of one try; ``tasks`` then has its outcome."""
 
     def __init__(self, of_try: AirflowTry) -> None:
-        self.tasks, self.xcoms = tasks, xcoms = TaskInstances(of_try), AirflowXComs(of_try)
+        self._of_try = of_try
+        self.tasks = tasks = TaskInstances(of_try)
+        xcoms = AirflowXComs(of_try)
         secrets, runs = Secrets(of_try), OtherRuns(of_try)
         store, events = TaskStateStore(of_try), AirflowInlets(of_try)
         routes: list[tuple[str, str, Answering]] = [
@@ -69,31 +72,37 @@ class ExecutionApi:
             ("GET", "asset-events/by-asset", events.by_asset),
             ("GET", "asset-events/by-asset-alias", events.by_alias),
         ]
-        self._routes = [(method, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path)), route) for method, path, route in routes]
+        self._routes = [(method, _pattern(path), route) for method, path, route in routes]
 
-    def handle(self, method: str, path: str, query: str, body: bytes, date: str = DATE) -> ExecutionAnswer:
-        """Answers a request. It never raises because of one, because the client would repeat it again and again."""
-        if date != DATE:
-            return refused(
-                400,
-                "wrong_version",
-                f"Evenflow speaks the Task Execution API of {DATE} (SDK 1.3); this client speaks that of {date}.",
-            )
+    def handle(self, method: str, path: str, query: str, body: bytes, date: str = NEWEST) -> ExecutionAnswer:
+        """Answers a request to ``path``, which is quoted. It never raises because of one, because the client would repeat it again
+        and again.
+        """
+        if date not in SPOKEN:
+            return refused(400, "wrong_version", not_spoken(date))
         path = path.strip("/")
         for wanted, pattern, route in self._routes:
             if wanted == method and (match := pattern.fullmatch(path)) is not None:
-                return _answered(route, match.groupdict(), query, body)
+                return in_form_of(date, self._answered(route, match.groupdict(), query, body))
         return unknown(f"counterpart of {method} {path.partition('/')[0]}/... of Airflow's Task Execution API")
 
+    def _answered(self, route: Answering, names: dict[str, str], query: str, body: bytes) -> ExecutionAnswer:
+        if names.get("id", own := str(self._of_try.id)) != own:
+            return refused(403, "forbidden", f"This client speaks for task instance {own} alone.")
+        lists = parse_qs(query)
+        given: dict[str, Any] = (
+            {name: values[0] for name, values in lists.items()} if "lists" not in route.__annotations__ else {"lists": lists}
+        )
+        try:
+            return route(json.loads(body) if body else None, **{name: unquote(value) for name, value in names.items()}, **given)
+        except ApiRefused as error:
+            return refused(error.status if error.status < 500 else 422, "refused", str(error))
+        except EvenflowError as error:
+            return refused(400, "refused", str(error))
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            return refused(422, "bad_request", f"The request cannot be read: {error!r:.300}")
 
-def _answered(route: Answering, names: dict[str, str], query: str, body: bytes) -> ExecutionAnswer:
-    lists = parse_qs(query)
-    given: dict[str, Any] = (
-        {name: values[0] for name, values in lists.items()} if "lists" not in route.__annotations__ else {"lists": lists}
-    )
-    try:
-        return route(json.loads(body) if body else None, **{name: unquote(value) for name, value in names.items()}, **given)
-    except ApiRefused as error:
-        return refused(error.status if error.status < 500 else 422, "refused", str(error))
-    except EvenflowError as error:
-        return refused(400, "refused", str(error))
+
+@cache
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", path))

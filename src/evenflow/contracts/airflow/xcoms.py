@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from evenflow.airflow.contract.answers import ExecutionAnswer, found, missing, refused, unknown
-from evenflow.airflow.contract.of_try import AirflowTry
+from evenflow.contracts.airflow.answers import ExecutionAnswer, found, missing, refused, unknown
+from evenflow.contracts.airflow.of_try import AirflowTry
 from evenflow.core.model import UNMAPPED
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
@@ -15,18 +15,16 @@ _SEQUENCES = ("builtins.tuple", "builtins.set", "builtins.frozenset")
 
 
 class AirflowXComs:
-    """``result`` is the return value of the try, as JSON: it goes with the report of its end."""
-
     def __init__(self, of_try: AirflowTry) -> None:
         self._of_try = of_try
-        self.result: bytes | None = None
         self._lists: dict[tuple[str, str, str], list[Any]] = {}  # pulled ones, because the SDK asks for them item by item
 
     def push(self, body: Any, *, dag_id: str, run_id: str, task_id: str, key: str, **query: Any) -> ExecutionAnswer:
         if not self._of_try.is_own(dag_id, run_id, task_id):
             return refused(403, "forbidden", f"A task can push XComs of its own alone, not of {dag_id}.{task_id}.")
         if key == RETURN_VALUE:
-            self.result = None if body is None else json.dumps(_mappable(body, query), separators=(",", ":")).encode()
+            text = None if body is None else json.dumps(_mappable(body, query), separators=(",", ":")).encode()
+            self._of_try.draft.set_result(text)
         else:
             self._of_try.channel.xcom_push(key, _mappable(body, query))
         return found("ok", 201)
@@ -69,7 +67,7 @@ class AirflowXComs:
         if not self._of_try.is_own(dag_id, run_id, task_id):
             return refused(403, "forbidden", f"A task can delete XComs of its own alone, not of {dag_id}.{task_id}.")
         if key == RETURN_VALUE:
-            self.result = None
+            self._of_try.draft.set_result(None)
             return found("ok")
         return unknown(f"way to delete an XCom of a try that runs ({key!r}): push another value")
 
@@ -89,8 +87,10 @@ class AirflowXComs:
 
     def _pulled(self, task_id: str, key: str, map_index: int | None, run_id: str) -> tuple[bool, Any]:
         context = self._of_try.context
-        if self._of_try.is_own(context.dag_id, run_id, task_id) and key == RETURN_VALUE and self.result is not None:
-            return True, json.loads(self.result)
+        if self._of_try.is_own(context.dag_id, run_id, task_id) and key == RETURN_VALUE:
+            own = self._of_try.draft.result()
+            if own is not None:
+                return True, json.loads(own)
         if task_id not in self._of_try.index_of:
             return False, None
         other = None if run_id == context.run_id else run_id

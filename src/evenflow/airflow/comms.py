@@ -12,7 +12,7 @@ import httpx
 from airflow.sdk.api.client import Client
 from airflow.sdk.execution_time import comms, request_handlers
 
-from evenflow.airflow.contract.handler import ExecutionApi
+from evenflow.contracts.airflow.handler import ExecutionApi
 from evenflow.errors import NoContext
 
 

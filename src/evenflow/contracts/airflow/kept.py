@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from evenflow.airflow.contract.answers import DONE, ExecutionAnswer, found, missing
-from evenflow.airflow.contract.of_try import AirflowTry
+from evenflow.contracts.airflow.answers import DONE, ExecutionAnswer, found, missing
+from evenflow.contracts.airflow.of_try import AirflowTry
 
 _GROUP = "asset"
 _OF_ASSETS = ("name", "uri", "group", "extra")

@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from evenflow.airflow.contract.answers import DONE, ExecutionAnswer, found, unknown
-from evenflow.airflow.contract.of_try import AirflowTry
+from evenflow.contracts.airflow.answers import DONE, ExecutionAnswer, found, unknown
+from evenflow.contracts.airflow.of_try import AirflowTry
 from evenflow.core.deferral import AIRFLOW_TRIGGER, Purpose
 from evenflow.core.ending import AssetChange, Defer, Ending, OutcomeName
 from evenflow.core.limits import MAX_REASON
@@ -25,7 +25,6 @@ class TaskInstances:
 
     def __init__(self, of_try: AirflowTry) -> None:
         self._of_try = of_try
-        self._skip: list[int] = []
         self._policy: str | None = None  # why its retry policy wants another try
         self.ending: Ending | None = None
 
@@ -67,9 +66,10 @@ class TaskInstances:
 
     def state(self, body: Any, **path: str) -> ExecutionAnswer:
         """Notes a state. A repetition does nothing, because the client repeats it after an error."""
+        draft = self._of_try.draft
         match body["state"]:
             case "success":
-                self.ending = Ending(outcome="success", produced=_produced(body), skip=self._skip)
+                self.ending = Ending(outcome="success", result=draft.result(), produced=_produced(body), skip=draft.skipped())
             case "skipped":
                 self.ending = Ending(outcome="skipped", reason="The task has skipped itself.")
             case "up_for_retry":
@@ -119,7 +119,7 @@ class TaskInstances:
         for named in body["tasks"]:
             task_id, index = (named, UNMAPPED) if isinstance(named, str) else named
             if index in (UNMAPPED, own) and (skipped := self._of_try.index_of.get(task_id)) is not None:
-                self._skip.append(skipped)
+                self._of_try.draft.skip([skipped])
         return DONE
 
     def previous_success(self, body: Any, **path: str) -> ExecutionAnswer:

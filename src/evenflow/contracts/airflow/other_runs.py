@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenflow.airflow.contract.answers import DONE, ExecutionAnswer, found, missing, refused
-from evenflow.airflow.contract.of_try import AirflowTry
+from evenflow.contracts.airflow.answers import DONE, ExecutionAnswer, found, missing, refused
+from evenflow.contracts.airflow.of_try import AirflowTry
 
 Lists = dict[str, list[str]]
 
