@@ -71,7 +71,7 @@ def test_a_try_goes_on_with_its_event_or_hears_that_there_is_none(told: dict[str
 
 def test_what_has_no_counterpart_is_refused_and_not_asked_again(told: dict[str, Any]) -> None:
     """The client repeats what fails with 500 and above, for minutes."""
-    assert (told["store of an asset"], told["keys"], told["other date"]) == (422, 422, 400)
+    assert (told["store of an asset"], told["keys"], told["all runs"], told["other date"]) == (422, 422, 422, 400)
     assert (told["other try"], told["no request"]) == (403, 422)
 
 

@@ -28,10 +28,16 @@ from evenflow.core.meter import Meter
 from evenflow.core.metrics import API_REQUESTS, API_SECONDS
 from evenflow.store.db.connect import AsyncPool
 from evenflow.telemetry.health import HealthMonitor
-from evenflow.wire.messages import SCHEMA
+from evenflow.wire.messages import AIRFLOW_API, SCHEMA
 from evenflow.wire.objects import ObjectStorage
 
-_PARTS = ((f"{SCHEMA}/claim", "claim"), (f"{SCHEMA}/triggers/claim", "claim"), (f"{SCHEMA}/", "execution"), ("/api/", "rest"))
+_PARTS = (
+    (f"{SCHEMA}/claim", "claim"),
+    (f"{SCHEMA}/triggers/claim", "claim"),
+    (f"{SCHEMA}/", "execution"),
+    (f"{AIRFLOW_API}/", "execution"),
+    ("/api/", "rest"),
+)
 
 
 class MeasuredRequests:
@@ -122,10 +128,10 @@ def application(
         metrics_token=metrics_token,
         requests_each=requests_each,
     )
-    prefix, ui = f"{SCHEMA}/", built_ui()
+    prefixes, ui = (f"{SCHEMA}/", f"{AIRFLOW_API}/"), built_ui()
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        chosen = execution if scope["path"].startswith(prefix) else ui if ui.has(scope) else rest
+        chosen = execution if scope["path"].startswith(prefixes) else ui if ui.has(scope) else rest
         await chosen(scope, receive, send)
 
     return MeasuredRequests(KnownRequests(application, trail), service_health.meter)

@@ -46,6 +46,11 @@ SPARK_UI_PAGE = 16 * 2**20  # bytes of one answer of a Spark UI: a page of stage
 SPARK_UI_ANSWERS = 20.0  # for an answer of a Spark UI: a busy driver draws its page
 SPARK_APPLICATIONS = 2**20  # bytes of a Spark UI's list of applications; one application has some hundred
 
+# -- Airflow's Task Execution API --------------------------------------------------------------------------------------
+
+AIRFLOW_REQUESTS = 32  # answered at once, each in a thread that mostly waits for the database; others wait for their turn
+AIRFLOW_REQUEST = 60.0  # for one answer; the client gives up after 5, unless its Airflow is configured otherwise, and asks again
+
 # -- triggers ----------------------------------------------------------------------------------------------------------
 
 TRIGGER_FAILURES = 5  # in a row: two more minutes do not cure such a trigger, and its task has retries of its own

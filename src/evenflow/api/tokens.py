@@ -80,6 +80,7 @@ class FleetToken:
     scope: tuple[str, ...] = ()  # queues, of a processor bundles, that its services may serve; none: all
     jti: str = field(default="", compare=False)  # its name, which the list has a digest of
     epoch: int = 0  # of the one try that its worker may claim; 0: any of these queues
+    worker: str = ""  # the name of that worker, if it is decided already
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +155,10 @@ def mint(state: KeyState, token: Token, *, ttl: float, jti: str | None = None) -
     """The token as text, good for ``ttl`` seconds from now; ``jti`` is the name under which it is listed, if it is."""
     claims: dict[str, Any]
     match token:
-        case FleetToken(kind, token_id, scope, _, epoch):
+        case FleetToken(kind, token_id, scope, _, epoch, worker):
             jti = jti or token.jti
             claims = {"k": kind, "j": token_id, **_scoped(scope)}
-            claims |= {"e": epoch, "i": state.incarnation} if epoch else {}
+            claims |= {"e": epoch, "i": state.incarnation, "w": worker} if epoch else {}
         case ServiceToken(kind, service_id, fleet_id, scope, fleet_jti, epoch):
             claims = {"k": kind, "s": service_id, "j": fleet_id, "f": fleet_jti, "i": state.incarnation, **_scoped(scope)}
             claims |= {"e": epoch} if epoch else {}
@@ -417,7 +418,7 @@ def _token(claims: dict[str, Any]) -> Token:
             scope, epoch = tuple(claims.get("q", ())), claims.get("e", 0)
             if "s" in claims:
                 return ServiceToken(kind, claims["s"], token_id, scope, claims.get("f", ""), epoch)
-            return FleetToken(kind, token_id, scope, claims["jti"], epoch)
+            return FleetToken(kind, token_id, scope, claims["jti"], epoch, claims.get("w", ""))
         case "try":
             return TryToken(claims["e"], claims["r"], claims["t"], claims["m"], claims["n"])
         case "trigger":

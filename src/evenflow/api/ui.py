@@ -17,10 +17,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from evenflow.api.bodies import header
-from evenflow.wire.messages import SCHEMA
+from evenflow.wire.messages import AIRFLOW_API, SCHEMA
 
 BUILT = Path(__file__).parent / "built"  # by scripts/web; not part of the sources
-_OTHERS = ("/api/", "/health", "/metrics", f"{SCHEMA}/")  # their answers are not pages
+_OTHERS = ("/api/", "/health", "/metrics", f"{SCHEMA}/", f"{AIRFLOW_API}/")  # their answers are not pages
 _COMPRESSED = ("text/", "application/javascript", "application/json", "image/svg+xml")
 _RULES = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "

@@ -440,7 +440,7 @@ create table try_record (
     task_index  int not null,
     map_index   int not null,
     epoch       bigint not null,                             -- of its dispatch
-    kind        text not null,                               -- wire.questions.RecordKind
+    kind        text not null,                               -- wire.questions.RecordKind, or draft: of the end of a try whose client is elsewhere
     try_number  smallint not null,
     at          timestamptz not null default clock_timestamp(),
     xact        bigint not null default pg_current_xact_id()::text::bigint,  -- that wrote it: exports go on behind one

@@ -21,6 +21,7 @@ from evenflow.core.model import Resources
 from evenflow.core.service import UserCodeKind
 
 SCHEMA = "/execution/v1"
+AIRFLOW_API = "/execution/airflow"  # Airflow's Task Execution API, for clients of its SDK
 CONTENT_TYPE = "application/msgpack"
 
 

@@ -144,9 +144,10 @@ def main() -> dict[str, Any]:
         client.variables.set("new", "1", "why")
         client.variables.delete("new")
         told["keys"] = status_of(lambda: client.variables.keys())
-        told["tasks"] = client.task_instances.get_count(dag_id="e", task_ids=["a"], states=["success"]).count
+        told["tasks"] = client.task_instances.get_count(dag_id="e", task_ids=["a"], run_ids=["r1", "r2"], states=["success"]).count
         told["states"] = client.task_instances.get_task_states(dag_id="e", run_ids=["r1", "r2"]).task_states
-        told["runs"] = client.dag_runs.get_count(dag_id="e", states=["failed"]).count
+        told["runs"] = client.dag_runs.get_count(dag_id="e", run_ids=["r1", "r2"], states=["failed"]).count
+        told["all runs"] = status_of(lambda: client.dag_runs.get_count(dag_id="e", states=["failed"]))
         told["run state"] = client.dag_runs.get_state("e", "r2").state
         told["triggered"] = client.dag_runs.trigger("e", "new", {"a": 1}).ok
         told["exists"] = client.dag_runs.trigger("e", "old").error

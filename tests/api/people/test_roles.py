@@ -11,8 +11,11 @@ import pytest
 from fastapi.routing import APIRoute
 
 from evenflow.api.rest.app import described_rest
+from evenflow.contracts.airflow.dates import NEWEST
+from evenflow.contracts.airflow.of_try import instance_id
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope
+from evenflow.wire.messages import AIRFLOW_API
 from tests.api.world import World
 from tests.tokens import operator_token
 
@@ -349,3 +352,26 @@ async def test_a_body_is_not_read_for_who_may_not(api_url: str, world: World, ht
     shown = {"Authorization": f"Bearer {operator_token(world.conn, role=Role.VIEWER)}"}
     async with http.put(f"{api_url}/api/v1/pools/p", data=b"{", headers=shown) as answer:
         assert (answer.status, answer.headers["Connection"]) == (403, "close")
+
+
+@pytest.mark.parametrize("role", Role)
+async def test_people_have_no_way_into_the_api_of_airflows_tasks(
+    api_url: str, world: World, http: aiohttp.ClientSession, role: Role
+) -> None:
+    """R-SE1, R-SE3: it takes the token of one try, whatever the role of a person; nothing is told, and nothing is done."""
+    shown = {"Authorization": f"Bearer {operator_token(world.conn, role=role)}", "Airflow-API-Version": NEWEST}
+    epoch = world.dispatch(world.run(world.add_dag()), 1)
+    asked = f"{api_url}{AIRFLOW_API}"
+    for method, path in (
+        ("PATCH", f"task-instances/{instance_id(epoch)}/run"),
+        ("PATCH", f"task-instances/{instance_id(epoch)}/state"),
+        ("PUT", f"task-instances/{instance_id(epoch)}/heartbeat"),
+        ("GET", "xcoms/sales/r1/extract/return_value"),
+        ("GET", "connections/x"),
+        ("PUT", "variables/x"),
+        ("POST", "dag-runs/sales/r2"),
+    ):
+        async with http.request(method, f"{asked}/{path}", json={"hostname": "h", "pid": 1}, headers=shown) as answer:
+            told = (await answer.json())["detail"]
+        assert (answer.status, told["reason"]) == (403, "forbidden"), path
+    assert world.one("select count(*) from dispatch where worker_id is null") == 1

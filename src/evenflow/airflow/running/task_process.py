@@ -76,7 +76,7 @@ def _tried(dag: Any, dags: dict[str, Any], context: TryContext, link: Link, root
         channel,
         index_of={task_id: index for index, task_id in enumerate(dag.task_dict)},
         mapped=frozenset(task_id for task_id, each in dag.task_dict.items() if _has_instances(each)),
-        reschedules=getattr(task, "mode", "") == "reschedule",
+        looks=int(getattr(task, "mode", "") == "reschedule"),
     )
     with outside.reaching(channel):
         api = supervise(of_try, dags, root, file, partial(_arm, link, task))

@@ -6,6 +6,9 @@ from starlette.routing import Route, Router
 
 from evenflow.api import limits
 from evenflow.api.claims import Claims
+from evenflow.api.execution.airflow_channel import TryHandlers
+from evenflow.api.execution.airflow_clients import SdkClients
+from evenflow.api.execution.airflow_mount import TaskExecutionEndpoint
 from evenflow.api.execution.endpoint import Call, Endpoint, Handler
 from evenflow.api.execution.files import FileRoutes
 from evenflow.api.execution.once import OnceRoutes
@@ -22,11 +25,12 @@ from evenflow.api.tokens import FLEETS, Tokens
 from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
-from evenflow.core.limits import MAX_MESSAGE_BYTES
+from evenflow.core.limits import MAX_INLINE_XCOM, MAX_MESSAGE_BYTES
 from evenflow.core.service import USER_CODE_KINDS
 from evenflow.store.db.connect import AsyncPool
 from evenflow.wire import messages, questions
-from evenflow.wire.messages import SCHEMA, Message
+from evenflow.wire.large_values import LargeValues
+from evenflow.wire.messages import AIRFLOW_API, SCHEMA, Message
 from evenflow.wire.objects import ObjectStorage
 from evenflow.wire.triggers import TRIGGER_QUESTIONS, ClaimTriggers, TriggerReports
 
@@ -52,6 +56,7 @@ def execution_routes(
     files = FileRoutes(pool, versions, judge)
     triggers = TriggerRoutes(reports, tokens, vault, trigger_claims)
     body = limits.EXECUTION_BODY
+    answers = _answers(pool, tries, versions, vault, stores, judge, storage)
 
     table: list[tuple[str, str, Handler, tuple[str, ...], type[Message] | None, int]] = [
         # method, path, handler, kinds of token, type of the message (None: raw bytes), limit of the body
@@ -72,13 +77,19 @@ def execution_routes(
         ("GET", "/code/{code_hash}", files.get_code, USER_CODE_KINDS, None, 0),
         *(
             ("POST", f"/ask/{name}", answer, _askers(name), questions.QUESTIONS[name][0], MAX_MESSAGE_BYTES)
-            for name, answer in _answers(pool, tries, versions, vault, stores, judge, storage).items()
+            for name, answer in answers.items()
         ),
     ]
+    handlers = TryHandlers(answers, tries, LargeValues(storage, MAX_INLINE_XCOM), pool)
+    clients = SdkClients(pool, tokens, services, tries)
+    airflow = TaskExecutionEndpoint(tokens, versions, claims, handlers, clients)
     return Router(
         [
-            Route(f"{SCHEMA}{path}", Endpoint(tokens, handler, kinds=kinds, reads=reads, body_limit=limit), methods=[method])
-            for method, path, handler, kinds, reads, limit in table
+            Route(f"{AIRFLOW_API}/{{path:path}}", airflow),
+            *(
+                Route(f"{SCHEMA}{path}", Endpoint(tokens, handler, kinds=kinds, reads=reads, body_limit=limit), methods=[method])
+                for method, path, handler, kinds, reads, limit in table
+            ),
         ],
         redirect_slashes=False,
     )

@@ -21,9 +21,9 @@ def found(value: Any, status: int = 200) -> ExecutionAnswer:
     return ExecutionAnswer(status, json.dumps(value).encode(), {"content-type": "application/json"})
 
 
-def refused(status: int, reason: str, message: str) -> ExecutionAnswer:
+def refused(status: int, reason: str, message: str, **more: str) -> ExecutionAnswer:
     """Refuses a request. The client requires exactly this content type before it reads the reason."""
-    return found({"detail": {"reason": reason, "message": message}}, status)
+    return found({"detail": {"reason": reason, "message": message, **more}}, status)
 
 
 def missing(message: str) -> ExecutionAnswer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -64,9 +64,10 @@ class AirflowTry:
     channel: Channel
     index_of: Mapping[str, int]
     mapped: frozenset[str] = field(default_factory=frozenset)
-    reschedules: bool = False  # its task may be a sensor that gives its slot back between two looks
+    looks: int = 0  # how often its task was rescheduled, as far as its client needs to know
     on_worker: bool = True
     draft: Draft = field(default_factory=DraftHere)
+    beat: Callable[[], str | None] = lambda: None  # called for each heartbeat; returns why the try must end
 
     @cached_property
     def id(self) -> uuid.UUID:

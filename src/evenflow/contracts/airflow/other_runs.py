@@ -6,6 +6,7 @@ from typing import Any
 
 from evenflow.contracts.airflow.answers import DONE, ExecutionAnswer, found, missing, refused
 from evenflow.contracts.airflow.of_try import AirflowTry
+from evenflow.errors import ApiRefused
 
 Lists = dict[str, list[str]]
 
@@ -48,8 +49,10 @@ class OtherRuns:
         return DONE
 
     def _runs(self, lists: Lists, *, tasks: bool = False) -> list[dict[str, Any]]:
-        asked: dict[str, Any] = {"dag_id": lists["dag_id"][0]}
-        asked |= {name: lists[name] for name in ("logical_dates", "run_ids") if name in lists}
+        which = {name: lists[name] for name in ("logical_dates", "run_ids") if name in lists}
+        if not which:
+            raise ApiRefused(422, "Evenflow has no count over all runs of a DAG: name logical_dates= or run_ids=.")
+        asked: dict[str, Any] = {"dag_id": lists["dag_id"][0], **which}
         if tasks:
             asked |= {"task_ids": lists.get("task_ids", []), "group_id": lists.get("task_group_id", [None])[0]}
         runs: list[dict[str, Any]] = self._of_try.ask("states", **asked)["runs"]

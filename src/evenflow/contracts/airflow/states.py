@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from evenflow.contracts.airflow.answers import DONE, ExecutionAnswer, found, unknown
+from evenflow.contracts.airflow.answers import DONE, ExecutionAnswer, found, refused, unknown
 from evenflow.contracts.airflow.of_try import AirflowTry
 from evenflow.core.deferral import AIRFLOW_TRIGGER, Purpose
 from evenflow.core.ending import AssetChange, Defer, Ending, OutcomeName
@@ -37,7 +37,7 @@ class TaskInstances:
         method, kwargs = _continued(resumed)
         waits = {"dag_run": self.dag_run(), "max_tries": context.max_tries - 1, "variables": [], "connections": []}
         waits |= {"should_retry": self._tries_left(), "xcom_keys_to_clear": []}
-        waits["task_reschedule_count"] = int(self._of_try.reschedules)
+        waits["task_reschedule_count"] = self._of_try.looks
         if method is not None:
             waits |= {"next_method": method, "next_kwargs": kwargs, "start_date": _ago(resumed.get("began_s", 0.0))}
         return found(waits)
@@ -102,8 +102,9 @@ class TaskInstances:
             self.ending = replace(self.ending, reason=skipped_for[:MAX_REASON])
 
     def heartbeat(self, body: Any, **path: str) -> ExecutionAnswer:
-        """Does nothing: the worker beats for its tries, and ends the process of one that must not continue."""
-        return DONE
+        """Does nothing for a client in a worker, which beats for its tries, and ends the process of one that must not continue."""
+        ends_for = self._of_try.beat()
+        return DONE if ends_for is None else refused(409, "not_running", ends_for)
 
     def rendered(self, body: Any, **path: str) -> ExecutionAnswer:
         fields = {name: value if isinstance(value, str) else json.dumps(value) for name, value in body.items()}

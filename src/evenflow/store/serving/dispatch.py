@@ -128,6 +128,15 @@ class ListDifference(NamedTuple):
     unmarked: list[int]  # listed, claimed a while ago, and not marked as started
 
 
+class Holder(NamedTuple):
+    """The worker of a try. ``client``: the API speaks for it, as for that client; empty for one that speaks for itself."""
+
+    service_id: int
+    host: str
+    pid: int
+    client: str
+
+
 class RunNames(NamedTuple):
     dag_id: str
     run_id: str
@@ -334,6 +343,12 @@ async def find_current(conn: AsyncConn, tries: Sequence[tuple[int, int, int, int
     """Of tries (epoch, run_key, task_index, map_index): the epochs that have not been superseded by a later try of their task."""
     names = dict(zip(("epochs", "run_keys", "tasks", "maps"), map(numbers, zip(*tries, strict=True)), strict=True))
     return {epoch for (epoch,) in await (await conn.execute(sql("dispatch/find_current"), names, prepare=True)).fetchall()}
+
+
+async def find_holder(conn: AsyncConn, epoch: int) -> Holder | None:
+    """Returns the worker that has this try in hand."""
+    cursor = conn.cursor(row_factory=args_row(Holder))
+    return await (await cursor.execute(sql("dispatch/find_holder"), {"epoch": epoch}, prepare=True)).fetchone()
 
 
 async def is_held(conn: AsyncConn, *, epoch: int, run_key: int, task_index: int, map_index: int) -> bool:

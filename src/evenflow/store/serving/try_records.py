@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from psycopg.rows import dict_row
 
@@ -21,6 +21,12 @@ async def write_record(conn: AsyncConn, key: TryKey, *, try_number: int, kind: s
     names = {**asdict(key), "try_number": try_number, "kind": kind, "value": value}
     cursor = await conn.execute(sql("records/write"), names, prepare=True)
     return await cursor.fetchone() is not None
+
+
+async def read_own(conn: AsyncConn, key: TryKey, *, kind: str) -> dict[str, Any] | None:
+    """Returns what this try has said of its work."""
+    row = await (await conn.execute(sql("records/read_own"), {**asdict(key), "kind": kind}, prepare=True)).fetchone()
+    return None if row is None else dict(row[0])
 
 
 async def read_lineage(

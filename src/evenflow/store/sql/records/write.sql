@@ -1,4 +1,5 @@
--- What a running try says of its work, or the trigger that it waits for; answers nothing when the try is over. What it has said already stays, but for the figures of stages, which grow.
+-- What a running try says of its work, or the trigger that it waits for; answers nothing when the try is over. What it has said already stays, but for the figures of stages,
+-- which grow, and for what a client elsewhere has said of its end before that.
 -- The dispatch is kept until this commits (KEY SHARE).
 with running as (
     {{current_try}}
@@ -13,6 +14,6 @@ with running as (
     select run_key, task_index, map_index, epoch, %(kind)s, try_number, %(value)s::jsonb, case when %(kind)s = 'lineage' then now() end
     from current
     on conflict (run_key, task_index, map_index, epoch, kind)
-    do update set value = excluded.value, at = excluded.at where excluded.kind = 'spark_stages'
+    do update set value = excluded.value, at = excluded.at where excluded.kind in ('spark_stages', 'draft')
 )
 select epoch from current

@@ -1,0 +1,133 @@
+"""The connection of Airflow's Task Execution API to Evenflow's own execution API: questions come from a thread, and the handlers of
+that API answer them in the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from evenflow.api.execution.endpoint import Call, Handler, try_over
+from evenflow.api.execution.tries import TryRoutes
+from evenflow.api.refusals import refusal
+from evenflow.core.limits import MAX_XCOM_BYTES
+from evenflow.errors import ApiRefused, EvenflowError, XComTooLarge
+from evenflow.sdk.xcomarg import RETURN_VALUE
+from evenflow.store.db.connect import AsyncPool
+from evenflow.store.serving import try_records
+from evenflow.wire.large_values import NULL, LargeValues
+from evenflow.wire.messages import Message, XComPull, XComPush, XComValue
+from evenflow.wire.questions import QUESTIONS
+
+T = TypeVar("T")
+_DRAFT = "draft"
+
+
+@dataclass(frozen=True, slots=True)
+class TryHandlers:
+    """Handlers of the execution API that a try may call: ``answers`` by the name of the question."""
+
+    answers: Mapping[str, Handler]
+    tries: TryRoutes
+    values: LargeValues
+    pool: AsyncPool
+
+
+class HandlerChannel:
+    """The channel of one request; also the draft of its try's ending, which the database keeps until the try ends. ``call`` is the
+    request, whose token and caller each question has.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, handlers: TryHandlers, call: Call) -> None:
+        self._loop, self._handlers, self._call = loop, handlers, call
+
+    # -- a channel of the SDK's
+
+    def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            message: Message = msgspec.convert(arguments, QUESTIONS[question][0])
+        except msgspec.ValidationError as error:
+            raise ApiRefused(422, f"The question {question!r} cannot be read: {error}.") from None
+        found: dict[str, Any] = msgspec.to_builtins(self._await(self._asked(question, message)))
+        return found
+
+    def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
+        wanted = XComPull(task_id=task_id, key=key, map_index=map_index, run_id=run_id)
+        value = self._await(self._pulled(wanted))
+        return (False, None) if value is None else (True, json.loads(value))
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self._await(self._pushed(key, json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()))
+
+    def progress(self, label: str, done: int, total: int, detail: dict[str, Any]) -> None:
+        """Does nothing: Airflow's tasks have no progress."""
+
+    # -- a draft
+
+    def skip(self, tasks: Iterable[int]) -> None:
+        self._await(self._write_draft(sorted({*self.skipped(), *tasks})))
+
+    def skipped(self) -> list[int]:
+        return self._await(self._read_draft())
+
+    def set_result(self, value: bytes | None) -> None:
+        self._await(self._pushed(RETURN_VALUE, value or NULL))
+
+    def result(self) -> bytes | None:
+        """Returns None: a result is stored when it is said."""
+        return None
+
+    # -- in the event loop
+
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
+        """Raises :class:`ApiRefused` for what the caller has caused, and anything else as it is."""
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except EvenflowError as error:
+            status, _, message, _ = refusal(error)
+            if status >= 500:
+                raise
+            raise ApiRefused(status, message) from error
+
+    def _of(self, message: Message) -> Call:
+        return Call(self._call.token, self._call.bearer, message, {}, self._call.receive)
+
+    async def _asked(self, question: str, message: Message) -> Message | bytes | None:
+        return await self._handlers.answers[question](self._of(message))
+
+    async def _pulled(self, wanted: XComPull) -> bytes | None:
+        value: XComValue = await self._handlers.tries.pull(self._of(wanted))
+        if not value.found:
+            return None
+        return await self._handlers.values.fetch(value, f"The XCom {wanted.key!r} of task {wanted.task_id!r}")
+
+    async def _pushed(self, key: str, value: bytes) -> None:
+        values, what = self._handlers.values, f"The XCom {key!r}"
+        if len(value) > MAX_XCOM_BYTES:
+            raise XComTooLarge(what, len(value), MAX_XCOM_BYTES)
+        message = XComPush(key=key, value=value)
+        if values.is_large(value):
+            message = XComPush(key=key, value=NULL, stored=await values.store(self._call.of_try.epoch, value, what))
+        try:
+            await self._handlers.tries.push(self._of(message))
+        except EvenflowError:
+            if message.stored is not None:
+                await values.discard(message.stored)
+            raise
+
+    async def _write_draft(self, skipped: list[int]) -> None:
+        asker = self._call.of_try
+        value = json.dumps({"skipped": skipped})
+        async with self._handlers.pool.connection() as conn:
+            if not await try_records.write_record(conn, asker, try_number=asker.try_number, kind=_DRAFT, value=value):
+                raise try_over()
+
+    async def _read_draft(self) -> list[int]:
+        async with self._handlers.pool.connection() as conn:
+            kept = await try_records.read_own(conn, self._call.of_try, kind=_DRAFT)
+        return [] if kept is None else list(kept["skipped"])
