@@ -37,6 +37,9 @@ ONCE_VALUES = 100  # of one task instance: ids of what it made in other systems
 TRY_RECORD = 256 * 2**10  # JSON of one record of a try about its work; the lineage of a hundred wide tables is the largest
 RENDERED = 256 * 2**10  # JSON of the template fields of a try; the SDK cuts them well below
 
+AIRFLOW_REQUESTS = 32  # of clients of Airflow's, answered at once, each in a thread that waits for the database
+AIRFLOW_REQUEST = 60.0  # for one answer; the client gives up after 5, unless its Airflow says otherwise, and asks again
+
 LINEAGE_PAUSE = 10.0  # between two looks for events to send: people look at lineage minutes later
 LINEAGE_EVENTS = 50  # taken at once; each is a request
 LINEAGE_TIMEOUT = 10.0  # for one request: the collector stores some KiB
@@ -45,11 +48,6 @@ LINEAGE_AGAIN = 900.0  # after a failure or the death of the sender: above what 
 SPARK_UI_PAGE = 16 * 2**20  # bytes of one answer of a Spark UI: a page of stages with thousands of tasks has some MiB
 SPARK_UI_ANSWERS = 20.0  # for an answer of a Spark UI: a busy driver draws its page
 SPARK_APPLICATIONS = 2**20  # bytes of a Spark UI's list of applications; one application has some hundred
-
-# -- Airflow's Task Execution API --------------------------------------------------------------------------------------
-
-AIRFLOW_REQUESTS = 32  # answered at once, each in a thread that mostly waits for the database; others wait for their turn
-AIRFLOW_REQUEST = 60.0  # for one answer; the client gives up after 5, unless its Airflow is configured otherwise, and asks again
 
 # -- triggers ----------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import Protocol
 from evenflow.core.meter import Meter
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.serving import launches
-from evenflow.store.serving.launches import Launch, LaunchedTry, PodAsk
+from evenflow.store.serving.launches import Launch, LaunchedCode, LaunchedTry, PodAsk
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,11 @@ class LaunchLedger:
         async with self._pool.connection() as conn:
             return await launches.read_pods(conn, epochs)
 
+    async def codes(self, epochs: Collection[int]) -> dict[int, LaunchedCode]:
+        """Returns where the code of these tries is."""
+        async with self._pool.connection() as conn:
+            return await launches.read_codes(conn, epochs)
+
 
 class TryTokens(Protocol):
     """Tokens for workers of single tries."""
@@ -83,8 +88,8 @@ class TryTokens(Protocol):
     async def installation(self) -> str:
         """Returns the name of the tokens' Evenflow."""
 
-    async def for_worker_of(self, epoch: int, queue: str) -> str:
-        """Returns a token with which a worker may register that claims this one try."""
+    async def for_worker_of(self, epoch: int, queue: str, name: str) -> str:
+        """Returns a token with which a worker of this name may register that claims this one try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

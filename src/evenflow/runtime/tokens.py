@@ -200,8 +200,8 @@ class LaunchTokens:
     async def installation(self) -> str:
         return (await self._keys()).installation
 
-    async def for_worker_of(self, epoch: int, queue: str) -> str:
-        return mint(await self._keys(), FleetToken("worker", scope=(queue,), epoch=epoch), ttl=TRY_TTL_S)
+    async def for_worker_of(self, epoch: int, queue: str, name: str) -> str:
+        return mint(await self._keys(), FleetToken("worker", scope=(queue,), epoch=epoch, worker=name), ttl=TRY_TTL_S)
 
     async def _keys(self) -> KeyState:
         async with self._reading:

@@ -89,10 +89,10 @@ class HandlerChannel:
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()
         except EvenflowError as error:
-            status, _, message, _ = refusal(error)
-            if status >= 500:
+            told = refusal(error)
+            if told.status >= 500:
                 raise
-            raise ApiRefused(status, message) from error
+            raise ApiRefused(told.status, told.message) from error
 
     def _of(self, message: Message) -> Call:
         return Call(self._call.token, self._call.bearer, message, {}, self._call.receive)

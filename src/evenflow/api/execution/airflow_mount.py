@@ -37,7 +37,7 @@ _NEW_TOKEN = "refreshed-api-token"
 _LOOKS = 1_000  # how often a task was rescheduled is not known: with this, a sensor asks when it looked first
 
 
-class _Request(NamedTuple):
+class _TaskRequest(NamedTuple):
     method: str
     path: str  # quoted, below the API
     query: str
@@ -59,9 +59,9 @@ class TaskExecutionEndpoint:
         except AlreadyRuns as error:
             answer = refused(409, "invalid_state", str(error), previous_state="running")
         except Exception as error:
-            status, code, message, _ = refusal(error)
-            answer = refused(status, code, message)
-            if status in UNREAD:
+            told = refusal(error)
+            answer = refused(told.status, told.code, told.message)
+            if told.status in UNREAD:
                 answer.heads["connection"] = "close"
         heads = [(name.encode("ascii"), value.encode("latin-1")) for name, value in answer.heads.items()]
         size = (b"content-length", b"%d" % len(answer.body))
@@ -75,7 +75,7 @@ class TaskExecutionEndpoint:
         token = await self._tokens.admit(text)
         if not isinstance(token, TryToken) and not (isinstance(token, FleetToken) and token.epoch):
             raise Forbidden(f"A token of kind {kind_of(token)!r} may not do this; it takes that of one try.")
-        request = _Request(
+        request = _TaskRequest(
             scope["method"],
             scope["raw_path"].decode("ascii").removeprefix(f"{AIRFLOW_API}/"),
             scope["query_string"].decode("latin-1"),
@@ -93,17 +93,17 @@ class TaskExecutionEndpoint:
         answer.heads.update(heads)
         return answer
 
-    async def _begun(self, token: FleetToken, text: str, request: _Request, receive: Receive) -> str:
+    async def _begun(self, token: FleetToken, text: str, request: _TaskRequest, receive: Receive) -> str:
         """Returns the token of the try, which this client has begun."""
         if (request.method, request.path) != ("PATCH", f"task-instances/{instance_id(token.epoch)}/run"):
             raise Forbidden(f"This token begins task instance {instance_id(token.epoch)} (PATCH .../run), and does nothing else.")
         try:
-            who = msgspec.json.decode(request.body, type=_Beginner)
+            who = msgspec.json.decode(request.body, type=_ClientSays)
         except msgspec.MsgspecError as error:
             raise Refused(400, "bad_message", f"The message cannot be read: {error}.") from None
         return await self._clients.begin(token, text, ClientProcess(who.hostname, who.pid, request.date), receive)
 
-    async def _answered(self, call: Call, token: TryToken, request: _Request) -> ExecutionAnswer:
+    async def _answered(self, call: Call, token: TryToken, request: _TaskRequest) -> ExecutionAnswer:
         loop = asyncio.get_running_loop()
         of_fleet = FleetToken("worker", epoch=token.epoch)
         async with self._pool.connection() as conn:
@@ -138,7 +138,7 @@ class TaskExecutionEndpoint:
         return answer
 
 
-class _Beginner(msgspec.Struct):
+class _ClientSays(msgspec.Struct):
     """Of the body of the request that begins a try."""
 
     hostname: str

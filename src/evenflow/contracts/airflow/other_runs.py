@@ -49,7 +49,7 @@ class OtherRuns:
         return DONE
 
     def _runs(self, lists: Lists, *, tasks: bool = False) -> list[dict[str, Any]]:
-        which = {name: lists[name] for name in ("logical_dates", "run_ids") if name in lists}
+        which: dict[str, Any] = {name: lists[name] for name in ("logical_dates", "run_ids") if name in lists}
         if not which:
             raise ApiRefused(422, "Evenflow has no count over all runs of a DAG: name logical_dates= or run_ids=.")
         asked: dict[str, Any] = {"dag_id": lists["dag_id"][0], **which}

@@ -18,6 +18,7 @@ from evenflow.core.selection.pool_policy import parse_time
 from evenflow.errors import BadValue
 
 REQUESTS_PER_S = 100.0  # of one client to a cluster: a tenth of what its API server can serve by default
+EVENFLOW, AIRFLOW = "evenflow", "airflow"  # what a pod runs: a worker of Evenflow's, or a task of Airflow's by its SDK alone
 KEPT_S = 86_400.0  # the longest time that a failed pod is kept for people: it counts in quotas of objects
 MOST_REQUESTS_PER_S = 2_000  # an API server answers no more of them, and has other clients
 _POLICY = re.compile(r"(?P<policy>fail|elsewhere|wait)(?: after (?P<time>\S+))?")
@@ -32,6 +33,7 @@ class PodOptions:
     namespace: str = ""
     image: str = ""
     service_account: str = ""
+    runs: str = EVENFLOW  # or AIRFLOW
     keep_failed_s: float = 0.0
     requests_per_s: float = REQUESTS_PER_S
     rules: Mapping[Cause, CauseRule]
@@ -48,6 +50,7 @@ def read_options(options: Mapping[str, Any]) -> PodOptions:
         namespace=str(options.get("namespace", "")),
         image=str(options.get("image", "")),
         service_account=str(options.get("service_account", "")),
+        runs=str(options.get("runs", EVENFLOW)),
         keep_failed_s=float(parse_time(str(options.get("keep_failed", "0"))) or 0),
         requests_per_s=float(options.get("requests_per_s", REQUESTS_PER_S)),
         rules=MappingProxyType(rules),
@@ -91,6 +94,11 @@ def _check_rate(name: str, value: Any) -> None:
         raise BadValue(f"{name} is a number from 1 to {MOST_REQUESTS_PER_S:,}, not {value!r:.100}.")
 
 
+def _check_runs(name: str, value: Any) -> None:
+    if value not in (EVENFLOW, AIRFLOW):
+        raise BadValue(f"{name} is {EVENFLOW} or {AIRFLOW}, by what the image has, not {value!r:.100}.")
+
+
 def _check_policy(name: str, value: Any) -> None:
     _rule(Cause(name.removeprefix("on_")), str(value))
 
@@ -101,6 +109,7 @@ CHECKS: Mapping[str, Callable[[str, Any], None]] = MappingProxyType(
         "namespace": _check_name,
         "image": _check_word,
         "service_account": _check_name,
+        "runs": _check_runs,
         "keep_failed": _check_kept,
         "requests_per_s": _check_rate,
         **{f"on_{cause}": _check_policy for cause in Cause},

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from evenflow.core.pods import ends
 from evenflow.core.pods.ends import Policy
-from evenflow.core.pods.options import read_options
+from evenflow.core.pods.options import AIRFLOW, read_options
 from evenflow.errors import BadValue, ClusterRefused, ClusterUnavailable, ExecutorUnavailable, SettingsError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.kubernetes.address import find_cluster
@@ -23,9 +23,9 @@ from evenflow.kubernetes.pacing import RequestPace
 from evenflow.launcher import observations as seen
 from evenflow.launcher.executor import KubernetesSettings, LaunchFailure, LaunchLedger
 from evenflow.launcher.kubernetes.care import PodCare
-from evenflow.launcher.kubernetes.template import MANAGED_BY, TOKEN_KEY, PodMaker, epoch_of, read_template, secret_name
+from evenflow.launcher.kubernetes.template import MANAGED_BY, PodMaker, epoch_of, read_template, secret_data, secret_name
 from evenflow.store.serving.executors import LaunchedExecutor
-from evenflow.store.serving.launches import Launch, PodAsk
+from evenflow.store.serving.launches import Launch, LaunchedCode, PodAsk
 from evenflow.telemetry.observing import observe
 
 _NOT_MADE = "the cluster did not make its pod"
@@ -61,7 +61,8 @@ class KubernetesExecutor:
                     raise ExecutorUnavailable(str(error)) from error
                 options, rate = self._options, self._options.requests_per_s
                 client = KubernetesClient(address, pace=RequestPace(rate, 2 * rate))
-                maker = PodMaker(await self._settings.tokens.installation(), self._name, self._template, self._settings.environment)
+                installation = await self._settings.tokens.installation()
+                maker = PodMaker(installation, self._name, self._template, self._settings.environment, options.runs)
                 path = f"/api/v1/namespaces/{options.namespace or address.namespace}"
                 pods, secrets = f"{path}/pods", f"{path}/secrets"
                 care = PodCare(self._name, client, pods, maker.selector, options, self._ledger, self._make_secret)
@@ -69,8 +70,10 @@ class KubernetesExecutor:
         return self._open
 
     async def launch(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
-        site, asks = await self._site(), await self._ledger.pods([each.epoch for each in tries])
-        made = await asyncio.gather(*(self._launch(site, each, asks.get(each.epoch)) for each in tries))
+        epochs = [each.epoch for each in tries]
+        site, asks = await self._site(), await self._ledger.pods(epochs)
+        codes = await self._ledger.codes(epochs) if site.maker.runs == AIRFLOW else {}
+        made = await asyncio.gather(*(self._launch(site, each, asks.get(each.epoch), codes.get(each.epoch)) for each in tries))
         return {each.epoch: failure for each, failure in zip(tries, made, strict=True) if failure is not None}
 
     async def reconcile(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
@@ -88,15 +91,17 @@ class KubernetesExecutor:
         if self._open is not None:
             await self._open.client.close()
 
-    async def _launch(self, site: _Site, launch: Launch, ask: PodAsk | None) -> LaunchFailure | None:
+    async def _launch(self, site: _Site, launch: Launch, ask: PodAsk | None, code: LaunchedCode | None) -> LaunchFailure | None:
+        """One author's mistake ends that try, and must not stop the others."""
         try:
-            pod = site.maker.pod(launch, ask)
+            pod = site.maker.pod(launch, ask, code)
+        except BadValue as error:
+            await self._ledger.end({launch.epoch: str(error)}, failed=True)
+            return None
         except Exception as error:
             if ask is None or not ask.override:
                 raise  # no pod of this template can be made
-            # One author's mistake ends that try, and must not stop the others.
-            reason = str(error) if isinstance(error, BadValue) else f"No pod can be made of its pod_override: {error!r:.200}"
-            await self._ledger.end({launch.epoch: reason}, failed=True)
+            await self._ledger.end({launch.epoch: f"No pod can be made of its pod_override: {error!r:.200}"}, failed=True)
             return None
         try:
             made = await self._make(site, pod)
@@ -129,14 +134,14 @@ class KubernetesExecutor:
         site, meta, name, epoch = await self._site(), pod["metadata"], secret_name(pod), epoch_of(pod)
         if name is None or epoch is None:
             return
-        token = await self._settings.tokens.for_worker_of(epoch, queue)
+        token = await self._settings.tokens.for_worker_of(epoch, queue, meta["name"])
         owner = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]}
         secret = {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {"name": name, "labels": {MANAGED_BY: "evenflow"}, "ownerReferences": [owner]},
             "immutable": True,
-            "data": {TOKEN_KEY: base64.b64encode(token.encode()).decode()},
+            "data": {key: base64.b64encode(text.encode()).decode() for key, text in secret_data(pod, epoch, token).items()},
         }
         try:
             await site.client.create(site.secrets, secret)

@@ -15,16 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evenflow.core.pods.options import PodOptions
+from evenflow.core.pods.options import AIRFLOW, EVENFLOW, PodOptions
 from evenflow.core.pods.override import OWN_PREFIX, TRY_CONTAINER, merged, trespass
 from evenflow.errors import BadValue, ExtraMissing, SettingsError
 from evenflow.kubernetes import limits
 from evenflow.kubernetes.client import Object
-from evenflow.store.serving.launches import Launch, PodAsk
+from evenflow.launcher.kubernetes import workload
+from evenflow.store.serving.launches import Launch, LaunchedCode, PodAsk
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 INSTALLATION, EPOCH, EXECUTOR = "evenflow/installation", "evenflow/epoch", "evenflow/executor"
-TOKEN_KEY = "token"
+TOKEN_KEY, WORKLOAD_KEY = "token", "workload"
+_TOKEN = "EVENFLOW_TOKEN"
 HOME = "/evenflow"
 WORKER_MEMORY = 160 * 2**20  # bytes for the worker itself and its loaded DAG file, beside the limit of the try's processes
 CPU_REQUEST, MEMORY_REQUEST = "250m", "256Mi"  # if neither template nor task say anything
@@ -50,12 +52,15 @@ _DEFAULTS: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class PodMaker:
-    """``installation`` is the Evenflow's; ``environment`` is for its workers, unless the template says otherwise."""
+    """``installation`` is the Evenflow's; ``environment`` is for its workers, unless the template says otherwise. ``runs``: what
+    pods run, because their image has it.
+    """
 
     installation: str
     executor: str
     template: Mapping[str, Any]
     environment: Mapping[str, str]
+    runs: str = EVENFLOW
 
     @property
     def selector(self) -> str:
@@ -70,8 +75,10 @@ class PodMaker:
         parts = [part for part in (_slug(launch.dag_id, room), _slug(launch.task_id, room)) if part]
         return f"{OWN_PREFIX}{'-'.join([*parts, ours])}"
 
-    def pod(self, launch: Launch, ask: PodAsk | None) -> Object:
-        """Raises :class:`BadValue`, which names what the task may not say of its pod."""
+    def pod(self, launch: Launch, ask: PodAsk | None, code: LaunchedCode | None = None) -> Object:
+        """``code`` is needed where pods run Airflow. Raises :class:`BadValue`, which names what the task may not say of its pod, or
+        that it cannot run in one.
+        """
         name, override = self.name_of(launch), (ask and ask.override) or {}
         if flaw := trespass(self.template, override):
             raise BadValue(f"The pod_override of the task {flaw}: ask who runs the cluster.")
@@ -95,6 +102,7 @@ class PodMaker:
                 "annotations": {
                     **(metadata.get("annotations") or {}),
                     **{f"evenflow/{key}": value for key, value in of_dag.items()},
+                    **({} if code is None else workload.notes_of(code, launch.queue)),
                 },
             },
         }
@@ -107,10 +115,28 @@ class PodMaker:
         containers = [dict(each) for each in spec["containers"]]
         for container in containers:
             if container["name"] == TRY_CONTAINER:
-                self._equip(container, spec, name, f"{name}-{launch.sends}", launch, ask)
+                secret = f"{name}-{launch.sends}"
+                if self.runs == AIRFLOW:
+                    self._equip_for_airflow(container, secret, launch, code)
+                else:
+                    self._equip(container, spec, name, secret, launch)
+                if ask is not None:
+                    _limit(container, ask)
         return {**own, "spec": {**spec, "containers": containers}}
 
-    def _equip(self, container: Object, spec: Object, name: str, secret: str, launch: Launch, ask: PodAsk | None) -> None:
+    def _equip_for_airflow(self, container: Object, secret: str, launch: Launch, code: LaunchedCode | None) -> None:
+        if code is None or not code.environment:
+            raise BadValue(
+                f"Pods of the executor {self.executor} run tasks of Airflow's DAGs, and DAG {launch.dag_id!r} is none. Name "
+                "another queue for the task."
+            )
+        container["args"] = list(workload.ARGUMENTS)
+        told = workload.settings(self.environment["EVENFLOW_API_URL"], code)
+        said = {entry["name"]: entry for entry in container.get("env") or ()}
+        env = {key: {"name": key, "value": value} for key, value in told.items()} | said
+        container["env"] = [*env.values(), _of_secret(workload.WORKLOAD, secret, WORKLOAD_KEY)]
+
+    def _equip(self, container: Object, spec: Object, name: str, secret: str, launch: Launch) -> None:
         container["args"] = ["worker", "--try", str(launch.epoch)]
         grace_s = int(spec.get("terminationGracePeriodSeconds", limits.GRACE_S))
         told = {
@@ -123,17 +149,16 @@ class PodMaker:
         said = {entry["name"]: entry for entry in container.get("env") or ()}
         env = {key: {"name": key, "value": value} for key, value in told.items()} | said
         env["EVENFLOW_NAME"] = {"name": "EVENFLOW_NAME", "value": name}
-        env["EVENFLOW_TOKEN"] = {
-            "name": "EVENFLOW_TOKEN",
-            "valueFrom": {"secretKeyRef": {"name": secret, "key": TOKEN_KEY}},
-        }
+        env[_TOKEN] = _of_secret(_TOKEN, secret, TOKEN_KEY)
         container["env"] = list(env.values())
         mounts = list(container.get("volumeMounts") or ())
         if not any(each["mountPath"] == HOME for each in mounts):
             container["volumeMounts"] = [*mounts, {"name": "evenflow-home", "mountPath": HOME}]
             spec["volumes"] = [*(spec.get("volumes") or ()), {"name": "evenflow-home", "emptyDir": {}}]
-        if ask is not None:
-            _limit(container, ask)
+
+
+def _of_secret(name: str, secret: str, key: str) -> Object:
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
 
 
 def _limit(container: Object, ask: PodAsk) -> None:
@@ -155,9 +180,15 @@ def secret_name(pod: Object) -> str | None:
     """Returns the secret's name for the token of its try, or None for a foreign pod."""
     for container in pod["spec"]["containers"]:
         for entry in container.get("env") or ():
-            if entry["name"] == "EVENFLOW_TOKEN":
+            if entry["name"] in (_TOKEN, workload.WORKLOAD):
                 return str(((entry.get("valueFrom") or {}).get("secretKeyRef") or {}).get("name") or "") or None
     return None
+
+
+def secret_data(pod: Object, epoch: int, token: str) -> dict[str, str]:
+    """Returns what the secret of this pod has: the token, in the form that what it runs needs."""
+    named = {entry["name"] for container in pod["spec"]["containers"] for entry in container.get("env") or ()}
+    return {WORKLOAD_KEY: workload.workload_of(pod, epoch, token)} if workload.WORKLOAD in named else {TOKEN_KEY: token}
 
 
 def epoch_of(pod: Object) -> int | None:
@@ -185,6 +216,8 @@ def read_template(options: PodOptions, file: str) -> dict[str, Any]:
     _check(given, path)
     pod = merged(_DEFAULTS, {key: given[key] for key in ("metadata", "spec") if key in given})
     try_container = next(each for each in pod["spec"]["containers"] if each["name"] == TRY_CONTAINER)
+    if options.runs == AIRFLOW and try_container["command"] == ["evenflow"]:
+        try_container["command"] = ["python"]
     if options.image:
         try_container["image"] = options.image
     if not try_container.get("image"):

@@ -128,7 +128,7 @@ class ListDifference(NamedTuple):
     unmarked: list[int]  # listed, claimed a while ago, and not marked as started
 
 
-class Holder(NamedTuple):
+class TryHolder(NamedTuple):
     """The worker of a try. ``client``: the API speaks for it, as for that client; empty for one that speaks for itself."""
 
     service_id: int
@@ -345,9 +345,9 @@ async def find_current(conn: AsyncConn, tries: Sequence[tuple[int, int, int, int
     return {epoch for (epoch,) in await (await conn.execute(sql("dispatch/find_current"), names, prepare=True)).fetchall()}
 
 
-async def find_holder(conn: AsyncConn, epoch: int) -> Holder | None:
+async def find_holder(conn: AsyncConn, epoch: int) -> TryHolder | None:
     """Returns the worker that has this try in hand."""
-    cursor = conn.cursor(row_factory=args_row(Holder))
+    cursor = conn.cursor(row_factory=args_row(TryHolder))
     return await (await cursor.execute(sql("dispatch/find_holder"), {"epoch": epoch}, prepare=True)).fetchone()
 
 

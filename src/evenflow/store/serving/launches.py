@@ -47,6 +47,15 @@ class PodAsk(NamedTuple):
     cpu: float | None
 
 
+class LaunchedCode(NamedTuple):
+    """Where the code of a try is: a file of a bundle, whose DAGs an ``environment`` runs; empty for a worker's own Python."""
+
+    epoch: int
+    bundle: str
+    file: str
+    environment: str
+
+
 async def take_unsent(conn: AsyncConn, queues: Collection[str], *, most: int) -> list[Launch]:
     """Takes tries to send. Only this caller sends them: that is written down, whatever happens to them then."""
     cursor = conn.cursor(row_factory=args_row(Launch))
@@ -86,6 +95,13 @@ async def read_pods(conn: AsyncConn, epochs: Collection[int]) -> dict[int, PodAs
     """What the tasks of these tries say about their pods; tasks that say nothing are left out."""
     cursor = conn.cursor(row_factory=args_row(PodAsk))
     rows = await (await cursor.execute(sql("launches/read_pods"), {"epochs": numbers(epochs)}, prepare=True)).fetchall()
+    return {row.epoch: row for row in rows}
+
+
+async def read_codes(conn: AsyncConn, epochs: Collection[int]) -> dict[int, LaunchedCode]:
+    """Where the code of these tries is, by epoch."""
+    cursor = conn.cursor(row_factory=args_row(LaunchedCode))
+    rows = await (await cursor.execute(sql("launches/read_codes"), {"epochs": numbers(epochs)}, prepare=True)).fetchall()
     return {row.epoch: row for row in rows}
 
 
