@@ -81,7 +81,7 @@ async def make(tmp_path: Path, paper: Paper, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(child_module, "FIRST_DELAY_S", 0.01)
     (tmp_path / "scripted.py").write_text(MODULE)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
-    template = ServiceTemplate(tmp_path, [], "scripted")
+    template = ServiceTemplate(tmp_path, [], module="scripted")
     made: list[Child] = []
 
     def build(script: str, start_within_s: float = 60.0) -> Child:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenflow.errors import AlreadyRunning, StartingOrStopping
-from evenflow.runtime.up.presence import UpPresence, choose_port, claim, find, guest, withdraw
+from evenflow.runtime.up.presence import UpPresence, choose_port, claim, find, guest, listen, port_of, withdraw
 
 HERE = UpPresence(pid=os.getpid(), api_url="http://127.0.0.1:1234", dags="/flows", bundle="flows-1")
 
@@ -75,5 +75,11 @@ def test_a_port_that_is_taken() -> None:
         with pytest.raises(
             AlreadyRunning, match=f"cannot listen on 127.0.0.1:{port}: Address already in use.*evenflow up --port {port + 1}"
         ):
-            choose_port("127.0.0.1", port)
-    assert 20_000 <= choose_port("127.0.0.1", 0) < 32_768  # no connection takes it meanwhile
+            listen("127.0.0.1", port)
+    assert 20_000 <= choose_port("127.0.0.1", 0, who="It", way="") < 32_768  # no connection takes it meanwhile
+
+
+def test_a_port_is_its_own_as_soon_as_it_is_known() -> None:
+    """No other program takes it before a service serves there."""
+    with listen("127.0.0.1", 0) as ours, pytest.raises(AlreadyRunning):
+        listen("127.0.0.1", port_of(ours))

@@ -34,6 +34,23 @@ def begin(template: OwnedTemplate, do: str) -> Heard:
     return heard
 
 
+async def test_a_descriptor_that_is_handed_over_is_of_this_child_alone(start_template: StartTemplate) -> None:
+    """Each start gets a copy, so what listens there outlives the process that serves."""
+    template = await start_template()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        for _ in range(2):
+            heard = Heard()
+            serve = "import socket; socket.socket(fileno=link.handed[0]).accept()[0].send(b'here')"
+            template.begin({"do": serve}, heard, handed=[listener.fileno()])
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            assert await asyncio.wait_for(reader.read(), 20) == b"here"
+            writer.close()
+            await until(lambda heard=heard: heard.end, "its end")
+    other = begin(template, "print(*link.handed)")
+    await until(lambda: other.end, "its end")
+    assert other.printed == b"\n"
+
+
 @pytest.fixture
 def narrow_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few messages fill them."""

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 
 
 class ApiService(Service):
-    """``port`` 0 takes a free port, which ``port`` then holds. ``operator_token`` is valid beside the tokens that the key signs.
+    """``port`` 0 takes a free port, which ``port`` then holds. ``listener`` is the descriptor of a socket that listens already, -1:
+    none. ``operator_token`` is valid beside the tokens that the key signs.
     Scrapers show ``metrics_token``. ``logs`` is the URL of the storage for logs of tasks.
     """
 
@@ -64,6 +65,7 @@ class ApiService(Service):
         *,
         host: str,
         port: int,
+        listener: int = -1,
         logs: str,
         name: str,
         vault: Vault,
@@ -79,7 +81,7 @@ class ApiService(Service):
     ) -> None:
         super().__init__(name, health)
         self.port = port
-        self._url, self._host = database_url, host
+        self._url, self._host, self._listener = database_url, host, listener
         self._tls = tls or Tls()
         self._operator_token, self._metrics_token, self._vault, self._storage = operator_token, metrics_token, vault, storage
         meter = self.health.meter
@@ -142,7 +144,7 @@ class ApiService(Service):
             requests_each=self._requests_each,
         )
         self._measure(pool, probing, claims, triggers)
-        self._web = WebServer(app, host=self._host, port=self.port, tls=self._tls)
+        self._web = WebServer(app, host=self._host, port=self.port, listener=self._listener, tls=self._tls)
         self._opened.push_async_callback(self._web.stop)
         await self._web.start()
         self.port = self._web.port

@@ -32,12 +32,21 @@ BLOCKED_IN_TEMPLATE = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
 def run_child(
-    run: Respond, output: int, control: int, *, template: int, close: Sequence[int], mark: int, memory_limit: int | None, root: str
+    run: Respond,
+    output: int,
+    control: int,
+    *,
+    template: int,
+    close: Sequence[int],
+    mark: int,
+    memory_limit: int | None,
+    root: str,
+    handed: Sequence[int],
 ) -> NoReturn:
     """Runs the child: a new session, ``output`` as stdout and stderr, one job from ``control``, and its result written there.
 
     ``template`` is the pid of the parent, whose death kills this process; ``close`` are the parent's descriptors, ``root`` is the
-    folder of the user's code.
+    folder of the user's code. Descriptors that are ``handed`` to the job have :attr:`Link.handed`.
     """
     me = os.getpid()
     code = FAILED_OUTSIDE_USER_CODE
@@ -55,7 +64,7 @@ def run_child(
         os.close(output)
         if memory_limit is not None:
             resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
-        _work(run, Link(socket.socket(fileno=control)), me, root)
+        _work(run, Link(socket.socket(fileno=control), handed), me, root)
         code = 0
     except BaseException:
         traceback.print_exc()

@@ -12,7 +12,7 @@ import os
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -106,11 +106,12 @@ class FrameBuffer:
 
 class Link:
     """The child's end: blocking, one question at a time, from any thread of the process that made it. ``spoiled``: the job's runner
-    says that no other job may follow in this process.
+    says that no other job may follow in this process. ``handed`` are descriptors from the owner, for the job.
     """
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, handed: Sequence[int] = ()) -> None:
         self.spoiled = False
+        self.handed = handed
         self._control = control
         self._frames = FrameBuffer()
         self._ahead: list[tuple[FrameHeader, bytes]] = []  # frames that came together with a received one

@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -162,20 +162,25 @@ class OwnedTemplate:
         decides: bool = False,
         reuse: Reuse | None = None,
         admit: Callable[[int], None] | None = None,
+        handed: Sequence[int] = (),
     ) -> OwnedChild:
         """Has a child do ``job``. ``events`` always gets its exit; with ``decides`` it also decides about processes that the child
-        leaves. ``admit`` is called with its pid before. Raises :class:`OSError` when descriptors run out.
+        leaves. ``admit`` is called with its pid before. Copies of ``handed`` descriptors are the child's, which is not one that was
+        forked ahead then. Raises :class:`OSError` when descriptors run out.
         """
         child = None if reuse is None else self._returned_to(reuse)
         if is_fresh := child is None:
-            child, self._spare = self._spare or self._fork(), None
+            if handed:
+                child = self._fork(handed)
+            else:
+                child, self._spare = self._spare or self._fork(), None
         assert child is not None
         child.decides = decides
         if reuse is not None and child.jobs + 1 < reuse.jobs:
             child.on_return = functools.partial(self._on_return, reuse)
             job = {**job, "returns": reuse.memory}
         child.begin(job, events, admit)
-        if is_fresh and self._ahead:
+        if is_fresh and self._ahead and self._spare is None:
             with contextlib.suppress(OSError):  # the next job will need the child, and report the error
                 self._spare = self._fork()
         return child
@@ -206,21 +211,26 @@ class OwnedTemplate:
             del self._returned[group]
         return child
 
-    def _fork(self) -> OwnedChild:
-        control, their_control = socket.socketpair()
-        try:
+    def _fork(self, handed: Sequence[int] = ()) -> OwnedChild:
+        with contextlib.ExitStack() as undo:
+            control, their_control = map(undo.enter_context, socket.socketpair())
             output, their_output = os.pipe2(os.O_CLOEXEC)
-        except OSError:
-            control.close()
-            their_control.close()
-            raise
+            for descriptor in (output, their_output):
+                undo.callback(os.close, descriptor)
+            copies = []
+            for descriptor in handed:
+                copies.append(os.dup(descriptor))
+                undo.callback(os.close, copies[-1])
+            undo.pop_all()
         control.setblocking(False)
         os.set_blocking(output, False)
         key = next(self._keys)
         child = OwnedChild(control, output, new_mark(), self._post, key)
         child.since = self._loop.time()
         self._children[key] = child
-        self._post({"fork": key, "mark": child.mark, "memory_limit": self._memory_limit}, [their_output, their_control.detach()])
+        self._post(
+            {"fork": key, "mark": child.mark, "memory_limit": self._memory_limit}, [their_output, their_control.detach(), *copies]
+        )
         return child
 
     def lease(self, until: float) -> None:

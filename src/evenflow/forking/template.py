@@ -7,7 +7,8 @@ descriptors:
 
     owner     {config...}                                   once, first
     template  {"ready": true} | {"failed": summary, "trace": text}
-    owner     {"fork": key, "mark": n, "memory_limit": bytes|null} + [output, control]     descriptors of the child
+    owner     {"fork": key, "mark": n, "memory_limit": bytes|null} + [output, control, ...]    descriptors of the child; further
+                                                            ones are handed to its job
     owner     {"signal": key, "signum": n}                  to the child's process group, SIGKILL to all that it has started;
                                                             after its end it is no error
     owner     {"let_go": key}                               what a child has left that was not alone is not watched any more
@@ -60,7 +61,7 @@ TRACE_LIMIT = 16384  # characters of a load failure's traceback, its end kept
 LOOK_S = 0.25  # at the clock while children exist: a wait stands still while the host is suspended, and a lease does not
 LOOK_AGAIN_S = 5.0  # at frozen processes: another process may have resumed them
 
-_FDS_PER_FORK = 2
+_MOST_FDS_PER_FORK = 3
 _ESCAPED = 12  # the most that JSON takes for one character: \ud83d\ude80
 
 
@@ -196,7 +197,7 @@ class _Template:
             _signal_group(pid, request["signum"])
 
     def _fork(self, key: int, fds: list[int], mark: int, memory_limit: int | None) -> None:
-        output, control = fds
+        output, control, *handed = fds
         try:
             pid = os.fork()
         except OSError as error:
@@ -213,12 +214,13 @@ class _Template:
                     mark=mark,
                     memory_limit=memory_limit,
                     root=self._root,
+                    handed=handed,
                 )
             self._keys[pid], self._pids[key], self._marks[pid] = key, pid, mark
             self._tell({"forked": key, "pid": pid})
         finally:
-            os.close(output)
-            os.close(control)
+            for fd in fds:
+                os.close(fd)
 
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
@@ -304,7 +306,7 @@ def _failure(summary: str, trace: str) -> bytes:
 def _receive(owner: socket.socket) -> tuple[bytes, list[int]]:
     """Receives a message. Empty data means the end of the socket."""
     fds = array.array("i")
-    size = socket.CMSG_SPACE(_FDS_PER_FORK * fds.itemsize)
+    size = socket.CMSG_SPACE(_MOST_FDS_PER_FORK * fds.itemsize)
     try:
         data, ancillary, _, _ = owner.recvmsg(MESSAGE_LIMIT, size, socket.MSG_CMSG_CLOEXEC)
     except ConnectionResetError:  # the owner died with messages unread

@@ -32,6 +32,7 @@ def build_service(kind: ServiceKind, settings: ServiceSettings, health: HealthMo
                 settings.database_url,
                 host=settings.api_host,
                 port=settings.api_port,
+                listener=settings.listener,
                 tls=settings.tls,
                 metrics_token=settings.metrics_token,
                 requests_each=settings.api_requests,

@@ -30,7 +30,7 @@ from evenflow.runtime.service_settings import RUNS_AS_ROOT, SECRETS_FILE
 from evenflow.runtime.settings import Settings, unknown_variables
 from evenflow.runtime.tokens import vault_of
 from evenflow.runtime.up import presence
-from evenflow.runtime.up.presence import choose_port
+from evenflow.runtime.up.presence import listen
 from evenflow.spark.java import find_java
 from evenflow.store.db.connect import connect, redacted
 from evenflow.store.db.migrate import check
@@ -399,7 +399,7 @@ def _api(url: str, settings: Settings, running: presence.UpPresence | None) -> D
 
 def _port(settings: Settings) -> Diagnosis:
     try:
-        choose_port(settings.api_host, settings.api_port)
+        listen(settings.api_host, settings.api_port).close()
     except AlreadyRunning as error:
         return _failed("API", error)
     return Diagnosis("API", Severity.OK, f"does not run; port {settings.api_port} is free for it")

@@ -153,6 +153,7 @@ class ServiceSettings(SharedSettings):
     slots: int
     resume_slots: int  # on top of them, for resumes only
     queues: tuple[str, ...]
+    listener: int = -1  # of an API: the descriptor of a socket that listens where it is to serve; -1: it makes one
     trigger_queues: tuple[str, ...]  # of a triggerer; none: all
     celery_broker: str = ""  # of a launcher
     handed_at: str = ""  # where a worker gets its tries from the process that started it; empty: it claims them

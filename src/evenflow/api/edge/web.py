@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import resource
 import socket
 import ssl
@@ -99,12 +100,12 @@ class _ApiServer(uvicorn.Server):
 
 
 class WebServer:
-    """Serves ``app``. Raises :class:`SettingsError` when it may not be served at this address, and from ``start`` when the address
-    is not available.
+    """Serves ``app``, at a copy of ``listener`` if that is the descriptor of a socket that listens. Raises :class:`SettingsError`
+    when it may not be served at this address, and from ``start`` when the address is not available.
     """
 
-    def __init__(self, app: ASGIApp, *, host: str, port: int, tls: Tls) -> None:
-        self._host, self._wanted_port = host, port
+    def __init__(self, app: ASGIApp, *, host: str, port: int, tls: Tls, listener: int = -1) -> None:
+        self._host, self._wanted_port, self._listener = host, port, listener
         if tls.check_bind("The API", host):
             observe(seen.api_plain(host))
         tls.for_server()  # raises when something is wrong with the files
@@ -141,6 +142,15 @@ class WebServer:
 
     async def start(self) -> None:
         """Returns when requests are served."""
+        listening = self._socket = socket.socket(fileno=os.dup(self._listener)) if self._listener >= 0 else self._bound()
+        self._task = asyncio.create_task(self._server.serve(sockets=[listening]), name="web server")
+        ready = asyncio.create_task(self._server.ready.wait())
+        await asyncio.wait([ready, self._task], return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        if self._task.done():
+            await self._task
+
+    def _bound(self) -> socket.socket:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -152,13 +162,7 @@ class WebServer:
                 f"The API cannot listen on {self._host}:{self._wanted_port}: {error.strerror}. "
                 "Stop what uses it or set EVENFLOW_API_PORT."
             ) from None
-        self._socket = listening
-        self._task = asyncio.create_task(self._server.serve(sockets=[listening]), name="web server")
-        ready = asyncio.create_task(self._server.ready.wait())
-        await asyncio.wait([ready, self._task], return_when=asyncio.FIRST_COMPLETED)
-        ready.cancel()
-        if self._task.done():
-            await self._task
+        return listening
 
     async def stop(self) -> None:
         """Serves the requests in hand for up to ``limits.SHUTDOWN`` seconds, and no new ones."""

@@ -25,7 +25,7 @@ from evenflow.runtime.settings import Settings
 from evenflow.runtime.up import presence
 from evenflow.runtime.up.celery_worker import CeleryWorkers, celery_job
 from evenflow.runtime.up.child import Child, LogScreen, longest_end
-from evenflow.runtime.up.presence import choose_port
+from evenflow.runtime.up.presence import listen, port_of
 from evenflow.runtime.up.service_template import ServiceTemplate
 from evenflow.runtime.up.spark_connect import SparkConnect, make_spark_connect
 
@@ -52,6 +52,7 @@ class LocalEvenflow:
         self.first_password: str | None = None  # of the admin that was made, if there was no user
         self._database_url = ""  # set once tokens were made there
         self._keeping: asyncio.Task[None] | None = None
+        self._listener: socket.socket | None = None  # where each API of this run serves: no other program can take its port
         self._template: ServiceTemplate | None = None
         self._fleet: LocalFleet | None = None
         self._spark: SparkConnect | None = None
@@ -68,10 +69,13 @@ class LocalEvenflow:
         prepare_home(settings.home)
         publish = self._contexts.enter_context(presence.claim(settings.home))
         bounds = settings.fleet_bounds
+        self._listener = self._contexts.enter_context(listen(settings.api_host, settings.api_port))
+        port = port_of(self._listener)
         self._template = ServiceTemplate(
-            settings.home, [kind for kind in ServiceKind if self._names(kind) or kind is ServiceKind.WORKER]
+            settings.home,
+            [kind for kind in ServiceKind if self._names(kind) or kind is ServiceKind.WORKER],
+            listener=self._listener,
         )
-        port = choose_port(settings.api_host, settings.api_port)
         if settings.spark_connect:
             self._spark = make_spark_connect(settings)
             connections = self._spark.connections(settings, os.environ)
@@ -143,6 +147,8 @@ class LocalEvenflow:
         ):
             children = [child for kind in kinds for child in self._children.get(kind, ())]
             await asyncio.gather(*(child.end(at_most_s=longest) for child in children), *([fleet] if fleet is not None else []))
+        if self._listener is not None:
+            self._listener.close()  # a caller is refused now, and does not wait for an API
         if self._template is not None:
             await self._template.close()
         if self._keeping is not None:

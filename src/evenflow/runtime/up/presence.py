@@ -18,8 +18,8 @@ from pathlib import Path
 from evenflow.errors import AlreadyRunning, StartingOrStopping
 from evenflow.runtime.home import make_folder
 
-# Where a free port is looked for: below the ports that Linux gives to outgoing connections. One of these could take the port before
-# the service binds it.
+# Where a free port is looked for whose number is all that its program can be told: below the ports that Linux gives to outgoing
+# connections. One of these could take the port before the program binds it.
 _FREE_PORTS = range(20_000, 32_768)
 _LOOKS = 20  # at random ports; after these the system chooses
 
@@ -122,30 +122,36 @@ def _taken(home: Path) -> AlreadyRunning:
     )
 
 
-def choose_port(host: str, port: int, *, who: str = "The API", way: str = "evenflow up --port ") -> int:
-    """Returns ``port`` if it is free, a free one if it is 0. Raises :class:`AlreadyRunning` when another program has it.
+def listen(host: str, port: int, *, who: str = "The API", way: str = "evenflow up --port ") -> socket.socket:
+    """Returns a socket that listens there; 0 takes a free port. Raises :class:`AlreadyRunning` when another program has it.
 
     The error names ``who`` would listen there, and ends with the ``way`` to choose another port.
     """
-    if port == 0:
-        free = (tried for tried in random.sample(_FREE_PORTS, _LOOKS) if not isinstance(_bound(host, tried), OSError))
-        port = next(free, 0)
-    found = _bound(host, port)
-    if isinstance(found, OSError):
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
         raise AlreadyRunning(
-            f"{who} cannot listen on {host}:{port}: {found.strerror}. Stop the program that has the port, or choose another: "
+            f"{who} cannot listen on {host}:{port}: {error.strerror}. Stop the program that has the port, or choose another: "
             f"{way}{port + 1} (0 takes a free one)."
-        )
-    return found
+        ) from None
+    return listener
 
 
-def _bound(host: str, port: int) -> int | OSError:
-    """Returns the port that a server could bind now, or why it could not."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            return error
-        return int(probe.getsockname()[1])
+def port_of(listener: socket.socket) -> int:
+    return int(listener.getsockname()[1])
+
+
+def choose_port(host: str, port: int, *, who: str, way: str) -> int:
+    """Returns a port as :func:`listen` finds it, for a program that can only be told its number."""
+    if port:
+        with listen(host, port, who=who, way=way) as probe:
+            return port_of(probe)
+    for tried in random.sample(_FREE_PORTS, _LOOKS):
+        with contextlib.suppress(AlreadyRunning), listen(host, tried) as probe:
+            return port_of(probe)
+    with listen(host, 0, who=who, way=way) as probe:
+        return port_of(probe)

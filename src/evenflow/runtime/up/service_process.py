@@ -15,6 +15,7 @@ import time
 from evenflow.core.service import ServiceKind
 from evenflow.forking import prctl
 from evenflow.forking.frames import FrameHeader, Link
+from evenflow.forking.sandbox import OURS
 from evenflow.forking.template import serve_template
 from evenflow.runtime.service_settings import command_of
 
@@ -36,6 +37,8 @@ def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, byte
     kind = ServiceKind(job["kind"])
     os.environ.clear()
     os.environ.update(job["environment"])
+    for listener in link.handed:
+        os.environ[f"{OURS}LISTENER"] = str(listener)
     time.tzset()
     command = command_of(kind)
     sys.argv[:] = [sys.argv[0], command[-1]]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections.abc import Iterable
 from pathlib import Path
 
+from evenflow.core.service import ServiceKind
 from evenflow.errors import ServiceFailed
 from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_child import ChildEvents, OwnedChild
@@ -18,9 +20,12 @@ LOAD_TIMEOUT_S = 60.0  # imports on a busy machine take a few seconds
 
 
 class ServiceTemplate:
-    """Loads at once what services of these kinds need; after its death, and theirs, it loads again with the next service."""
+    """Loads at once what services of these kinds need; after its death, and theirs, it loads again with the next service. Each API
+    that it starts serves at ``listener``.
+    """
 
-    def __init__(self, home: Path, kinds: Iterable[str], module: str = MODULE) -> None:
+    def __init__(self, home: Path, kinds: Iterable[str], *, listener: socket.socket | None = None, module: str = MODULE) -> None:
+        self._listener = listener
         self._config: FrameHeader = {"kinds": [str(kind) for kind in kinds]}
         self._module, self._environment = module, {**own_environment(os.environ), "EVENFLOW_HOME": str(home)}
         self._starting = asyncio.create_task(self._start(), name="load services")
@@ -31,7 +36,8 @@ class ServiceTemplate:
             self._starting = asyncio.create_task(self._start(), name="load services")
         try:
             template = await asyncio.shield(self._starting)
-            return template.begin(job, events)
+            listeners = [self._listener] if self._listener is not None and job["kind"] == ServiceKind.API else []
+            return template.begin(job, events, handed=[each.fileno() for each in listeners])
         except (TemplateFailed, OSError) as error:
             raise ServiceFailed(f"The services cannot be started: {error}. {getattr(error, 'output', '')[-2000:]}") from error
 
