@@ -92,15 +92,14 @@ class Watch:
         still does not hear it, and is killed.
         """
         seen = self.look()
+        if not seen.over:
+            if driver.claim(self.folder, NOBODY, "closed"):
+                return self.look()
+            self._leave("")
+            seen = self.look()  # it may be lost by now
         if seen.life == Life.LOST:
             self._leave(DEAD)
-        if seen.over:
-            return seen
-        if driver.claim(self.folder, NOBODY, "closed"):
-            return self.look()
-        self._leave("")
-        seen = self.look()
-        if seen.life == Life.RUNNING and self._silent_for() > FROZEN_AFTER and _is_alive(seen.claim):
+        elif seen.life == Life.RUNNING and self._silent_for() > FROZEN_AFTER and _is_alive(seen.claim):
             os.kill(seen.claim["pid"], signal.SIGKILL)  # what it has started dies with it
         return seen
 
