@@ -264,7 +264,7 @@ async def test_what_a_try_says_of_its_work_is_kept_once_and_goes_with_its_run(cl
     """R-SP4: history counts an application once, whatever is said twice."""
     run = world.run(world.add_dag())
     world.dispatch(run, 1)
-    cost = {"application_id": "app-1", "cores": 4, "wall_s": 2.5, "run_s": 6.0, "gc_s": 0.5}
+    cost = {"application_id": "app-1", "cores": 4, "stages": 3, "wall_s": 2.5, "run_s": 6.0, "gc_s": 0.5}
     cost |= {"input_bytes": 10, "output_bytes": 20, "shuffle_bytes": 30, "spilled_bytes": 40}
     for application in ("app-1", "app-2"):
         said = q.KeepRecord(kind="spark_cost", value=cost | {"application_id": application})

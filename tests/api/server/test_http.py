@@ -157,6 +157,8 @@ async def test_every_execution_route_limits_its_body(api_url: str, world: World)
                 )
             ),
         ).routes:
+            if route.methods is None:  # of Airflow's clients
+                continue
             path = route.path.replace("{service_id:int}", "1").replace("{code_hash}", "0" * 64)
             (method,) = route.methods - {"HEAD"}
             headers = {"Authorization": f"Bearer {tokens[max(route.endpoint._kinds)]}", "Content-Length": str(100 * 2**20)}

@@ -60,6 +60,7 @@ PROMISED = {
     "mart_advice": "day cause limit_name more saved_hours wait_hours",
     "mart_worth_raising": "cause limit_name more saved_hours wait_hours worth",
     "mart_violations": "kind run_key task_index map_index at what",
+    "installation": "id set_back_ms",
 }
 
 
