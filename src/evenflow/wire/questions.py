@@ -177,9 +177,6 @@ class SetOnce(Message):
 
     name: str
     kept: KeptValue
-    outside: bool = (
-        False  # it names what runs outside: when the try is over and it was not forgotten, on_kill of the task ends that
-    )
 
 
 class ForgetOnce(Message):

@@ -42,14 +42,10 @@ class OnceRoutes:
         text = msgspec.json.encode(message.kept.value)
         if len(text) > MAX_ONCE_BYTES:
             raise too_large(f"The value {message.name!r} that is stored once", MAX_ONCE_BYTES)
-        if message.outside and message.kept.secret:
-            raise Refused(422, "bad_value", f"{message.name!r} names what runs outside, by a secret. Store an id that is none.")
         place = (ONCE, name_of_once(call.of_try.run_key, message.name))
         value, sealed = (None, self._vault.seal(*place, text.decode())) if message.kept.secret else (text.decode(), None)
         async with self._pool.connection() as conn:
-            found = await try_records.store_once(
-                conn, epoch=call.of_try.epoch, name=message.name, value=value, sealed=sealed, outside=message.outside
-            )
+            found = await try_records.store_once(conn, epoch=call.of_try.epoch, name=message.name, value=value, sealed=sealed)
             if found is None:
                 await check_held(conn, call.of_try)
                 raise Refused(409, "not_asked", f"Nothing can be stored as {message.name!r}: it was forgotten. Ask for it first.")

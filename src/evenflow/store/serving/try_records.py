@@ -103,14 +103,12 @@ async def ask_once(conn: AsyncConn, *, epoch: int, name: str, limit: int) -> Onc
     return None if row is None else OnceValue(*row)
 
 
-async def store_once(
-    conn: AsyncConn, *, epoch: int, name: str, value: str | None, sealed: bytes | None, outside: bool
-) -> OnceValue | None:
+async def store_once(conn: AsyncConn, *, epoch: int, name: str, value: str | None, sealed: bytes | None) -> OnceValue | None:
     """Returns the value that is stored then: the first one stays. None when the try is over or has not asked for the name.
 
     Raises :class:`XComError` when the value is not JSON that the database can hold.
     """
-    names = {"epoch": epoch, "name": name, "value": value, "sealed": sealed, "outside": outside}
+    names = {"epoch": epoch, "name": name, "value": value, "sealed": sealed}
     try:
         row = await (await conn.execute(sql("once/set"), names, prepare=True)).fetchone()
     except BAD_VALUE as error:
