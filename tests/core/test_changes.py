@@ -26,7 +26,7 @@ from evenflow.core.flow.recount import RunCounts
 from evenflow.core.graph import Graph
 from evenflow.core.model import UNMAPPED, DagSpec, TaskSpec
 from evenflow.core.operations import FAILURES, INTERRUPTED, Only, Operation, Target, keys_of
-from evenflow.core.states import Ender, RunState, TaskEvent, TaskState
+from evenflow.core.states import Ender, RunState, TaskEvent, TaskState, sources
 
 A, B, CLEANS = range(3)  # b follows a
 GRAPH = Graph.of(
@@ -72,7 +72,10 @@ def test_what_failed_behind_a_marked_task_is_tried_again() -> None:
 
 
 def test_a_mark_says_who_ended_an_instance_and_a_clear_does_not() -> None:
-    marked, cleared = moving(TaskEvent.MARK_FAILED, "ada"), moving(TaskEvent.CLEAR, "ada")
+    marked, cleared = (
+        moving(TaskEvent.MARK_FAILED, "ada", sources(TaskEvent.MARK_FAILED)),
+        moving(TaskEvent.CLEAR, "ada", sources(TaskEvent.CLEAR)),
+    )
     assert (marked.state, marked.reason, marked.ended_by) == (TaskState.FAILED, "marked failed by ada", Ender.MARK)
     assert (cleared.state, cleared.reason, cleared.ended_by) == (TaskState.NONE, None, None)
 
@@ -97,8 +100,8 @@ def test_the_fate_of_a_try(row: dict[str, Any], fate: TryFate) -> None:
 
 def test_virtual_instances_that_are_to_run_anyway_are_not_cleared() -> None:
     spared = {TaskState.SCHEDULED, TaskState.REMOVED}
-    assert not of_virtual(moving(TaskEvent.CLEAR, "ada")).states & spared
-    assert TaskState.SCHEDULED in of_virtual(moving(TaskEvent.MARK_SUCCESS, "ada")).states
+    assert not of_virtual(moving(TaskEvent.CLEAR, "ada", sources(TaskEvent.CLEAR))).states & spared
+    assert TaskState.SCHEDULED in of_virtual(moving(TaskEvent.MARK_SUCCESS, "ada", sources(TaskEvent.MARK_SUCCESS))).states
 
 
 def test_a_task_that_expands_anew_stands_for_its_removed_instances() -> None:

@@ -92,9 +92,9 @@ def is_of_run(operation: Operation, event: TaskEvent) -> bool:
     return operation.tasks is None and operation.event is event
 
 
-def moving(event: TaskEvent, actor: str, states: Collection[TaskState] | None = None) -> StateChange:
-    """Returns the move by a clear or a mark, of instances in all states that it changes or in ``states``."""
-    state, touched = move(next(iter(sources(event))), event), sources(event) if states is None else frozenset(states)
+def moving(event: TaskEvent, actor: str, states: Collection[TaskState]) -> StateChange:
+    """Returns the move by a clear or a mark, of instances in one of ``states``."""
+    state, touched = move(next(iter(sources(event))), event), frozenset(states)
     if event is TaskEvent.CLEAR:
         return StateChange(event, state, touched, actor)
     return StateChange(event, state, touched, actor, f"marked {state} by {actor}", Ender.MARK)
