@@ -12,6 +12,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from evenflow.kubernetes import limits
+from evenflow.launcher import limits as launcher_limits
 from evenflow.launcher.executor import LaunchLedger
 from evenflow.launcher.service import LauncherService
 from evenflow.store.serving.launches import LaunchedTry
@@ -127,9 +128,11 @@ async def test_what_a_cluster_refuses_fails_in_its_words(world: PodWorld, cluste
 
 
 async def test_a_cluster_that_does_not_know_its_launcher_for_a_while_ends_no_try(
-    world: PodWorld, cluster: Cluster, launcher: LauncherService
+    world: PodWorld, cluster: Cluster, launcher: LauncherService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-EX2: a token that has expired, or keys that are changed, are no fault of a task: its try waits."""
+    monkeypatch.setattr(launcher_limits, "PAUSE_S", 0.1)
+    monkeypatch.setattr(launcher_limits, "LONGEST_PAUSE_S", 0.1)
     cluster.fail("POST", "/pods$", status=401, times=3)
     world.executor(on_image="wait")
     cluster.images.missing.add("evenflow")

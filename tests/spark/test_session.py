@@ -108,6 +108,7 @@ def test_a_task_whose_context_was_taken_away_has_not_succeeded() -> None:
         spark.stop()  # by the task itself
 
 
+@pytest.mark.spark
 def test_memory_that_runs_out_is_the_reason_though_the_jvm_ends_with_it() -> None:
     """R-SP6: in a local Spark a task that is out of memory ends the JVM, which has the text of the exception."""
     with (
