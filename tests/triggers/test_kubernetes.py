@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ssl
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,15 @@ async def test_until_it_has_ended(server: Server) -> None:
     assert {asked.headers["Authorization"] for asked in server.asked} == {f"Bearer {TOKEN}"}
     await fired(server, (200, pod("Succeeded", ended(0))), namespace="other")
     assert server.asked[-1].path.startswith("/api/v1/namespaces/other/")
+
+
+async def test_a_pod_starts_in_time_by_the_clock_of_its_cluster(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-DQ10: that clock stamps the pod, and may differ from the triggerer's by any time."""
+    monkeypatch.setattr(BaseHTTPRequestHandler, "date_time_string", lambda *_: format_datetime(NOW, usegmt=True))
+    starts = (200, pod("Pending")), (200, pod("Succeeded", ended(0)))
+    assert (await fired(server, *starts, startup_timeout=301))["status"] == "success"
+    event = await fired(server, *starts, startup_timeout=300)
+    assert (event["status"], "after 300 s" in event["message"]) == ("not_started", True)
 
 
 async def test_deleted_and_made_again(server: Server) -> None:

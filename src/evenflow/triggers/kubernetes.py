@@ -6,7 +6,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -60,15 +60,15 @@ class KubernetesPodTrigger(PollingTrigger):
                 yield event
 
     async def look(self) -> Payload | None:
-        pod, event = await self.seen(await cluster_for(self, self.kubernetes_conn_id))
-        return event if pod is None else self.judged(pod, f"The pod {pod['metadata']['namespace']}/{self.pod_name}")
+        pod, event, now = await self.seen(await cluster_for(self, self.kubernetes_conn_id))
+        return event if pod is None else self.judged(pod, now, f"The pod {pod['metadata']['namespace']}/{self.pod_name}")
 
-    def judged(self, pod: Mapping[str, Any], what: str) -> Payload | None:
-        return judge(pod, self.container, self.startup_timeout, datetime.now(UTC), what)
+    def judged(self, pod: Mapping[str, Any], now: datetime, what: str) -> Payload | None:
+        return judge(pod, self.container, self.startup_timeout, now, what)
 
-    async def seen(self, cluster: Cluster, *, fresh: bool = False) -> tuple[dict[str, Any] | None, Payload | None]:
-        """Returns the pod, or the event that it is gone. Unless ``fresh``, the API server's cache answers, which is at most seconds
-        old and spares the store behind it.
+    async def seen(self, cluster: Cluster, *, fresh: bool = False) -> tuple[dict[str, Any] | None, Payload | None, datetime]:
+        """Returns the pod, or the event that it is gone, and the time by the clock of the cluster, which stamps its pods. Unless
+        ``fresh``, the API server's cache answers, which is at most seconds old and spares the store behind it.
         """
         namespace = self.namespace or cluster.namespace
         what = f"The pod {namespace}/{self.pod_name}"
@@ -76,7 +76,7 @@ class KubernetesPodTrigger(PollingTrigger):
         answer = await web.fetch(cluster.request(path, params={} if fresh else {"resourceVersion": "0"}))
         if answer.status_code == 404:
             message = f"{what} does not exist any more: it was deleted before it was seen to end."
-            return None, {"status": "deleted", "phase": None, "message": message}
+            return None, {"status": "deleted", "phase": None, "message": message}, answer.at
         if not answer.ok:
             raise LookRefused(
                 f"{cluster.who} refused to show {what[0].lower() + what[1:]} with status "
@@ -87,9 +87,9 @@ class KubernetesPodTrigger(PollingTrigger):
             raise LookRefused(f"{cluster.who} answered with no pod. Let the connection name the API server of a cluster.")
         if self.uid is not None and pod["metadata"].get("uid") != self.uid:
             message = f"{what} is another one by now: the one waited for was deleted."
-            return None, {"status": "deleted", "phase": None, "message": message}
+            return None, {"status": "deleted", "phase": None, "message": message}, answer.at
         pod["metadata"].setdefault("namespace", namespace)
-        return pod, None
+        return pod, None, answer.at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

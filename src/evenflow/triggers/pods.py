@@ -111,12 +111,12 @@ class PodRuns(KubernetesPodTrigger):
 
     async def look(self) -> Payload | None:
         cluster = await cluster_for(self, self.kubernetes_conn_id)
-        pod, event = await self.seen(cluster)
+        pod, event, now = await self.seen(cluster)
         if pod is None:  # the API server's cache may not know it yet
-            pod, event = await self.seen(cluster, fresh=True)
+            pod, event, now = await self.seen(cluster, fresh=True)
         if pod is None:
             return event and self._told(event)
-        event = self.judged(pod, self._what)
+        event = self.judged(pod, now, self._what)
         await self._tell_log(cluster, looks=1 if event is None else limits.POD_LOG_LOOKS_AT_END)
         if event is None or (event["status"] == SUCCESS and self.result and not self._result_is_there(pod)):
             return None

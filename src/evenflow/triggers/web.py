@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -50,6 +52,7 @@ class Answer:
     status_code: int
     content: bytes = field(repr=False)
     who: str = ""
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))  # by the clock of the other side, if it tells it
 
     @property
     def ok(self) -> bool:
@@ -98,7 +101,7 @@ async def fetch(request: WebRequest) -> Answer:
                 raise LookRefused(
                     f"{request.who} answered with more than {limits.MOST_BYTES:,} bytes. Ask it for less: a status, not data."
                 )
-            return Answer(response.status, body, request.who)
+            return Answer(response.status, body, request.who, _told_time(response.headers.get("Date", "")))
     except aiohttp.InvalidURL:
         raise LookRefused(f"{request.who} has no valid URL. It begins with http:// or https:// and names a host.") from None
     except aiohttp.ClientConnectorCertificateError as error:
@@ -108,6 +111,14 @@ async def fetch(request: WebRequest) -> Answer:
     except (aiohttp.ClientError, OSError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         raise LookUnanswered(f"{request.who} does not answer ({why}).") from None
+
+
+def _told_time(date: str) -> datetime:
+    """Returns that of a ``Date`` header, or ours without one."""
+    try:
+        return parsedate_to_datetime(date).replace(tzinfo=UTC)  # a zone of its own is none of HTTP's
+    except ValueError:
+        return datetime.now(UTC)
 
 
 def _authorization(login: str, password: str) -> dict[str, str]:
