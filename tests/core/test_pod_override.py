@@ -78,6 +78,8 @@ def test_what_is_harmless_is_taken(value: Any) -> None:
         ({"metadata": {"labels": {"a": 1}}}, "no dict from strings to strings"),
         ({"metadata": {"labels": {"evenflow/epoch": "7"}}}, "Evenflow's own"),
         ({"metadata": {"annotations": {"container.apparmor.security.beta.kubernetes.io/try": "unconfined"}}}, "only the template"),
+        ({"metadata": {"annotations": {"iam.amazonaws.com/role": "admin"}}}, "only the template"),
+        ({"metadata": {"annotations": {"k8s.v1.cni.cncf.io/networks": "management"}}}, "only the template"),
         ({"spec": {"serviceAccountName": "admin"}}, "only the template"),
         ({"spec": {"automountServiceAccountToken": True}}, "only the template"),
         ({"spec": {"hostNetwork": True}}, "only the template"),
@@ -199,6 +201,16 @@ def secrets(allowed: str) -> dict[str, Any]:
 def test_no_more_is_shown_of_a_secret_than_its_template_says(override: dict[str, Any]) -> None:
     """R-SE1: laid over a template that shows one key of a secret, such as an authority's certificate, this would show others."""
     assert "names keys of a secret and not the secret" in (BOUND.flaw(override) or "")
+
+
+def test_a_template_may_say_which_annotations_a_task_may_have() -> None:
+    """R-SE2: what an annotation grants is known to those of the cluster, not to Evenflow."""
+    template: dict[str, Any] = {"metadata": {"annotations": {"evenflow/annotations": "prometheus.io/*, team"}}}
+    for name in ("prometheus.io/scrape", "team"):
+        assert trespass(template, {"metadata": {"annotations": {name: "x"}}}) is None
+    words = trespass(template, {"metadata": {"annotations": {"mesh.example.com/egress": "all"}}})
+    assert words == "has the annotation 'mesh.example.com/egress', which the template of the executor does not let tasks have"
+    assert trespass({}, {"metadata": {"annotations": {"mesh.example.com/egress": "all"}}}) is None
 
 
 def test_what_a_template_has_for_tasks_may_be_used() -> None:

@@ -6,7 +6,7 @@ Only the template decides what a pod may do on its node or in its cluster, becau
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -16,8 +16,12 @@ from evenflow.core.bounds import JsonBytes
 TRY_CONTAINER = "try"  # in a pod of a try, the container of the task
 OWN_PREFIX = "evenflow-"  # of secrets that hold tokens of tries
 SECRETS = "evenflow/secrets"  # annotation of a template: the secrets that a task may name, by patterns; without it all
+ANNOTATIONS = "evenflow/annotations"  # the same of annotations
 OWN_LABELS = ("evenflow/", "app.kubernetes.io/managed-by")
-_RIGHTS = ("container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/")  # annotations
+_RIGHTS = (  # annotations by which a node, a cloud or a network grants more than Kubernetes itself
+    "container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/", "iam.amazonaws.com/",
+    "io.kubernetes.cri-o.", "cdi.k8s.io/", "k8s.v1.cni.cncf.io/", "v1.multus-cni.io/", "vault.hashicorp.com/",
+)  # fmt: skip
 
 # The field that names the items of a list, by the name of the list; other lists are replaced.
 KEYS: Mapping[str, str] = {
@@ -88,13 +92,20 @@ def trespass(template: Mapping[str, Any], override: Mapping[str, Any]) -> str | 
         for mount in container.get("volumeMounts") or ():
             if mount.get("name") in barred or mount["mountPath"] in paths:
                 return f"mounts at {mount['mountPath']!r} what only the template of the executor may mount"
-    allowed = ((template.get("metadata") or {}).get("annotations") or {}).get(SECRETS)
-    if allowed is not None:
-        patterns = str(allowed).replace(",", " ").split()
-        foreign = (name for name in _secrets_in(after) if not any(fnmatchcase(name, pattern) for pattern in patterns))
-        if (name := next(foreign, None)) is not None:
-            return f"names the secret {name!r}, which the template of the executor does not let tasks have"
+    if (name := _foreign(template, SECRETS, _secrets_in(after))) is not None:
+        return f"names the secret {name!r}, which the template of the executor does not let tasks have"
+    if (name := _foreign(template, ANNOTATIONS, (override.get("metadata") or {}).get("annotations") or ())) is not None:
+        return f"has the annotation {name!r}, which the template of the executor does not let tasks have"
     return None
+
+
+def _foreign(template: Mapping[str, Any], list_of: str, names: Iterable[str]) -> str | None:
+    """Returns the first of the names that is in no pattern of this list of the template, if the template has it."""
+    allowed = ((template.get("metadata") or {}).get("annotations") or {}).get(list_of)
+    if allowed is None:
+        return None
+    patterns = str(allowed).replace(",", " ").split()
+    return next((name for name in names if not any(fnmatchcase(name, pattern) for pattern in patterns)), None)
 
 
 def _merged_list(before: list[Any], more: list[Any], key: str) -> list[Any]:
