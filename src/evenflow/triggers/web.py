@@ -116,7 +116,7 @@ async def fetch(request: WebRequest) -> Answer:
 def _told_time(date: str) -> datetime:
     """Returns that of a ``Date`` header, or ours without one."""
     try:
-        return parsedate_to_datetime(date).replace(tzinfo=UTC)  # a zone of its own is none of HTTP's
+        return parsedate_to_datetime(date).replace(tzinfo=UTC)  # HTTP has times of UTC alone
     except ValueError:
         return datetime.now(UTC)
 
