@@ -71,7 +71,7 @@ def test_a_try_goes_on_with_its_event_or_hears_that_there_is_none(told: dict[str
 
 def test_what_has_no_counterpart_is_refused_and_not_asked_again(told: dict[str, Any]) -> None:
     """The client repeats what fails with 500 and above, for minutes."""
-    assert (told["store of an asset"], told["keys"], told["all runs"], told["other date"]) == (422, 422, 422, 400)
+    assert (told["keys"], told["all runs"], told["other date"]) == (422, 422, 400)
     assert (told["other try"], told["no request"]) == (403, 422)
 
 
@@ -84,6 +84,13 @@ def test_each_date_gets_its_own_fields(told: dict[str, Any]) -> None:
 def test_what_a_task_keeps_for_its_next_try(told: dict[str, Any]) -> None:
     assert (told["nothing kept"], told["kept"]) == ("ErrorType.TASK_STORE_NOT_FOUND", {"job": 7})
     assert told["over"] == "ErrorType.TASK_STORE_NOT_FOUND", "written over, and for a time that has passed"
+    assert told["cleared"] == "ErrorType.TASK_STORE_NOT_FOUND"
+
+
+def test_what_tasks_keep_with_an_asset(told: dict[str, Any]) -> None:
+    nothing = "ErrorType.ASSET_STORE_NOT_FOUND"
+    assert (told["of no asset"], told["of assets"]) == (nothing, [{"n": 2}, None])
+    assert (told["deleted"], told["cleared asset"]) == ([nothing, 1], [nothing, None]), "of one asset alone"
 
 
 def test_events_of_inlets_and_the_assets_that_they_name(told: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from evenflow.core.executors import KUBERNETES
 from evenflow.store.serving import executors
 from evenflow.wire.messages import AIRFLOW_API
 from tests.airflow.conftest import run_inside
-from tests.api.world import World
+from tests.api.world import SPEC, World
 from tests.tokens import key_state
 from tests.world import at_once
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("airflow")]
+
+PRODUCING = replace(SPEC, tasks=(replace(SPEC.tasks[0], outlets=("orders",)), *SPEC.tasks[1:]))
 
 
 async def test_the_sdks_own_client_has_a_try_from_its_start_to_its_end(
@@ -32,7 +35,7 @@ async def test_the_sdks_own_client_has_a_try_from_its_start_to_its_end(
     world = World(db)
     of_executor: dict[str, Any] = {"kind": KUBERNETES, "queues": ["pods"], "slots": 9, "options": {}, "by": "test"}
     assert at_once(executors.set_executor(world.awaited, name="k8s", **of_executor))
-    epoch = world.dispatch(world.run(world.add_dag(), params={"p": 1}), 1, queue="pods")
+    epoch = world.dispatch(world.run(world.add_dag(PRODUCING), params={"p": 1}), 1, queue="pods")
     token = mint(key_state(db), FleetToken("worker", scope=("pods",), epoch=epoch, worker="the-pod"), ttl=600)
     url = f"http://127.0.0.1:{api.port}{AIRFLOW_API}/"
     printed = await asyncio.to_thread(run_inside, airflow_python, "http_client.py", url, token, str(instance_id(epoch)))
@@ -43,6 +46,7 @@ async def test_the_sdks_own_client_has_a_try_from_its_start_to_its_end(
     assert (told["variable"], told["no variable"]) == ("1", "ErrorType.VARIABLE_NOT_FOUND")
     assert told["no connection"] == "ErrorType.CONNECTION_NOT_FOUND"
     assert (told["runs"], told["first look"], told["kept"], told["unknown"]) == (1, True, {"id": 7}, 422)
+    assert (told["kept with an asset"], told["of another asset"]) == ("2026-03-01", 403)
     ended = world.one("select payload from report where kind = 'exit' and epoch = %s", epoch)
     assert ended == {"outcome": "success", "skip": [2]}
     assert dict(world.all("select key, value from xcom")) == {"k": {"a": 1}, "return_value": [1, 2]}

@@ -34,6 +34,7 @@ GARBAGE_AT_ONCE = 16  # of them at the same time: 300 a second where each takes 
 GARBAGE_PAUSE = 30.0  # no request waits for it, and an empty look is one short statement
 PROGRESS = 8 * 2**10  # JSON
 ONCE_VALUES = 100  # of one task instance: ids of what it made in other systems
+ASSET_VALUES = 1_000  # that tasks keep with one asset: how far it is loaded, for each part of it
 TRY_RECORD = 256 * 2**10  # JSON of one record of a try about its work; the lineage of a hundred wide tables is the largest
 RENDERED = 256 * 2**10  # JSON of the template fields of a try; the SDK cuts them well below
 

@@ -44,6 +44,7 @@ RETENTION_REST_S = 0.1  # until the next such slice while there is more: a third
 RUNS_AT_ONCE = 200  # small runs that one transaction deletes: some ten milliseconds
 INSTANCES_AT_ONCE = 2_000  # task instances whose runs one transaction deletes: about 0.1 s
 VERSIONS_KEPT = 10  # of each DAG, without any run: to compare what changed; versions with runs stay anyway
+ASSET_VALUE_DAYS = 400  # that a value of an asset stays when no task asks for it: what runs once a year keeps its own
 ASSET_EVENTS_WAITING = 1_000  # of one asset for a waiting DAG: its run learns of the newest, and more would never be read
 SETTLED_AFTER_S = 120.0  # after the end of a service, twice the longest transaction: whatever claimed for it has ended
 STRAYS_AT_ONCE = 20_000  # rows of history that are moved to or from the default partition under a lock: about 0.1 s

@@ -581,6 +581,16 @@ $$
 $$;
 create index asset_event_of_alias on asset_event (alias, event_id desc) where alias is not null;             -- assets/list_alias_events
 
+-- What tasks of Airflow's keep with an asset for all runs of all DAGs, such as how far it has been loaded.
+create table asset_value (
+    asset     text not null,
+    name      text not null,
+    value     jsonb not null,
+    asked_on  date not null default current_date,            -- the last day on which a task read or wrote it: for years nobody may
+    primary key (asset, name)
+);
+create index asset_value_by_day on asset_value (asked_on);                                                   -- retention/delete_asset_values
+
 -- Events that have made no run yet, by the DAG that is to have them. Rows are only inserted by producers and only deleted, under the lock
 -- of the DAG's row, together with the insert of the run: whatever commits too late for one run is there for the next.
 create table asset_queue (

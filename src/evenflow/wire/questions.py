@@ -173,14 +173,39 @@ class Once(Message, omit_defaults=False):
 
 
 class SetOnce(Message):
-    """Store a value. An existing value of this name stays, and is the answer."""
+    """Store a value. An existing value of this name stays, and is the answer, unless this one replaces it."""
 
     name: str
     kept: KeptValue
+    replaces: bool = False
 
 
 class ForgetOnce(Message):
+    name: str | None = None  # null: all that the task instance has stored
+
+
+class AskAssetValue(Message):
+    """What do tasks keep with this asset under this name? The task of the try must name the asset as an inlet or an outlet."""
+
+    asset: str
     name: str
+
+
+class AssetValue(Message, omit_defaults=False):
+    kept: KeptValue | None = None  # null: nothing
+
+
+class SetAssetValue(AskAssetValue):
+    """Keep a value with the asset, in place of what is there. It may hold no secret: every task that names the asset sees it."""
+
+    kept: KeptValue
+
+
+class ForgetAssetValues(Message):
+    """Forget what is kept with an asset under this name."""
+
+    asset: str
+    name: str | None = None  # null: all of it
 
 
 class AskFolder(Message):
@@ -236,4 +261,7 @@ QUESTIONS: dict[str, tuple[type[Message], type[Message]]] = {
     "once": (AskOnce, Once),
     "set_once": (SetOnce, Once),
     "forget_once": (ForgetOnce, Done),
+    "asset_value": (AskAssetValue, AssetValue),
+    "set_asset_value": (SetAssetValue, Done),
+    "forget_asset_values": (ForgetAssetValues, Done),
 }

@@ -18,7 +18,7 @@ from evenflow.masker import LEFT_OUT, Masker
 from evenflow.sdk.secrets.masking import texts_in
 from evenflow.telemetry.observing import observe
 from evenflow.wire.messages import Message, Progress, XComPull, XComPush, XComValue
-from evenflow.wire.questions import QUESTIONS, KeepRecord, Once, Rendered, SetOnce, SetVariable
+from evenflow.wire.questions import QUESTIONS, KeepRecord, Once, Rendered, SetAssetValue, SetOnce, SetVariable
 from evenflow.worker import limits
 from evenflow.worker import observations as seen
 from evenflow.worker.said import Ask, Pull, Push, QuestionOfTry, read_progress
@@ -191,7 +191,7 @@ class TryProxy:
                 return Rendered(fields=self._masker.mask_value(message.fields))
             case KeepRecord():
                 return KeepRecord(kind=message.kind, value=self._masker.mask_value(message.value))
-            case SetOnce():
+            case SetOnce() | SetAssetValue():
                 message.kept.secret = self._masker.finds_in(msgspec.json.encode(message.kept.value))
             case SetVariable(description=str() as description):
                 message.description = self._masker.mask_text(description)

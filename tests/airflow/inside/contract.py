@@ -35,6 +35,7 @@ class Answers:
         self.pushed: dict[str, Any] = {}
         self.asked: list[str] = []
         self.kept: dict[str, Any] = {}
+        self.of_assets: dict[tuple[str, str], Any] = {}
 
     def xcom_pull(self, task_id: str, key: str, map_index: int | None, run_id: str | None = None) -> tuple[bool, Any]:
         found = {("one", -1): 7, ("many", None): [1, 2, 3], ("many", 1): 2}
@@ -70,10 +71,19 @@ class Answers:
             case "once", name:
                 return {"key": "1", "kept": self.kept.get(name)}
             case "set_once", name:
+                if arguments.get("replaces"):
+                    self.kept[name] = arguments["kept"]
                 self.kept.setdefault(name, arguments["kept"])
                 return {"key": "1", "kept": self.kept[name]}
             case "forget_once", name:
-                self.kept.pop(name, None)
+                self.kept = {} if name is None else {kept: self.kept[kept] for kept in self.kept if kept != name}
+            case "asset_value", name:
+                return {"kept": self.of_assets.get((arguments["asset"], name))}
+            case "set_asset_value", name:
+                self.of_assets[arguments["asset"], name] = arguments["kept"]
+            case "forget_asset_values", name:
+                of = arguments["asset"]
+                self.of_assets = {at: kept for at, kept in self.of_assets.items() if at[0] != of or name not in (None, at[1])}
             case "inlet_events", _:
                 old, new = NOW, NOW + timedelta(days=1)
                 made = {"asset": "orders", "uri": "s3://o", "partition": None, "dag_id": "e", "run_id": "r", "map_index": -1}
@@ -189,12 +199,25 @@ def main() -> dict[str, Any]:
         told["kept"] = client.task_state_store.get(ID, "k").value
         client.task_state_store.set(ID, "k", {"job": 8}, datetime.now(UTC) - timedelta(seconds=1))
         told["over"] = client.task_state_store.get(ID, "k").error
+        client.task_state_store.set(ID, "other", 1, None)
+        client.task_state_store.clear(ID)
+        told["cleared"] = client.task_state_store.get(ID, "other").error
+        store = client.asset_state_store
+        told["of no asset"] = store.get("k", name="orders").error
+        store.set("k", {"n": 1}, name="orders")
+        store.set("k", {"n": 2}, name="orders")
+        store.set("k", None, uri="s3://o")
+        told["of assets"] = [store.get("k", name="orders").value, store.get("k", uri="s3://o").value]
+        store.set("l", 1, name="orders")
+        store.delete("k", name="orders")
+        told["deleted"] = [store.get("k", name="orders").error, store.get("l", name="orders").value]
+        store.clear(name="orders")
+        told["cleared asset"] = [store.get("l", name="orders").error, store.get("k", uri="s3://o").value]
         events = client.asset_events.get(name="orders", ascending=False, limit=1).asset_events
         told["events"] = [(event.asset.uri, event.extra, event.source_task_id) for event in events]
         told["asset"] = client.assets.get(name="orders").uri
         told["assets of an alias"] = [asset.name for asset in client.assets.get_by_alias("alias").assets]
         told["no asset"] = client.assets.get(uri="s3://none").error
-        told["store of an asset"] = status_of(lambda: client.asset_state_store.get("k", name="orders"))
         resumed = {"purpose": "event", "method": "go", "kwargs": {"y": 2}, "event": {"z": 3}, "began_s": 60.0}
         again = client_of(ExecutionApi(of_try(answers, resumed=resumed))).task_instances.start(ID, 1, NOW)
         told["resumed"] = [again.next_method, again.next_kwargs, again.start_date < datetime.now(UTC)]

@@ -48,6 +48,9 @@ def main(url: str, token: str, id: uuid.UUID) -> dict[str, Any]:
     told["first look"] = client.task_instances.get_reschedule_start_date(id).start_date is not None
     client.task_state_store.set(id, "job", {"id": 7}, None)
     told["kept"] = client.task_state_store.get(id, "job").value
+    client.asset_state_store.set("until", "2026-03-01", name="orders")
+    told["kept with an asset"] = client.asset_state_store.get("until", uri="orders").value
+    told["of another asset"] = status_of(lambda: client.asset_state_store.get("until", name="other"))
     told["unknown"] = status_of(lambda: client.variables.keys())
     client.task_instances.skip_downstream_tasks(id, SkipDownstreamTasks(tasks=["load"]))
     client.task_instances.succeed(id, NOW, [], [], None)

@@ -54,6 +54,22 @@ async def test_the_key_is_kept_before_anything_is_stored(client: ExecutionClient
     assert (again.kept, again.key) == (None, key)
 
 
+async def test_a_value_that_is_to_be_replaced_is(client: ExecutionClient, token: str) -> None:
+    key = (await ask(client, token)).key
+    for value in (1, 2):
+        kept = q.KeptValue(value=value)
+        assert await client.ask(token, "set_once", q.SetOnce(name="job", kept=kept, replaces=True)) == q.Once(key=key, kept=kept)
+    assert (await put(client, token, 3)).kept == q.KeptValue(value=2)
+
+
+async def test_all_is_forgotten_at_once(client: ExecutionClient, token: str) -> None:
+    for name in ("job", "other"):
+        await ask(client, token, name)
+        await put(client, token, 1, name)
+    await client.ask(token, "forget_once", q.ForgetOnce())
+    assert [(await ask(client, token, name)).kept for name in ("job", "other")] == [None, None]
+
+
 async def test_null_is_a_value(client: ExecutionClient, token: str) -> None:
     await ask(client, token)
     await put(client, token, None)

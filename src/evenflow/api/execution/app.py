@@ -9,6 +9,7 @@ from evenflow.api.claims import Claims
 from evenflow.api.execution.airflow_channel import TryHandlers
 from evenflow.api.execution.airflow_clients import SdkClients
 from evenflow.api.execution.airflow_mount import TaskExecutionEndpoint
+from evenflow.api.execution.asset_values import AssetValueRoutes
 from evenflow.api.execution.endpoint import Call, Endpoint, Handler
 from evenflow.api.execution.files import FileRoutes
 from evenflow.api.execution.once import OnceRoutes
@@ -108,6 +109,7 @@ def _answers(
     values = ValueRoutes(pool, versions, vault, stores)
     waiting = WaitingRoutes(pool, versions, judge)
     once = OnceRoutes(pool, vault)
+    of_assets = AssetValueRoutes(pool, versions)
 
     def held(handler: Handler) -> Handler:
         """Wraps a handler to answer only tries in hand: a token is valid for longer. Other handlers check this themselves."""
@@ -133,6 +135,9 @@ def _answers(
         "once": once.ask,
         "set_once": once.set,
         "forget_once": once.forget,
+        "asset_value": held(of_assets.read),
+        "set_asset_value": of_assets.write,
+        "forget_asset_values": of_assets.forget,
         "waited": waiting.waited,
         "triggering_events": held(waiting.triggering_events),
         "inlet_events": held(waiting.inlet_events),

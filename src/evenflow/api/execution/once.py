@@ -16,6 +16,12 @@ from evenflow.store.serving.sealed import ONCE, name_of_once
 from evenflow.wire.questions import AskOnce, Done, ForgetOnce, KeptValue, Once, SetOnce
 
 
+def check_kept_name(name: str) -> None:
+    """Raises :class:`Refused` for what cannot be the name of a kept value."""
+    if not 1 <= len(name) <= MAX_NAME_CHARS or not name.isprintable():
+        raise Refused(422, "bad_value", f"The name of a value has 1 to {MAX_NAME_CHARS} printable characters, not {name!r:.300}.")
+
+
 class OnceRoutes:
     """An ended try stores nothing, so a worker that is thought lost cannot overwrite what the next try has made."""
 
@@ -24,12 +30,7 @@ class OnceRoutes:
 
     async def ask(self, call: Call) -> Once:
         message: AskOnce = call.message
-        if not 1 <= len(message.name) <= MAX_NAME_CHARS or not message.name.isprintable():
-            raise Refused(
-                422,
-                "bad_value",
-                f"The name of a value has 1 to {MAX_NAME_CHARS} printable characters, not {message.name!r:.300}.",
-            )
+        check_kept_name(message.name)
         async with self._pool.connection() as conn:
             found = await try_records.ask_once(conn, epoch=call.of_try.epoch, name=message.name, limit=limits.ONCE_VALUES)
             if found is None:
@@ -45,7 +46,9 @@ class OnceRoutes:
         place = (ONCE, name_of_once(call.of_try.run_key, message.name))
         value, sealed = (None, self._vault.seal(*place, text.decode())) if message.kept.secret else (text.decode(), None)
         async with self._pool.connection() as conn:
-            found = await try_records.store_once(conn, epoch=call.of_try.epoch, name=message.name, value=value, sealed=sealed)
+            found = await try_records.store_once(
+                conn, epoch=call.of_try.epoch, name=message.name, value=value, sealed=sealed, replaces=message.replaces
+            )
             if found is None:
                 await check_held(conn, call.of_try)
                 raise Refused(409, "not_asked", f"Nothing can be stored as {message.name!r}: it was forgotten. Ask for it first.")

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote
 
 from evenflow.contracts.airflow.answers import ExecutionAnswer, refused, unknown
 from evenflow.contracts.airflow.dates import NEWEST, SPOKEN, in_form_of, not_spoken
-from evenflow.contracts.airflow.kept import AirflowInlets, TaskStateStore
+from evenflow.contracts.airflow.kept import AirflowInlets, AssetStateStore, TaskStateStore
 from evenflow.contracts.airflow.of_try import AirflowTry
 from evenflow.contracts.airflow.other_runs import OtherRuns
 from evenflow.contracts.airflow.secrets import Secrets
@@ -35,7 +35,7 @@ class ExecutionApi:
         self.tasks = tasks = TaskInstances(of_try)
         xcoms = AirflowXComs(of_try)
         secrets, runs = Secrets(of_try), OtherRuns(of_try)
-        store, events = TaskStateStore(of_try), AirflowInlets(of_try)
+        store, events, of_assets = TaskStateStore(of_try), AirflowInlets(of_try), AssetStateStore(of_try)
         routes: list[tuple[str, str, Answering]] = [
             ("PATCH", "task-instances/{id}/run", tasks.run),
             ("PATCH", "task-instances/{id}/state", tasks.state),
@@ -66,6 +66,17 @@ class ExecutionApi:
             ("GET", "store/ti/{id}/{key}", store.get),
             ("PUT", "store/ti/{id}/{key}", store.put),
             ("DELETE", "store/ti/{id}/{key}", store.delete),
+            ("DELETE", "store/ti/{id}", store.delete),
+            *(
+                route
+                for named in ("by-name", "by-uri")
+                for route in (
+                    ("GET", f"store/asset/{named}/value", of_assets.get),
+                    ("PUT", f"store/asset/{named}/value", of_assets.put),
+                    ("DELETE", f"store/asset/{named}/value", of_assets.delete),
+                    ("DELETE", f"store/asset/{named}/clear", of_assets.delete),
+                )
+            ),
             ("GET", "assets/by-name", events.asset),
             ("GET", "assets/by-uri", events.asset),
             ("GET", "assets/by-alias", events.assets_of_alias),

@@ -1,4 +1,6 @@
-"""Kept values for tasks of the Task Execution API: their own state over tries, and the events of assets that they read."""
+"""Kept values for tasks of the Task Execution API: their own over tries, those of assets over runs, and the events of assets
+that they read.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,36 @@ class TaskStateStore:
         return found({"value": kept["value"]["value"]})
 
     def put(self, body: Any, *, key: str, **path: Any) -> ExecutionAnswer:
-        self._of_try.ask("forget_once", name=key)
+        kept = {"value": {"value": body["value"], "until": body.get("expires_at")}}
         self._of_try.ask("once", name=key)  # a value must be asked for before it can be kept
-        self._of_try.ask("set_once", name=key, kept={"value": {"value": body["value"], "until": body.get("expires_at")}})
+        self._of_try.ask("set_once", name=key, kept=kept, replaces=True)
         return DONE
 
-    def delete(self, body: Any, *, key: str, **path: Any) -> ExecutionAnswer:
+    def delete(self, body: Any, *, key: str | None = None, **path: Any) -> ExecutionAnswer:
+        """Without a key: all that the task keeps."""
         self._of_try.ask("forget_once", name=key)
+        return DONE
+
+
+class AssetStateStore:
+    """Values of assets that the task names, for all tasks that do. An asset that has no other name is named by its URI."""
+
+    def __init__(self, of_try: AirflowTry) -> None:
+        self._of_try = of_try
+
+    def get(self, body: Any, *, key: str, name: str = "", uri: str = "") -> ExecutionAnswer:
+        kept = self._of_try.ask("asset_value", asset=name or uri, name=key).get("kept")
+        if kept is None:
+            return missing(f"Nothing is kept with asset {name or uri!r} as {key!r}.")
+        return found({"value": kept["value"]})
+
+    def put(self, body: Any, *, key: str, name: str = "", uri: str = "") -> ExecutionAnswer:
+        self._of_try.ask("set_asset_value", asset=name or uri, name=key, kept={"value": body["value"]})
+        return DONE
+
+    def delete(self, body: Any, *, key: str | None = None, name: str = "", uri: str = "") -> ExecutionAnswer:
+        """Without a key: all that is kept with the asset."""
+        self._of_try.ask("forget_asset_values", asset=name or uri, name=key)
         return DONE
 
 

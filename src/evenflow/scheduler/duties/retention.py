@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from evenflow.core.limits import (
     ASSET_EVENTS_WAITING,
+    ASSET_VALUE_DAYS,
     DELETED_AT_ONCE,
     INSTANCES_AT_ONCE,
     RETENTION_REST_S,
@@ -103,6 +104,7 @@ def delete_unneeded(conn: Conn) -> float | None:
         [
             lambda: leases.settle_services(conn, after_s=SETTLED_AFTER_S, limit=ROWS_AT_ONCE),
             lambda: retention.trim_asset_queue(conn, kept=ASSET_EVENTS_WAITING, limit=DELETED_AT_ONCE),
+            lambda: retention.delete_asset_values(conn, unasked_days=ASSET_VALUE_DAYS, limit=ROWS_AT_ONCE),
         ]
     )
 

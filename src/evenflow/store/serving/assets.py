@@ -13,6 +13,7 @@ from evenflow.core.assets import Leaf
 from evenflow.core.ending import told
 from evenflow.core.model import AssetSpec
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.failures import BAD_VALUE, not_storable
 from evenflow.store.db.sql import sql
 
 
@@ -100,6 +101,30 @@ async def emit_event(
     cursor = conn.cursor(row_factory=kwargs_row(Emitted))
     names = {"asset": asset, "partition": partition, "extra": json.dumps(extra), "actor": actor, "scope": scope}
     return await (await cursor.execute(sql("assets/emit_event"), names)).fetchone()
+
+
+async def read_value(conn: AsyncConn, asset: str, name: str) -> str | None:
+    """Returns JSON, or None if nothing is kept under the name."""
+    row = await (await conn.execute(sql("assets/read_value"), {"asset": asset, "name": name})).fetchone()
+    return None if row is None else row[0]
+
+
+async def write_value(conn: AsyncConn, asset: str, name: str, value: str, *, epoch: int, limit: int) -> bool:
+    """Returns False when the try is over, or when the asset has ``limit`` other values.
+
+    Raises :class:`XComError` when the value is not JSON that the database can hold.
+    """
+    names = {"asset": asset, "name": name, "value": value, "epoch": epoch, "limit": limit}
+    try:
+        return await (await conn.execute(sql("assets/write_value"), names)).fetchone() is not None
+    except BAD_VALUE as error:
+        raise not_storable(f"What is to be kept with asset {asset!r} as {name!r}", error) from None
+
+
+async def forget_values(conn: AsyncConn, asset: str, name: str | None, *, epoch: int) -> bool:
+    """Whether the try still runs. Without a name: all values of the asset."""
+    names = {"asset": asset, "name": name, "epoch": epoch}
+    return await (await conn.execute(sql("assets/forget_values"), names)).fetchone() is not None
 
 
 async def _rows(conn: AsyncConn, name: str, **names: Any) -> list[Row]:

@@ -103,12 +103,15 @@ async def ask_once(conn: AsyncConn, *, epoch: int, name: str, limit: int) -> Onc
     return None if row is None else OnceValue(*row)
 
 
-async def store_once(conn: AsyncConn, *, epoch: int, name: str, value: str | None, sealed: bytes | None) -> OnceValue | None:
-    """Returns the value that is stored then: the first one stays. None when the try is over or has not asked for the name.
+async def store_once(
+    conn: AsyncConn, *, epoch: int, name: str, value: str | None, sealed: bytes | None, replaces: bool
+) -> OnceValue | None:
+    """Returns the value that is stored then: the first one stays, unless this one ``replaces`` it. None when the try is over or has
+    not asked for the name.
 
     Raises :class:`XComError` when the value is not JSON that the database can hold.
     """
-    names = {"epoch": epoch, "name": name, "value": value, "sealed": sealed}
+    names = {"epoch": epoch, "name": name, "value": value, "sealed": sealed, "replaces": replaces}
     try:
         row = await (await conn.execute(sql("once/set"), names, prepare=True)).fetchone()
     except BAD_VALUE as error:
@@ -116,7 +119,7 @@ async def store_once(conn: AsyncConn, *, epoch: int, name: str, value: str | Non
     return None if row is None else OnceValue(*row)
 
 
-async def forget_once(conn: AsyncConn, *, epoch: int, name: str) -> bool:
-    """Whether the try still runs."""
+async def forget_once(conn: AsyncConn, *, epoch: int, name: str | None) -> bool:
+    """Whether the try still runs. Without a name: all that its task instance has stored."""
     cursor = await conn.execute(sql("once/forget"), {"epoch": epoch, "name": name}, prepare=True)
     return await cursor.fetchone() is not None
