@@ -18,6 +18,7 @@ import measure
 import psutil
 import specs
 from on_celery import CeleryBeside
+from sdks import environ_of
 from shapes import Shape, total_tasks, upstream
 
 from evenflow.client.rest import RestClient
@@ -181,22 +182,21 @@ async def run_shape(evenflow: Evenflow, shape: Shape, repeat: int) -> dict[str, 
     }
 
 
-def run(
-    case: str, shape: Shape, *, runs: int, schedulers: int, reuse: bool = False, executor: str = "native"
-) -> Iterator[dict[str, Any]]:
+def run(case: str, shape: Shape, *, runs: int, schedulers: int, reuse: bool, executor: str, sdk: str) -> Iterator[dict[str, Any]]:
     """The results of ``runs`` runs on one ``evenflow up``. The first is cold, and memory is not looked at in it, for that
-    costs CPU. ``executor``: ``native``, or ``celery`` with a pool, as in ``celery-threads``.
+    costs CPU. ``executor``: ``native``, or ``celery`` with a pool, as in ``celery-threads``. ``sdk``: of the DAG files.
     """
     if schedulers != 1:
         raise SystemExit("Real shapes run what `evenflow up` starts, which is one scheduler. Leave out --schedulers.")
     with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as directory:
         home = Path(directory)
         home.chmod(0o755)
-        body = specs.writes_times(str(times_of(home)))
+        body = specs.writes_times(str(times_of(home)), sdk=sdk)
         shapes = [{"groups": [group]} for group in shape["groups"]] if case == "many_files" else [shape]
         kind, _, pool = executor.partition("-")
         beside = CeleryBeside(home, pool or "prefork") if kind == "celery" else None
-        evenflow = Evenflow(home, *(specs.dag_file(each, body, reuse=reuse) for each in shapes), beside=beside)
+        files = [specs.dag_file(each, body, reuse=reuse, sdk=sdk) for each in shapes]
+        evenflow = Evenflow(home, *files, beside=beside, environ=environ_of(sdk))
         try:
             for repeat in range(runs):
                 yield asyncio.run(run_shape(evenflow, shape, repeat))

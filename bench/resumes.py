@@ -1,14 +1,16 @@
 """How long deferred tasks take from the firing of their trigger to their first line on a worker, while tasks of a higher priority
 fill every slot, or none do: on all that ``evenflow up`` starts.
 
-A trigger is the product's own, of a moment: it fires then, and what its timer is late counts. All low tasks are deferred before
-the high ones are triggered, which is to be long enough before the first of their triggers fires; ``high_at_fire`` says how many
-high tasks did something at such a moment. Between two tasks a slot is empty for an instant.
+A trigger is the product's own, of a moment: it fires then, and what its timer is late counts. With ``--sdk airflow`` it is that of
+the HTTP provider's operator: it fires when a server answers, and what the provider needs to hear that counts. All low tasks are
+deferred before the high ones are triggered, which is to be long enough before the first of their triggers fires; ``high_at_fire``
+says how many high tasks did something at such a moment. Between two tasks a slot is empty for an instant.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import statistics
 import tempfile
 import time
@@ -18,7 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import answers
 import measure
+import sdks
 import specs
 from real import SLOTS, Evenflow, times_of, until
 from shapes import Shape, total_tasks
@@ -30,16 +34,18 @@ SETTLE_S = 1.0  # what the last resume of a series may be late without counting 
 PARSED_WITHIN_S = 60.0
 
 # What tasks write, with seconds since 1970: "low <task> <nth> <fire> <resume>", "high begin <at>", "high end <at>".
-FILE = """
+WRITE = """
 import os, time
-from datetime import UTC, datetime, timedelta
-from evenflow import BaseOperator, dag, task
-from evenflow.sdk.triggers import DateTimeTrigger
 
 def write(*words):
     fd = os.open({times!r}, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(fd, (" ".join(map(str, words)) + "\\n").encode())
     os.close(fd)
+"""
+LOW = """
+from datetime import UTC, datetime
+from evenflow import BaseOperator, dag, task
+from evenflow.sdk.triggers import DateTimeTrigger
 
 class Waits(BaseOperator):
     def execute(self, context):
@@ -60,8 +66,25 @@ class Waits(BaseOperator):
 def low():
     for i in range({low}):
         Waits(task_id=f"t{{i}}", pool="lowpool", priority_weight=1, weight_rule="absolute")
+"""
+# With an operator as its provider has made it: its first call of the author's code is the one that reads the answer.
+LOW_OF_AIRFLOW = """
+from airflow.providers.http.operators.http import HttpOperator
+from airflow.sdk import dag, task
 
-@dag(dag_id="high", schedule=None, max_active_tasks=None, max_active_runs=None)
+def resumed(response, task):
+    write("low", task.task_id, 1, response.text, time.time())
+
+@dag(dag_id="low", schedule=None, max_active_tasks=0, max_active_runs=0)
+def low():
+    for i in range({low}):
+        HttpOperator(
+            task_id=f"t{{i}}", http_conn_id="answers", method="GET", endpoint="/", response_filter=resumed, deferrable=True,
+            pool="lowpool", priority_weight=1, weight_rule="absolute",
+        )
+"""
+HIGH = """
+@dag(dag_id="high", schedule=None, max_active_tasks={no_limit}, max_active_runs={no_limit})
 def high():
     @task(pool="hipool", priority_weight=100, weight_rule="absolute")
     def t(x):
@@ -74,6 +97,7 @@ low()
 if {high}:
     high()
 """
+ANSWERS = "answers"  # the connection
 
 
 @dataclass(frozen=True)
@@ -86,9 +110,10 @@ class Plan:
     high: int
     sleep_s: float
     waits: int = 1
+    sdk: str = "evenflow"
 
     @classmethod
-    def of(cls, shape: Shape, *, busy_s: float | None) -> Plan:
+    def of(cls, shape: Shape, *, busy_s: float | None = None, sdk: str = "evenflow") -> Plan:
         """``busy_s``: how long a high task keeps its slot, instead of what the shape says. Where that is longer than low tasks
         wait they are deferred again and again, until shortly before the slots are free.
         """
@@ -96,22 +121,22 @@ class Plan:
         high = next((g for g in shape["groups"] if g["body"] == "sleep"), None)
         sleep_s = 0.0 if high is None else float(busy_s if busy_s is not None else high["sleep_s"])
         waits = max(1, int((sleep_s - SETTLE_S) / (low["defer_s"] + SETTLE_S)))
-        return cls(low["n"], low["defer_s"], low.get("together", False), high["n"] if high else 0, sleep_s, waits)
+        return cls(low["n"], low["defer_s"], low.get("together", False), high["n"] if high else 0, sleep_s, waits, sdk)
 
     def file(self, times: Path) -> str:
-        return FILE.format(
-            times=str(times), low=self.low, defer_s=self.defer_s, waits=self.waits, high=self.high, sleep_s=self.sleep_s
-        )
+        text = WRITE + {"evenflow": LOW, "airflow": LOW_OF_AIRFLOW}[self.sdk] + HIGH
+        names = {"low": self.low, "defer_s": self.defer_s, "waits": self.waits, "high": self.high, "sleep_s": self.sleep_s}
+        return text.format(times=str(times), no_limit=sdks.NO_LIMIT[self.sdk], **names)
 
 
-def run(shape: Shape, *, runs: int, busy_s: float | None) -> Iterator[dict[str, Any]]:
+def run(shape: Shape, *, runs: int, busy_s: float | None, sdk: str) -> Iterator[dict[str, Any]]:
     """``runs`` times, each on a fresh ``evenflow up``: what fills the slots is not waited for."""
-    plan = Plan.of(shape, busy_s=busy_s)
+    plan = Plan.of(shape, busy_s=busy_s, sdk=sdk)
     for repeat in range(runs):
         with tempfile.TemporaryDirectory(prefix="evenflow-bench-") as directory:
             home = Path(directory)
             home.chmod(0o755)
-            evenflow = Evenflow(home, plan.file(times_of(home)))
+            evenflow = Evenflow(home, plan.file(times_of(home)), environ=sdks.environ_of(sdk))
             try:
                 line = asyncio.run(_measured(evenflow, shape, plan))
             finally:
@@ -120,7 +145,10 @@ def run(shape: Shape, *, runs: int, busy_s: float | None) -> Iterator[dict[str, 
 
 
 async def _measured(evenflow: Evenflow, shape: Shape, plan: Plan) -> dict[str, Any]:
-    async with RestClient(evenflow.api_url, evenflow.token) as api:
+    async with contextlib.AsyncExitStack() as stack:
+        api = await stack.enter_async_context(RestClient(evenflow.api_url, evenflow.token))
+        if plan.sdk == "airflow":
+            await api.set_connection(ANSWERS, uri=stack.enter_context(answers.answers_after(plan.defer_s)))
         for name, slots in specs.pools(shape).items():
             await api.set_pool(name, slots=slots)
 

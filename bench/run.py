@@ -6,6 +6,7 @@ report_storm and shapes whose server is an embedded one of this program: [--comm
 sawtooth and autoscaler_steps have [--target native|celery|kubernetes] [--size N];
 from_zero, scaling_decision, fleet_week, api_lists and api_fuzz [--size N]; ui_pages [--pages N];
 turn_dags takes the number of DAGs as -n; b shapes have three: [--execution-free] [--reuse] [--executor celery|celery-threads];
+b shapes, d_idle, d_busy and parsing: [--sdk airflow], the same as DAG files of Airflow; parsing [--size N];
 d_full has one: [--busy-s S]; insights has two: [--events N] or [--day TRIES];
 a, c and f shapes and curves have one: [--rtt-ms MS], the time of a round trip to PostgreSQL;
 e has one: [--kill scheduler|worker|host|postgres|primary] or [--stop scheduler].
@@ -41,6 +42,7 @@ import from_zero
 import insights
 import large_runs
 import many_dags
+import parsing
 import pods
 import real
 import report_storm
@@ -56,12 +58,14 @@ import ui_grid
 import ui_live
 import ui_pages
 import ui_size
+from sdks import PACKAGES
 from shapes import SHAPES
 from slow_disk import slow_commits
 
 FLEETS = (sawtooth.CASE, autoscaler_steps.CASE, from_zero.CASE, scaling_decision.CASE, fleet_week.CASE)
 UI = (ui_size.CASE, ui_live.CASE, ui_grid.CASE, ui_pages.CASE, axe.CASE, api_fuzz.CASE, api_lists.CASE)
 WITH_DSN = (ui_pages.CASE, api_lists.CASE)  # of the UI
+WITH_SDK = ("b_i", "b_ii", "d_idle", "d_busy", parsing.CASE)
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -74,6 +78,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
         return of_the_ui(case, given)
     if case == airflow_examples.CASE:
         return airflow_examples.run()
+    if case == parsing.CASE:
+        return parsing.run(files=given.size or parsing.FILES, sdk=given.sdk)
     if case == startup.CASE:
         return startup.run(runs=given.runs)
     if case in curve.CASES:
@@ -112,8 +118,8 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if case == "e":
         return failover.run(shape, fault=_fault(given), runs=given.runs)
     if case[0] == "d":
-        return resumes.run(shape, runs=given.runs, busy_s=given.busy_s)
-    return real.run(case, shape, reuse=given.reuse, executor=given.executor, **options)
+        return resumes.run(shape, runs=given.runs, busy_s=given.busy_s, sdk=given.sdk)
+    return real.run(case, shape, reuse=given.reuse, executor=given.executor, sdk=given.sdk, **options)
 
 
 def of_the_ui(case: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -161,7 +167,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*SHAPES, *bulk.SIZES, *large_runs.SIZES, *curve.CASES]
     names += [many_dags.CASE, pods.CASE, turn_dags.CASE, dump_midnight.CASE, report_storm.CASE, spark_chaos.CASE]
-    names += [airflow_examples.CASE, startup.CASE, *spark_start.TASKS, *FLEETS, insights.CASE, insights.PROOFS, *UI]
+    names += [airflow_examples.CASE, parsing.CASE, startup.CASE, *spark_start.TASKS, *FLEETS, insights.CASE, insights.PROOFS, *UI]
     parser.add_argument("shape", choices=sorted(names), metavar="SHAPE", help="one of " + ", ".join(names))
     parser.add_argument("-n", "--runs", type=int, default=1)
     parser.add_argument("--schedulers", type=int, default=1)
@@ -173,7 +179,7 @@ def main() -> int:
         type=int,
         help="clear_*, cancel_*, change_*, delete_dag, dump_midnight: how many runs, tasks or instances; sawtooth, from_zero:"
         " tasks; scaling_decision: workers; autoscaler_steps: each so manieth step; fleet_week: days;"
-        " api_lists: task instances; api_fuzz: requests of each kind to each operation",
+        " parsing: files; api_lists: task instances; api_fuzz: requests of each kind to each operation",
     )
     parser.add_argument("--pages", type=int, default=200, help="ui_pages: how many are open")
     parser.add_argument("--target", choices=sawtooth.TARGETS, help="sawtooth, autoscaler_steps: what runs the workers")
@@ -184,6 +190,7 @@ def main() -> int:
     parser.add_argument("--execution-free", action="store_true", help="b shapes: as a shapes, with a worker that executes nothing")
     parser.add_argument("--reuse", action="store_true", help="b shapes: tries follow each other in one process")
     parser.add_argument("--executor", default="native", help="b shapes: celery, with a Redis; a pool may follow, as celery-threads")
+    parser.add_argument("--sdk", choices=PACKAGES, default="evenflow", help="b shapes, d_idle, d_busy, parsing: of the DAG files")
     parser.add_argument("--busy-s", type=float, metavar="S", help="d_full: how long every slot is busy, instead of 600 s")
     parser.add_argument("--commit-ms", type=float, default=0.0, metavar="MS", help="each flush to disk takes so much longer")
     parser.add_argument(
@@ -196,6 +203,8 @@ def main() -> int:
     given = parser.parse_args()
     if (given.kill or given.stop) and given.shape != "e":
         raise SystemExit(f"{given.shape} is not disturbed: --kill and --stop are for e.")
+    if given.sdk != "evenflow" and (given.shape not in WITH_SDK or given.execution_free or given.reuse):
+        raise SystemExit(f"--sdk is for {', '.join(WITH_SDK)}, without --execution-free and --reuse.")
     if given.target and given.shape not in (sawtooth.CASE, autoscaler_steps.CASE):
         raise SystemExit(f"{given.shape} has no fleet to choose: --target is for sawtooth and autoscaler_steps.")
     if given.dsn and given.shape in (from_zero.CASE, fleet_week.CASE, *(one for one in UI if one not in WITH_DSN)):
@@ -210,7 +219,7 @@ def main() -> int:
     with open(RESULTS / f"{given.shape}.jsonl", "a") as results, slow_commits(given.commit_ms):
         for result in results_of(given):
             case = given.shape + " execution free" * given.execution_free + " reuse" * given.reuse
-            case += f" {given.executor}" * (given.executor != "native")
+            case += f" {given.executor}" * (given.executor != "native") + f" {given.sdk}" * (given.sdk != "evenflow")
             head = {"case": case, "tag": given.tag, "at": datetime.now(UTC).isoformat(timespec="seconds")}
             distance = {"schedulers": given.schedulers, "rtt_ms": given.rtt_ms, "commit_ms": given.commit_ms}
             line = json.dumps({**head, **distance, **result})

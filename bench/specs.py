@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from sdks import NO_LIMIT, PACKAGES
 from shapes import upstream
 
 from evenflow.core.model import DEFAULT_POOL, DagSpec, MapInput, Mapping, TaskSpec
@@ -74,11 +75,11 @@ WRITES_LEDGER = [
 ]
 
 
-def writes_times(times: str) -> list[str]:
+def writes_times(times: str, *, sdk: str = "evenflow") -> list[str]:
     """Every task appends ``dag_id task_id map_index begin end``, seconds since 1970, to the file ``times``."""
     return [
         "import os, time",
-        "from evenflow import dag, get_current_context, task",
+        f"from {PACKAGES[sdk]} import dag, get_current_context, task",
         "",
         f"TIMES = {times!r}",
         "",
@@ -95,15 +96,16 @@ def writes_times(times: str) -> list[str]:
     ]
 
 
-def dag_file(shape: dict[str, Any], body: list[str], *, reuse: bool = False) -> str:
+def dag_file(shape: dict[str, Any], body: list[str], *, reuse: bool = False, sdk: str = "evenflow") -> str:
     """A DAG file for the shape. ``body`` are the lines that import what is needed and define what a task does; with ``reuse`` tries
     follow each other in one process.
     """
-    lines = list(body)
+    lines, no_limit = list(body), NO_LIMIT[sdk]
     for planned, group in ((p, g) for g in shape["groups"] for p in plan({"groups": [g]})):
         spec = planned.spec
         sleep_s = group.get("sleep_s", 0) if group["body"] in ("sleep", "log") else 0
-        lines += [f"@dag(dag_id={spec.dag_id!r}, schedule=None, max_active_tasks={spec.max_active_tasks}, max_active_runs=None)"]
+        limits = f"max_active_tasks={spec.max_active_tasks or no_limit}, max_active_runs={no_limit}"
+        lines += [f"@dag(dag_id={spec.dag_id!r}, schedule=None, {limits})"]
         lines += [f"def {spec.dag_id}():"]
         first = spec.tasks[0]
         options = f"pool={first.pool!r}, pool_slots={first.pool_slots}, max_active_tis_per_dag={first.max_active_tis_per_dag}"

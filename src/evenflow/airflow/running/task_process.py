@@ -38,10 +38,11 @@ def ahead() -> None:
     preload_ahead()
     configure()
     from evenflow.airflow.loading import reader  # noqa: F401
-    from evenflow.airflow.running import supervision, warming  # noqa: F401
+    from evenflow.airflow.running import rehearsal, warming
     from evenflow.airflow.waiting import trigger  # noqa: F401
 
     warming.warm()
+    rehearsal.rehearse()
 
 
 def prepare(config: FrameHeader) -> tuple[MixedFile, Path, str]:
