@@ -94,7 +94,7 @@ def turn(task: Task, taken: tuple[Said, ...], epoch: int, *, retries: int, losse
     )
     facts = Facts(None, catalog, 0.0, False, runs={1: run})  # type: ignore[arg-type]
     ledgers = Ledgers(facts)
-    of = ledgers.flow, ledgers.dispatches, ledgers.deferrals, ledgers.offers
+    of = ledgers.flow, ledgers.dispatches, ledgers.deferrals
     reports.apply_reports(facts, *of, [_taken(task, said, fenced=fenced) for said in taken])
     inbox = list(task.inbox)
     for said in taken:

@@ -56,7 +56,7 @@ def _turn(task: Task, taken: tuple[Said, ...], rules: Any) -> tuple[Task, int, i
             if task.state not in ("success", "failed", "skipped"):
                 cancel.cancel_run(facts, ledgers, run, RunState.RUNNING, "somebody")
         said = [_taken(task, one, rules) for one in taken if one.what in (*EXITS, "event")]
-        tries = ledgers.dispatches, ledgers.deferrals, ledgers.offers
+        tries = ledgers.dispatches, ledgers.deferrals
         reports.apply_reports(facts, ledgers.flow, *tries, said)
         timers = [one for one in taken if one.what == "timeout" and one.epoch == task.epoch]
         reports.apply_timers(facts, *tries, [_timer(task) for _ in timers])

@@ -35,7 +35,6 @@ from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.foresight import foresee
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.dispatches import give
-from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.moves import Moves, RunMoves
 from evenflow.scheduler.operations import OPERATE, end_intended, operate
 from evenflow.scheduler.past import KINDS, apply_word, look_again, tell
@@ -115,23 +114,23 @@ def advance(
         usable = pass_by(conn, locked, lead=lead)
         reports, stale, again = _apply(facts, ledgers, usable, turn, taken)
         again |= len(locked) == max_runs or len(usable) < len(locked)
-        again |= bool(work and work.take(facts, ledgers.flow, ledgers.moves, ledgers.run_moves, ledgers.holds))
+        again |= bool(work and work.take(facts, ledgers.flow, ledgers.moves, ledgers.run_moves))
         reached(KillPoint.TURN_APPLIED)
         ledgers.write_ends()
         run_moves, messages = ledgers.run_moves, ledgers.messages
         finished, starts = run_moves.count_down(conn), Starts(facts, ledgers.dispatches)
         if work:
-            selection_round = Round(facts, ledgers.moves, ledgers.holds, ledgers.offers, ledgers.mapped, starts)
-            again |= _end_runs(run_moves, ledgers.holds, finished)
+            selection_round = Round(facts, ledgers.moves, ledgers.holds, ledgers.mapped, starts)
+            again |= _end_runs(run_moves, finished)
             again |= selection_round.run()
             if scope.is_partial:  # lanes of other runs may have to be woken
                 ledgers.holds.write_looks(conn, selection_round.limits(), turn.now_s)
         else:
-            again |= _end_runs(run_moves, ledgers.holds, finished)
-            _wake_ended(facts, run_moves, ledgers.holds)
+            again |= _end_runs(run_moves, finished)
+            _wake_ended(facts, run_moves)
             ready = list(group(facts, ledgers.offers, ledgers.mapped).values())
             swap(facts, ledgers.moves, ledgers.holds, starts, ready if turn.fast_follow else [])
-            leave(facts, ledgers.moves, ledgers.holds, ledgers.offers, run_moves, starts, ready)
+            leave(facts, ledgers.moves, run_moves, starts, ready)
         again |= bool(messages.unsettled) or (lead and bool(messages.stops or messages.calls))
         reached(KillPoint.TURN_SELECTED)
         again |= _write(facts, ledgers, turn, lead=lead)
@@ -192,20 +191,20 @@ class _Work:
             facts.foresight.ask(conn, facts.catalog)
         self._pauses = selection.take_pauses(conn) if turn.pauses else None
 
-    def take(self, facts: Facts, flow: Flow[Item], moves: Moves, run_moves: RunMoves, holds: Holds) -> bool:
+    def take(self, facts: Facts, flow: Flow[Item], moves: Moves, run_moves: RunMoves) -> bool:
         """Whether there may be more."""
         wakes = self._wakes.all() if self._wakes else []
         facts.foresight.arrive()
         for limit, released, at_s, _ in wakes:
-            holds.fold(limit, released, at_s)
+            run_moves.holds.fold(limit, released, at_s)
         if wakes:
             runs.delete_ended_limits(facts.conn, [limit for limit, *_ in wakes])
         # Room for runs: those are asked for in the next turn.
         more = any(of_runs and released > 0 for _, released, _, of_runs in wakes)
-        if facts.foresight.queued and create_runs(facts, flow, moves, run_moves, holds, facts.foresight.queued):
+        if facts.foresight.queued and create_runs(facts, flow, moves, run_moves, facts.foresight.queued):
             facts.catalog.runs_left, more = self._most, True
         if self._pauses and (changed := dict(self._pauses.all())):
-            holds.wake(selection.apply_pauses(facts.conn, changed))
+            run_moves.holds.wake(selection.apply_pauses(facts.conn, changed))
             for run in facts.runs.values():
                 run.is_paused = changed.get(run.dag_id, run.is_paused)
         return more
@@ -234,14 +233,14 @@ def _apply(
             facts.catalog.forget_older(row.run_key, row.clears)
         facts.foresight.teach(facts.catalog, row.run_key, versions[row.version_key])
     flow, moves, messages = ledgers.flow, ledgers.moves, ledgers.messages
-    dispatches, deferrals, offers = ledgers.dispatches, ledgers.deferrals, ledgers.offers
+    dispatches, deferrals = ledgers.dispatches, ledgers.deferrals
     states = {row.run_key: RunState(row.state) for row in locked}
     timers = stop_overdue(facts, messages, miss_deadlines(facts, messages, timers, states)) if timers else timers
     already = {row.run_key for row in locked if row.cancelled_by is not None}
     for run_key, report in cancels.items():
         if run_key in already:
             if states[run_key] is RunState.RUNNING:
-                end_part(facts, flow, dispatches, deferrals, offers, facts.runs[run_key])
+                end_part(facts, flow, dispatches, deferrals, facts.runs[run_key])
             continue
         actor = str((report.payload or {}).get("actor", "somebody"))
         cancel_run(facts, ledgers, facts.runs[run_key], states[run_key], actor)
@@ -256,16 +255,16 @@ def _apply(
     apply_word(facts, flow, moves, [r for r in reports if r.kind in KINDS])
     others = [r for r in reports if r.kind not in ("cancel", OPERATE, SETTLE, *KINDS)]
     others = end_intended(facts, flow, dispatches, deferrals, others)
-    stale = apply_reports(facts, flow, dispatches, deferrals, offers, others)
+    stale = apply_reports(facts, flow, dispatches, deferrals, others)
     if moves.voided:
         timers = [timer for timer in timers if (timer.run_key, timer.task_index, timer.map_index) not in moves.voided]
-    apply_timers(facts, dispatches, deferrals, offers, timers)
+    apply_timers(facts, dispatches, deferrals, timers)
     decide(facts, moves, propagate(flow))
     is_full = len(reports) == REPORTS_PER_TURN or share in Counter(timer.run_key for timer in due).values()
     return len(reports), stale, bool(cancels or operations) or is_full
 
 
-def _end_runs(run_moves: RunMoves, holds: Holds, finished: Rows[runs.CountedRun] | None) -> bool:
+def _end_runs(run_moves: RunMoves, finished: Rows[runs.CountedRun] | None) -> bool:
     """Ends the runs of which nothing is left. Whether that lets queued runs start."""
     room = False
     reason: str | None
@@ -280,14 +279,14 @@ def _end_runs(run_moves: RunMoves, holds: Holds, finished: Rows[runs.CountedRun]
             event, reason = RunEvent.FAIL if run.failed_leaves else RunEvent.SUCCEED, None
         run_moves.end(run.run_key, RunState.RUNNING, event, "scheduler", reason)
         if run.slot_limit is not None:
-            holds.give(run.slot_limit)
+            run_moves.holds.give(run.slot_limit)
             room = room or run.others_wait
     return room
 
 
-def _wake_ended(facts: Facts, run_moves: RunMoves, holds: Holds) -> None:
+def _wake_ended(facts: Facts, run_moves: RunMoves) -> None:
     """Limits of runs that ended go with the wakes that name them: only the holder of the executor's lock deletes limits."""
     ended = [run_key for run_key, _, _ in run_moves.ended]
     facts.catalog.load_run_limits(facts.conn, ended)
     for run_key in ended:
-        holds.wake(facts.catalog.run_limits(run_key).values())
+        run_moves.holds.wake(facts.catalog.run_limits(run_key).values())

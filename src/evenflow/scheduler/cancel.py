@@ -27,7 +27,7 @@ from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.ledgers import Ledgers
 from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
-from evenflow.scheduler.ledgers.moves import Offers
+from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.store.scheduling import deferrals as stored
 from evenflow.store.scheduling import operations, past, runs, selection, tasks
 from evenflow.store.scheduling.tasks import Item
@@ -61,9 +61,7 @@ def cancel_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, actor:
     if run.graph.past and run.ends_in_parts:
         past.forget_gates(conn, run.run_key)
     ledgers.dispatches.kills += tasks.find_processes(conn, run.run_key, spared=_teardowns(run))
-    end_part(
-        facts, ledgers.flow, ledgers.dispatches, ledgers.deferrals, ledgers.offers, run, {TaskState.QUEUED}
-    )  # what could be claimed first
+    end_part(facts, ledgers.flow, ledgers.dispatches, ledgers.deferrals, run, {TaskState.QUEUED})  # what could be claimed first
 
 
 def end_part(
@@ -71,7 +69,6 @@ def end_part(
     flow: Flow[Item],
     dispatches: Dispatches,
     deferrals: Deferrals,
-    offers: Offers,
     run: Run,
     first: Collection[TaskState] = (),
 ) -> None:
@@ -85,23 +82,23 @@ def end_part(
         if states and (room := CHANGED_PER_TURN - len(rows)):
             rows += tasks.read_unfinished(facts.conn, run.run_key, states, limit=room, spared=spared).all()
     if spared and len(rows) < CHANGED_PER_TURN:
-        _end_last(facts, flow, dispatches, deferrals, offers, run)
+        _end_last(facts, flow, dispatches, deferrals, run)
         return
-    _end(facts, flow, dispatches, deferrals, offers, run, rows, set(), set())
+    _end(facts, flow, dispatches, deferrals, run, rows, set(), set())
     if len(rows) == CHANGED_PER_TURN:
         dispatches.moves.messages.stops.append((run.run_key, str(run.cancelled_by)))
     else:
         _skip_virtual(facts, flow.mapped, run, spared=())
 
 
-def _end_last(facts: Facts, flow: Flow[Item], dispatches: Dispatches, deferrals: Deferrals, offers: Offers, run: Run) -> None:
+def _end_last(facts: Facts, flow: Flow[Item], dispatches: Dispatches, deferrals: Deferrals, run: Run) -> None:
     """Ends the last part of a run that has teardowns. Its lanes contain teardowns that have become ready since."""
     conn = facts.conn
     dispatches.holds.wake(row[0] for row in selection.delete_run_lanes(conn, run.run_key).all())
     held = past.forget_gates(conn, run.run_key) if run.graph.past else set()
     rows = tasks.read_unfinished(conn, run.run_key, _UNFINISHED, limit=None).all()
     waits = waiting_for_killed(run, rows)
-    _end(facts, flow, dispatches, deferrals, offers, run, rows, waits, held)
+    _end(facts, flow, dispatches, deferrals, run, rows, waits, held)
     beside = [index for region in run.graph.regions if run.graph.tears_down(region) for index in region.tasks]
     spared = decide(facts, dispatches.moves, end_virtual(flow, run, beside, waits))
     _skip_virtual(facts, flow.mapped, run, spared=spared)
@@ -116,7 +113,6 @@ def _end(
     flow: Flow[Item],
     dispatches: Dispatches,
     deferrals: Deferrals,
-    offers: Offers,
     run: Run,
     rows: list[Unfinished],
     waits: set[tuple[int, int]],
@@ -131,7 +127,7 @@ def _end(
         item = dispatches.moves.item(run.run_key, row.task_index, row.map_index, row.state, row.epoch, row.try_number)
         match fate_of(run, row, item.state, waits):
             case Fate.SPARE:
-                _spare(flow, offers, item, waiting.get(item.key), held=item.key[1:] in held)
+                _spare(flow, dispatches.moves, item, waiting.get(item.key), held=item.key[1:] in held)
             case Fate.CLEAN_UP:
                 holds = row.holds if item.state is TaskState.QUEUED else None
                 clean_up(facts, dispatches, deferrals, item, waiting[item.key], cancelled(actor), holds=holds)
@@ -169,14 +165,14 @@ def _skip_cleared(facts: Facts, run: Run, actor: str) -> None:
     run.unfinished = operations.recount_run(facts.conn, run.run_key, leaves).unfinished
 
 
-def _spare(flow: Flow[Item], offers: Offers, teardown: Item, waiting: stored.Waiting | None, *, held: bool) -> None:
+def _spare(flow: Flow[Item], moves: Moves, teardown: Item, waiting: stored.Waiting | None, *, held: bool) -> None:
     """Lets a teardown continue. If its lane has just been deleted it is offered again, as a resume if it was one; if it was
     ``held`` it no longer waits for the past.
     """
     if teardown.state is TaskState.SCHEDULED:
         if waiting is not None:
-            offers.put_back(teardown, waiting.ready_at_s)
+            moves.offers.put_back(teardown, waiting.ready_at_s)
         else:
-            offers.ready.append(teardown)
+            moves.offers.ready.append(teardown)
     elif held:
         let_through(flow, [teardown])

@@ -119,7 +119,7 @@ def _lane_of(
     return found
 
 
-def store(facts: Facts, moves: Moves, offers: Offers, lanes: Iterable[Candidates]) -> None:
+def store(facts: Facts, moves: Moves, lanes: Iterable[Candidates]) -> None:
     """Writes lanes that have tasks left."""
     lanes = [c for c in lanes if c.lane.ready]
     _line_up(lanes)
@@ -130,7 +130,7 @@ def store(facts: Facts, moves: Moves, offers: Offers, lanes: Iterable[Candidates
         lane_id, since_s = facts.catalog.lane_ids.take(facts.conn), c.run.ready_at_s
         if c.resumes:
             lane_id += RESUMES_FROM
-            since_s = min(offers.resuming[item.key] for item in c.items)
+            since_s = min(moves.offers.resuming[item.key] for item in c.items)
         rows.append(
             StoredLane(
                 lane_id,

@@ -32,9 +32,7 @@ def most_new_runs(runs_heard: int, *, tries: bool) -> int:
     return min(NEW_RUNS_PER_TURN, max(NEW_RUNS_BESIDE_TRIES, runs_heard)) if tries else NEW_RUNS_PER_TURN
 
 
-def create_runs(
-    facts: Facts, flow: Flow[Item], moves: Moves, run_moves: RunMoves, holds: Holds, found: Rows[runs.QueuedRun]
-) -> bool:
+def create_runs(facts: Facts, flow: Flow[Item], moves: Moves, run_moves: RunMoves, found: Rows[runs.QueuedRun]) -> bool:
     """Starts queued runs in their order. Whether there may be more."""
     rows = found.all()
     again = rows[0].more
@@ -48,7 +46,7 @@ def create_runs(
     _leave(facts.conn, rows, taken)
     if taken:
         begun = [(row, Run.of(row, versions[row.version_key])) for row in taken]
-        _take_slots(facts, holds, begun)
+        _take_slots(facts, run_moves.holds, begun)
         again |= _create(facts, flow, moves, run_moves, [run for _, run in begun])
     return again or len(taken) < len(queued)
 

@@ -36,7 +36,7 @@ from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
 from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.holds import Holds
-from evenflow.scheduler.ledgers.moves import Moves, Offers
+from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.store.scheduling import deferrals as stored
 from evenflow.store.scheduling.deferrals import Deferral, Resume, Waiting
 from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
@@ -93,7 +93,7 @@ def _defer_one(
     )
 
 
-def apply_events(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, offers: Offers, reports: Sequence[TakenReport]) -> int:
+def apply_events(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, reports: Sequence[TakenReport]) -> int:
     """Applies reports of triggerers, and of people who were asked; returns how many of these reports are void."""
     waiting = stored.read_some(facts.conn, {_key_of(report) for report in reports})
     void = 0
@@ -110,13 +110,11 @@ def apply_events(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, off
         purpose = Purpose(said["purpose"])
         answer: dict[str, str] = {name: said[name] for name in ("actor", "choice") if name in said}
         event, error = said.get("event"), said.get("error")
-        _come_back(
-            facts, dispatches, deferrals, offers, item, found, purpose, report.at_s, event=event, reason=error, answer=answer
-        )
+        _come_back(facts, dispatches, deferrals, item, found, purpose, report.at_s, event=event, reason=error, answer=answer)
     return void
 
 
-def end_waits(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, offers: Offers, timers: Sequence[TakenTimer]) -> None:
+def end_waits(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, timers: Sequence[TakenTimer]) -> None:
     """Applies timeouts of deferred tasks: those of their waits, and those of their tries as a whole."""
     waiting = stored.read_some(facts.conn, {(timer.run_key, timer.task_index, timer.map_index) for timer in timers})
     for timer in timers:
@@ -130,7 +128,7 @@ def end_waits(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, offers
         spec = spec_of(facts, item)
         if timer.kind == TRIGGER_TIMEOUT:
             reason = f"nothing came of its trigger within {timedelta(seconds=round(found.waited_s))}"
-            _come_back(facts, dispatches, deferrals, offers, item, found, Purpose.TIMEOUT, timer.due_at_s, reason=reason)
+            _come_back(facts, dispatches, deferrals, item, found, Purpose.TIMEOUT, timer.due_at_s, reason=reason)
             continue
         reason = f"its execution_timeout of {timedelta(seconds=spec.execution_timeout or 0.0)} was over while it was deferred"
         if spec.cleans_up:
@@ -147,7 +145,6 @@ def _come_back(
     facts: Facts,
     dispatches: Dispatches,
     deferrals: Deferrals,
-    offers: Offers,
     item: Item,
     waiting: Waiting,
     purpose: Purpose,
@@ -174,7 +171,7 @@ def _come_back(
     if why_not is not None:
         dispatches.moves.apply(item, TaskEvent.ORDINARY_RESUME, {**detail, "not_direct": why_not})
         dispatches.holds.release(waiting.holds, waiting.pool_slots, at_s)
-        offers.put_back(item, waiting.ready_at_s)
+        dispatches.moves.offers.put_back(item, waiting.ready_at_s)
     back = _resume_of(item, waiting.epoch, purpose, event=event, reason=reason, direct=why_not is None)
     deferrals.resumes.append(back)
 

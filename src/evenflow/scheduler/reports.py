@@ -17,7 +17,7 @@ from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.failures import fail, spec_of
 from evenflow.scheduler.ledgers.deferrals import Deferrals
 from evenflow.scheduler.ledgers.dispatches import Dispatches
-from evenflow.scheduler.ledgers.moves import Moves, Offers
+from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.scheduler.timeouts import QUEUED_TIMEOUT, end_queueing
 from evenflow.store.scheduling import tasks
 from evenflow.store.scheduling.inbox import TakenReport, TakenTimer
@@ -27,7 +27,7 @@ EVENT = "event"  # kind of a report: what became of a trigger
 
 
 def apply_reports(
-    facts: Facts, flow: Flow[Item], dispatches: Dispatches, deferrals: Deferrals, offers: Offers, reports: Iterable[TakenReport]
+    facts: Facts, flow: Flow[Item], dispatches: Dispatches, deferrals: Deferrals, reports: Iterable[TakenReport]
 ) -> int:
     """Applies the reports of current tries; answers how many were about past epochs and so changed nothing."""
     moves = dispatches.moves
@@ -76,10 +76,10 @@ def apply_reports(
     decide(facts, moves, apply_skips(flow, skips))
     if deferring:
         defer(facts, dispatches, deferrals, deferring)
-    return stale + (apply_events(facts, dispatches, deferrals, offers, events) if events else 0)
+    return stale + (apply_events(facts, dispatches, deferrals, events) if events else 0)
 
 
-def apply_timers(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, offers: Offers, timers: Iterable[TakenTimer]) -> None:
+def apply_timers(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, timers: Iterable[TakenTimer]) -> None:
     """Retries and reschedules that are due become ready, deferred tasks wait no longer, and of what no worker has claimed something
     else becomes, unless their task has moved on.
     """
@@ -100,11 +100,11 @@ def apply_timers(facts: Facts, dispatches: Dispatches, deferrals: Deferrals, off
             if run.ends(timer.task_index):
                 continue
             run.ready_at_s = max(run.ready_at_s, timer.due_at_s)
-            offers.ready.append(item)
+            dispatches.moves.offers.ready.append(item)
     if waits:
-        end_waits(facts, dispatches, deferrals, offers, waits)
+        end_waits(facts, dispatches, deferrals, waits)
     if queued:
-        end_queueing(facts, dispatches, offers, queued)
+        end_queueing(facts, dispatches, queued)
 
 
 def _apply_exit(

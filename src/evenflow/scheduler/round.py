@@ -21,7 +21,7 @@ from evenflow.scheduler.catalog import TaskPlace
 from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.foresight import remember
 from evenflow.scheduler.ledgers.holds import Holds
-from evenflow.scheduler.ledgers.moves import Moves, Offers
+from evenflow.scheduler.ledgers.moves import Moves
 from evenflow.scheduler.starts import Starts
 from evenflow.store.db.rows import Rows
 from evenflow.store.scheduling import selection
@@ -32,10 +32,10 @@ from evenflow.store.scheduling.tasks import Item
 class Round:
     """One round of one transaction. Its constructor sends the first reads; :meth:`run` waits for them."""
 
-    def __init__(self, facts: Facts, moves: Moves, holds: Holds, offers: Offers, mapped: MappedTasks, starts: Starts) -> None:
+    def __init__(self, facts: Facts, moves: Moves, holds: Holds, mapped: MappedTasks, starts: Starts) -> None:
         self.facts, self.starts = facts, starts
-        self.moves, self.holds, self.offers = moves, holds, offers
-        self.candidates: dict[LaneKey, Candidates] = lanes_in_memory.group(facts, offers, mapped)
+        self.moves, self.holds = moves, holds
+        self.candidates: dict[LaneKey, Candidates] = lanes_in_memory.group(facts, moves.offers, mapped)
         self.in_memory = {c.lane.key: c for c in self.candidates.values()}
         self.read = Read(facts.now_s)
         self.loading = Loading(self.holds.released, facts.closures, facts.now_s)
@@ -69,7 +69,7 @@ class Round:
         if self.snapshot.shares:
             self._charge(lane.class_id for lane, _ in decision.grants)
         self._write_lanes()
-        lanes_in_memory.store(self.facts, self.moves, self.offers, self.candidates.values())
+        lanes_in_memory.store(self.facts, self.moves, self.candidates.values())
         self.holds.write_use(conn, self.starts.used, self.facts.now_s)
         self.starts.lanes_touched += decision.touched
         if decision.rewake:

@@ -22,7 +22,7 @@ from evenflow.scheduler.facts import Facts
 from evenflow.scheduler.foresight import remember
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.holds import Holds
-from evenflow.scheduler.ledgers.moves import Moves, Offers, RunMoves
+from evenflow.scheduler.ledgers.moves import Moves, RunMoves
 from evenflow.scheduler.timeouts import failing
 from evenflow.store.scheduling import runs, selection
 from evenflow.store.scheduling.tasks import Item
@@ -67,9 +67,7 @@ def swap(facts: Facts, moves: Moves, holds: Holds, starts: Starts, found: list[C
         _start(facts, moves, holds, starts, [c for c in found if c.lane.parked_on == OPEN])
 
 
-def leave(
-    facts: Facts, moves: Moves, holds: Holds, offers: Offers, run_moves: RunMoves, starts: Starts, found: list[Candidates]
-) -> None:
+def leave(facts: Facts, moves: Moves, run_moves: RunMoves, starts: Starts, found: list[Candidates]) -> None:
     """Ready tasks that do not start become stored lanes, and released room that is not used becomes wakes, for the next round."""
     if left_over := [c for c in found if c.lane.ready]:
         dag_ids = {c.run.dag_id for c in left_over}
@@ -79,9 +77,9 @@ def leave(
         paused = {dag_id for (dag_id,) in selection.keep_pauses(facts.conn, dag_ids).all()}
         for c in left_over:
             c.lane.parked_on = PAUSED if c.run.dag_id in paused and not c.lane.exempt else OPEN
-        lanes_in_memory.store(facts, moves, offers, left_over)
-        holds.wake([0])
-    holds.write_wakes(facts.conn, starts.used, facts.now_s)
+        lanes_in_memory.store(facts, moves, left_over)
+        run_moves.holds.wake([0])
+    run_moves.holds.write_wakes(facts.conn, starts.used, facts.now_s)
 
 
 def _start(facts: Facts, moves: Moves, holds: Holds, starts: Starts, candidates: list[Candidates]) -> None:

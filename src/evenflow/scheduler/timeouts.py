@@ -19,7 +19,7 @@ from evenflow.scheduler.facts import Facts, Run
 from evenflow.scheduler.failures import fail, is_ending, judge_failure, spec_of
 from evenflow.scheduler.ledgers.dispatches import Dispatches
 from evenflow.scheduler.ledgers.messages import Messages
-from evenflow.scheduler.ledgers.moves import Offers, RunMoves
+from evenflow.scheduler.ledgers.moves import RunMoves
 from evenflow.store.scheduling import runs, tasks
 from evenflow.store.scheduling.inbox import TakenTimer
 from evenflow.store.scheduling.tasks import Item, UnclaimedTry
@@ -85,7 +85,7 @@ def failing(facts: Facts, run_moves: RunMoves) -> list[tuple[str, int]]:
     return [(dag_id, most) for dag_id, most in limits if most]
 
 
-def end_queueing(facts: Facts, dispatches: Dispatches, offers: Offers, timers: Sequence[TakenTimer]) -> None:
+def end_queueing(facts: Facts, dispatches: Dispatches, timers: Sequence[TakenTimer]) -> None:
     """Ends tries whose time is over, by the policy of each task, if no worker has them. Tries that are being ended anyway are left
     alone.
     """
@@ -105,7 +105,7 @@ def end_queueing(facts: Facts, dispatches: Dispatches, offers: Offers, timers: S
         if policy is Unclaimed.FAIL:
             _end(facts, dispatches, item, unclaimed, timer.due_at_s, reason)
         elif policy is Unclaimed.ELSEWHERE:
-            _send_elsewhere(facts, dispatches, offers, item, unclaimed, timer.due_at_s, reason)
+            _send_elsewhere(facts, dispatches, item, unclaimed, timer.due_at_s, reason)
         else:
             moves.apply(item, TaskEvent.OVERDUE, {"reason": reason})
 
@@ -117,7 +117,7 @@ def _end(facts: Facts, dispatches: Dispatches, item: Item, unclaimed: UnclaimedT
 
 
 def _send_elsewhere(
-    facts: Facts, dispatches: Dispatches, offers: Offers, item: Item, unclaimed: UnclaimedTry, due_at_s: float, reason: str
+    facts: Facts, dispatches: Dispatches, item: Item, unclaimed: UnclaimedTry, due_at_s: float, reason: str
 ) -> None:
     """The task gives back what it holds and is selected for its other queue, whose executor may have no slot free: no try is used
     up. A resume keeps what it holds, wherever it resumes.
@@ -141,5 +141,5 @@ def _send_elsewhere(
     dispatches.moves.apply(item, TaskEvent.ELSEWHERE, detail)
     item.try_number -= 1  # its next start takes the same one
     run.ready_at_s = max(run.ready_at_s, due_at_s)
-    offers.elsewhere[item.key] = other or ""
-    offers.ready.append(item)
+    dispatches.moves.offers.elsewhere[item.key] = other or ""
+    dispatches.moves.offers.ready.append(item)

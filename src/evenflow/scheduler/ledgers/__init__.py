@@ -2,9 +2,10 @@
 
 Each ledger is about one thing and has the statements that write it. A function takes the ledgers that it may touch, so its types
 say what it may change; only functions that may touch all take them together. Where one thing never comes without another, a ledger
-contains the other ledger and writes into it by itself: what is sent to workers moves and holds limits, and what moves may call
-authors' functions. So a function that takes dispatches may touch moves and holds, and one that takes moves may leave messages. The
-flow (:mod:`evenflow.core.flow`) decides into those for moves, offers and messages.
+contains the other ledger and writes into it by itself: what is sent to workers moves and holds limits, what moves may begin or
+call authors' functions, and a run holds a slot from its begin to its end. So a function that takes dispatches may touch moves and
+holds, and one that takes moves may offer and leave messages. The flow (:mod:`evenflow.core.flow`) decides into those for moves,
+offers and messages.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ class Ledgers:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self.messages = Messages()
-        self.moves = Moves(facts, self.messages)
+        self.offers = Offers()
+        self.moves = Moves(facts, self.messages, self.offers)
         self.holds = Holds()
         self.dispatches = Dispatches(facts, self.moves, self.holds)
         self.deferrals = Deferrals()
-        self.offers = Offers()
         offered, messages = self.offers.ready, self.messages
         self.flow: Flow[Item] = Flow(
             facts.runs,
@@ -54,7 +55,7 @@ class Ledgers:
             surmise=None if facts.scope.is_partial else self.moves.surmise,  # while a fault is looked for, nothing is surmised
         )
         self.mapped = self.flow.mapped
-        self.run_moves = RunMoves(facts, messages, self.flow.finished)
+        self.run_moves = RunMoves(facts, messages, self.holds, self.flow.finished)
 
     def write_ends(self) -> None:
         """Deletes the deferrals that have ended, and says which tries resume. Comes before new dispatches are written."""

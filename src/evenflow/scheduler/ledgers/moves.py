@@ -12,6 +12,7 @@ from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
 from evenflow.core.states import FINISHED, Ender, RunEvent, RunState, TaskEvent, TaskState, move, move_run
 from evenflow.scheduler.facts import Facts
+from evenflow.scheduler.ledgers.holds import Holds
 from evenflow.scheduler.ledgers.messages import Messages
 from evenflow.store.db.rows import Conn, Rows
 from evenflow.store.scheduling import runs, tasks
@@ -21,11 +22,28 @@ _STATES = {state.value: state for state in TaskState}
 
 
 @dataclass(slots=True)
+class Offers:
+    """What may begin. Nothing of it is written here: what does not start becomes lanes (:mod:`evenflow.scheduler.candidates`)."""
+
+    ready: list[Item] = field(default_factory=list)  # candidates for the round
+    # Of the items in ``ready`` that resume: when each was queued first.
+    resuming: dict[InstanceKey, float] = field(default_factory=dict)
+    # For those that wait in another queue than their task's own: the queue.
+    elsewhere: dict[InstanceKey, str] = field(default_factory=dict)
+
+    def put_back(self, item: Item, queued_at_s: float) -> None:
+        """It resumes in the ordinary way, and keeps the place of the time at which it was queued first."""
+        self.ready.append(item)
+        self.resuming[item.key] = queued_at_s
+
+
+@dataclass(slots=True)
 class Moves:
     """Of task instances."""
 
     facts: Facts
     messages: Messages
+    offers: Offers
     items: dict[InstanceKey, Item] = field(default_factory=dict)
     wave: list[Item] = field(default_factory=list)  # finished, not yet counted downstream
     gone: set[InstanceKey] = field(default_factory=set)  # rows of mapped tasks that have been expanded
@@ -102,27 +120,12 @@ class Moves:
 
 
 @dataclass(slots=True)
-class Offers:
-    """What may begin. Nothing of it is written here: what does not start becomes lanes (:mod:`evenflow.scheduler.candidates`)."""
-
-    ready: list[Item] = field(default_factory=list)  # candidates for the round
-    # Of the items in ``ready`` that resume: when each was queued first.
-    resuming: dict[InstanceKey, float] = field(default_factory=dict)
-    # For those that wait in another queue than their task's own: the queue.
-    elsewhere: dict[InstanceKey, str] = field(default_factory=dict)
-
-    def put_back(self, item: Item, queued_at_s: float) -> None:
-        """It resumes in the ordinary way, and keeps the place of the time at which it was queued first."""
-        self.ready.append(item)
-        self.resuming[item.key] = queued_at_s
-
-
-@dataclass(slots=True)
 class RunMoves:
     """Of runs, and how much of each is left to do."""
 
     facts: Facts
     messages: Messages
+    holds: Holds
     finished: dict[int, list[int]]  # by run: how many instances, and how many leaves that failed
     ended: list[tuple[int, str, str | None]] = field(default_factory=list)  # run_key, state, reason
     _events: list[tuple[int, str, str, str]] = field(default_factory=list)
