@@ -38,7 +38,7 @@ class CeleryBeside:
     def begin(self, api_url: str, operator: str, state: Path, slots: int) -> None:
         """Returns when the worker takes messages of the queue of all shapes."""
         asyncio.run(set_executor(api_url, operator))
-        command = [sys.executable, "-m", "evenflow", "tokens", "create", "worker", "--name", "bench"]
+        command = [sys.executable, "-m", "evenflow", "tokens", "create", "worker", "--name", "bench", "--database"]
         environment = {**os.environ, "EVENFLOW_HOME": str(state)}
         token = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.split()[-1]
         own = {

@@ -36,7 +36,7 @@ def environment(home: Path, folder: Path, url: str) -> dict[str, str]:
 
 def token(kind: str, environment: dict[str, str], *options: str) -> str:
     """Of a fleet of this kind, or of an operator."""
-    command = [sys.executable, "-m", "evenflow", "tokens", "create", kind, *options, "--json"]
+    command = [sys.executable, "-m", "evenflow", "tokens", "create", kind, *options, "--database", "--json"]
     made = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     return str(json.loads(made.stdout)["token"])
 

@@ -10,9 +10,11 @@ from psycopg.conninfo import conninfo_to_dict
 
 from evenflow.api import tokens as t
 from evenflow.api.vault import Vault
+from evenflow.contracts.rest.tokens import TokenSummary
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights, scope_text
 from evenflow.core.service import UserCodeKind
+from evenflow.store.db.connect import connect_async
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import tokens as stored
 from evenflow.store.serving.tokens import KeyState
@@ -78,3 +80,14 @@ def operator_token(
 
 def try_token(db: psycopg.Connection[Any], token: t.TryToken) -> str:
     return t.mint(key_state(db), token, ttl=HOUR_S)
+
+
+async def given_tokens(database_url: str) -> list[TokenSummary]:
+    """Those in the list, the newest first."""
+    async with await connect_async(database_url, name="a test") as conn:
+        return [TokenSummary.model_validate(row) for row in await stored.list_tokens(conn)]
+
+
+async def revoke(database_url: str, token_id: int) -> tuple[str, str] | None:
+    async with await connect_async(database_url, name="a test") as conn:
+        return await stored.revoke(conn, token_id, by="ada")

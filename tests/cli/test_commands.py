@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -26,6 +27,7 @@ from evenflow.scheduler.duties.partitions import make_partitions
 from evenflow.store.db.migrate import SCHEMA_VERSION, migrations
 from tests.cli.conftest import Evenflow
 from tests.clouds import Cloud
+from tests.tokens import given_tokens
 
 NOUNS = ("dags", "runs", "tasks", "pools", "settings", "db", "tokens")
 
@@ -142,17 +144,26 @@ def test_the_embedded_one_is_not_touched_when_another_is_named(evenflow, databas
 @pytest.mark.system
 def test_tokens(evenflow, database_url: str) -> None:
     """R-CS10: the text alone goes to where it is taken; what `revoke` needs is told beside it."""
-    done = evenflow("tokens", "create", "worker", DATABASE_URL=database_url)
+    done = evenflow("tokens", "create", "worker", "--database", DATABASE_URL=database_url)
     assert done.stdout.strip().count(".") == 2
-    made = json.loads(evenflow("tokens", "create", "operator", "--json", DATABASE_URL=database_url).stdout)
-    told = json.loads(evenflow("tokens", "list", "--json", DATABASE_URL=database_url).stdout)
-    operator, worker = told
-    assert made == {**{name: operator[name] for name in ("kind", "token_id", "expires_at")}, "token": made["token"]}
-    number = worker["token_id"]
+    made = json.loads(evenflow("tokens", "create", "operator", "--database", "--json", DATABASE_URL=database_url).stdout)
+    operator, worker = asyncio.run(given_tokens(database_url))
+    assert (made["kind"], made["token_id"]) == (operator.kind, operator.token_id)
+    assert made["token"].count(".") == 2
+    number = worker.token_id
     assert re.fullmatch(
         rf"It is token {number}, good until \d{{4}}-.+\. To revoke it, type: evenflow tokens revoke {number}\n", done.stderr
     )
-    assert evenflow("tokens", "revoke", str(number), DATABASE_URL=database_url).returncode == ExitCode.OK
+
+
+@pytest.mark.system
+def test_tokens_are_given_and_taken_back_over_rest(steered) -> None:
+    """R-SE3: from any host, by an admin's token."""
+    made = json.loads(steered.evenflow("tokens", "create", "operator", "--name", "grafana", "--role", "viewer", "--json").stdout)
+    told = steered.evenflow("tokens", "list", "--kind", "operator", "--state", "good")
+    assert re.search(rf"^ *{made['token_id']} +operator +grafana +viewer ", told.stdout, re.MULTILINE), told.stdout
+    revoked = steered.evenflow("tokens", "revoke", str(made["token_id"]))
+    assert revoked.stdout == f"token {made['token_id']} (operator, grafana) is revoked\n"
 
 
 def test_doctor_finds_everything_well(evenflow, database_url: str) -> None:

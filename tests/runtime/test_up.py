@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from evenflow.runtime.database import open_database
 from evenflow.runtime.up.presence import find
 from tests.running import (
     RunningEvenflow,
@@ -23,6 +25,7 @@ from tests.running import (
     running_evenflow,
     start_evenflow,
 )
+from tests.tokens import given_tokens
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
@@ -84,8 +87,9 @@ def test_it_runs_a_dag_and_again_after_ctrl_c_and_leaves_nothing_behind(home: Pa
             assert "hello yourself" in running.evenflow("tasks", "logs", "greeting", "answer").stdout
             assert running.end(signal.SIGINT) == 0, running.log
         assert processes_of(home) == []
-        tokens = evenflow_json(home, "tokens", "list")
-        assert [token["state"] for token in tokens] == ["revoked"] * 4 * number, "R-SE1: none outlives what it was made for"
+        with open_database(None, home) as url:
+            states = [token.state for token in asyncio.run(given_tokens(url))]
+        assert states == ["revoked"] * 4 * number, "R-SE1: none outlives what it was made for"
 
 
 @pytest.mark.slow

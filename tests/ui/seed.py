@@ -8,6 +8,9 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
+import psycopg
+
+from evenflow.runtime.embedded import EmbeddedPostgres
 from tests.running import RunningEvenflow
 from tests.waiting import wait_until
 
@@ -133,6 +136,12 @@ def seed(evenflow: RunningEvenflow) -> None:
 def let_go(evenflow: RunningEvenflow) -> None:
     """What waits may go on."""
     (evenflow.home / "gate").touch()
+
+
+def set_aside(evenflow: RunningEvenflow, kind: str, name: str, reason: str) -> None:
+    """As a scheduler does with what it cannot handle."""
+    with psycopg.connect(EmbeddedPostgres(evenflow.home).url(), autocommit=True) as conn:
+        conn.execute("insert into quarantine (kind, object, reason) values (%s, %s, %s)", [kind, name, reason])
 
 
 def trigger(evenflow: RunningEvenflow, dag_id: str, run_id: str, params: dict[str, Any] | None = None) -> None:

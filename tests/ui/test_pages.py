@@ -15,7 +15,7 @@ from evenflow.runtime.embedded import EmbeddedPostgres
 from tests.running import RunningEvenflow, running_evenflow
 from tests.ui.addresses import FAILED, PAGES, WAITING
 from tests.ui.browsing import PHONE, WITHIN_MS, chromium, logged_in, opened, settled, violations, watched
-from tests.ui.seed import ask, seed, trigger
+from tests.ui.seed import ask, seed, set_aside, trigger
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("ui")]
@@ -332,6 +332,21 @@ def test_a_phone_shows_all_of_a_page(browser: Browser, evenflow: RunningEvenflow
         see(page, path)
         assert violations(page) == [], path
     page.context.close()
+
+
+def test_what_is_set_aside_is_told_at_home_and_tried_again(page: Page, evenflow: RunningEvenflow) -> None:
+    """R-HA13: one click from the home page to its cure."""
+    set_aside(evenflow, "schedule", "tidy_up", "KeyError in scheduler/branches.py, line 44")
+    see(page, "/")
+    page.get_by_role("link", name="1 schedule set aside, because handling failed").click()
+    row = page.get_by_role("row", name=re.compile("the runs of a schedule.*tidy_up.*KeyError in .*, line 44"))
+    expect(row).to_be_visible()
+    assert violations(page) == []
+    row.get_by_role("button", name="Try again tidy_up").click()
+    expect(page.get_by_text("evenflow quarantine release schedule tidy_up")).to_be_visible()
+    page.get_by_role("button", name="Try it again").click()
+    expect(page.get_by_text("Nothing is in quarantine.")).to_be_visible()
+    assert ask(evenflow, "GET", "quarantine")["items"] == []
 
 
 def log_in(browser: Browser, evenflow: RunningEvenflow, name: str, password: str, path: str = "/") -> Page:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -101,6 +103,43 @@ def test_an_admin_says_where_a_role_counts(browser: Browser, evenflow: RunningEv
     assert (found["scope"]["tags"], found["scope"]["pools"]) == (["etl", "reports"], ["etl"])
     assert page.flaws == []  # type: ignore[attr-defined]
     page.context.close()
+
+
+def test_an_admin_gives_a_token_to_a_tool_and_takes_it_back(browser: Browser, evenflow: RunningEvenflow) -> None:
+    """R-SE3: its text is shown once, and is good until it is revoked."""
+    page = logged_in(browser, evenflow)
+    page.goto("/tokens")
+    settled(page)
+    page.get_by_role("button", name="Make a token").click()
+    page.get_by_label("Name").fill("grafana")
+    page.get_by_label("DAGs with a tag").fill("etl")
+    expect(page.get_by_text("evenflow tokens create operator --name grafana --role viewer --tag etl")).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("button", name="Make it").click()
+    given = page.get_by_role("dialog", name="The token of grafana")
+    expect(given).to_be_visible()
+    assert violations(page) == []
+    text = given.locator(".command code").inner_text()
+    assert asked_with(evenflow, text) == ("grafana", "viewer")
+    given.get_by_role("button", name="I have it").click()
+    row = page.get_by_role("row", name=re.compile("grafana.*viewer.*tags etl.*good"))
+    row.get_by_role("button", name=re.compile("Revoke token")).click()
+    page.get_by_role("button", name="Revoke it").click()
+    expect(row).to_have_count(0)
+    page.get_by_label("State of the tokens").select_option("revoked")
+    expect(page.get_by_role("row", name=re.compile("grafana.*revoked by"))).to_be_visible()
+    with pytest.raises(HTTPError, match="401"):
+        asked_with(evenflow, text)
+    assert page.flaws == []  # type: ignore[attr-defined]
+    page.context.close()
+
+
+def asked_with(evenflow: RunningEvenflow, token: str) -> tuple[str, str]:
+    """Who the API takes the caller for, and with which role."""
+    asked = Request(f"{evenflow.api_url}/api/v1/session", headers={"Authorization": f"Bearer {token}"})
+    with urlopen(asked, timeout=60) as answer:
+        found = json.load(answer)
+    return found["name"], found["role"]
 
 
 def test_a_command_line_is_logged_in_by_who_signs_on_elsewhere(browser: Browser, evenflow: RunningEvenflow, tmp_path: Path) -> None:

@@ -124,15 +124,22 @@ const events = createRoute({
     object: optional(search.object),
   }),
 });
+const quarantine = createRoute({ getParentRoute: () => root, path: "/quarantine", component: lazyRouteComponent(() => import("./quarantine/Quarantine"), "Quarantine") });
 const insights = createRoute({ getParentRoute: () => root, path: "/insights", component: lazyRouteComponent(() => import("./insights/Insights"), "Insights") });
 const connections = createRoute({ getParentRoute: () => root, path: "/connections", component: lazyRouteComponent(() => import("./secrets/Secrets"), "Secrets") });
 const settings = createRoute({ getParentRoute: () => root, path: "/settings", component: lazyRouteComponent(() => import("./settings/Settings"), "Settings") });
 const users = createRoute({ getParentRoute: () => root, path: "/users", component: lazyRouteComponent(() => import("./users/Users"), "Users") });
+const tokens = createRoute({
+  getParentRoute: () => root,
+  path: "/tokens",
+  component: lazyRouteComponent(() => import("./users/Tokens"), "Tokens"),
+  validateSearch: (search: Record<string, unknown>): { state?: string } => ({ state: optional(search.state) }),
+});
 const sessions = createRoute({ getParentRoute: () => root, path: "/sessions", component: lazyRouteComponent(() => import("./users/Sessions"), "Sessions") });
 const device = createRoute({ getParentRoute: () => root, path: "/device", component: lazyRouteComponent(() => import("./users/Device"), "Device") });
 
 const router = createRouter({
-  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, calendar, code, versions, ofDag, about]), runs, run, task, capacity, assets, backfills, fleet, insights, events, connections, settings, users, sessions, device]),
+  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, calendar, code, versions, ofDag, about]), runs, run, task, capacity, assets, backfills, fleet, quarantine, insights, events, connections, settings, users, tokens, sessions, device]),
   defaultPreload: "intent",
   scrollRestoration: true,
 });

@@ -248,6 +248,11 @@ class Tokens:
         return mint(self._state, own, ttl=SERVICE_TTL_S)
 
     @property
+    def keys(self) -> KeyState:
+        """Those that count now."""
+        return self._state
+
+    @property
     def key_id(self) -> int:
         """The key that signs."""
         return self._newest
@@ -320,7 +325,9 @@ class Tokens:
         return known
 
 
-_NEW_ONE = "Make a new one where the database can be reached (evenflow tokens create), or type `evenflow up`, which does."
+_NEW_ONE = (
+    "An admin makes a new one (evenflow tokens create); where the database is, --database makes one; `evenflow up` makes its own."
+)
 _EXPIRED = "The token has expired."
 _REVOKED = "The token was revoked."
 _LAPSED = "The `evenflow up` or `evenflow run` that made the token has gone, or could not reach its database for an hour."

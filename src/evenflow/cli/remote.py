@@ -47,7 +47,7 @@ class FoundApi:
             raise SettingsError(
                 f"{settings.operator_token_file} is for the `evenflow up` of this home, not for {self.url}. Log in there "
                 f"(evenflow login --server {self.url}), or set EVENFLOW_TOKEN to one of that API (there: evenflow tokens create "
-                "operator)."
+                "operator --database)."
             )
         try:
             return settings.operator_token_file.read_text().strip()

@@ -276,6 +276,9 @@ class RestClient:
     set_user_password = route_1(
         "PUT", "/users/{name}/password", lambda: rest.users.PasswordRequest, lambda: rest.users.GivenPassword
     )
+    list_tokens = route("GET", "/tokens", lambda: rest.queries.TokenQuery, lambda: rest.record.Page[rest.tokens.TokenSummary])
+    create_token = route("POST", "/tokens", lambda: rest.tokens.TokenRequest, lambda: rest.tokens.GivenToken)
+    revoke_token = route_1("DELETE", "/tokens/{token_id}", nothing, lambda: rest.tokens.RevokedToken)
     log_out = route("DELETE", "/session", nothing, lambda: rest.sessions.Session)
     begin_device_login = route(
         "POST", "/device-logins", lambda: rest.device_logins.DeviceLoginRequest, lambda: rest.device_logins.DeviceLogin

@@ -360,7 +360,7 @@ def _typed(*words: str) -> str:
 
 def _token_of_worker(queue: str) -> Fact:
     made = _typed("tokens", "create", "worker", "--queue", queue)
-    return Fact(name="for a new one", lines=["EVENFLOW_API_URL", f"EVENFLOW_TOKEN, made where the database is: {made}"])
+    return Fact(name="for a new one", lines=["EVENFLOW_API_URL", f"EVENFLOW_TOKEN, made by: {made}"])
 
 
 def _because(explanation: str | None) -> str:

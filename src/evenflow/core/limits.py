@@ -142,6 +142,8 @@ MAX_DEADLINES = 20  # of a DAG: each is a timer of every run
 MAX_CHOICES = 10  # of a question to people: each is a button
 MAX_FORM_FIELDS = 50  # of its form: a larger form is a document, which belongs into storage, with its address in the question
 MAX_WHO = 100  # names of people and roles who may answer: a longer list should be a role
+MAX_SERVED_NAMES = 32  # queues or bundles in a fleet's token, which is in the head of every request
+TOKEN_MOST_DAYS = 3650  # ten years: one above that is a mistake
 MAX_SCOPE_NAMES = (
     100  # tags, bundles, pools and queues of one person: each list is compared with them, and every API server has all
 )

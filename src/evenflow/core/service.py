@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 UserCodeKind = Literal["worker", "processor", "triggerer"]  # what the execution API hears from, and fleet tokens are for
 USER_CODE_KINDS: tuple[UserCodeKind, ...] = get_args(UserCodeKind)
+TokenState = Literal["good", "revoked", "expired", "void"]  # void: its key is gone
 TokenKind = Literal["operator", UserCodeKind]  # whom a token is made for: a person or tool, or a fleet
 
 

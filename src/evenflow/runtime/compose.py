@@ -166,7 +166,7 @@ def _sandbox(settings: ServiceSettings) -> Sandbox | None:
 def _token(kind: ServiceKind, settings: ServiceSettings) -> str:
     if not settings.token:
         raise SettingsError(
-            f"A {kind} needs a token to talk to the API. Type on a host that has the database: evenflow tokens create {kind}. "
+            f"A {kind} needs a token to talk to the API. An admin makes one: evenflow tokens create {kind}. "
             "Then set EVENFLOW_TOKEN."
         )
     return settings.token

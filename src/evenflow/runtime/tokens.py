@@ -8,51 +8,38 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import psycopg
 
 from evenflow.api.keys import check_keys
+from evenflow.api.token_making import LASTS_S, OPERATOR, make_token
 from evenflow.api.token_watch import read_keys
 from evenflow.api.tokens import (
-    FLEET_TTL_S,
     LEASED_S,
     LEASED_TTL_S,
-    OPERATOR_TTL_S,
     RENEW_S,
     TRY_TTL_S,
     FleetToken,
-    OperatorToken,
     mint,
-    new_jti,
 )
 from evenflow.api.vault import Vault
+from evenflow.contracts.rest.tokens import GivenToken, TokenSummary
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import Rights
-from evenflow.core.service import USER_CODE_KINDS, TokenKind
+from evenflow.core.service import TokenKind
 from evenflow.errors import EvenflowError
 from evenflow.forking.boot_clock import boot_time
 from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.runtime.settings import Settings
 from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.serving import tokens as stored
-from evenflow.store.serving.tokens import GivenToken, KeyState
+from evenflow.store.serving.tokens import KeyState
 
-LASTS_S: dict[TokenKind, float] = {
-    "operator": OPERATOR_TTL_S,
-    **dict.fromkeys(USER_CODE_KINDS, FLEET_TTL_S),
-}
 LOOK_S = 5.0  # how often it checks whether tokens must be renewed: after a clock jump of an hour, they are void for this long
-OPERATOR = Rights(Role.OPERATOR)
 NO_SCOPES: Mapping[TokenKind, Sequence[str]] = MappingProxyType({})
-
-
-class NewToken(NamedTuple):
-    text: str  # it is stored nowhere
-    token_id: int
-    expires_at: datetime
 
 
 def vault_of(settings: Settings) -> Vault:
@@ -68,18 +55,17 @@ async def create_token(
     *,
     name: str,
     by: str,
-    scope: Sequence[str] = (),
+    serves: Sequence[str] = (),
     rights: Rights = OPERATOR,
     ttl: float | None = None,
     leased: bool = False,
-) -> NewToken:
-    """Makes a token that is valid for ``ttl`` seconds. ``name`` is the person's or the fleet's, ``rights`` are those of the person,
-    ``scope`` lists what the fleet may serve: queues, or bundles; none: all. A ``leased`` token is valid while :func:`keep_tokens`
-    runs. Raises :class:`SecretsError`.
+) -> GivenToken:
+    """As :func:`evenflow.api.token_making.make_token`. A ``leased`` token is valid while :func:`keep_tokens` runs. Raises
+    :class:`SecretsError`.
     """
     async with await connect_async(database_url, name="tokens") as conn:
-        lasts = LASTS_S[kind] if ttl is None else ttl
-        return await _create(conn, await _keys(conn, vault), kind, name, scope, rights, by, lasts, leased=leased)
+        keys = await _keys(conn, vault)
+        return await make_token(conn, keys, kind, name=name, by=by, serves=serves, rights=rights, ttl=ttl, leased=leased)
 
 
 async def create_tokens(
@@ -91,12 +77,9 @@ async def create_tokens(
     async with await connect_async(database_url, name="tokens") as conn:
         await stored.revoke_made_by(conn, by)
         keys = await _keys(conn, vault)
-        return {
-            kind: (
-                await _create(conn, keys, kind, name, scopes.get(kind, ()), Rights(Role.ADMIN), by, LEASED_TTL_S, leased=True)
-            ).text
-            for kind in LASTS_S
-        }
+        lent = partial(make_token, conn, keys, name=name, by=by, rights=Rights(Role.ADMIN), ttl=LEASED_TTL_S, leased=True)
+        made = [await lent(kind, serves=scopes.get(kind, ())) for kind in LASTS_S]
+        return {given.kind: given.token for given in made}
 
 
 async def keep_tokens(database_url: str, *, by: str, say: Callable[[str], None]) -> NoReturn:
@@ -131,56 +114,14 @@ async def _keys(conn: AsyncConn, vault: Vault) -> KeyState:
     return await read_keys(conn, vault)
 
 
-async def _create(
-    conn: AsyncConn,
-    keys: KeyState,
-    kind: TokenKind,
-    name: str,
-    scope: Sequence[str],
-    rights: Rights,
-    by: str,
-    ttl: float,
-    *,
-    leased: bool,
-) -> NewToken:
-    names, lease, jti = sorted(set(scope)), LEASED_S if leased else None, new_jti()
-    digest = stored.digest_of(jti)
-    token_id, expires_at = await stored.insert_token(
-        conn,
-        kind=kind,
-        name=name,
-        scope=names,
-        role=rights.role if kind == "operator" else None,
-        limited_to=rights.scope,
-        by=by,
-        ttl=ttl,
-        lease=lease,
-        key_id=max(keys.keys),
-        digest=digest,
-    )
-    token = OperatorToken(name, token_id) if kind == "operator" else FleetToken(kind, token_id, tuple(names))
-    return NewToken(mint(keys, token, ttl=ttl, jti=jti), token_id, expires_at)
-
-
-async def list_tokens(database_url: str) -> list[GivenToken]:
-    """Returns the tokens, the newest first."""
-    async with await connect_async(database_url, name="tokens") as conn:
-        return await stored.list_tokens(conn)
-
-
-async def revoke_token(database_url: str, token_id: int, *, by: str) -> tuple[str, str] | None:
-    """Revokes a token and tokens derived from it in every API. Returns its kind and name, or None if it does not exist."""
-    async with await connect_async(database_url, name="tokens") as conn:
-        return await stored.revoke(conn, token_id, by=by)
-
-
-async def rotate_keys(database_url: str, vault: Vault, *, at_once: bool, by: str) -> tuple[int, Sequence[GivenToken]]:
+async def rotate_keys(database_url: str, vault: Vault, *, at_once: bool, by: str) -> tuple[int, Sequence[TokenSummary]]:
     """Makes a new key. Returns its number, and the valid tokens that became void because their key was removed."""
     async with await connect_async(database_url, name="tokens") as conn:
         await _keys(conn, vault)
-        before = {token.token_id for token in await stored.list_tokens(conn) if token.state == "good"}
+        before = {row["token_id"] for row in await stored.list_tokens(conn, state="good")}
         key = await stored.add_key(conn, vault, keep=not at_once, by=by)
-        return key, [token for token in await stored.list_tokens(conn) if token.token_id in before and token.state == "void"]
+        void = [row for row in await stored.list_tokens(conn, state="void") if row["token_id"] in before]
+        return key, [TokenSummary.model_validate(row) for row in void]
 
 
 FRESH_S = 10.0  # how often keys are read: a removed key makes void tokens, and pods that do not start

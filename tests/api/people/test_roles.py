@@ -144,6 +144,9 @@ NEEDED: dict[Role | None, str] = {
     Role.ADMIN: """
         GET /api/v1/events/export
         POST /api/v1/secrets/rotate
+        GET /api/v1/tokens
+        POST /api/v1/tokens
+        DELETE /api/v1/tokens/{token_id}
         GET /api/v1/users
         POST /api/v1/users
         PATCH /api/v1/users/{name}
@@ -226,6 +229,9 @@ SCOPED: dict[str | None, str] = {
         PUT /api/v1/settings/{name}
         PUT /api/v1/sharing/{kind}/{name}
         GET /api/v1/sharing/{kind}/{name}/tenants
+        GET /api/v1/tokens
+        POST /api/v1/tokens
+        DELETE /api/v1/tokens/{token_id}
         GET /api/v1/users
         POST /api/v1/users
         PATCH /api/v1/users/{name}

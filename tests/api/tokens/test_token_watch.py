@@ -18,13 +18,13 @@ from evenflow.client.rest import RestClient
 from evenflow.core.limits import LEASE_S
 from evenflow.errors import ApiRefused, DatabaseSetBack, DatabaseUnavailable
 from evenflow.runtime import tokens
-from evenflow.runtime.tokens import create_token, create_tokens, keep_tokens, list_tokens, revoke_token, revoke_tokens, rotate_keys
+from evenflow.runtime.tokens import create_token, create_tokens, keep_tokens, revoke_tokens, rotate_keys
 from evenflow.store.scheduling.incarnation import begin_incarnation
 from evenflow.store.serving import tokens as stored
 from evenflow.wire import messages as m
 from tests.api.world import ClientOfAll, World, new_worker
 from tests.apis import make_api
-from tests.tokens import key_state
+from tests.tokens import given_tokens, key_state, revoke
 from tests.waiting import DEADLINE_S, until
 
 
@@ -44,13 +44,13 @@ async def test_a_revoked_token_is_refused_at_once_with_all_that_came_from_it(
     api: ApiService, api_url: str, database_url: str, world: World
 ) -> None:
     """The worker is told that it is not known: so it kills what it runs, tries to register, and learns why it may not."""
-    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).text)
+    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).token)
     service = await new_worker(client)
     assert (await client.beat(service, m.Beat())).known
-    (given,) = await list_tokens(database_url)
+    (given,) = await given_tokens(database_url)
     assert (given.kind, given.name, given.state) == ("worker", "fleet", "good")
     began = time.monotonic()
-    assert await revoke_token(database_url, given.token_id, by="ada") == ("worker", "fleet")
+    assert await revoke(database_url, given.token_id) == ("worker", "fleet")
     await until(lambda: revoked_in_use(api), "the API's knowledge")
     assert time.monotonic() - began < 3, "by notification"
     assert not (await client.beat(service, m.Beat())).known
@@ -59,9 +59,9 @@ async def test_a_revoked_token_is_refused_at_once_with_all_that_came_from_it(
     with pytest.raises(ApiRefused, match="was revoked"):
         await new_worker(client)
     await client.close()
-    assert (await list_tokens(database_url))[0].state == "revoked"
+    assert (await given_tokens(database_url))[0].state == "revoked"
     assert world.one("select actor from audit_event where action = 'token.revoke'") == "ada"
-    assert await revoke_token(database_url, 999, by="ada") is None
+    assert await revoke(database_url, 999) is None
 
 
 async def test_a_token_that_the_list_does_not_know_is_refused_and_told(
@@ -87,7 +87,7 @@ async def test_a_token_that_the_list_does_not_know_is_refused_and_told(
     numbers = (given.token_id, fleet.token_id, 999)
     forged = [mint(state, OperatorToken("eve", number), ttl=60) for number in numbers]
     stolen = [mint(state, FleetToken("worker", number), ttl=60) for number in numbers]
-    async with RestClient(api_url, given.text) as bob:
+    async with RestClient(api_url, given.token) as bob:
         await bob.list_runs()
         looked = len(reads)
         for _ in range(5):
@@ -102,7 +102,7 @@ async def test_a_token_that_the_list_does_not_know_is_refused_and_told(
         with pytest.raises(ApiRefused, match="not in this Evenflow's list"):
             await new_worker(client)
         await client.close()
-    client = ExecutionClient(api_url, fleet.text)
+    client = ExecutionClient(api_url, fleet.token)
     service = await new_worker(client)
     own = client._credential.own
     for number in numbers:
@@ -125,7 +125,7 @@ async def test_a_service_stays_while_it_beats_when_the_token_that_it_came_with_i
     assert api._trail is not None
     look = api._claims._tokens.look
     assert look is not None
-    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).text)
+    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).token)
     service = await new_worker(client)
     await api._trail.flush()
     world.conn.execute("update token set created_at = now() - interval '9 days', expires_at = now() - interval '3 days'")
@@ -134,7 +134,7 @@ async def test_a_service_stays_while_it_beats_when_the_token_that_it_came_with_i
         await create_token(database_url, api._vault, "worker", name="other", by="ada")
         await look()
         assert (
-            "fleet" in {token.name for token in await list_tokens(database_url)},
+            "fleet" in {token.name for token in await given_tokens(database_url)},
             (await client.beat(service, m.Beat())).known,
         ) == (
             there,
@@ -165,9 +165,9 @@ async def test_those_who_come_at_once_look_once(api: ApiService, monkeypatch: py
 
 
 async def test_an_operators_token_is_revoked(api: ApiService, api_url: str, database_url: str) -> None:
-    async with RestClient(api_url, (await create_token(database_url, api._vault, "operator", name="bob", by="ada")).text) as bob:
+    async with RestClient(api_url, (await create_token(database_url, api._vault, "operator", name="bob", by="ada")).token) as bob:
         await bob.list_runs()
-        await revoke_token(database_url, (await list_tokens(database_url))[0].token_id, by="ada")
+        await revoke(database_url, (await given_tokens(database_url))[0].token_id)
         await until(lambda: revoked_in_use(api), "the API's knowledge")
         with pytest.raises(ApiRefused, match="was revoked"):
             await bob.list_runs()
@@ -191,13 +191,13 @@ async def test_what_nobody_renews_is_good_for_nothing(
     """R-SE1: a killed `evenflow up` leaves no good token behind; its services go on, and its next word makes all good again."""
     given = await create_tokens(database_url, api._vault, name="me", by="up here")
     other = await create_tokens(database_url, api._vault, name="me", by="up there")
-    assert {(token.state, token.is_renewed) for token in await list_tokens(database_url)} == {("good", True)}
+    assert {(token.state, token.is_renewed) for token in await given_tokens(database_url)} == {("good", True)}
     worker, operator = ExecutionClient(api_url, given["worker"]), RestClient(api_url, given["operator"])
     service = await new_worker(worker)
     await operator.list_runs()
     world.conn.execute("update token set good_until = now() - interval '1 second' where created_by = 'up here'")
     await until(lambda: len(lapsed_in_use(api)) == 4, "the API's knowledge")
-    assert sorted(token.state for token in await list_tokens(database_url)) == ["expired"] * 4 + ["good"] * 4
+    assert sorted(token.state for token in await given_tokens(database_url)) == ["expired"] * 4 + ["good"] * 4
     for refused in (operator.list_runs(), new_worker(worker)):
         with pytest.raises(ApiRefused, match="that made the token has gone"):
             await refused
@@ -215,7 +215,7 @@ async def test_what_nobody_renews_is_good_for_nothing(
     world.conn.execute("update token set revoked_at = now() where created_by = 'up here'")
     async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as conn:
         await stored.renew_made_by(conn, "up here", lease=60.0, every=0.0)
-    assert sorted(token.state for token in await list_tokens(database_url)) == ["good"] * 4 + ["revoked"] * 4
+    assert sorted(token.state for token in await given_tokens(database_url)) == ["good"] * 4 + ["revoked"] * 4
     await worker.close()
     await operator.close()
 
@@ -265,11 +265,11 @@ async def test_who_cannot_renew_says_so_once(monkeypatch: pytest.MonkeyPatch) ->
 async def test_it_is_known_when_a_token_was_used(api: ApiService, api_url: str, database_url: str, world: World) -> None:
     """R-SE5: by itself, or by a service that came with it; written once an hour."""
     assert api._trail is not None
-    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).text)
+    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).token)
     await create_token(database_url, api._vault, "worker", name="idle", by="ada")
     service = await new_worker(client)
     await api._trail.flush()
-    assert {token.name: token.used_at is not None for token in await list_tokens(database_url)} == {"fleet": True, "idle": False}
+    assert {token.name: token.used_at is not None for token in await given_tokens(database_url)} == {"fleet": True, "idle": False}
     world.conn.execute("update token set used_at = now() - interval '2 hours'")
     monday = world.one("select used_at from token where name = 'fleet'")
     await client.beat(service, m.Beat())
@@ -283,7 +283,7 @@ async def test_it_is_known_when_a_token_was_used(api: ApiService, api_url: str, 
 
 
 async def test_keys_are_rotated_while_a_worker_beats(api: ApiService, api_url: str, database_url: str, world: World) -> None:
-    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).text)
+    client = ExecutionClient(api_url, (await create_token(database_url, api._vault, "worker", name="fleet", by="ada")).token)
     service = await new_worker(client)
     assert await rotate_keys(database_url, api._vault, at_once=False, by="ada") == (2, [])
     await until(lambda: keys_in_use(api) == {1, 2}, "two keys")
@@ -356,10 +356,10 @@ async def test_what_one_maker_has_given_out_is_taken_back_together(
     await create_tokens(database_url, api._vault, name="me", by="evenflow up on h: /a", scopes={"worker": ["etl"]})
     await create_tokens(database_url, api._vault, name="me", by="evenflow up on h: /b")
     second = await create_tokens(database_url, api._vault, name="me", by="evenflow up on h: /a")
-    states = [(token.created_by[-2:], token.state) for token in await list_tokens(database_url)]
+    states = [(token.created_by[-2:], token.state) for token in await given_tokens(database_url)]
     assert states == [("/a", "good")] * 4 + [("/b", "good")] * 4 + [("/a", "revoked")] * 4
     await revoke_tokens(database_url, by="evenflow up on h: /a")
-    assert {token.created_by[-2:] for token in await list_tokens(database_url) if token.state == "good"} == {"/b"}
+    assert {token.created_by[-2:] for token in await given_tokens(database_url) if token.state == "good"} == {"/b"}
     await until(lambda: revoked_in_use(api), "the API's knowledge")
     async with RestClient(api_url, second["operator"]) as gone:
         with pytest.raises(ApiRefused, match="revoked"):

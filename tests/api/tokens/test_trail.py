@@ -128,7 +128,7 @@ async def test_an_event_says_with_which_token_and_from_where(
     api: ApiService, api_url: str, database_url: str, client: ExecutionClient, world: World
 ) -> None:
     """R-SE5: two events of one request have its number; services that register are told, too."""
-    token = (await create_token(database_url, api._vault, "operator", name="bob", by="ada")).text
+    token = (await create_token(database_url, api._vault, "operator", name="bob", by="ada")).token
     number = world.one("select token_id from token where name = 'bob'")
     async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}", "X-Request-ID": "mine-7"}) as session:
         async with session.put(f"{api_url}/api/v1/pools/gpu", json={"slots": 4}) as answer:

@@ -1,6 +1,7 @@
 // What pages read: one function a question. How often a question is asked again stands with it, for when nothing is told (live.ts).
 import { keepPreviousData, queryOptions, type QueryClient } from "@tanstack/react-query";
 import { WINDOW } from "../dags/windows";
+import type { TOKEN_STATES } from "../users/tokens";
 import { ask, type Schemas } from "./client";
 import { every, instancesSince, runsSince } from "./live";
 
@@ -35,11 +36,26 @@ export const usersQuery = (limit: number) =>
     refetchInterval: every(CALM_MS),
   });
 
+export const tokensQuery = (wanted: { state?: (typeof TOKEN_STATES)[number]; limit: number }) =>
+  queryOptions({
+    queryKey: ["tokens", wanted],
+    queryFn: ({ signal }) => ask("get", "/api/v1/tokens", { query: wanted, signal }),
+    refetchInterval: every(CALM_MS),
+    placeholderData: keepPreviousData,
+  });
+
 export const statusQuery = queryOptions({
   queryKey: ["status"],
   queryFn: ({ signal }) => ask("get", "/api/v1/status", { signal }),
   refetchInterval: every(CALM_MS),
 });
+
+export const quarantineQuery = (limit: number) =>
+  queryOptions({
+    queryKey: ["quarantine", limit],
+    queryFn: ({ signal }) => ask("get", "/api/v1/quarantine", { query: { limit }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
 
 export const planQuery = (limit: number) =>
   queryOptions({

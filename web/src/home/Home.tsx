@@ -124,7 +124,7 @@ function Verdict({ status, plan, errors }: { status: Status; plan?: Schemas["Pla
       {troubles.length > 0 && (
         <ul className="troubles">
           {troubles.map((trouble) => (
-            <li key={trouble}>{trouble}</li>
+            <li key={trouble.text}>{trouble.to ? <Link to={trouble.to}>{trouble.text}</Link> : trouble.text}</li>
           ))}
         </ul>
       )}
@@ -132,17 +132,23 @@ function Verdict({ status, plan, errors }: { status: Status; plan?: Schemas["Pla
   );
 }
 
-function troublesOf(status: Status, errors: ParseError[]): string[] {
+interface TroubleLine {
+  text: string;
+  to?: "/quarantine" | "/fleet";
+}
+
+function troublesOf(status: Status, errors: ParseError[]): TroubleLine[] {
   const silent = status.services.filter((service) => !service.healthy);
   const quarantined = Object.entries(status.quarantined).filter(([, n]) => n > 0);
+  const told = (text: string, to?: TroubleLine["to"]) => ({ text, ...(to ? { to } : {}) });
   return [
-    ...(status.services.some((service) => service.kind === "scheduler" && service.healthy) ? [] : ["No scheduler is alive, so nothing starts."]),
-    ...silent.map((service) => `The ${service.kind} ${service.name} on ${service.host} is silent for ${duration(service.beat_age_s)}.`),
-    ...errors.map((error) => `${error.file}${error.error_line ? `, line ${error.error_line}` : ""}: ${lastLine(error.error)}`),
-    ...quarantined.map(([kind, n]) => `${counted(n, kind, `${kind}s`)} set aside, because handling failed: evenflow quarantine list`),
-    ...status.outrun.map((one) => `The worker ${one.worker} cannot end ${one.dag_id}/${one.run_id} ${one.task_id}.`),
-    ...status.not_active.map((one) => `${one.kind} ${one.name} is ${one.state}.`),
-    ...((status.oldest_report_s ?? 0) > LATE_S ? [`Reports of workers wait since ${duration(status.oldest_report_s)}.`] : []),
+    ...(status.services.some((service) => service.kind === "scheduler" && service.healthy) ? [] : [told("No scheduler is alive, so nothing starts.", "/fleet")]),
+    ...silent.map((service) => told(`The ${service.kind} ${service.name} on ${service.host} is silent for ${duration(service.beat_age_s)}.`, "/fleet")),
+    ...errors.map((error) => told(`${error.file}${error.error_line ? `, line ${error.error_line}` : ""}: ${lastLine(error.error)}`)),
+    ...quarantined.map(([kind, n]) => told(`${counted(n, kind, `${kind}s`)} set aside, because handling failed`, "/quarantine")),
+    ...status.outrun.map((one) => told(`The worker ${one.worker} cannot end ${one.dag_id}/${one.run_id} ${one.task_id}.`)),
+    ...status.not_active.map((one) => told(`${one.kind} ${one.name} is ${one.state}.`, "/fleet")),
+    ...((status.oldest_report_s ?? 0) > LATE_S ? [told(`Reports of workers wait since ${duration(status.oldest_report_s)}.`)] : []),
   ];
 }
 

@@ -39,7 +39,11 @@ export function Run() {
               <Actions run={found} act={setOperation} />
             </div>
             {found.reason && <p className="reason">{found.reason}</p>}
-            {found.quarantine && <p className="reason">It is set aside, because handling it failed: {found.quarantine}</p>}
+            {found.quarantine && (
+              <p className="reason">
+                It is <Link to="/quarantine">set aside</Link>, because handling it failed: {found.quarantine}
+              </p>
+            )}
             <dl className="facts-line">
               <div><dt>Began</dt><dd><Time at={found.started_at ?? found.created_at} /></dd></div>
               <div><dt>Took</dt><dd><Took seconds={found.elapsed_s} running={found.state === "running"} /></dd></div>

@@ -33,7 +33,7 @@ export function useScope(before?: Scope | null) {
           />
         </p>
       ))}
-      <p className="quiet">Names with commas between them. Nothing beyond them exists for this user.</p>
+      <p className="quiet">Names with commas between them. Nothing beyond them exists then.</p>
     </fieldset>
   );
   return { scope, options, fields };

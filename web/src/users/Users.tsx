@@ -1,17 +1,19 @@
 // Users: who logs in with a password, and what they may. For admins.
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { usersQuery } from "../api/queries";
-import { ROLE_MAY, ROLES } from "../api/words";
 import { useTitle } from "../app/title";
 import { Allowed, type Role } from "../parts/Allowed";
-import { Command, Copied, Dialog, Empty, Found, MoreButton } from "../parts/parts";
+import { Command, Empty, Found, MoreButton } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
 import { quoted } from "../parts/words";
+import { RoleField } from "./RoleField";
 import { useScope, Where } from "./Scope";
+import { ShownOnce } from "./ShownOnce";
 
 type User = Schemas["User"];
 type Asked = { what: "add" } | { what: "role" | "scope" | "password" | "disable" | "enable"; user: User };
@@ -33,7 +35,7 @@ export function Users() {
           </button>
         </Allowed>
       </div>
-      <p className="quiet">They log in with a name and a password. Tools show tokens, which the host of the database makes.</p>
+      <p className="quiet">They log in with a name and a password. Tools show <Link to="/tokens">tokens</Link>.</p>
       <Found of={users}>
         {(page) =>
           page.items.length ? (
@@ -61,7 +63,11 @@ export function Users() {
         }
       </Found>
       {asked && <Change asked={asked} close={() => setAsked(null)} give={setGiven} />}
-      {given?.password && <Given name={given.name} password={given.password} close={() => setGiven(null)} />}
+      {given?.password && (
+        <ShownOnce title={`The password of ${given.name}`} text={given.password} label="Copy the password" close={() => setGiven(null)}>
+          <p>It is shown this once, and stored nowhere. {given.name} can change it under “Sessions”.</p>
+        </ShownOnce>
+      )}
     </div>
   );
 }
@@ -94,21 +100,6 @@ function Buttons({ user, ask: act }: { user: User; ask: (asked: Asked) => void }
         </button>
       )}
     </span>
-  );
-}
-
-function RoleField({ role, change }: { role: Role; change: (role: Role) => void }) {
-  return (
-    <>
-      <label htmlFor="role">Role</label>
-      <select id="role" value={role} onChange={(event) => change(event.target.value as Role)}>
-        {ROLES.map((one) => (
-          <option key={one} value={one}>
-            {one}: may {ROLE_MAY[one]}
-          </option>
-        ))}
-      </select>
-    </>
   );
 }
 
@@ -186,21 +177,4 @@ function Change({ asked, close, give }: { asked: Asked; close: () => void; give:
         </Sure>
       );
   }
-}
-
-function Given({ name, password, close }: { name: string; password: string; close: () => void }) {
-  return (
-    <Dialog title={`The password of ${name}`} open close={close}>
-      <p>It is shown this once, and stored nowhere. {name} can change it under “Sessions”.</p>
-      <p className="command">
-        <code>{password}</code>
-        <Copied text={password} label="Copy the password" />
-      </p>
-      <footer>
-        <button type="button" className="primary" onClick={close}>
-          I have it
-        </button>
-      </footer>
-    </Dialog>
-  );
 }

@@ -69,7 +69,7 @@ def keep_keys(cluster: Cluster, name: str) -> None:
 
 
 def keep_tokens(cluster: Cluster, name: str, days: str) -> None:
-    made = {kind: _evenflow("tokens", "create", kind, "--name", name, "--days", days) for kind in KINDS}
+    made = {kind: _evenflow("tokens", "create", kind, "--name", name, "--days", days, "--database") for kind in KINDS}
     if not cluster.create(name, made):
         cluster.change(name, made)
     print(f"the secret {name} has new tokens, good for {days} days")

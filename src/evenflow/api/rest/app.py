@@ -48,6 +48,7 @@ from evenflow.api.rest import (
     spark_stages,
     spark_ui,
     system,
+    tokens,
     users,
     versions,
     xcoms,
@@ -183,6 +184,7 @@ def described_rest() -> FastAPI:
         device_logins,
         event_export,
         users,
+        tokens,
         system,
     ):
         part.routes.add_to(app, PREFIX, dependencies=[Depends(actor)], responses=_REFUSED)

@@ -65,7 +65,7 @@ def _where_roles_change(caller: Caller, needed: Role) -> str:
         case SessionToken(by_password=True):
             return f"An admin can change that: evenflow users set-role {caller.name} {needed}"
         case _:
-            return f"Who can reach the database makes another one: evenflow tokens create operator --role {needed}"
+            return f"An admin makes another one: evenflow tokens create operator --role {needed}"
 
 
 async def check_scope(pool: AsyncPool, name: str, scope: PersonScope, how: ScopedBy | None, names: Mapping[str, str]) -> None:

@@ -32,7 +32,7 @@ async def list_users(conn: Connection, part: InSlice) -> Page[User]:
 @routes.post("/users", Role.ADMIN, status_code=201)
 async def add_user(within: InContext, actor: Actor, request: UserRequest) -> GivenPassword:
     """Makes a user. A password that is made for them is in the answer, once; they can change it."""
-    _check_rights(request.role, request.scope)
+    check_rights(request.role, request.scope)
     made, stored = await _password(within, request.password)
     async with within.pool.connection() as conn:
         if not await users.insert_user(conn, request.name, role=request.role, scope=request.scope, password=stored, by=actor):
@@ -44,7 +44,7 @@ async def add_user(within: InContext, actor: Actor, request: UserRequest) -> Giv
 async def change_user(conn: Connection, actor: Actor, name: str, change: UserChange) -> ChangedUser:
     """Says what a user may, where, and whether they may log in. It holds at once, also in sessions that they have."""
     before = await _found(conn, name)
-    _check_rights(change.role or Role(before.role), change.scope or before.scope)
+    check_rights(change.role or Role(before.role), change.scope or before.scope)
     changes: dict[str, Any] = {"role": change.role, "scope": change.scope, "is_disabled": change.is_disabled}
     if not await users.change_user(conn, name, **changes, by=actor):
         raise Refused(
@@ -91,7 +91,7 @@ async def _password(within: ApiContext, chosen: str | None) -> tuple[str | None,
     return made, await within.passwords.hashed(made or chosen or "")
 
 
-def _check_rights(role: Role, scope: PersonScope | None) -> None:
+def check_rights(role: Role, scope: PersonScope | None) -> None:
     """Raises :class:`BadValue`."""
     if (flaw := flaw_of_rights(role, scope)) is not None:
         raise BadValue(f"{flaw[0].upper()}{flaw[1:]}.")

@@ -48,7 +48,7 @@ _DUMP_IS_LONG = (
 _NOT_DUMPED = (
     "Not in it: the keys of sealed values (secrets.key of an API host), logs, large results, tokens. Save the first three, too."
 )
-_NO_TOKENS = "There are no tokens: make new ones for workers, processors and people (evenflow tokens create), or type evenflow up."
+_NO_TOKENS = "There are no tokens: make new ones (evenflow tokens create KIND --database), or type evenflow up."
 
 
 @verb(app)

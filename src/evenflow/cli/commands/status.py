@@ -112,7 +112,7 @@ def _unserved(queue: rest.system.QueueStatus) -> str:
     name = shlex.quote(queue.queue)
     return (
         f"The queue {queue.queue} has no worker. Start one: evenflow worker --queues {name}, with EVENFLOW_API_URL and "
-        f"EVENFLOW_TOKEN (where the database is: evenflow tokens create worker --queue {name})"
+        f"EVENFLOW_TOKEN (evenflow tokens create worker --queue {name})"
     )
 
 

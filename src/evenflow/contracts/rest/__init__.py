@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         sharing,
         system,
         tasks,
+        tokens,
         users,
         why,
     )
@@ -65,6 +66,7 @@ __all__ = [
     "sharing",
     "system",
     "tasks",
+    "tokens",
     "users",
     "why",
 ]

@@ -6,13 +6,14 @@ They are beside the subjects, because only the API reads them; callers know them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
 from evenflow.contracts.rest.record import Instant, ObjectName, Page, Record, Request
 from evenflow.core import limits
 from evenflow.core.model import UNMAPPED
+from evenflow.core.service import TokenKind, TokenState
 from evenflow.core.states import RunState, TaskState
 
 T = TypeVar("T")
@@ -165,6 +166,11 @@ class IdentityAnswerQuery(Record):
     state: str | None = Field(default=None, max_length=limits.MAX_PROVIDER_WORD_CHARS)
     error: str | None = Field(default=None, max_length=limits.MAX_PROVIDER_WORD_CHARS)
     error_description: str | None = Field(default=None, max_length=limits.MAX_PROVIDER_REASON_CHARS)
+
+
+class TokenQuery(PageQuery):
+    kind: TokenKind | Literal["session"] | None = None
+    state: TokenState | None = None
 
 
 class RevealQuery(Request):

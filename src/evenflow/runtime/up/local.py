@@ -300,14 +300,14 @@ async def lent_processor(settings: Settings, api_url: str, screen: LogScreen) ->
             tokens.vault_of(settings),
             "processor",
             name=f"{settings.bundle} on {socket.gethostname()}",
-            scope=scopes(settings)["processor"],
+            serves=scopes(settings)["processor"],
             by=maker,
             leased=True,
         )
     name = f"processor-{settings.bundle}"
     template = ServiceTemplate(settings.home, [ServiceKind.PROCESSOR])
     child = service_child(
-        ServiceKind.PROCESSOR, template, settings, screen, name=name, api_url=api_url, token=token.text, database_url=""
+        ServiceKind.PROCESSOR, template, settings, screen, name=name, api_url=api_url, token=token.token, database_url=""
     )
     keeping = asyncio.create_task(tokens.keep_tokens(database_url, by=maker, say=screen.say), name="keep tokens")
     try:

@@ -12,12 +12,13 @@ from datetime import date, datetime
 from typing import Any, NamedTuple, cast
 
 import psycopg
-from psycopg.rows import args_row
+from psycopg.rows import args_row, dict_row
 
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights, scope_text
+from evenflow.core.service import TokenState
 from evenflow.errors import SecretsError
-from evenflow.store.db.connect import AsyncConn
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.events import recorded
 from evenflow.store.serving.sealed import Seals
@@ -42,24 +43,6 @@ class KeyState:
     def agrees(self, other: KeyState) -> bool:
         """Whether it says the same of every token."""
         return replace(self, quiet_s=0.0) == replace(other, quiet_s=0.0)
-
-
-class GivenToken(NamedTuple):
-    token_id: int
-    kind: str
-    name: str
-    scope: list[str]  # queues, of a processor bundles; none: all
-    role: str | None  # of a person's
-    limited_to: dict[str, list[str]] | None  # where that counts; null: everywhere
-    created_at: datetime
-    created_by: str
-    expires_at: datetime  # or when it lapses, unless it is renewed
-    revoked_at: datetime | None
-    revoked_by: str | None
-    key_id: int
-    state: str  # good, revoked, expired, void: its key is gone
-    is_renewed: bool  # while its maker lives
-    used_at: datetime | None  # to the hour
 
 
 class NeglectedToken(NamedTuple):
@@ -205,9 +188,12 @@ async def take_login_code(conn: AsyncConn, code: str) -> tuple[str, int] | None:
     return (row[0], row[1]) if row is not None and row[2] else None
 
 
-async def list_tokens(conn: AsyncConn) -> list[GivenToken]:
-    """The newest first."""
-    return await (await conn.cursor(row_factory=args_row(GivenToken)).execute(sql("tokens/list_all"))).fetchall()
+async def list_tokens(
+    conn: AsyncConn, *, kind: str | None = None, state: TokenState | None = None, limit: int | None = None, offset: int = 0
+) -> list[Row]:
+    """Of one kind or in one state, or all; the newest first."""
+    names = {"kind": kind, "state": state, "limit": limit, "offset": offset}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("tokens/list_all"), names)).fetchall()
 
 
 async def renew_made_by(conn: AsyncConn, by: str, *, lease: float, every: float) -> None:
