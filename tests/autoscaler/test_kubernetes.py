@@ -28,7 +28,9 @@ from tests.autoscaler.world import EAGER
 from tests.kubernetes.controllers import deletion_key
 from tests.kubernetes.selectors import by_labels
 from tests.kubernetes.store import DEPLOYMENT, POD, STATEFUL_SET
+from tests.observed import observations
 from tests.waiting import until, wait_until
+from tests.world import at_once
 
 MOST_LOOPS = 100  # a plan needs three
 
@@ -374,6 +376,53 @@ async def test_costs_that_nobody_stands_for_are_taken_away(pod_fleets: PodFleets
         pod_fleets.cluster.replace(POD, found)
         await steering.loop(conn)
         assert pod_fleets.costs() == {second: -5}
+
+
+@pytest.mark.parametrize("acts", [True, False])
+async def test_a_fleet_that_is_deleted_leaves_no_costs_on_its_pods(pod_fleets: PodFleets, acts: bool) -> None:
+    """R-AS3: in the midst of a plan, or between two looks; those of others stay, and no number changes."""
+    pod_fleets.deploy(2)
+    pod_fleets.fleet(replace(EAGER, min=2))
+    first = pod_fleets.pods()[0]
+
+    def delete(point: KillPoint) -> None:
+        if acts and pod_fleets.costs():
+            assert at_once(scaling.delete_fleet(pod_fleets.awaited, "f"))
+            watch(None)
+
+    async with acting(pod_fleets) as (steering, conn):
+        await steering.loop(conn)
+        pod_fleets.fleet(replace(EAGER, min=1))
+        if acts:
+            watch(delete)
+        else:
+            [fleet] = await scaling.list_fleets(conn, "f")
+            await pod_fleets.targets()["kubernetes"].mark(fleet, {first: 3})
+            assert at_once(scaling.delete_fleet(pod_fleets.awaited, "f"))
+        try:
+            with observations() as seen:
+                await steering.loop(conn)
+        finally:
+            watch(None)
+        assert [each["fact"] for each in seen if each["level"] != "INFO"] == ["marks_cleared", *["fences_cleared"] * acts]
+        assert (pod_fleets.costs(), pod_fleets.fenced(), pod_fleets.asked, steering.memories) == ({}, [], 2, {})
+
+
+async def test_an_autoscaler_outside_of_any_cluster_says_what_to_set_and_looks_after_the_others(pod_fleets: PodFleets) -> None:
+    """R-AS3: once, and not with a trace in each loop; also of a fleet that is deleted then."""
+    pod_fleets.fleet(replace(EAGER, min=1))
+    pod_fleets.fleet(replace(EAGER, min=1), "z", ("z",), target="native", options={})
+    steering, conn = await pod_fleets.autoscaler("x", {**targets_of(""), "native": HostTarget()})
+    with observations() as seen:
+        await steering.loop(conn)
+        await steering.loop(conn)
+        refused = [(each["fleet"], "Set EVENFLOW_KUBERNETES" in each["reason"]) for each in seen if each["level"] != "INFO"]
+        assert refused == [("f", True)]
+        assert at_once(scaling.delete_fleet(pod_fleets.awaited, "f"))
+        await steering.loop(conn)
+    assert pod_fleets.native("z") == [("z-1", False)]
+    assert list(steering.memories) == ["z"]
+    await conn.close()
 
 
 class Killed(BaseException):

@@ -25,7 +25,7 @@ from evenflow.errors import NotActing
 from evenflow.killpoints import KillPoint, watch
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
-from evenflow.store.serving import dispatch, executors, scaling, states
+from evenflow.store.serving import dispatch, executors, scaling, services, states
 from tests.autoscaler.world import EAGER, Fleets
 from tests.observed import observations
 from tests.waiting import WAIT_FOR_LOCKS, until
@@ -548,6 +548,71 @@ async def test_fences_whose_plan_is_gone_are_taken_down(fleets: Fleets) -> None:
     steering, conn = await fleets.autoscaler()
     await steering.loop(conn)
     assert fleets.fenced() == []
+    await conn.close()
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("returns", [False, True])
+@pytest.mark.parametrize("scene", ["grow", "shrink"])
+async def test_a_fleet_that_is_deleted_after_any_step_ends_its_plans_quietly(fleets: Fleets, scene: str, returns: bool) -> None:
+    """R-AS3: no worker stays out of service, and nobody is told of a failure; nor when a fleet of that name is made at once."""
+    points = 0
+    for fatal in range(1, 100):
+        passed = 0
+        fleets.conn.execute("delete from fleet")
+        fleets.conn.execute("update service set state = 'stopped', fence = null, fence_until = null")
+        fleets.fleet(replace(EAGER, min=2))
+        steering, conn = await fleets.autoscaler(f"a{fatal}")
+        fleets.lapse()
+        await steering.loop(conn)
+        fleets.obey()
+        fleets.fleet(replace(EAGER, min=3 if scene == "grow" else 1))
+
+        def delete(point: KillPoint, fatal: int = fatal) -> None:
+            nonlocal passed
+            passed += 1
+            if passed == fatal:
+                assert at_once(scaling.delete_fleet(fleets.awaited, "f"))
+                if returns:
+                    fleets.fleet(replace(EAGER, min=1))
+
+        with observations() as seen:
+            with _watched(delete):
+                await steering.loop(conn)
+                fleets.obey()
+                await steering.loop(conn)
+            fleets.obey()
+            await steering.loop(conn)
+        await conn.close()
+        if passed < fatal:
+            break
+        facts = [each["fact"] for each in seen]
+        assert (facts.count("fleet_gone"), facts.count("fleet_failed")) == (1, 0), f"deleted at point {fatal}: {seen}"
+        assert (fleets.fenced(), fleets.open_plans(), len(fleets.native())) == ([], [], int(returns)), f"deleted at point {fatal}"
+        assert list(steering.memories) == ["f"] * returns
+        points += 1
+    assert points == {"grow": 4, "shrink": 29}[scene]
+
+
+async def test_a_worker_that_drains_by_itself_goes_first_and_once(fleets: Fleets) -> None:
+    """R-AS4, R-AS8: by a spot notice, or as its node is drained. It takes nothing, so the others are what the fleet has."""
+    fleets.fleet(replace(EAGER, min=2))
+    steering, conn = await fleets.autoscaler()
+    await steering.loop(conn)
+    fleets.obey()
+    fleets.tries(1)
+    held = fleets.busy("f-1")
+    at_once(services.beat(fleets.awaited, service_id=fleets.alive("f-1") or 0, kind="worker", state="draining"))
+    fleets.fleet(replace(EAGER, min=1))
+    for _ in range(3):
+        await steering.loop(conn)
+    assert fleets.steps() == ["grow", "choose", "fence", "load", "release", "drain"]
+    assert (fleets.fenced(), fleets.native()) == (["f-1"], [("f-1", False), ("f-2", False)])
+    fleets.end(*held)
+    await steering.loop(conn)
+    fleets.obey()
+    await steering.loop(conn)
+    assert (fleets.native(), fleets.fenced(), fleets.open_plans()) == ([("f-2", False)], [], [])
     await conn.close()
 
 

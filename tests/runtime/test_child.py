@@ -81,7 +81,7 @@ async def make(tmp_path: Path, paper: Paper, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(child_module, "FIRST_DELAY_S", 0.01)
     (tmp_path / "scripted.py").write_text(MODULE)
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
-    template = ServiceTemplate(tmp_path, [], module="scripted")
+    template = ServiceTemplate(tmp_path, [], load_within_s=60.0, module="scripted")
     made: list[Child] = []
 
     def build(script: str, start_within_s: float = 60.0) -> Child:
@@ -117,6 +117,20 @@ async def test_one_that_is_never_ready(make: Callable[..., Child], tmp_path: Pat
         f"The helper is not ready after 0.05 s. Its log: {tmp_path / 'helper.log'}. If this machine is only slow, raise "
         "EVENFLOW_START_TIMEOUT"
     )
+
+
+async def test_what_all_services_load_may_take_as_long_as_a_service_may_take_to_start(
+    tmp_path: Path, paper: Paper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``EVENFLOW_START_TIMEOUT`` is the one time to raise on a slow machine."""
+    (tmp_path / "slow.py").write_text("import signal; signal.pause()")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    template = ServiceTemplate(tmp_path, [], load_within_s=0.05, module="slow")
+    child = Child("helper", template, {"kind": "worker", "environment": {}}, tmp_path / "helper.log", paper, start_within_s=60.0)
+    with pytest.raises(ServiceFailed, match=r"cannot be started: it was not loaded after 0\.05 s"):
+        await child.start()
+    await child.end(at_most_s=0)
+    await template.close()
 
 
 async def test_one_that_is_late_and_dies_says_so(make: Callable[..., Child], paper: Paper, tmp_path: Path) -> None:

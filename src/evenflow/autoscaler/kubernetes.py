@@ -19,7 +19,7 @@ from evenflow.autoscaler.replica_order import COST, cost_of, deletion_order, is_
 from evenflow.autoscaler.target import Replica, Sight, UnfitTarget
 from evenflow.core.limits import INT32_MIN
 from evenflow.core.scaling.fleet_options import NO_STATEFUL_SETS, POD
-from evenflow.errors import ClusterRefused
+from evenflow.errors import ClusterRefused, SettingsError
 from evenflow.kubernetes.client import KubernetesClient, Object
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving.scaling import FleetRow
@@ -120,7 +120,10 @@ class KubernetesTarget:
 
     async def _reach(self, fleet: FleetRow) -> tuple[KubernetesClient, DeploymentPlace]:
         if self._client is None:
-            self._client = await self._connect()
+            try:
+                self._client = await self._connect()
+            except SettingsError as error:
+                raise UnfitTarget(str(error)) from error
         namespace = fleet.options.get("namespace") or self._client.address.namespace
         before, _, after = str(fleet.options.get("worker", POD)).partition(POD)
         return self._client, DeploymentPlace(

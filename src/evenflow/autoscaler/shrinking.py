@@ -172,7 +172,7 @@ class Shrinking:
 
     async def _fence(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
         workers = [worker.service_id for worker in await scaling.read_workers(self._conn, plan.going)]
-        async with scaling.acting(self._conn, self._holder):
+        async with scaling.acting(self._conn, self._holder, plan.number):
             fenced = await scaling.put_up_fences(self._conn, plan.number, workers, for_s=FENCE_S)
         return {"fenced": sorted(fenced)}
 
@@ -190,7 +190,7 @@ class Shrinking:
         return {}
 
     async def _drain(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
-        async with scaling.acting(self._conn, self._holder):
+        async with scaling.acting(self._conn, self._holder, plan.number):
             await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
         workers = await scaling.read_workers(self._conn, plan.going)
         late = self._now - step.at >= self._fleet.rule.drain
@@ -212,7 +212,7 @@ class Shrinking:
         """
         told = plan.steps[0].detail["ranks"]
         going = plan.going
-        async with scaling.acting(self._conn, self._holder):
+        async with scaling.acting(self._conn, self._holder, plan.number):
             await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
         await self._target.mark(self._fleet, {name: told[name] for name in going})
         sight = await self._target.sight(self._conn, self._fleet)
@@ -229,7 +229,7 @@ class Shrinking:
     async def _resize(self, plan: ShrinkPlan, step: StepRow) -> Detail | None:
         """A worker that is no longer fenced stays, though the number is one less: the next loop corrects it."""
         again = "taken_back" in step.detail
-        async with scaling.acting(self._conn, self._holder):
+        async with scaling.acting(self._conn, self._holder, plan.number):
             await scaling.renew_fences(self._conn, plan.number, for_s=FENCE_S)
             workers = await scaling.read_workers(self._conn, plan.going)
             open_again = self._unfenced(plan, workers) | await self._exempt(workers)
@@ -239,7 +239,7 @@ class Shrinking:
             }
             await scaling.detail_step(self._conn, step, detail)
         reached(KillPoint.STEP_DECIDED)
-        set_to = await self._log.resize(self._target, detail["replicas"], plan.going, plan.number, again=again)
+        set_to = await self._log.resize(self._target, plan.number, detail["replicas"], plan.going, again=again)
         self._fleet = self._fleet._replace(replicas=set_to)
         return {"set_to": set_to}
 
@@ -277,7 +277,7 @@ class Shrinking:
         return exempt
 
     async def _take_down(self, plan: ShrinkPlan, names: Iterable[str] | None) -> list[str]:
-        async with scaling.acting(self._conn, self._holder):
+        async with scaling.acting(self._conn, self._holder, plan.number):
             freed = await scaling.take_down_fences(self._conn, plan.number, None if names is None else list(names))
         if freed:
             await scaling.wake_workers(self._conn)

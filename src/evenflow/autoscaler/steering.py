@@ -24,7 +24,7 @@ from evenflow.explaining.fleet_costs import worker_costs
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.failures import OUTAGES
 from evenflow.store.serving import scaling
-from evenflow.store.serving.scaling import FleetRow, StepRow
+from evenflow.store.serving.scaling import FleetGone, FleetRow, StepRow
 from evenflow.telemetry.observing import observe
 
 ELSEWHERE = ("kubernetes",)  # targets that answer over a network
@@ -34,6 +34,7 @@ ELSEWHERE = ("kubernetes",)  # targets that answer over a network
 class FleetMemory:
     """What is remembered of a fleet from loop to loop. The next autoscaler reads it from what was kept."""
 
+    fleet: FleetRow
     history: LoadHistory = field(default_factory=LoadHistory)
     kept_at: float = 0.0
     forgot_at: float = 0.0
@@ -69,7 +70,7 @@ class Steering:
             self._acts = True
         fleets = sorted(await scaling.list_fleets(conn), key=lambda fleet: fleet.target in ELSEWHERE)  # a host is never slow
         for gone in self.memories.keys() - {fleet.name for fleet in fleets}:
-            del self.memories[gone]
+            await self._leave(conn, self.memories.pop(gone).fleet)
         began = time.perf_counter()
         demand = await Demand.read(conn, now, fleets, self._forecasting)
         self._looked_s = time.perf_counter() - began
@@ -78,6 +79,9 @@ class Steering:
                 await self._steer(conn, demand, fleet)
             except (NotActing, *OUTAGES):
                 raise
+            except FleetGone:
+                self.memories.pop(fleet.name, None)
+                await self._leave(conn, fleet)
             except UnfitTarget as refused:
                 self._refused(fleet, refused.reason)
             except ClusterRefused as error:
@@ -94,6 +98,17 @@ class Steering:
         """Whether some fleet has no worker that takes tries, so that what comes is looked at at once (R-AS7)."""
         return any(memory.look is not None and not memory.look.ready for memory in self.memories.values())
 
+    async def _leave(self, conn: AsyncConn, fleet: FleetRow) -> None:
+        """A fleet that was deleted has no costs on its pods any more, if its cluster answers now. Its workers stay as they are."""
+        observe(seen.fleet_gone(fleet.name))
+        target = self._targets.get(fleet.target)
+        if target is None:
+            return
+        try:
+            await self._unmark_strays(target, fleet, await target.sight(conn, fleet), [])
+        except (UnfitTarget, ClusterRefused, ClusterUnavailable) as error:
+            observe(seen.fleet_refused(fleet.name, str(error)))
+
     async def _away(self, conn: AsyncConn, demand: Demand, fleets: Iterable[FleetRow], reason: str) -> None:
         """The rest of this loop does not wait for these, nor do the next ones."""
         for fleet in fleets:
@@ -102,7 +117,7 @@ class Steering:
 
     def _refused(self, fleet: FleetRow, reason: str) -> FleetMemory:
         """It is told once."""
-        memory = self.memories.setdefault(fleet.name, FleetMemory())
+        memory = self.memories.setdefault(fleet.name, FleetMemory(fleet))
         if memory.refused != reason:
             observe(seen.fleet_refused(fleet.name, reason))
         memory.refused = reason
@@ -145,12 +160,13 @@ class Steering:
     async def _remembered(self, conn: AsyncConn, fleet: FleetRow, now: float) -> FleetMemory:
         memory = self.memories.get(fleet.name)
         if memory is None:
-            memory = self.memories[fleet.name] = FleetMemory()
+            memory = self.memories[fleet.name] = FleetMemory(fleet)
             policy = fleet.rule
             since = now - max(policy.up_after, policy.down_after) - GAP_S
             rows = await scaling.list_looks(conn, fleet.name, since=since, limit=10_000)
             for row in reversed(rows):
                 memory.history.add(Look(**{name: row[name] for name in row if name not in ("asked", "reason")}), policy)
+        memory.fleet = fleet
         return memory
 
     async def _unmark_strays(self, target: FleetTarget, fleet: FleetRow, sight: Sight, plans: list[ShrinkPlan]) -> None:
@@ -186,7 +202,7 @@ class Steering:
                 plan = ShrinkPlan(steps)
                 if not await Shrinking(conn, self._holder, fleet, target, now).carry_on(plan):
                     plans.append(plan)
-            [fleet] = await scaling.list_fleets(conn, fleet.name)
+            fleet = await scaling.read_fleet(conn, fleet.name)
         return plans, fleet, await target.sight(conn, fleet) if opened else sight
 
     async def _grow(
@@ -210,7 +226,7 @@ class Steering:
     async def _finish_growth(self, conn: AsyncConn, fleet: FleetRow, target: FleetTarget, step: StepRow) -> None:
         log = StepLog(conn, self._holder, fleet)
         if not step.done:
-            await log.resize(target, int(step.detail["to"]))
+            await log.resize(target, step.plan, int(step.detail["to"]))
             await log.note(step, {})
         await log.close(step.plan)
 
@@ -259,7 +275,7 @@ class Steering:
             observe(seen.shrinks(fleet.name, "down", look.replicas, told["to"], leaving, told["reason"]), self._meter)
             shrinking = Shrinking(conn, self._holder, fleet, target, look.at)
             await shrinking.carry_on(await shrinking.begin(group, known, told))
-            [fleet] = await scaling.list_fleets(conn, fleet.name)
+            fleet = await scaling.read_fleet(conn, fleet.name)
             begun += len(group)
         return fleet, begun
 

@@ -57,9 +57,9 @@ class FleetTarget(Protocol):
 
     async def resize(self, fleet: FleetRow, replicas: int, still_acts: Callable[[], Awaitable[None]], *, again: bool) -> int:
         """Sets the number of workers, beside those that are leaving. Runs in no transaction, because a target elsewhere may be
-        slow. A target that others may change awaits ``still_acts``, which raises :class:`NotActing`, after it has read what its
-        write depends on: so the late write of an autoscaler that was frozen has no effect. Returns the new number. If another
-        client has changed the fleet's number meanwhile, it returns that number and changes nothing.
+        slow. A target that others may change awaits ``still_acts`` after it has read what its write depends on: that raises
+        :class:`NotActing` or :class:`scaling.FleetGone`, so the late write of an autoscaler that was frozen has no effect. Returns
+        the new number. If another client has changed the fleet's number meanwhile, it returns that number and changes nothing.
 
         ``again``: an earlier attempt may have written another number, and its write may still be on its way. It has no effect once
         this has returned, even if the number is to stay: then the target may set, and return, one more.

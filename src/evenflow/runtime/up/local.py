@@ -74,6 +74,7 @@ class LocalEvenflow:
         self._template = ServiceTemplate(
             settings.home,
             [kind for kind in ServiceKind if self._names(kind) or kind is ServiceKind.WORKER],
+            load_within_s=settings.start_timeout,
             listener=self._listener,
         )
         if settings.spark_connect:
@@ -305,7 +306,7 @@ async def lent_processor(settings: Settings, api_url: str, screen: LogScreen) ->
             leased=True,
         )
     name = f"processor-{settings.bundle}"
-    template = ServiceTemplate(settings.home, [ServiceKind.PROCESSOR])
+    template = ServiceTemplate(settings.home, [ServiceKind.PROCESSOR], load_within_s=settings.start_timeout)
     child = service_child(
         ServiceKind.PROCESSOR, template, settings, screen, name=name, api_url=api_url, token=token.token, database_url=""
     )

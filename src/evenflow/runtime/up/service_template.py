@@ -16,16 +16,23 @@ from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
 from evenflow.forking.sandbox import own_environment
 
 MODULE = "evenflow.runtime.up.service_process"
-LOAD_TIMEOUT_S = 60.0  # imports on a busy machine take a few seconds
 
 
 class ServiceTemplate:
-    """Loads at once what services of these kinds need; after its death, and theirs, it loads again with the next service. Each API
-    that it starts serves at ``listener``.
+    """Loads at once what services of these kinds need; after its death, and theirs, it loads again with the next service. That
+    may take ``load_within_s``. Each API that it starts serves at ``listener``.
     """
 
-    def __init__(self, home: Path, kinds: Iterable[str], *, listener: socket.socket | None = None, module: str = MODULE) -> None:
-        self._listener = listener
+    def __init__(
+        self,
+        home: Path,
+        kinds: Iterable[str],
+        *,
+        load_within_s: float,
+        listener: socket.socket | None = None,
+        module: str = MODULE,
+    ) -> None:
+        self._listener, self._load_within_s = listener, load_within_s
         self._config: FrameHeader = {"kinds": [str(kind) for kind in kinds]}
         self._module, self._environment = module, {**own_environment(os.environ), "EVENFLOW_HOME": str(home)}
         self._starting = asyncio.create_task(self._start(), name="load services")
@@ -54,5 +61,5 @@ class ServiceTemplate:
 
     async def _start(self) -> OwnedTemplate:
         return await OwnedTemplate.start(
-            self._module, self._config, env=self._environment, load_timeout_s=LOAD_TIMEOUT_S, ahead=False
+            self._module, self._config, env=self._environment, load_timeout_s=self._load_within_s, ahead=False
         )

@@ -16,11 +16,15 @@ from evenflow.core.scaling.forecast import RunningTask, Successor, TaskHabits
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look, Sizing
 from evenflow.core.trigger_rules import UpstreamCounts
-from evenflow.errors import NotActing
+from evenflow.errors import EvenflowError, NotActing
 from evenflow.store.db.columns import numbers, texts
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.notify import DISPATCH, FLEETS, RESUMES, wake_async
 from evenflow.store.db.sql import sql
+
+
+class FleetGone(EvenflowError):
+    """An autoscaler wanted to change something of a fleet, and it was deleted meanwhile."""
 
 
 class FleetRow(NamedTuple):
@@ -116,11 +120,18 @@ async def give_lease(conn: AsyncConn, holder: int) -> None:
 
 
 @asynccontextmanager
-async def acting(conn: AsyncConn, holder: int) -> AsyncIterator[None]:
-    """A transaction of the autoscaler that acts. Raises :class:`NotActing` when that is another one by now."""
+async def acting(conn: AsyncConn, holder: int, plan: int | None = None) -> AsyncIterator[None]:
+    """A transaction of the autoscaler that acts, for this plan if there is one. Raises :class:`NotActing` when another autoscaler
+    acts by now, and :class:`FleetGone` when the plan was deleted with its fleet.
+    """
     async with conn.transaction():
-        if await (await conn.execute(sql("scaling/hold_lease"), {"holder": holder}, prepare=True)).fetchone() is None:
+        lease = await conn.execute(sql("scaling/hold_lease"), {"holder": holder}, prepare=True)
+        if await lease.fetchone() is None:
             raise NotActing("Another autoscaler acts by now.")
+        if plan is not None:
+            held = await conn.execute(sql("scaling/hold_plan"), {"plan": plan}, prepare=True)
+            if await held.fetchone() is None:
+                raise FleetGone(f"Plan {plan} was deleted with its fleet.")
         yield
 
 
@@ -130,6 +141,14 @@ async def acting(conn: AsyncConn, holder: int) -> AsyncIterator[None]:
 async def list_fleets(conn: AsyncConn, name: str | None = None) -> list[FleetRow]:
     cursor = conn.cursor(row_factory=args_row(FleetRow))
     return await (await cursor.execute(sql("scaling/list_fleets"), {"name": name}, prepare=True)).fetchall()
+
+
+async def read_fleet(conn: AsyncConn, name: str) -> FleetRow:
+    """Raises :class:`FleetGone`."""
+    found = await list_fleets(conn, name)
+    if not found:
+        raise FleetGone(f"Fleet {name!r} was deleted.")
+    return found[0]
 
 
 async def set_fleet(
@@ -258,6 +277,7 @@ async def read_pools(conn: AsyncConn, names: Collection[str]) -> dict[str, int]:
 
 
 async def record_look(conn: AsyncConn, fleet: str, look: Look, sizing: Sizing) -> None:
+    """Of a fleet that was deleted nothing is kept."""
     seen = {
         name: getattr(look, name)
         for name in ("at", "running", "waiting", "expected", "oldest_wait", "duration", "replicas", "others", "ready")
@@ -315,9 +335,11 @@ async def wake_hosts(conn: AsyncConn) -> None:
 
 
 async def begin_plan(conn: AsyncConn, fleet: str, step: str, detail: Mapping[str, Any]) -> StepRow:
+    """Raises :class:`FleetGone`."""
     params = {"fleet": fleet, "step": step, "detail": json.dumps(dict(detail))}
     row = await (await conn.execute(sql("scaling/begin_plan"), params)).fetchone()
-    assert row is not None
+    if row is None:
+        raise FleetGone(f"Fleet {fleet!r} was deleted.")
     return StepRow(row[0], row[0], step, dict(detail), row[1], False)
 
 

@@ -1,5 +1,9 @@
--- What was seen of a fleet. Two looks at one moment are one.
+-- What was seen of a fleet, if it is still there: FOR KEY SHARE waits for a fleet that is about to be deleted, as the reference of
+-- the row would do, and then finds none. Two looks at one moment are one.
 insert into scaling_look (fleet, at, running, waiting, expected, oldest_wait, duration, replicas, others, ready, asked, reason)
-values (%(fleet)s, to_timestamp(%(at)s), %(running)s, %(waiting)s, %(expected)s, %(oldest_wait)s, %(duration)s, %(replicas)s, %(others)s,
-        %(ready)s, %(asked)s, %(reason)s)
+select name, to_timestamp(%(at)s), %(running)s, %(waiting)s, %(expected)s, %(oldest_wait)s, %(duration)s, %(replicas)s, %(others)s,
+       %(ready)s, %(asked)s, %(reason)s
+from fleet
+where name = %(fleet)s
+for key share
 on conflict do nothing
