@@ -7,6 +7,7 @@ list.
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import tempfile
 from collections.abc import Callable, Iterator
@@ -32,8 +33,9 @@ LESS = 4  # rounds that are not counted: plans, connections, the first blocks
 class Chosen:
     """Names of things that there are."""
 
-    def __init__(self, dag_ids: list[str], runs: int, tasks: int, chance: random.Random) -> None:
-        self._dag_ids, self._runs, self._tasks, self._chance = dag_ids, runs, tasks, chance
+    def __init__(self, asking: Asking, dag_ids: list[str], runs: int, tasks: int, chance: random.Random) -> None:
+        self._asking, self._dag_ids, self._runs, self._tasks, self._chance = asking, dag_ids, runs, tasks, chance
+        self._behind: dict[str, str] = {}
 
     @property
     def dag(self) -> str:
@@ -47,12 +49,22 @@ class Chosen:
     def task(self) -> str:
         return f"{self.run}/tasks/t{self._chance.randrange(self._tasks)}"
 
+    def far(self, path: str, pages: int) -> str:
+        """The page of the list behind so many, to which one gets page by page."""
+        if path not in self._behind:
+            cursor = ""
+            for _ in range(pages):
+                page = json.loads(self._asking.get(f"{path}{cursor}")[1])
+                cursor = f"&cursor={page['next']}" if page["next"] else cursor
+            self._behind[path] = cursor
+        return f"{path}{self._behind[path]}"
+
 
 # By route and filter: what is asked for. The routes are all that answer pages, but for those of `BY_NAME`.
 LISTS: dict[str, Callable[[Chosen], str]] = {
     "dags": lambda _: "dags?limit=100&recent=24",
     "dags, searched": lambda one: f"dags?limit=100&recent=24&search={one.dag}",
-    "dags, far": lambda _: "dags?limit=100&recent=24&offset=300",
+    "dags, far": lambda one: one.far("dags?limit=100&recent=24", 3),
     "dags/{dag_id}/versions": lambda one: f"dags/{one.dag}/versions",
     "dags/{dag_id}/grid": lambda one: f"dags/{one.dag}/grid?limit=25",
     "dags/{dag_id}/calendar": lambda one: f"dags/{one.dag}/calendar",
@@ -61,7 +73,7 @@ LISTS: dict[str, Callable[[Chosen], str]] = {
     "runs, running": lambda _: "runs?limit=100&state=running",
     "runs, of a DAG": lambda one: f"runs?limit=100&dag_id={one.dag}",
     "runs, of a DAG, failed": lambda one: f"runs?limit=100&dag_id={one.dag}&state=failed",
-    "runs, far": lambda _: "runs?limit=100&offset=10000",
+    "runs, far": lambda one: one.far("runs?limit=1000", 10),
     "dags/{dag_id}/runs/{run_id}/tasks": lambda one: f"dags/{one.run}/tasks?limit=200",
     "dags/{dag_id}/runs/{run_id}/tasks, failed": lambda one: f"dags/{one.run}/tasks?limit=200&state=failed",
     "dags/{dag_id}/runs/{run_id}/events": lambda one: f"dags/{one.run}/events",
@@ -83,6 +95,7 @@ LISTS: dict[str, Callable[[Chosen], str]] = {
     "approvals": lambda _: "approvals",
     "users": lambda _: "users",
     "sessions": lambda _: "sessions",
+    "tokens": lambda _: "tokens",
 }
 # These are about one thing by its name, of which a history of runs has none.
 BY_NAME = {
@@ -110,7 +123,8 @@ def run(*, size: int | None, dsn: str | None) -> Iterator[dict[str, Any]]:
         bearer = token("operator", settings, "--role", "admin")
         stack.enter_context(service("api", settings))
         until_listening(int(settings["EVENFLOW_API_PORT"]))
-        taken = _taken(Asking(settings["EVENFLOW_API_URL"], bearer), Chosen(dag_ids, RUNS, TASKS, random.Random(1)))
+        asking = Asking(settings["EVENFLOW_API_URL"], bearer)
+        taken = _taken(asking, Chosen(asking, dag_ids, RUNS, TASKS, random.Random(1)))
         told = {name: measure.quantiles(seconds) or {} for name, seconds in taken.items()}
     worst = max(told, key=lambda name: told[name]["p95"])
     p95_s = told[worst]["p95"]

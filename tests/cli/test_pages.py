@@ -11,21 +11,25 @@ from tests.cli.command_line import CommandLine
 
 
 @pytest.mark.parametrize(
-    ("limit", "asked", "more"), [(3, [(3, 0)], True), (10, [(4, 0), (4, 4), (2, 8)], False), (9, [(4, 0), (4, 4), (1, 8)], True)]
+    ("limit", "asked", "more"),
+    [(3, [(3, "0")], True), (10, [(4, "0"), (4, "4"), (2, "8")], False), (9, [(4, "0"), (4, "4"), (1, "8")], True)],
 )
 async def test_a_list_is_read_answer_by_answer(
-    monkeypatch: pytest.MonkeyPatch, limit: int, asked: list[tuple[int, int]], more: bool
+    monkeypatch: pytest.MonkeyPatch, limit: int, asked: list[tuple[int, str]], more: bool
 ) -> None:
     """R-UX1: up to the limit, and no further."""
     monkeypatch.setattr(remote, "PAGE", 4)
     requests = []
 
-    async def read(limit: int, offset: int) -> Page[int]:
-        requests.append((limit, offset))
-        return Page(items=list(range(10))[offset : offset + limit], limit=limit, offset=offset, more=offset + limit < 10)
+    async def read(limit: int, cursor: str = "0") -> Page[int]:
+        requests.append((limit, cursor))
+        until = int(cursor) + limit
+        return Page(
+            items=list(range(10))[int(cursor) : until], limit=limit, next=str(until) if until < 10 else None, more=until < 10
+        )
 
     page = await read_pages(read, limit)
-    assert page == Page(items=list(range(limit)), limit=limit, offset=0, more=more)
+    assert (page.items, page.limit, page.more) == (list(range(limit)), limit, more)
     assert requests == asked
 
 

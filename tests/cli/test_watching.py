@@ -75,7 +75,7 @@ class Script:
         return now.run
 
     async def list_tasks(self, dag_id: str, run_id: str, *, state: str | None = None, limit: int = 100) -> Page[InstanceSummary]:
-        return Page(items=[i for i in self._now.instances if state in (None, i.state)], limit=limit, offset=0, more=False)
+        return Page(items=[i for i in self._now.instances if state in (None, i.state)], limit=limit, more=False)
 
     async def read_log(self, dag_id: str, run_id: str, task_id: str, *, map_index: int) -> LogText:
         return LogText(text=f"Working\n\n{task_id} wrote /tmp/report.html\n", offset=0, complete=True)

@@ -66,9 +66,7 @@ def test_what_is_new_to_a_client_stops_nothing() -> None:
     run = read(RunDetail, newer)
     assert (run.state, run.tasks_by_state) == ("on_hold", {"on_hold": 2, "running": 1})
     assert in_order(run.tasks_by_state) == ["running", "on_hold"]
-    names = read(
-        Page[RunName], {"items": [{"dag_id": "d", "run_id": "r", "state": "on_hold"}], "limit": 1, "offset": 0, "more": False}
-    )
+    names = read(Page[RunName], {"items": [{"dag_id": "d", "run_id": "r", "state": "on_hold"}], "limit": 1, "more": False})
     assert names.items[0].state == "on_hold"
     told = {"kind": "region", "name": "eu", "state": "melting", "since": None, "actor": None, "deadline": None, "reason": None}
     assert read(ObjectServiceState, told).model_dump() == told

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import wfformat
 
-from evenflow.client.rest import RestClient
+from evenflow.client.rest import RestClient, every
 from tests.examples.conftest import EXAMPLES
 from tests.examples.test_wfformat import RECORDED
 from tests.running import RunningEvenflow, running_evenflow
@@ -55,9 +55,4 @@ async def run_all(evenflow: RunningEvenflow, dag_ids: list[str]) -> dict[str, di
 
 
 async def all_tasks(api: RestClient, dag_id: str) -> list[Any]:
-    tasks: list[Any] = []
-    while True:
-        page = await api.list_tasks(dag_id, "recorded", limit=PAGE, offset=len(tasks))
-        tasks += page.items
-        if not page.more:
-            return tasks
+    return [task async for task in every(api.list_tasks, dag_id, "recorded")]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import chain, islice
 from typing import NamedTuple
+
+import msgspec
 
 from evenflow.api.refusals import Refused
 from evenflow.contracts.rest.assets import AssetPartition
@@ -38,6 +40,18 @@ async def partitioned(conn: AsyncConn, asset: str, *, scope: str | None = None) 
             hint=f"Write Asset({asset!r}, partitions='day') where a task makes it.",
         )
     return Partitioned(asset, Partitions.read(found.partitions), found)
+
+
+def behind(found: Sequence[AssetPartition], after: str | None) -> Sequence[AssetPartition]:
+    """Of a list, what stands behind the place of a cursor. Raises :class:`Refused` when that partition has gone."""
+    if after is None:
+        return found
+    (name,) = msgspec.json.decode(after)
+    for number, each in enumerate(found, 1):
+        if each.partition == name:
+            return found[number:]
+    gone = f"The partition {name!r}, behind which the page begins, has gone."
+    raise Refused(422, "bad_cursor", gone, hint="Begin with the first page.")
 
 
 async def list_partitions(

@@ -165,7 +165,7 @@ class Steering:
             since = now - max(policy.up_after, policy.down_after) - GAP_S
             rows = await scaling.list_looks(conn, fleet.name, since=since, limit=10_000)
             for row in reversed(rows):
-                memory.history.add(Look(**{name: row[name] for name in row if name not in ("asked", "reason")}), policy)
+                memory.history.add(Look(**{name: row[name] for name in row if name not in ("place", "asked", "reason")}), policy)
         memory.fleet = fleet
         return memory
 

@@ -82,11 +82,11 @@ async def remote(settings: Settings | None = None) -> AsyncIterator[RestClient]:
         yield client
 
 
-async def read_pages(read: Callable[[int, int], Awaitable[rest.record.Page[T]]], limit: int) -> rest.record.Page[T]:
-    """Returns the first ``limit`` items, over several answers if needed; ``read`` gets a limit and an offset."""
-    page = await read(min(limit, PAGE), 0)
-    items, more = page.items, page.more
-    while more and len(items) < limit:
-        page = await read(min(limit - len(items), PAGE), len(items))
-        items, more = items + page.items, page.more
-    return page.model_copy(update={"items": items, "limit": limit, "offset": 0, "more": more})
+async def read_pages(read: Callable[..., Awaitable[rest.record.Page[T]]], limit: int) -> rest.record.Page[T]:
+    """Returns the first ``limit`` items, over several answers if needed; ``read`` gets a limit and a cursor."""
+    page = await read(limit=min(limit, PAGE))
+    items = page.items
+    while page.next is not None and len(items) < limit:
+        page = await read(limit=min(limit - len(items), PAGE), cursor=page.next)
+        items = items + page.items
+    return page.model_copy(update={"items": items, "limit": limit})

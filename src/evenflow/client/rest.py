@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from evenflow.client.http import PLAIN, HttpClient, Response
 from evenflow.contracts import rest
 from evenflow.contracts.rest import PREFIX
+from evenflow.core.limits import PAGE
 from evenflow.errors import ApiRefused
 from evenflow.wire.tls import Tls
 
@@ -85,6 +86,17 @@ def route_4(
 def nothing() -> Callable[[], rest.record.Nothing]:
     """The request of a route that takes only the names in its path."""
     return rest.record.Nothing
+
+
+async def every(read: Callable[..., Awaitable[rest.record.Page[T]]], *names: Name, **filters: Any) -> AsyncIterator[T]:
+    """Yields the items of all pages of a list, as ``every(client.list_runs, dag_id="sales")``; a page is read when it is needed."""
+    page = await read(*names, **{"limit": PAGE, **filters})
+    for item in page.items:
+        yield item
+    while page.next is not None:
+        page = await read(*names, **{"limit": PAGE, **filters}, cursor=page.next)
+        for item in page.items:
+            yield item
 
 
 RUN = "/dags/{dag_id}/runs/{run_id}"

@@ -64,7 +64,8 @@ async def test_every_value_that_a_setting_had_is_kept(rest: RestClient, world: W
         (30, False, "ada"),
     ]
     assert [change.version for change in history[1:]] == [second.version, first.version]
-    assert (await rest.list_setting_history("retention_days", limit=1, offset=1)).items == history[1:2]
+    newest = await rest.list_setting_history("retention_days", limit=1)
+    assert (await rest.list_setting_history("retention_days", limit=1, cursor=newest.next)).items == history[1:2]
     changes = (await rest.list_changes(object="retention_days")).items
     assert [(change.action, change.detail) for change in changes] == [
         ("setting.unset", None),

@@ -61,7 +61,7 @@ async def session(operator_token: str) -> AsyncIterator[aiohttp.ClientSession]:
             "bad_value",
             "priority is at most 2,147,483,647, not 3000000000",
         ),
-        ("GET", "/api/v1/dags?offset=99999999999", None, 422, "bad_value", "offset is at most 10,000,000, not 99999999999"),
+        ("GET", "/api/v1/dags/d/grid?offset=99999999999", None, 422, "bad_value", "offset is at most 1,000, not 99999999999"),
         (
             "GET",
             "/api/v1/runs?state=sucess",

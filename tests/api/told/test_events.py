@@ -98,5 +98,6 @@ async def test_a_task_that_sets_a_variable_is_named(rest: RestClient, client: Ex
 async def test_pages_and_filters(rest: RestClient) -> None:
     for slots in range(5):
         await rest.set_pool("gpu", slots=slots)
-    page = await rest.list_changes(object="gpu", limit=2, offset=1)
+    first = await rest.list_changes(object="gpu", limit=1)
+    page = await rest.list_changes(object="gpu", limit=2, cursor=first.next)
     assert ([event.detail for event in page.items], page.more) == ([{"slots": 3}, {"slots": 2}], True)

@@ -77,7 +77,7 @@ async def test_dags_by_name_with_their_newest_run(rest: RestClient, world: World
     world.run(version, "old", state="success")
     world.run(version, "new", state="failed")
     page = await rest.list_dags()
-    assert (page.limit, page.offset, page.more) == (100, 0, False)
+    assert (page.limit, page.next, page.more) == (100, None, False)
     nightly, sales = page.items
     assert (nightly.dag_id, nightly.schedule, nightly.timezone, nightly.tags, nightly.owner) == (
         "nightly",
@@ -105,8 +105,9 @@ async def test_pages(rest: RestClient, world: World) -> None:
         world.add_dag(DagSpec(dag_id=f"dag{number}", tasks=SPEC.tasks[:1]))
     first = await rest.list_dags(limit=2)
     assert ([dag.dag_id for dag in first.items], first.more) == (["dag0", "dag1"], True)
-    last = await rest.list_dags(limit=2, offset=4)
-    assert ([dag.dag_id for dag in last.items], last.more) == (["dag4"], False)
+    second = await rest.list_dags(limit=2, cursor=first.next)
+    last = await rest.list_dags(limit=2, cursor=second.next)
+    assert ([dag.dag_id for dag in last.items], last.more, last.next) == (["dag4"], False, None)
     with pytest.raises(ApiRefused, match=r"^limit is at most 1,000, not \d+$"):
         await rest.list_dags(limit=1_001)
 
@@ -294,7 +295,8 @@ async def test_tasks_of_a_run_untouched_ones_included(rest: RestClient, world: W
         ("clean", 4, "scheduled", 0),
         ("load", -1, "none", 0),
     ]
-    part = await rest.list_tasks("sales", "r1", limit=2, offset=3)
+    first = await rest.list_tasks("sales", "r1", limit=3)
+    part = await rest.list_tasks("sales", "r1", limit=2, cursor=first.next)
     assert ([t.map_index for t in part.items], part.more) == ([2, 3], True)
     waiting = await rest.list_tasks("sales", "r1", task_id="clean", state="scheduled")
     assert [t.map_index for t in waiting.items] == [0, 1, 3, 4]

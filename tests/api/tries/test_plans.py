@@ -60,7 +60,7 @@ TYPES = {  # of what each statement binds, in the order of its arguments here
     "dispatch/read_claimed": "bigint, bigint[]",
     "dispatch/read_runs": "bigint[]",
     "dispatch/read_kills": "bigint[]",
-    "views/list_runs_in_scope": "text, text, text, text, int, int",
+    "views/list_runs_in_scope": "text, text, text, text, text, int",
     "services/beat": "bigint, text, text, jsonb",
 }
 
@@ -133,8 +133,15 @@ def test_looking_for_runs_reads_those_that_show(busy: World) -> None:
     )
     busy.conn.execute("analyze dag_run")
     busy.conn.execute("set plan_cache_mode = auto")
-    every = {"dag_id": None, "run_id": None, "state": None, "scope": None, "limit": 10, "offset": 0}
-    for asked, most in (({"dag_id": "sales"}, 1), ({"dag_id": "other", "run_id": "777"}, 1), ({}, 10), ({"state": "queued"}, 10)):
+    every = {"dag_id": None, "run_id": None, "state": None, "scope": None, "after": None, "limit": 10}
+    for asked, most in (
+        ({"dag_id": "sales"}, 1),
+        ({"dag_id": "other", "run_id": "777"}, 1),
+        ({}, 10),
+        ({"state": "queued"}, 10),
+        ({"after": "[9000]"}, 10),
+        ({"dag_id": "other", "after": "[9000]"}, 10),
+    ):
         with psycopg.ClientCursor(busy.conn) as cursor:
             cursor.execute(b"explain (analyze, format json) " + sql("views/list_runs"), {**every, **asked})
             ((plan,),) = cursor.fetchall()
@@ -159,9 +166,9 @@ def test_looking_for_runs_in_a_scope_reads_those_of_its_dags(busy: World) -> Non
         [version],
     )
     busy.conn.execute("analyze")
-    every = {"dag_id": None, "run_id": None, "state": None, "scope": '{"tags": ["etl"]}', "limit": 10, "offset": 10}
+    every = {"dag_id": None, "run_id": None, "state": None, "scope": '{"tags": ["etl"]}', "after": None, "limit": 10}
     busy.conn.execute("set plan_cache_mode = force_custom_plan")
-    for asked, most in (({}, 80), ({"dag_id": "seldom"}, 80), ({"dag_id": "other7"}, 0)):
+    for asked, most in (({}, 60), ({"after": "[200]"}, 60), ({"dag_id": "seldom"}, 60), ({"dag_id": "other7"}, 0)):
         seen, plan = rows_read(busy, "views/list_runs_in_scope", {"dag_run"}, **{**every, **asked})
         assert seen <= most, (asked, plan)
 

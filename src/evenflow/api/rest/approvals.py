@@ -6,15 +6,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import Depends, Query
+from fastapi import Depends, Query, Request
 
 from evenflow.api import deferrals, triggers
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import ApiContext, Connection, InContext, InScope, caller_of
 from evenflow.api.rest.dags import shown_params
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.rest.runs import found_run
 from evenflow.api.tokens import Caller
@@ -39,13 +40,14 @@ ByPerson = Annotated[Caller, Depends(caller_of)]
 
 @routes.get("/approvals", Role.VIEWER, ScopedBy.ANSWER)
 async def list_approvals(
-    within: InContext, conn: Connection, asker: ByPerson, scope: InScope, query: Annotated[ApprovalQuery, Query()]
+    within: InContext, http: Request, conn: Connection, asker: ByPerson, scope: InScope, query: Annotated[ApprovalQuery, Query()]
 ) -> Page[Approval]:
     """What waits for people, the longest waiting first."""
     wanted: dict[str, Any] = {"dag_id": query.dag_id, "run_id": query.run_id, "scope": scope}
-    rows = await approvals.list_waiting(conn, **wanted, limit=query.read_limit, offset=query.offset)
+    part = part_of(http, query, datetime, int)
+    rows = await approvals.list_waiting(conn, **wanted, limit=part.limit, after=part.after)
     shown = await asyncio.to_thread(lambda: [_shown(within, row, asker) for row in rows])  # to open and mask many takes long
-    return query.page(Page[Approval], shown)
+    return part.page(Page[Approval], shown)
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/approval", Role.VIEWER)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import Query
+from fastapi import Query, Request
 
-from evenflow.api.partitions import list_partitions, no_asset, partitioned
+from evenflow.api.partitions import behind, list_partitions, no_asset, partitioned
 from evenflow.api.refusals import Forbidden, Refused, too_large
 from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.assets import AssetPartition, AssetSummary, Emitted, EventRequest, RecordedAssetEvent
 from evenflow.contracts.rest.queries import AssetEventQuery, PartitionQuery
@@ -24,28 +26,37 @@ routes = Routes("Assets")
 
 
 @routes.get("/assets", Role.VIEWER, ScopedBy.ANSWER)
-async def list_assets(conn: Connection, scope: InScope, part: InSlice) -> Page[AssetSummary]:
+async def list_assets(http: Request, conn: Connection, scope: InScope, query: InSlice) -> Page[AssetSummary]:
     """Assets by name, with their last event and the DAGs that wait for them."""
-    rows = await assets.list_assets(conn, scope=scope, limit=part.read_limit, offset=part.offset)
+    part = part_of(http, query, str)
+    rows = await assets.list_assets(conn, scope=scope, limit=part.limit, after=part.after)
     return part.page(Page[AssetSummary], rows)
 
 
 @routes.get("/assets/events", Role.VIEWER, ScopedBy.ANSWER)
-async def list_events(conn: Connection, scope: InScope, query: Annotated[AssetEventQuery, Query()]) -> Page[RecordedAssetEvent]:
+async def list_events(
+    http: Request, conn: Connection, scope: InScope, query: Annotated[AssetEventQuery, Query()]
+) -> Page[RecordedAssetEvent]:
     """Events, the newest first: of all assets, or of one."""
-    rows = await assets.list_events(conn, asset=query.asset, scope=scope, limit=query.read_limit, offset=query.offset)
-    return query.page(Page[RecordedAssetEvent], rows)
+    part = part_of(http, query, int)
+    rows = await assets.list_events(conn, asset=query.asset, scope=scope, limit=part.limit, after=part.after)
+    return part.page(Page[RecordedAssetEvent], rows)
 
 
 @routes.get("/assets/partitions", Role.VIEWER, ScopedBy.ANSWER)
 async def list_asset_partitions(
-    conn: Connection, scope: InScope, query: Annotated[PartitionQuery, Query()]
+    http: Request, conn: Connection, scope: InScope, query: Annotated[PartitionQuery, Query()]
 ) -> Page[AssetPartition]:
     """The partitions that an asset should have, in order, and which of them there are."""
     of = await partitioned(conn, query.asset, scope=scope)
+    part = part_of(http, query, str)
     found = await list_partitions(conn, of, query.from_date, query.to_date, scope=scope)
-    wanted = [each for each in found if query.is_done is None or each.is_done == query.is_done]
-    return query.page(Page[AssetPartition], wanted[query.offset : query.offset + query.read_limit])
+    wanted = [
+        {"place": [each.partition], "partition": each}
+        for each in behind(found, part.after)
+        if query.is_done is None or each.is_done == query.is_done
+    ]
+    return part.page(Page[AssetPartition], wanted, itemgetter("partition"))
 
 
 @routes.post("/assets/events", Role.AUTHOR, ScopedBy.ANSWER, status_code=201)

@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from itertools import islice, takewhile
 from typing import Annotated
 
-from fastapi import Query, Response
+from fastapi import Query, Request, Response
 
 from evenflow.api.partitions import Partitioned, list_partitions, partitioned
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Actor, Connection, InContext, InScope, InSlice
 from evenflow.api.rest.dags import current_version
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.assets import AssetPartition
 from evenflow.contracts.rest.backfills import Backfill, BackfillChange, BackfillDate, BackfillPlan, BackfillRequest, Reprocess
@@ -176,10 +177,13 @@ def _reason(existing: tuple[str, str] | None, reprocess: Reprocess) -> str | Non
 
 
 @routes.get("/backfills", Role.VIEWER, ScopedBy.ANSWER)
-async def list_backfills(conn: Connection, scope: InScope, query: Annotated[BackfillQuery, Query()]) -> Page[Backfill]:
+async def list_backfills(
+    http: Request, conn: Connection, scope: InScope, query: Annotated[BackfillQuery, Query()]
+) -> Page[Backfill]:
     """Backfills, the newest first, and how far they are."""
-    rows = await backfills.list_all(conn, dag_id=query.dag_id, scope=scope, limit=query.read_limit, offset=query.offset)
-    return query.page(Page[Backfill], rows)
+    part = part_of(http, query, int)
+    rows = await backfills.list_all(conn, dag_id=query.dag_id, scope=scope, limit=part.limit, after=part.after)
+    return part.page(Page[Backfill], rows)
 
 
 @routes.get("/backfills/{backfill_id}", Role.VIEWER, ScopedBy.ANSWER)
@@ -189,10 +193,14 @@ async def get_backfill(conn: Connection, scope: InScope, backfill_id: int) -> Ba
 
 
 @routes.get("/backfills/{backfill_id}/runs", Role.VIEWER, ScopedBy.ANSWER)
-async def list_backfill_runs(conn: Connection, scope: InScope, part: InSlice, backfill_id: int) -> Page[BackfillDate]:
+async def list_backfill_runs(
+    http: Request, conn: Connection, scope: InScope, query: InSlice, backfill_id: int
+) -> Page[BackfillDate]:
     """The dates of a backfill in their order, each with its run."""
     await _found(conn, backfill_id, scope)
-    return part.page(Page[BackfillDate], await backfills.list_runs(conn, backfill_id, limit=part.read_limit, offset=part.offset))
+    part = part_of(http, query, int)
+    rows = await backfills.list_runs(conn, backfill_id, limit=part.limit, after=part.after)
+    return part.page(Page[BackfillDate], rows)
 
 
 @routes.patch("/backfills/{backfill_id}", Role.AUTHOR, ScopedBy.ANSWER)

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Request
 
 from evenflow.api.parsing import upcoming_run
 from evenflow.api.refusals import Refused, no_dag
 from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag
 from evenflow.contracts.rest.dags import DagChange, DagDetail, DagRelease, DagSummary, DateSkip, DeletedDag, ParseError
@@ -31,11 +32,12 @@ routes = Routes("DAGs")
 
 
 @routes.get("/dags", Role.VIEWER, ScopedBy.ANSWER)
-async def list_dags(conn: Connection, scope: InScope, query: Annotated[DagQuery, Query()]) -> Page[DagSummary]:
+async def list_dags(http: Request, conn: Connection, scope: InScope, query: Annotated[DagQuery, Query()]) -> Page[DagSummary]:
     """DAGs by name; with `retired` also those whose file is gone."""
     wanted: dict[str, Any] = {"retired": query.retired, "search": query.search, "recent": query.recent, "scope": scope}
-    rows = await views.list_dags(conn, **wanted, limit=query.read_limit, offset=query.offset)
-    return query.page(Page[DagSummary], [_in_words(row) for row in rows])
+    part = part_of(http, query, str)
+    rows = await views.list_dags(conn, **wanted, limit=part.limit, after=part.after)
+    return part.page(Page[DagSummary], rows, _in_words)
 
 
 @routes.get("/dags/{dag_id}", Role.VIEWER)
@@ -121,9 +123,10 @@ async def delete_dag(conn: Connection, actor: Actor, dag_id: str, query: Annotat
 
 
 @routes.get("/parse-errors", Role.VIEWER, ScopedBy.ANSWER)
-async def list_parse_errors(conn: Connection, scope: InScope, part: InSlice) -> Page[ParseError]:
+async def list_parse_errors(http: Request, conn: Connection, scope: InScope, query: InSlice) -> Page[ParseError]:
     """DAG files that cannot be loaded, or whose DAGs were refused."""
-    rows = await views.list_parse_errors(conn, lease_s=LEASE_S, scope=scope, limit=part.read_limit, offset=part.offset)
+    part = part_of(http, query, str, str)
+    rows = await views.list_parse_errors(conn, lease_s=LEASE_S, scope=scope, limit=part.limit, after=part.after)
     return part.page(Page[ParseError], rows)
 
 

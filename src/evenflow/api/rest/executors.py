@@ -26,7 +26,7 @@ routes = Routes("Executors")
 async def list_executors(conn: Connection, scope: InScope) -> Page[Executor]:
     """All executors, their queues and slots, and how many of these are taken."""
     found = [Executor.model_validate(row) for row in await executors.list_executors(conn, scope=scope)]
-    return Page[Executor](items=found, limit=len(found), offset=0, more=False)
+    return Page[Executor](items=found, limit=len(found), more=False)
 
 
 @routes.get("/executors/{name}", Role.VIEWER, ScopedBy.ANSWER)

@@ -6,9 +6,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import Path, Query
+from fastapi import Path, Query, Request
 
 from evenflow.api.rest.context import Connection, InScope
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import stretch_of
 from evenflow.contracts.rest.insights import Insights
@@ -36,7 +37,7 @@ async def find_run(
     DAG or all.
     """
     rows = await find_runs(conn, run_id, dag_id=query.dag_id, stretch=stretch_of(run_id), scope=scope)
-    return Page[RunName].model_validate({"items": rows, "limit": RUNS_NAMED, "offset": 0, "more": len(rows) == RUNS_NAMED})
+    return Page[RunName].model_validate({"items": rows, "limit": RUNS_NAMED, "more": len(rows) == RUNS_NAMED})
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/why", Role.VIEWER)
@@ -63,11 +64,14 @@ async def get_plan(conn: Connection, scope: InScope, query: Annotated[PlanQuery,
 
 
 @routes.get("/triggers", Role.VIEWER, ScopedBy.ANSWER)
-async def list_triggers(conn: Connection, scope: InScope, query: Annotated[WaitingQuery, Query()]) -> Page[WaitingTrigger]:
+async def list_triggers(
+    http: Request, conn: Connection, scope: InScope, query: Annotated[WaitingQuery, Query()]
+) -> Page[WaitingTrigger]:
     """Which tasks wait for what, since when, and where their triggers run; the longest waiting first."""
     wanted = {"dag_id": query.dag_id, "run_id": query.run_id, "scope": scope}
-    rows = await triggers.list_waiting(conn, **wanted, limit=query.read_limit, offset=query.offset)
-    return query.page(Page[WaitingTrigger], rows)
+    part = part_of(http, query, datetime, int)
+    rows = await triggers.list_waiting(conn, **wanted, limit=part.limit, after=part.after)
+    return part.page(Page[WaitingTrigger], rows)
 
 
 @routes.get("/insights", Role.VIEWER)

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import Path, Query
+from fastapi import Path, Query, Request
 
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Actor, Connection
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.fleets import FleetChange, FleetDetail, FleetLook, FleetStep, FleetSummary, QueueDemand
 from evenflow.contracts.rest.queries import PageQuery
@@ -38,7 +39,7 @@ async def list_fleets(conn: Connection) -> Page[FleetSummary]:
     """All fleets, as an autoscaler saw them last."""
     workers = await scaling.read_workers(conn)
     found = [FleetSummary(**await _summary(conn, fleet, workers)) for fleet in await scaling.list_fleets(conn)]
-    return Page[FleetSummary](items=found, limit=len(found), offset=0, more=False)
+    return Page[FleetSummary](items=found, limit=len(found), more=False)
 
 
 @routes.get("/fleets/{name}", Role.VIEWER)
@@ -113,19 +114,21 @@ async def delete_fleet(conn: Connection, actor: Actor, name: str) -> FleetSummar
 
 
 @routes.get("/fleets/{name}/looks", Role.VIEWER)
-async def list_fleet_looks(conn: Connection, name: str, query: Annotated[PageQuery, Query()]) -> Page[FleetLook]:
+async def list_fleet_looks(http: Request, conn: Connection, name: str, query: Annotated[PageQuery, Query()]) -> Page[FleetLook]:
     """What was seen of a fleet, the newest first: every five seconds, and whenever something was decided."""
     await _found(conn, name)
-    rows = await scaling.list_looks(conn, name, since=0, limit=query.read_limit, offset=query.offset)
-    return query.page(Page[FleetLook], [_told(row) for row in rows])
+    part = part_of(http, query, datetime)
+    rows = await scaling.list_looks(conn, name, since=0, limit=part.limit, after=part.after)
+    return part.page(Page[FleetLook], rows, _told)
 
 
 @routes.get("/fleets/{name}/steps", Role.VIEWER)
-async def list_fleet_steps(conn: Connection, name: str, query: Annotated[PageQuery, Query()]) -> Page[FleetStep]:
+async def list_fleet_steps(http: Request, conn: Connection, name: str, query: Annotated[PageQuery, Query()]) -> Page[FleetStep]:
     """What was done with a fleet, step by step, the newest plan first."""
     await _found(conn, name)
-    rows = await scaling.list_steps(conn, name, limit=query.read_limit, offset=query.offset)
-    return query.page(Page[FleetStep], [_step(row) for row in rows])
+    part = part_of(http, query, int, int)
+    rows = await scaling.list_steps(conn, name, limit=part.limit, after=part.after)
+    return part.page(Page[FleetStep], rows, _step)
 
 
 @routes.get("/queues/{queue}/demand", Role.VIEWER, ScopedBy.QUEUE)
@@ -176,7 +179,7 @@ async def _summary(conn: AsyncConn, fleet: FleetRow, workers: Sequence[WorkerRow
     cordoned = [worker for worker in live if worker.cordoned]
     counted_as_none = sum((worker.by_queue or {}).get(queue, 0) for worker in cordoned for queue in fleet.queues)
     for row in await scaling.list_looks(conn, fleet.name, since=0, limit=1):
-        look = Look(**{name: value for name, value in row.items() if name not in ("asked", "reason")})
+        look = Look(**{name: value for name, value in row.items() if name not in ("place", "asked", "reason")})
         load = load_of(slots_needed(look, fleet.rule), look, fleet.rule)
         running = look.running + counted_as_none
         told |= {"running": running, "waiting": look.waiting, "oldest_wait_s": look.oldest_wait, "expected": look.expected}

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Request
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Actor, Connection, InContext, InSlice
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.rest.runs import found_run
 from evenflow.contracts.rest.queries import TaskEventQuery
@@ -69,15 +71,17 @@ async def delete_run(within: InContext, actor: Actor, dag_id: str, run_id: str) 
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/events", Role.VIEWER)
-async def list_run_events(conn: Connection, part: InSlice, dag_id: str, run_id: str) -> Page[RunHistoryEntry]:
+async def list_run_events(http: Request, conn: Connection, query: InSlice, dag_id: str, run_id: str) -> Page[RunHistoryEntry]:
     """What happened to a run, the oldest first, and who did it."""
     run = await found_run(conn, dag_id, run_id)
-    rows = await operations.list_run_events(conn, run["run_key"], limit=part.read_limit, offset=part.offset)
+    part = part_of(http, query, datetime, int, str)
+    rows = await operations.list_run_events(conn, run["run_key"], limit=part.limit, after=part.after)
     return part.page(Page[RunHistoryEntry], rows)
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/events", Role.VIEWER)
 async def list_task_events(
+    http: Request,
     conn: Connection,
     dag_id: str,
     run_id: str,
@@ -86,10 +90,10 @@ async def list_task_events(
 ) -> Page[TaskHistoryEntry]:
     """Every move of a task, the oldest first: its cause, the state that it led to, and the person who did it, if any."""
     run = await found_run(conn, dag_id, run_id)
-    rows = await operations.list_task_events(
-        conn, run["run_key"], task_id=task_id, map_index=query.map_index, limit=query.read_limit, offset=query.offset
-    )
-    return query.page(Page[TaskHistoryEntry], rows)
+    part = part_of(http, query, datetime, int, int, str)
+    wanted: dict[str, Any] = {"task_id": task_id, "map_index": query.map_index}
+    rows = await operations.list_task_events(conn, run["run_key"], **wanted, limit=part.limit, after=part.after)
+    return part.page(Page[TaskHistoryEntry], rows)
 
 
 def _operation(event: Event, actor: str, scope: ScopeRequest, only: Only | None) -> Operation:

@@ -32,7 +32,7 @@ routes = Routes("Pools")
 async def list_pools(conn: Connection, scope: InScope) -> Page[Pool]:
     """Pools with their slots, how many are taken, and their policy."""
     found = await _pools(conn, scope=scope)
-    return Page[Pool](items=list(found.values()), limit=len(found), offset=0, more=False)
+    return Page[Pool](items=list(found.values()), limit=len(found), more=False)
 
 
 @routes.put("/pools/{name}", Role.OPERATOR, ScopedBy.POOL)
@@ -101,7 +101,7 @@ def _shown(users: list[pools.PoolUser]) -> str:
 async def list_sharing(conn: Connection, scope: InScope) -> Page[Sharing]:
     """All pools and executors, and the rules for them beyond the order of tasks."""
     found = [_shown_rule(*row) for row in await pools.list_sharing(conn, scope=scope)]
-    return Page[Sharing](items=found, limit=len(found), offset=0, more=False)
+    return Page[Sharing](items=found, limit=len(found), more=False)
 
 
 @routes.put("/sharing/{kind}/{name}", Role.OPERATOR)
@@ -126,7 +126,7 @@ async def list_tenants(conn: Connection, kind: SharedKind, name: str) -> Page[Te
     await _found_rule(conn, kind, name)
     rows = await pools.list_tenants(conn, kind, name, limit=MAX_NAMES + 1)
     items = [Tenant(**row) for row in rows[:MAX_NAMES]]
-    return Page[Tenant](items=items, limit=MAX_NAMES, offset=0, more=len(rows) > MAX_NAMES)
+    return Page[Tenant](items=items, limit=MAX_NAMES, more=len(rows) > MAX_NAMES)
 
 
 async def _found_rule(conn: AsyncConn, kind: str, name: str) -> SharingRule:

@@ -8,12 +8,13 @@ from itertools import chain
 from typing import Annotated
 
 import msgspec
-from fastapi import Query, Response
+from fastapi import Query, Request, Response
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Actor, Connection, InContext, InScope
 from evenflow.api.rest.dags import current_version
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag, check_run_id, stretch_of
 from evenflow.contracts.rest import PREFIX
@@ -88,18 +89,19 @@ async def change_run(conn: Connection, actor: Actor, dag_id: str, run_id: str, c
 
 
 @routes.get("/runs", Role.VIEWER, ScopedBy.ANSWER)
-async def list_runs(conn: Connection, scope: InScope, query: Annotated[RunQuery, Query()]) -> Page[RunSummary]:
+async def list_runs(http: Request, conn: Connection, scope: InScope, query: Annotated[RunQuery, Query()]) -> Page[RunSummary]:
     """Runs, the newest first."""
     wanted = {"dag_id": query.dag_id, "state": query.state, "scope": scope}
-    rows = await views.list_runs(conn, **wanted, limit=query.read_limit, offset=query.offset)
-    return query.page(Page[RunSummary], rows)
+    part = part_of(http, query, int)
+    rows = await views.list_runs(conn, **wanted, limit=part.limit, after=part.after)
+    return part.page(Page[RunSummary], rows)
 
 
 @routes.get("/dags/{dag_id}/grid", Role.VIEWER)
 async def read_grid(conn: Connection, dag_id: str, query: Annotated[GridQuery, Query()]) -> Grid:
     """The newest runs of a DAG, and how each task of them stands."""
     current = await current_version(conn, dag_id)
-    rows = await views.read_grid(conn, dag_id, limit=query.read_limit, offset=query.offset)
+    rows = await views.read_grid(conn, dag_id, limit=query.limit + 1, offset=query.offset)
     total = await views.count_grid(conn, dag_id, most=GRID_TOTAL)
     shown = rows[: query.limit]
     versions = await views.list_task_names(conn, {current.version_key, *(row["version_key"] for row in shown)})
@@ -166,12 +168,15 @@ async def cancel_runs(conn: Connection, actor: Actor, dag_id: str, request: Canc
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks", Role.VIEWER)
-async def list_tasks(conn: Connection, dag_id: str, run_id: str, query: Annotated[TaskQuery, Query()]) -> Page[InstanceSummary]:
+async def list_tasks(
+    http: Request, conn: Connection, dag_id: str, run_id: str, query: Annotated[TaskQuery, Query()]
+) -> Page[InstanceSummary]:
     """Task instances in the order of the DAG, including those that wait."""
     run = await found_run(conn, dag_id, run_id)
     wanted = {"task_id": query.task_id, "state": query.state}
-    rows = await views.list_tasks(conn, run["run_key"], **wanted, limit=query.read_limit, offset=query.offset)
-    return query.page(Page[InstanceSummary], rows)
+    part = part_of(http, query, int, int)
+    rows = await views.list_tasks(conn, run["run_key"], **wanted, limit=part.limit, after=part.after)
+    return part.page(Page[InstanceSummary], rows)
 
 
 async def found_run(conn: AsyncConn, dag_id: str, run_id: str) -> Row:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Request
 
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Actor, Connection, InContext, InSlice
 from evenflow.api.rest.context import ApiContext as Within
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.sealing import check_patterns, check_value
 from evenflow.api.secret_stores.lookup import DATABASE, FoundSecret
@@ -42,10 +44,11 @@ RevealParams = Annotated[RevealQuery, Query()]
 
 
 @routes.get("/connections", Role.AUTHOR)
-async def list_connections(conn: Connection, within: InContext, part: InSlice) -> Page[StoredConnection]:
+async def list_connections(http: Request, conn: Connection, within: InContext, query: InSlice) -> Page[StoredConnection]:
     """Connections of the database by name, without their secret parts."""
-    rows = await sealed.list_values(conn, "connection", limit=part.read_limit, offset=part.offset)
-    return part.page(Page[StoredConnection], [_connection(within, row, reveal=False) for row in rows])
+    part = part_of(http, query, str)
+    rows = await sealed.list_values(conn, "connection", limit=part.limit, after=part.after)
+    return part.page(Page[StoredConnection], rows, partial(_connection, within, reveal=False))
 
 
 @routes.get("/connections/{name}", Role.OPERATOR)
@@ -73,10 +76,11 @@ async def delete_connection(conn: Connection, within: InContext, actor: Actor, n
 
 
 @routes.get("/variables", Role.AUTHOR)
-async def list_variables(conn: Connection, within: InContext, part: InSlice) -> Page[StoredVariable]:
+async def list_variables(http: Request, conn: Connection, within: InContext, query: InSlice) -> Page[StoredVariable]:
     """Variables of the database by name; those with names of secrets without their values."""
-    rows = await sealed.list_values(conn, "variable", limit=part.read_limit, offset=part.offset)
-    return part.page(Page[StoredVariable], [_variable(within, row, reveal=False) for row in rows])
+    part = part_of(http, query, str)
+    rows = await sealed.list_values(conn, "variable", limit=part.limit, after=part.after)
+    return part.page(Page[StoredVariable], rows, partial(_variable, within, reveal=False))
 
 
 @routes.get("/variables/{name}", Role.OPERATOR)
@@ -175,7 +179,7 @@ async def _found(conn: AsyncConn, kind: SealedKind, name: str, asked: Sequence[s
     """``asked``: the stores that do not have it either. Raises :class:`Refused`."""
     found = await sealed.read_value(conn, kind, name)
     if found is None:
-        listed = await sealed.list_values(conn, kind, limit=PAGE, offset=0)
+        listed = await sealed.list_values(conn, kind, limit=PAGE)
         hint = did_you_mean(name, (each["name"] for each in listed))
         nor = "".join(f", nor in {store}" for store in asked)
         raise Refused(

@@ -47,7 +47,7 @@ async def list_service_states(
     """What is not active."""
     found = await states.list_service_states(conn, paused_dags=query.paused_dags, scope=scope, limit=PAGE + 1)
     items = [ObjectServiceState.model_validate(row) for row in found[:PAGE]]
-    return Page[ObjectServiceState](items=items, limit=PAGE, offset=0, more=len(found) > PAGE)
+    return Page[ObjectServiceState](items=items, limit=PAGE, more=len(found) > PAGE)
 
 
 @routes.get("/service-states/{kind}/{name:path}", Role.VIEWER, ScopedBy.ANSWER)

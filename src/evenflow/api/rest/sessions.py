@@ -9,6 +9,7 @@ from fastapi import Request, Response
 from evenflow.api import limits
 from evenflow.api.refusals import Forbidden, Refused, Unauthorized
 from evenflow.api.rest.context import ApiContext, Connection, InContext, InSlice, address_of, agent_of, caller_of
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.sessions import begin_session, checked_token, set_cookie
 from evenflow.api.tokens import Caller, OperatorToken, SessionToken
@@ -17,7 +18,7 @@ from evenflow.contracts.rest.sessions import LoginCode, Session, SessionRequest,
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.errors import NotAllowed
-from evenflow.store.db.connect import AsyncConn
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import tokens, users
 from evenflow.store.serving.users import NewSession
 
@@ -108,9 +109,11 @@ async def log_out(conn: Connection, within: InContext, http: Request, response: 
 
 
 @routes.get("/sessions", Role.VIEWER, ScopedBy.OWN)
-async def list_sessions(conn: Connection, http: Request, part: InSlice) -> Page[SessionSummary]:
+async def list_sessions(conn: Connection, http: Request, query: InSlice) -> Page[SessionSummary]:
     """Where you are logged in, in browsers and by `evenflow login`, the newest first; for an admin, where everybody is."""
-    return part.page(Page[SessionSummary], await _visible(conn, caller_of(http), limit=part.read_limit, offset=part.offset))
+    part = part_of(http, query, int)
+    rows = await _visible(conn, caller_of(http), limit=part.limit, after=part.after)
+    return part.page(Page[SessionSummary], rows)
 
 
 @routes.delete("/sessions/{session_id}", Role.VIEWER, ScopedBy.OWN)
@@ -119,13 +122,13 @@ async def end_session(conn: Connection, http: Request, session_id: int) -> Sessi
     caller = caller_of(http)
     for found in await _visible(conn, caller, session_id=session_id, limit=1):
         await tokens.revoke(conn, session_id, by=caller.name)
-        return found
+        return SessionSummary(**found)
     raise Refused(404, "not_found", f"There is no session {session_id} that you see.", hint="Where you are: evenflow sessions list")
 
 
 async def _visible(
-    conn: AsyncConn, caller: Caller, *, session_id: int | None = None, limit: int, offset: int = 0
-) -> list[SessionSummary]:
+    conn: AsyncConn, caller: Caller, *, session_id: int | None = None, limit: int, after: str | None = None
+) -> list[Row]:
     """Those that began as the caller's did, or one of them; an admin sees all."""
     user: str | None = None
     login_id: int | None = None
@@ -136,8 +139,8 @@ async def _visible(
             login_id = caller.token_id
         else:
             login_id = caller.login_id
-    rows = await users.list_sessions(conn, user=user, login_id=login_id, session_id=session_id, limit=limit, offset=offset)
-    return [SessionSummary(**row, is_this=row["session_id"] == caller.token_id) for row in rows]
+    rows = await users.list_sessions(conn, user=user, login_id=login_id, session_id=session_id, limit=limit, after=after)
+    return [{**row, "is_this": row["session_id"] == caller.token_id} for row in rows]
 
 
 @routes.post("/login-codes", Role.VIEWER, ScopedBy.OWN, status_code=201)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from fastapi import Request
+
 from evenflow.api.rest.context import Actor, Connection, InSlice
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.settings import SettingRequest, SettingValue, SettingVersion
@@ -23,7 +26,7 @@ async def list_settings(conn: Connection) -> Page[SettingValue]:
     """All settings that decide, with their values; the default where none was set."""
     stored = await settings.read_settings(conn)
     items = [_shown(setting, stored.get(name)) for name, setting in SETTINGS.items()]
-    return Page[SettingValue](items=items, limit=len(items), offset=0, more=False)
+    return Page[SettingValue](items=items, limit=len(items), more=False)
 
 
 @routes.get("/settings/{name}", Role.VIEWER, ScopedBy.OWN)
@@ -51,10 +54,11 @@ async def unset_setting(conn: Connection, actor: Actor, name: str) -> SettingVal
 
 
 @routes.get("/settings/{name}/history", Role.VIEWER, ScopedBy.OWN)
-async def list_setting_history(conn: Connection, part: InSlice, name: str) -> Page[SettingVersion]:
+async def list_setting_history(http: Request, conn: Connection, query: InSlice, name: str) -> Page[SettingVersion]:
     """What the setting was set to, and by whom, the newest first."""
     setting = find_setting(name)
-    changes = await settings.list_changes(conn, name, limit=part.read_limit, offset=part.offset)
+    part = part_of(http, query, int)
+    changes = await settings.list_changes(conn, name, limit=part.limit, after=part.after)
     rows = [{**row, "unset": row["value"] is None} for row in changes]
     rows = [{**row, "value": setting.default} if row["unset"] else row for row in rows]
     return part.page(Page[SettingVersion], rows)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from importlib.metadata import version
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Request
 
 from evenflow.api import limits
 from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.audit import Audit
 from evenflow.contracts.rest.queries import ChangeQuery
@@ -51,21 +53,25 @@ async def get_status(conn: Connection, scope: InScope) -> Status:
 
 
 @routes.get("/events", Role.OPERATOR, ScopedBy.ANSWER)
-async def list_changes(conn: Connection, scope: InScope, query: Annotated[ChangeQuery, Query()]) -> Page[ChangeEvent]:
+async def list_changes(
+    http: Request, conn: Connection, scope: InScope, query: Annotated[ChangeQuery, Query()]
+) -> Page[ChangeEvent]:
     """What people changed, the newest first: connections, variables, pools, settings, pauses, runs, backfills, assets; and
     secrets that tasks asked for, services that registered, requests that were refused.
     """
     wanted = {"actor": query.actor, "action": query.action, "name": query.object, "scope": scope}
-    rows = await events.list_events(conn, **wanted, limit=query.read_limit, offset=query.offset)
-    return query.page(Page[ChangeEvent], rows)
+    part = part_of(http, query, int)
+    rows = await events.list_events(conn, **wanted, limit=part.limit, after=part.after)
+    return part.page(Page[ChangeEvent], rows)
 
 
 @routes.get("/quarantine", Role.VIEWER, ScopedBy.ANSWER)
-async def list_quarantine(conn: Connection, scope: InScope, part: InSlice) -> Page[QuarantineEntry]:
+async def list_quarantine(http: Request, conn: Connection, scope: InScope, query: InSlice) -> Page[QuarantineEntry]:
     """Runs that are set aside, the latest first: nothing is applied to them and none of their tasks starts. All other runs
     continue.
     """
-    rows = await quarantine.list_quarantine(conn, scope=scope, limit=part.read_limit, offset=part.offset)
+    part = part_of(http, query, datetime, str, str)
+    rows = await quarantine.list_quarantine(conn, scope=scope, limit=part.limit, after=part.after)
     return part.page(Page[QuarantineEntry], rows)
 
 

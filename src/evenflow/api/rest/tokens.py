@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Request
 
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Actor, Connection, InContext
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.rest.users import check_rights
 from evenflow.api.token_making import make_token
@@ -23,10 +24,11 @@ routes = Routes("Tokens")
 
 
 @routes.get("/tokens", Role.ADMIN)
-async def list_tokens(conn: Connection, query: Annotated[TokenQuery, Query()]) -> Page[TokenSummary]:
+async def list_tokens(http: Request, conn: Connection, query: Annotated[TokenQuery, Query()]) -> Page[TokenSummary]:
     """Tokens that were given out, the newest first: of people, tools and fleets, and sessions of browsers."""
-    rows = await tokens.list_tokens(conn, kind=query.kind, state=query.state, limit=query.read_limit, offset=query.offset)
-    return query.page(Page[TokenSummary], rows)
+    part = part_of(http, query, int)
+    rows = await tokens.list_tokens(conn, kind=query.kind, state=query.state, limit=part.limit, after=part.after)
+    return part.page(Page[TokenSummary], rows)
 
 
 @routes.post("/tokens", Role.ADMIN, status_code=201)

@@ -8,6 +8,7 @@ from fastapi import Path, Request
 
 from evenflow.api.refusals import Forbidden, Refused
 from evenflow.api.rest.context import Actor, ApiContext, Connection, InContext, InSlice, address_of, caller_of
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.passwords import new_password
 from evenflow.api.rest.routes import Routes
 from evenflow.api.sessions import WrongPassword
@@ -24,9 +25,10 @@ routes = Routes("Users")
 
 
 @routes.get("/users", Role.ADMIN)
-async def list_users(conn: Connection, part: InSlice) -> Page[User]:
+async def list_users(http: Request, conn: Connection, query: InSlice) -> Page[User]:
     """Users by name."""
-    return part.page(Page[User], await users.list_users(conn, limit=part.read_limit, offset=part.offset))
+    part = part_of(http, query, str)
+    return part.page(Page[User], await users.list_users(conn, limit=part.limit, after=part.after))
 
 
 @routes.post("/users", Role.ADMIN, status_code=201)

@@ -6,11 +6,12 @@ import asyncio
 import difflib
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Request
 
 from evenflow.api import limits
 from evenflow.api.rest.context import Connection, InScope, InSlice
 from evenflow.api.rest.dags import current_version
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.dags import BundleSummary, CodeFile, DagCode, DagVersion, FileChange, ParseWarning, VersionDiff
 from evenflow.contracts.rest.queries import CodeQuery, DiffQuery
@@ -20,7 +21,7 @@ from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.spec.diff import diff_specs
 from evenflow.errors import DagNotFound
-from evenflow.store.db.connect import AsyncConn
+from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import dags, views
 from evenflow.wire.code import read_archive
 
@@ -28,10 +29,11 @@ routes = Routes("DAGs")
 
 
 @routes.get("/dags/{dag_id}/versions", Role.VIEWER)
-async def list_versions(conn: Connection, dag_id: str, part: InSlice) -> Page[DagVersion]:
+async def list_versions(http: Request, conn: Connection, dag_id: str, query: InSlice) -> Page[DagVersion]:
     """The versions of a DAG, the newest first. A run keeps the one that it began with."""
     await current_version(conn, dag_id)
-    rows = await views.list_versions(conn, dag_id, limit=part.read_limit, offset=part.offset)
+    part = part_of(http, query, int)
+    rows = await views.list_versions(conn, dag_id, limit=part.limit, after=part.after)
     return part.page(Page[DagVersion], rows)
 
 
@@ -65,18 +67,24 @@ async def read_code(conn: Connection, dag_id: str, query: Annotated[CodeQuery, Q
 
 
 @routes.get("/bundles", Role.VIEWER, ScopedBy.ANSWER)
-async def list_bundles(conn: Connection, scope: InScope, part: InSlice) -> Page[BundleSummary]:
+async def list_bundles(http: Request, conn: Connection, scope: InScope, query: InSlice) -> Page[BundleSummary]:
     """The sources of DAG files, as each processor that lives sees them."""
-    rows = await views.list_bundles(conn, lease_s=LEASE_S, scope=scope, limit=part.read_limit, offset=part.offset)
-    keys = ("kind", "location", "ref", "revision", "refreshed_at", "error")
-    return part.page(Page[BundleSummary], [{**row, **{key: (row["state"] or {}).get(key) for key in keys}} for row in rows])
+    part = part_of(http, query, str, str, int)
+    rows = await views.list_bundles(conn, lease_s=LEASE_S, scope=scope, limit=part.limit, after=part.after)
+    return part.page(Page[BundleSummary], rows, _bundle)
 
 
 @routes.get("/parse-warnings", Role.VIEWER, ScopedBy.ANSWER)
-async def list_parse_warnings(conn: Connection, scope: InScope, part: InSlice) -> Page[ParseWarning]:
+async def list_parse_warnings(http: Request, conn: Connection, scope: InScope, query: InSlice) -> Page[ParseWarning]:
     """DAG files that Python warned of while they were loaded."""
-    rows = await views.list_parse_warnings(conn, scope=scope, limit=part.read_limit, offset=part.offset)
+    part = part_of(http, query, str, str)
+    rows = await views.list_parse_warnings(conn, scope=scope, limit=part.limit, after=part.after)
     return part.page(Page[ParseWarning], rows)
+
+
+def _bundle(row: Row) -> Row:
+    keys = ("kind", "location", "ref", "revision", "refreshed_at", "error")
+    return {**row, **{key: (row["state"] or {}).get(key) for key in keys}}
 
 
 async def _version(conn: AsyncConn, dag_id: str, number: int) -> views.VersionSource:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Query
+from fastapi import Query, Request
 
 from evenflow.api.lineage import event_of
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Connection, InContext
+from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.queries import InstanceQuery, TryQuery, XComQuery
 from evenflow.contracts.rest.record import Page
@@ -22,12 +23,14 @@ OfInstance = Annotated[InstanceQuery, Query()]
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/xcoms", Role.VIEWER)
-async def list_xcoms(conn: Connection, dag_id: str, run_id: str, query: Annotated[XComQuery, Query()]) -> Page[XComEntry]:
+async def list_xcoms(
+    http: Request, conn: Connection, dag_id: str, run_id: str, query: Annotated[XComQuery, Query()]
+) -> Page[XComEntry]:
     """What the tasks of a run pushed and returned, without the values."""
-    rows = await xcom.list_values(
-        conn, dag_id=dag_id, run_id=run_id, task_id=query.task_id, limit=query.read_limit, offset=query.offset
-    )
-    return query.page(Page[XComEntry], rows)
+    part = part_of(http, query, int, int, str)
+    wanted: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "task_id": query.task_id}
+    rows = await xcom.list_values(conn, **wanted, limit=part.limit, after=part.after)
+    return part.page(Page[XComEntry], rows)
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/xcoms/{key}", Role.VIEWER)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -31,7 +32,7 @@ async def list_(
 ) -> Reply:
     """The questions that wait for people, the longest waiting first."""
     async with remote() as client:
-        page = await read_pages(lambda limit, offset: client.list_approvals(dag_id=dag_id, limit=limit, offset=offset), limit)
+        page = await read_pages(partial(client.list_approvals, dag_id=dag_id), limit)
     now = datetime.now(UTC)
     cells: dict[str, Cell[rest.approvals.Approval]] = {
         "task_id": lambda a: instance_name(a.task_id, a.map_index),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -11,7 +12,7 @@ from cyclopts import App, Parameter
 from evenflow.cli.input.dates import span
 from evenflow.cli.input.params import Limit
 from evenflow.cli.output.replies import Reply, listed, verb
-from evenflow.cli.remote import remote
+from evenflow.cli.remote import read_pages, remote
 from evenflow.contracts import rest
 from evenflow.errors import ParamError
 
@@ -19,19 +20,19 @@ app = App(name="assets")
 
 
 @verb(app, "list")
-async def list_(*, limit: Limit = 100, offset: int = 0) -> Reply:
+async def list_(*, limit: Limit = 100) -> Reply:
     """Assets, the last change of each, and the DAGs that wait for it."""
     async with remote() as client:
-        page = await client.list_assets(limit=limit, offset=offset)
-    return listed("assets", page, rest.assets.AssetSummary, empty="No assets: no DAG names one.")
+        page = await read_pages(client.list_assets, limit)
+    return listed("assets", page, rest.assets.AssetSummary, limit=limit, empty="No assets: no DAG names one.")
 
 
 @verb(app)
-async def events(asset: str | None = None, /, *, limit: Limit = 20, offset: int = 0) -> Reply:
+async def events(asset: str | None = None, /, *, limit: Limit = 20) -> Reply:
     """Events of an asset, or of all, the newest first."""
     async with remote() as client:
-        page = await client.list_asset_events(asset=asset, limit=limit, offset=offset)
-    return listed("events", page, rest.assets.RecordedAssetEvent, cells={"actor": _source}, empty="No events.")
+        page = await read_pages(partial(client.list_asset_events, asset=asset), limit)
+    return listed("events", page, rest.assets.RecordedAssetEvent, cells={"actor": _source}, limit=limit, empty="No events.")
 
 
 @verb(app)
@@ -47,15 +48,13 @@ async def partitions(
     ] = None,
     missing: Annotated[bool, Parameter(negative=(), help="Only those that there are not.")] = False,
     limit: Limit = 100,
-    offset: int = 0,
 ) -> Reply:
     """The partitions of an asset: those that exist, and those that are missing."""
     async with remote() as client:
-        page = await client.list_asset_partitions(
-            asset=asset, is_done=False if missing else None, limit=limit, offset=offset, **span(from_, to)
-        )
+        read = partial(client.list_asset_partitions, asset=asset, is_done=False if missing else None, **span(from_, to))
+        page = await read_pages(read, limit)
     empty = "None is missing." if missing else "None yet: no run has made one. To see what is missing of a time, add --from."
-    return listed("partitions", page, rest.assets.AssetPartition, cells={"is_done": _progress}, empty=empty)
+    return listed("partitions", page, rest.assets.AssetPartition, cells={"is_done": _progress}, limit=limit, empty=empty)
 
 
 @verb(app)

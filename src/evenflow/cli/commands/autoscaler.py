@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ from cyclopts import App, Parameter
 from evenflow.cli.commands.services import Name, become
 from evenflow.cli.output.replies import Reply, listed, print_records, verb
 from evenflow.cli.output.terminal import local_time, say
-from evenflow.cli.remote import remote
+from evenflow.cli.remote import read_pages, remote
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE_DEFAULT
 from evenflow.core.quantities import duration
@@ -166,7 +167,7 @@ async def demand(queue: str, /) -> Reply:
 async def history(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
     """The looks at a fleet and the decisions, for plots."""
     async with remote() as client:
-        page = await client.list_fleet_looks(fleet, limit=limit)
+        page = await read_pages(partial(client.list_fleet_looks, fleet), limit)
     return listed("looks", page, rest.fleets.FleetLook, empty="No autoscaler has seen it yet.", limit=limit)
 
 
@@ -176,7 +177,7 @@ async def steps(fleet: str, /, *, limit: Limit = PAGE_DEFAULT) -> Reply:
     and what became of them.
     """
     async with remote() as client:
-        page = await client.list_fleet_steps(fleet, limit=limit)
+        page = await read_pages(partial(client.list_fleet_steps, fleet), limit)
 
     def tell() -> None:
         print_plans(page)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -10,7 +11,7 @@ from rich.text import Text
 from evenflow.cli.input.params import Limit
 from evenflow.cli.output.replies import Cell, Reply, listed, replies
 from evenflow.cli.output.terminal import local_time, say
-from evenflow.cli.remote import remote
+from evenflow.cli.remote import read_pages, remote
 from evenflow.contracts import rest
 from evenflow.core.limits import PAGE
 
@@ -21,7 +22,7 @@ SHORT = 12  # characters of a hash that distinguish commits
 async def versions(dag_id: str, /, *, limit: Limit = 20) -> Reply:
     """The versions of a DAG, the newest first, and the origin of each. A run keeps the version with which it began."""
     async with remote() as client:
-        page = await client.list_versions(dag_id, limit=limit)
+        page = await read_pages(partial(client.list_versions, dag_id), limit)
     cells: dict[str, Cell[rest.dags.DagVersion]] = {
         "version_number": lambda v: Text(f"{v.version_number}", "bold") + Text("  newest" if v.is_newest else "", "green"),
         "live_runs": lambda v: v.live_runs or "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -38,7 +39,7 @@ async def list_(
 ) -> Reply:
     """All DAGs, by name, and the files that cannot be read."""
     async with remote() as client:
-        page = await read_pages(lambda limit, offset: client.list_dags(retired=retired, limit=limit, offset=offset), limit)
+        page = await read_pages(partial(client.list_dags, retired=retired), limit)
         errors, warnings = await client.list_parse_errors(), await client.list_parse_warnings()
 
     def tell_problems() -> None:

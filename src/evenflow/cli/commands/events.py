@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,7 @@ from cyclopts import App, Parameter
 from evenflow.cli.input.params import Limit
 from evenflow.cli.output.replies import Cell, Reply, listed, replies, verb
 from evenflow.cli.output.terminal import local_time, print_table, say
-from evenflow.cli.remote import remote
+from evenflow.cli.remote import read_pages, remote
 from evenflow.contracts import rest
 from evenflow.core.quantities import counted
 from evenflow.errors import BadValue
@@ -37,18 +38,17 @@ async def events(
     actor: Annotated[str | None, Parameter(help="Only what this person or tool did.")] = None,
     action: Annotated[str | None, Parameter(help="Only this, e.g. pool.set, or all of a kind, e.g. pool.")] = None,
     limit: Limit = 50,
-    offset: int = 0,
 ) -> Reply:
     """Changes, the newest first, each with its actor: connections, variables, pools, settings, pauses, runs, backfills, assets.
 
     Also DAGs that asked for secrets (a row a day), services that registered, and refused requests (a row a minute).
     """
     async with remote() as client:
-        page = await client.list_changes(object=name, actor=actor, action=action, limit=limit, offset=offset)
+        page = await read_pages(partial(client.list_changes, object=name, actor=actor, action=action), limit)
     cells: dict[str, Cell[rest.system.ChangeEvent]] = {
         "at": lambda e: local_time(e.last_at or e.at),
     }
-    return listed("events", page, rest.system.ChangeEvent, cells=cells, empty="No events.")
+    return listed("events", page, rest.system.ChangeEvent, cells=cells, limit=limit, empty="No events.")
 
 
 @verb(app)

@@ -21,7 +21,7 @@ app = App(name="quarantine", help="List what is set aside because handling it fa
 async def list_(*, limit: Limit = 50) -> Reply:
     """Runs, and DAGs' schedules, assets and backfills, that a scheduler has set aside so that all others continue."""
     async with remote() as client:
-        page = await read_pages(lambda limit, offset: client.list_quarantine(limit=limit, offset=offset), limit)
+        page = await read_pages(client.list_quarantine, limit)
 
     def tell_cure() -> None:
         for first in page.items[:1]:

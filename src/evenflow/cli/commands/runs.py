@@ -78,8 +78,7 @@ async def list_(
 ) -> Reply:
     """Runs, the newest first."""
     async with remote() as client:
-        read = partial(client.list_runs, dag_id=dag_id, state=state)
-        page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
+        page = await read_pages(partial(client.list_runs, dag_id=dag_id, state=state), limit)
         if dag_id is not None and not page.items:
             await client.get_dag(dag_id)  # this reports a missing DAG
     cells: dict[str, Cell[rest.runs.RunSummary]] = {
@@ -239,7 +238,7 @@ async def events(
     """The events of a run, the oldest first, with their actors."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run_id)
-        page = await client.list_run_events(dag_id, run_id, limit=limit)
+        page = await read_pages(partial(client.list_run_events, dag_id, run_id), limit)
     empty, kind = "Nothing has happened to it yet.", rest.runs.RunHistoryEntry
     return listed("events", page, kind, limit=limit, empty=empty, dag_id=dag_id, run_id=run_id)
 

@@ -18,7 +18,7 @@ from evenflow.cli.input.params import Limit
 from evenflow.cli.input.questions import Yes, check_agreed
 from evenflow.cli.output.replies import Cell, Reply, listed, verb
 from evenflow.cli.output.terminal import local_time, say
-from evenflow.cli.remote import remote
+from evenflow.cli.remote import read_pages, remote
 from evenflow.client.rest import RestClient
 from evenflow.contracts import rest
 from evenflow.core.object_names import CONNECTION
@@ -52,7 +52,7 @@ def _add_common_verbs(
 
     async def list_(*, limit: Limit = 100) -> Reply:
         async with remote() as client:
-            page = await read_list(client)(limit=limit)
+            page = await read_pages(read_list(client), limit)
         cells: dict[str, Cell[T]] = {
             "value": lambda stored: getattr(stored, "value", "")[:SHOWN_CHARS],
             "dags": lambda stored: ", ".join(stored.dags) or "all",

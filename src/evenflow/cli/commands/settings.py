@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from json import dumps
 from typing import Any
 
@@ -10,7 +11,7 @@ from cyclopts import App
 from evenflow.cli.input.params import Limit, json_or_text
 from evenflow.cli.output.replies import Cell, Reply, listed, verb
 from evenflow.cli.output.terminal import say
-from evenflow.cli.remote import remote
+from evenflow.cli.remote import read_pages, remote
 from evenflow.contracts import rest
 from evenflow.core.settings import find_setting
 
@@ -64,15 +65,15 @@ async def unset(name: str, /) -> Reply:
 
 
 @verb(app)
-async def history(name: str, /, *, limit: Limit = 50, offset: int = 0) -> Reply:
+async def history(name: str, /, *, limit: Limit = 50) -> Reply:
     """The values of a setting with their authors and times, the newest first."""
     find_setting(name)
     async with remote() as client:
-        page = await client.list_setting_history(name, limit=limit, offset=offset)
+        page = await read_pages(partial(client.list_setting_history, name), limit)
     cells: dict[str, Cell[rest.settings.SettingVersion]] = {
         "value": lambda c: f"{_shown(c.value)}{' (default)' if c.unset else ''}"
     }
-    return listed("history", page, rest.settings.SettingVersion, cells=cells, empty="Nobody has set it.")
+    return listed("history", page, rest.settings.SettingVersion, cells=cells, limit=limit, empty="Nobody has set it.")
 
 
 def _shown(value: Any) -> str:

@@ -46,8 +46,7 @@ async def list_(
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
         wanted = cast(TaskState | None, state)  # the API names the valid ones
-        read = partial(client.list_tasks, dag_id, run_id, task_id=task, state=wanted)
-        page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), limit)
+        page = await read_pages(partial(client.list_tasks, dag_id, run_id, task_id=task, state=wanted), limit)
         dag_tasks = (await client.get_dag(dag_id)).tasks
         if not page.items and task is not None:
             await check_task(client, dag_id, run_id, task)
@@ -221,7 +220,7 @@ async def events(
     """The events of a task, the oldest first, with their actors."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
-        page = await client.list_task_events(dag_id, run_id, task_id, map_index=map_index, limit=limit)
+        page = await read_pages(partial(client.list_task_events, dag_id, run_id, task_id, map_index=map_index), limit)
     cells: dict[str, Cell[rest.tasks.TaskHistoryEntry]] = {
         "map_index": lambda entry: instance_name(task_id, entry.map_index),
         "try_number": lambda entry: entry.try_number or "",

@@ -7,6 +7,7 @@ from __future__ import annotations
 import getpass
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
@@ -112,7 +113,7 @@ async def list_all(
 ) -> Reply:
     """List the existing tokens, the newest first: their owners, their ends, and the keys that signed them."""
     async with remote() as client:
-        page = await read_pages(lambda limit, offset: client.list_tokens(kind=kind, state=state, limit=limit, offset=offset), limit)
+        page = await read_pages(partial(client.list_tokens, kind=kind, state=state), limit)
     empty = "No such token was given out. To make one, type: evenflow tokens create"
     return listed("tokens", page, rest.tokens.TokenSummary, limit=limit, empty=empty)
 

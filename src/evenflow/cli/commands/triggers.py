@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -28,7 +29,7 @@ async def list_(
     first.
     """
     async with remote() as client:
-        page = await read_pages(lambda limit, offset: client.list_triggers(dag_id=dag_id, limit=limit, offset=offset), limit)
+        page = await read_pages(partial(client.list_triggers, dag_id=dag_id), limit)
     now = datetime.now(UTC)
     cells: dict[str, Cell[rest.tasks.WaitingTrigger]] = {
         "task_id": lambda t: instance_name(t.task_id, t.map_index),

@@ -15,7 +15,7 @@ from evenflow.cli.input.questions import Yes, check_agreed
 from evenflow.cli.input.scopes import Bundles, Pools, Queues, Tags, checked_scope
 from evenflow.cli.output.replies import Reply, listed, verb
 from evenflow.cli.output.terminal import errors, say
-from evenflow.cli.remote import remote
+from evenflow.cli.remote import read_pages, remote
 from evenflow.contracts import rest
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope
@@ -36,7 +36,7 @@ File = Annotated[Path | None, Parameter(name="--file", help="Read the password f
 async def list_users(*, limit: Limit = 100) -> Reply:
     """All users, and their rights."""
     async with remote() as client:
-        page = await client.list_users(limit=limit)
+        page = await read_pages(client.list_users, limit)
     return listed("users", page, rest.users.User, empty="No users. To make one, type: evenflow users add NAME --role admin")
 
 
@@ -121,7 +121,7 @@ async def enable(name: Name, /) -> Reply:
 async def list_sessions(*, limit: Limit = 100) -> Reply:
     """Logged-in browsers: for an admin all, else those that began with the token of this command."""
     async with remote() as client:
-        page = await client.list_sessions(limit=limit)
+        page = await read_pages(client.list_sessions, limit)
     return listed("sessions", page, rest.sessions.SessionSummary, empty="Nobody is logged in.")
 
 

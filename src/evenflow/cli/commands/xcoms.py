@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -12,7 +13,7 @@ from evenflow.cli.input.params import Limit
 from evenflow.cli.input.run_names import Dag, RunArgument, named_run
 from evenflow.cli.output.replies import Cell, Reply, listed, verb
 from evenflow.cli.output.terminal import print_json_text
-from evenflow.cli.remote import remote
+from evenflow.cli.remote import read_pages, remote
 from evenflow.contracts import rest
 from evenflow.core.model import instance_name
 from evenflow.core.quantities import counted
@@ -33,7 +34,7 @@ async def list_(
     """Values that the tasks of a run returned and pushed."""
     async with remote() as client:
         dag_id, run_id = await named_run(client, dag, run)
-        page = await client.list_xcoms(dag_id, run_id, task_id=task, limit=limit)
+        page = await read_pages(partial(client.list_xcoms, dag_id, run_id, task_id=task), limit)
     cells: dict[str, Cell[rest.tasks.XComEntry]] = {
         "task_id": lambda x: instance_name(x.task_id, x.map_index),
         "is_stored": lambda x: "secret" if x.is_secret else "in object storage" if x.is_stored else "",

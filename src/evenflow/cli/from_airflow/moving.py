@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from evenflow.cli.from_airflow.database import AirflowDag, House
 from evenflow.cli.from_airflow.fernet import Keys, Undecryptable
-from evenflow.cli.remote import read_pages
-from evenflow.client.rest import RestClient
+from evenflow.client.rest import RestClient, every
 from evenflow.core.deferral import HOLD, RELEASE
 from evenflow.core.limits import INT32_MAX
 from evenflow.core.object_names import CONNECTION, VARIABLE
@@ -22,7 +21,6 @@ from evenflow.store.db.connect import Row
 
 HouseFate = Literal["moved", "kept", "left"]
 
-ALL = 100_000  # of a kind, that are looked at here
 _PASSWORD, _EXTRA = ("password", "is_encrypted"), ("extra", "is_extra_encrypted")
 
 
@@ -60,9 +58,7 @@ class Moving:
             yield await self._tried(
                 "pool", row["pool"], row, {name: f"{pool.slots} slots" for name, pool in pools.items()}, self._pool
             )
-        here = {
-            dag.dag_id: dag for dag in (await read_pages(lambda n, skip: self.client.list_dags(limit=n, offset=skip), ALL)).items
-        }
+        here = {dag.dag_id: dag async for dag in every(self.client.list_dags)}
         for dag in house.dags:
             if dag.dag_id not in here:
                 yield Moved("DAG", dag.dag_id, "left", "it is not here: bring its file first, then type this again")
@@ -78,8 +74,7 @@ class Moving:
             )
 
     async def _names(self, read: Callable[..., Awaitable[Any]]) -> dict[str, str]:
-        page = await read_pages(lambda limit, offset: read(limit=limit, offset=offset), ALL)
-        return {item.name: "" for item in page.items}
+        return {item.name: "" async for item in every(read)}
 
     async def _tried(
         self, kind: str, name: str, row: Row, here: dict[str, str], move: Callable[[str, Row], Awaitable[None]]

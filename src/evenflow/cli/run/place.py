@@ -17,7 +17,6 @@ from rich.text import Text
 from evenflow.cli.output.terminal import errors
 from evenflow.cli.remote import find_api
 from evenflow.contracts import rest
-from evenflow.core.limits import PAGE
 from evenflow.errors import ApiRefused, ApiUnavailable, SettingsError, StartingOrStopping
 from evenflow.runtime.database import reach_database
 from evenflow.runtime.exits import ExitCode
@@ -164,12 +163,9 @@ def _found(settings: Settings, *, is_local: bool) -> _RunningApi:
 
 
 async def all_dags(client: RestClient) -> list[rest.dags.DagSummary]:
-    dags: list[rest.dags.DagSummary] = []
-    while True:
-        page = await client.list_dags(limit=PAGE, offset=len(dags))
-        dags += page.items
-        if not page.more:
-            return dags
+    from evenflow.client.rest import every
+
+    return [dag async for dag in every(client.list_dags)]
 
 
 def _with_folder(settings: Settings, folder: Path) -> Settings:

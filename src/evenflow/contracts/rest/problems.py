@@ -18,6 +18,7 @@ TITLES = {
     "backfill_ended": "The backfill is over",
     "backfill_exists": "The DAG has a backfill that is not over",
     "bad_archive": "The code cannot be unpacked",
+    "bad_cursor": "The cursor does not fit the list",
     "bad_dag": "The DAG is wrong as written",
     "bad_message": "The message cannot be read",
     "bad_params": "A parameter of the run does not fit",

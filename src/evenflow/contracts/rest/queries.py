@@ -5,33 +5,27 @@ They are beside the subjects, because only the API reads them; callers know them
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, TypeVar
+from typing import Literal
 
 from pydantic import Field
 
-from evenflow.contracts.rest.record import Instant, ObjectName, Page, Record, Request
+from evenflow.contracts.rest.record import Instant, ObjectName, Record, Request
 from evenflow.core import limits
 from evenflow.core.model import UNMAPPED
 from evenflow.core.service import TokenKind, TokenState
 from evenflow.core.states import RunState, TaskState
 
-T = TypeVar("T")
-
 
 class PageQuery(Request):
-    """A part of a list. One more is read, to know whether there is more."""
+    """A part of a list: its first page, or with a cursor the one after the page that had it as its `next`."""
 
     limit: int = Field(default=limits.PAGE_DEFAULT, ge=1, le=limits.PAGE)
-    offset: int = Field(default=0, ge=0, le=limits.OFFSET)
-
-    @property
-    def read_limit(self) -> int:
-        return self.limit + 1
-
-    def page(self, kind: type[Page[T]], rows: Sequence[dict[str, Any] | T]) -> Page[T]:
-        more = len(rows) > self.limit
-        return kind.model_validate({"items": rows[: self.limit], "limit": self.limit, "offset": self.offset, "more": more})
+    cursor: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=limits.MAX_CURSOR_CHARS,
+        description="The `next` of the page before, with the same filters. The first page when absent.",
+    )
 
 
 class DagQuery(PageQuery):
@@ -45,8 +39,9 @@ class DagQuery(PageQuery):
     recent: int = Field(default=0, ge=0, le=limits.RECENT_RUNS, description="So many of the newest runs of each.")
 
 
-class GridQuery(PageQuery):
+class GridQuery(Request):
     limit: int = Field(default=25, ge=1, le=limits.GRID_RUNS)
+    offset: int = Field(default=0, ge=0, le=limits.GRID_TOTAL, description="Of the newest runs so many are passed over.")
 
 
 class CodeQuery(Request):

@@ -70,5 +70,5 @@ class HistoryEntry(Record):
 class Page(Record, Generic[T]):
     items: list[T]
     limit: int
-    offset: int
+    next: str | None = Field(default=None, description="The `cursor` of the page after this one; null where there is none.")
     more: bool = Field(description="Whether there are items after these.")

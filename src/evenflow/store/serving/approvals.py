@@ -17,12 +17,12 @@ async def list_waiting(
     map_index: int | None = None,
     scope: str | None = None,
     limit: int = 1,
-    offset: int = 0,
+    after: str | None = None,
 ) -> list[Row]:
     """What is asked is sealed in them."""
     names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index, "scope": scope}
     cursor = conn.cursor(row_factory=dict_row)
-    return await (await cursor.execute(sql("approvals/list_waiting"), {**names, "limit": limit, "offset": offset})).fetchall()
+    return await (await cursor.execute(sql("approvals/list_waiting"), {**names, "limit": limit, "after": after})).fetchall()
 
 
 async def lock_run(conn: AsyncConn, dag_id: str, run_id: str) -> bool:

@@ -55,20 +55,22 @@ async def set_producer(conn: AsyncConn, dag_id: str, made: Collection[str]) -> N
         await conn.execute(sql("assets/insert_producers"), names)
 
 
-async def list_assets(conn: AsyncConn, *, scope: str | None, limit: int, offset: int) -> list[Row]:
-    return await _rows(conn, "assets/list_assets", scope=scope, limit=limit, offset=offset)
+async def list_assets(conn: AsyncConn, *, scope: str | None, limit: int, after: str | None) -> list[Row]:
+    return await _rows(conn, "assets/list_assets", scope=scope, limit=limit, after=after)
 
 
-async def list_events(conn: AsyncConn, *, asset: str | None, scope: str | None = None, limit: int, offset: int = 0) -> list[Row]:
+async def list_events(
+    conn: AsyncConn, *, asset: str | None, scope: str | None = None, limit: int, after: str | None = None
+) -> list[Row]:
     """The newest first; of all assets when ``asset`` is None."""
     if asset is None:
-        return await _rows(conn, "assets/list_all_events", scope=scope, limit=limit, offset=offset)
-    return await _rows(conn, "assets/list_events", asset=asset, scope=scope, limit=limit, offset=offset)
+        return await _rows(conn, "assets/list_all_events", scope=scope, limit=limit, after=after)
+    return await _rows(conn, "assets/list_events", asset=asset, scope=scope, limit=limit, after=after)
 
 
 async def list_alias_events(conn: AsyncConn, alias: str, *, limit: int) -> list[Row]:
     """Events of assets that tasks added to the alias, the newest first."""
-    return await _rows(conn, "assets/list_alias_events", alias=alias, limit=limit, offset=0)
+    return await _rows(conn, "assets/list_alias_events", alias=alias, limit=limit)
 
 
 async def list_named(conn: AsyncConn, name: str, *, is_alias: bool, limit: int) -> list[Row]:

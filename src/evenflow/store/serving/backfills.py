@@ -62,14 +62,14 @@ async def list_all(
     backfill_id: int | None = None,
     scope: str | None,
     limit: int = 1,
-    offset: int = 0,
+    after: str | None = None,
 ) -> list[Row]:
-    names = {"dag_id": dag_id, "backfill_id": backfill_id, "scope": scope, "limit": limit, "offset": offset}
+    names = {"dag_id": dag_id, "backfill_id": backfill_id, "scope": scope, "limit": limit, "after": after}
     return await read(conn, "backfills/list_all", names)
 
 
-async def list_runs(conn: AsyncConn, backfill_id: int, *, limit: int, offset: int) -> list[Row]:
-    return await read(conn, "backfills/list_runs", {"backfill_id": backfill_id, "limit": limit, "offset": offset})
+async def list_runs(conn: AsyncConn, backfill_id: int, *, limit: int, after: str | None) -> list[Row]:
+    return await read(conn, "backfills/list_runs", {"backfill_id": backfill_id, "limit": limit, "after": after})
 
 
 async def set_paused(conn: AsyncConn, backfill_id: int, *, is_paused: bool) -> None:

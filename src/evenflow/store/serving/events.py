@@ -97,10 +97,10 @@ async def list_events(
     name: str | None = None,
     scope: str | None = None,
     limit: int,
-    offset: int = 0,
+    after: str | None = None,
 ) -> list[Row]:
     """The newest first; ``action`` may be a kind alone, and ``name`` that of a DAG stands for its runs, too."""
-    names = {"actor": actor, "action": action, "object": name, "scope": scope, "limit": limit, "offset": offset}
+    names = {"actor": actor, "action": action, "object": name, "scope": scope, "limit": limit, "after": after}
     # Planned with its values: an unused filter must not spoil the plan of a used one.
     return await (await conn.cursor(row_factory=dict_row).execute(sql("events/list_all"), names, prepare=False)).fetchall()
 

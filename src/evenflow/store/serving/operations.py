@@ -73,14 +73,14 @@ async def delete_runs(conn: AsyncConn, run_keys: Iterable[int]) -> int:
     return len(await cursor.fetchall())
 
 
-async def list_run_events(conn: AsyncConn, run_key: int, *, limit: int, offset: int) -> list[Row]:
-    params = {"run_key": run_key, "limit": limit, "offset": offset}
+async def list_run_events(conn: AsyncConn, run_key: int, *, limit: int, after: str | None) -> list[Row]:
+    params = {"run_key": run_key, "limit": limit, "after": after}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("views/list_run_events"), params)).fetchall()
 
 
 async def list_task_events(
-    conn: AsyncConn, run_key: int, *, task_id: str, map_index: int | None, limit: int, offset: int
+    conn: AsyncConn, run_key: int, *, task_id: str, map_index: int | None, limit: int, after: str | None
 ) -> list[Row]:
-    params = {"run_key": run_key, "task_id": task_id, "map_index": map_index, "limit": limit, "offset": offset}
+    params = {"run_key": run_key, "task_id": task_id, "map_index": map_index, "limit": limit, "after": after}
     cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("views/list_task_events"), params, prepare=False)).fetchall()

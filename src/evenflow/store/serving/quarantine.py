@@ -11,9 +11,9 @@ from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 
 
-async def list_quarantine(conn: AsyncConn, *, scope: str | None, limit: int, offset: int) -> list[Row]:
+async def list_quarantine(conn: AsyncConn, *, scope: str | None, limit: int, after: str | None) -> list[Row]:
     """kind, object, since, reason; of a run dag_id and run_id too. The latest first."""
-    names = {"scope": scope, "limit": limit, "offset": offset}
+    names = {"scope": scope, "limit": limit, "after": after}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("quarantine/list_all"), names)).fetchall()
 
 

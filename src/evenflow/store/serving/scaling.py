@@ -285,10 +285,10 @@ async def record_look(conn: AsyncConn, fleet: str, look: Look, sizing: Sizing) -
     await conn.execute(sql("scaling/record_look"), {"fleet": fleet, **seen, "asked": sizing.asked, "reason": sizing.reason})
 
 
-async def list_looks(conn: AsyncConn, fleet: str, *, since: float, limit: int, offset: int = 0) -> list[Row]:
+async def list_looks(conn: AsyncConn, fleet: str, *, since: float, limit: int, after: str | None = None) -> list[Row]:
     """The newest first."""
     cursor = conn.cursor(row_factory=dict_row)
-    params = {"fleet": fleet, "since": since, "limit": limit, "offset": offset}
+    params = {"fleet": fleet, "since": since, "limit": limit, "after": after}
     return await (await cursor.execute(sql("scaling/list_looks"), params)).fetchall()
 
 
@@ -375,9 +375,9 @@ async def read_open(conn: AsyncConn, fleet: str) -> dict[int, list[StepRow]]:
     return plans
 
 
-async def list_steps(conn: AsyncConn, fleet: str, *, limit: int, offset: int = 0) -> list[Row]:
+async def list_steps(conn: AsyncConn, fleet: str, *, limit: int, after: str | None = None) -> list[Row]:
     cursor = conn.cursor(row_factory=dict_row)
-    params = {"fleet": fleet, "limit": limit, "offset": offset}
+    params = {"fleet": fleet, "limit": limit, "after": after}
     return await (await cursor.execute(sql("scaling/list_steps"), params)).fetchall()
 
 

@@ -57,10 +57,10 @@ async def read_value(conn: AsyncConn, kind: SealedKind, name: str) -> Row | None
     return await (await cursor.execute(sql("sealed/read_one"), {"kind": kind, "name": name})).fetchone()
 
 
-async def list_values(conn: AsyncConn, kind: SealedKind, *, limit: int, offset: int) -> list[Row]:
+async def list_values(conn: AsyncConn, kind: SealedKind, *, limit: int, after: str | None = None) -> list[Row]:
     """By name."""
     cursor = conn.cursor(row_factory=dict_row)
-    return await (await cursor.execute(sql("sealed/list_all"), {"kind": kind, "limit": limit, "offset": offset})).fetchall()
+    return await (await cursor.execute(sql("sealed/list_all"), {"kind": kind, "limit": limit, "after": after})).fetchall()
 
 
 async def list_similar(conn: AsyncConn, kind: SealedKind, wanted: str) -> list[tuple[str, list[str]]]:

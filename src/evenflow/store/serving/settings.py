@@ -55,7 +55,7 @@ async def unset_value(conn: AsyncConn, name: str, *, actor: str) -> None:
         await conn.execute(sql("inbox/notify"), {"channel": INBOX})
 
 
-async def list_changes(conn: AsyncConn, name: str, *, limit: int, offset: int = 0) -> list[Row]:
+async def list_changes(conn: AsyncConn, name: str, *, limit: int, after: str | None = None) -> list[Row]:
     """The newest first; a value that is None: the setting was unset, and its default held."""
-    names = {"name": name, "limit": limit, "offset": offset}
+    names = {"name": name, "limit": limit, "after": after}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("settings/list_changes"), names)).fetchall()

@@ -189,10 +189,10 @@ async def take_login_code(conn: AsyncConn, code: str) -> tuple[str, int] | None:
 
 
 async def list_tokens(
-    conn: AsyncConn, *, kind: str | None = None, state: TokenState | None = None, limit: int | None = None, offset: int = 0
+    conn: AsyncConn, *, kind: str | None = None, state: TokenState | None = None, limit: int | None = None, after: str | None = None
 ) -> list[Row]:
     """Of one kind or in one state, or all; the newest first."""
-    names = {"kind": kind, "state": state, "limit": limit, "offset": offset}
+    names = {"kind": kind, "state": state, "limit": limit, "after": after}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("tokens/list_all"), names)).fetchall()
 
 

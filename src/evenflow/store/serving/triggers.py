@@ -133,10 +133,10 @@ async def is_claimed(conn: AsyncConn, key: TriggerKey) -> bool:
 
 
 async def list_waiting(
-    conn: AsyncConn, *, dag_id: str | None, run_id: str | None, scope: str | None, limit: int, offset: int
+    conn: AsyncConn, *, dag_id: str | None, run_id: str | None, scope: str | None, limit: int, after: str | None
 ) -> list[Row]:
     """Which task waits for what, the longest waiting first."""
-    names = {"dag_id": dag_id, "run_id": run_id, "scope": scope, "limit": limit, "offset": offset}
+    names = {"dag_id": dag_id, "run_id": run_id, "scope": scope, "limit": limit, "after": after}
     cursor = conn.cursor(row_factory=dict_row)
     return await (await cursor.execute(sql("triggers/list_waiting"), names)).fetchall()
 

@@ -90,8 +90,8 @@ async def find_user(conn: AsyncConn, name: str) -> FoundUser | None:
     return await (await conn.cursor(row_factory=args_row(FoundUser)).execute(sql("users/find_one"), {"name": name})).fetchone()
 
 
-async def list_users(conn: AsyncConn, *, name: str | None = None, limit: int, offset: int = 0) -> list[Row]:
-    names = {"name": name, "limit": limit, "offset": offset}
+async def list_users(conn: AsyncConn, *, name: str | None = None, limit: int, after: str | None = None) -> list[Row]:
+    names = {"name": name, "limit": limit, "after": after}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("users/list_all"), names)).fetchall()
 
 
@@ -158,8 +158,8 @@ async def insert_session(
 
 
 async def list_sessions(
-    conn: AsyncConn, *, user: str | None, login_id: int | None, session_id: int | None, limit: int, offset: int = 0
+    conn: AsyncConn, *, user: str | None, login_id: int | None, session_id: int | None, limit: int, after: str | None = None
 ) -> list[Row]:
     """Of one user, or of one token, or all, or one of these; the newest first."""
-    names = {"user": user, "login_id": login_id, "session_id": session_id, "limit": limit, "offset": offset}
+    names = {"user": user, "login_id": login_id, "session_id": session_id, "limit": limit, "after": after}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("tokens/list_sessions"), names)).fetchall()

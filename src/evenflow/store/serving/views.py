@@ -53,11 +53,11 @@ async def list_dags(
     recent: int = 0,
     scope: str | None = None,
     limit: int = 1,
-    offset: int = 0,
+    after: str | None = None,
 ) -> list[Row]:
     """DAGs by name, with ``retired`` also those whose file is gone; each with its ``recent`` newest runs."""
     names = {"dag_id": dag_id, "retired": retired, "search": search, "recent": recent, "scope": scope}
-    return await _rows(conn, "views/list_dags", **names, limit=limit, offset=offset)
+    return await _rows(conn, "views/list_dags", **names, limit=limit, after=after)
 
 
 async def read_grid(conn: AsyncConn, dag_id: str, *, limit: int, offset: int) -> list[Row]:
@@ -115,10 +115,10 @@ async def list_runs(
     state: str | None = None,
     scope: str | None = None,
     limit: int = 1,
-    offset: int = 0,
+    after: str | None = None,
 ) -> list[Row]:
     """Runs, the newest first."""
-    names: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "state": state, "limit": limit, "offset": offset}
+    names: dict[str, Any] = {"dag_id": dag_id, "run_id": run_id, "state": state, "limit": limit, "after": after}
     if scope is None:
         return await _rows(conn, "views/list_runs", **names)
     return await _rows(conn, "views/list_runs_in_scope", **names, scope=scope)
@@ -134,10 +134,10 @@ async def list_progress(conn: AsyncConn, run_key: int, *, limit: int) -> list[Ro
 
 
 async def list_tasks(
-    conn: AsyncConn, run_key: int, *, task_id: str | None, state: str | None, limit: int, offset: int
+    conn: AsyncConn, run_key: int, *, task_id: str | None, state: str | None, limit: int, after: str | None
 ) -> list[Row]:
     """Task instances in the order of the DAG and of their map index."""
-    names = {"run_key": run_key, "task_id": task_id, "limit": limit, "offset": offset}
+    names = {"run_key": run_key, "task_id": task_id, "limit": limit, "after": after}
     if state is not None:
         return await _rows(conn, "views/list_tasks_in_state", **names, state=state)
     return await _rows(conn, "views/list_tasks", **names)
@@ -150,17 +150,17 @@ async def find_instance(conn: AsyncConn, *, dag_id: str, run_id: str, task_id: s
     return None if row is None else InstanceState(*row)
 
 
-async def list_parse_errors(conn: AsyncConn, *, lease_s: float, scope: str | None, limit: int, offset: int) -> list[Row]:
-    return await _rows(conn, "views/list_parse_errors", lease_s=lease_s, scope=scope, limit=limit, offset=offset)
+async def list_parse_errors(conn: AsyncConn, *, lease_s: float, scope: str | None, limit: int, after: str | None) -> list[Row]:
+    return await _rows(conn, "views/list_parse_errors", lease_s=lease_s, scope=scope, limit=limit, after=after)
 
 
-async def list_parse_warnings(conn: AsyncConn, *, scope: str | None, limit: int, offset: int) -> list[Row]:
-    return await _rows(conn, "views/list_parse_warnings", scope=scope, limit=limit, offset=offset)
+async def list_parse_warnings(conn: AsyncConn, *, scope: str | None, limit: int, after: str | None) -> list[Row]:
+    return await _rows(conn, "views/list_parse_warnings", scope=scope, limit=limit, after=after)
 
 
-async def list_versions(conn: AsyncConn, dag_id: str, *, limit: int, offset: int) -> list[Row]:
+async def list_versions(conn: AsyncConn, dag_id: str, *, limit: int, after: str | None) -> list[Row]:
     """The newest first."""
-    return await _rows(conn, "views/list_versions", dag_id=dag_id, limit=limit, offset=offset)
+    return await _rows(conn, "views/list_versions", dag_id=dag_id, limit=limit, after=after)
 
 
 async def read_version(conn: AsyncConn, dag_id: str, number: int) -> VersionSource | None:
@@ -174,9 +174,9 @@ async def has_dag(conn: AsyncConn, dag_id: str, *, scope: str | None) -> bool:
     return bool(await _rows(conn, "views/find_dag", dag_id=dag_id, scope=scope))
 
 
-async def list_bundles(conn: AsyncConn, *, lease_s: float, scope: str | None, limit: int, offset: int) -> list[Row]:
+async def list_bundles(conn: AsyncConn, *, lease_s: float, scope: str | None, limit: int, after: str | None) -> list[Row]:
     """A row for each bundle and processor that reads it."""
-    return await _rows(conn, "views/list_bundles", lease_s=lease_s, scope=scope, limit=limit, offset=offset)
+    return await _rows(conn, "views/list_bundles", lease_s=lease_s, scope=scope, limit=limit, after=after)
 
 
 async def list_services(conn: AsyncConn, *, lease_s: float, scope: str | None = None, limit: int) -> list[Row]:

@@ -105,10 +105,10 @@ async def list_pushed(conn: AsyncConn, *, run_key: int, task_index: int, key: st
 
 
 async def list_values(
-    conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str | None, limit: int, offset: int
+    conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str | None, limit: int, after: str | None
 ) -> list[dict[str, Any]]:
     """What the tasks of a run pushed, in the order of the DAG, without the values."""
-    names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "limit": limit, "offset": offset}
+    names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "limit": limit, "after": after}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("xcom/list_values"), names, prepare=False)).fetchall()
 
 

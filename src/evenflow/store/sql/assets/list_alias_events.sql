@@ -4,4 +4,4 @@ from asset_event e
 join asset a on a.name = e.asset
 where e.alias = %(alias)s
 order by e.event_id desc
-limit %(limit)s offset %(offset)s
+limit %(limit)s

@@ -1,5 +1,5 @@
 -- Backfills, the newest first, and how far they are: of one DAG or all, or one by its number.
-select b.backfill_id, b.dag_id, b.from_date, b.to_date, b.partitions_of, b.is_reversed, b.reprocess, b.max_active_runs, b.params, b.priority, b.is_paused,
+select jsonb_build_array(b.backfill_id) as place, b.backfill_id, b.dag_id, b.from_date, b.to_date, b.partitions_of, b.is_reversed, b.reprocess, b.max_active_runs, b.params, b.priority, b.is_paused,
        b.created_at, b.created_by, b.ended_at, b.cancelled_by, n.total, n.passed_over, n.waiting, n.active, n.success, n.failed
 from backfill b
 cross join lateral (
@@ -13,5 +13,6 @@ cross join lateral (
 ) as n
 where (%(dag_id)s::text is null or b.dag_id = %(dag_id)s) and (%(backfill_id)s::bigint is null or b.backfill_id = %(backfill_id)s)
   and (%(scope)s::jsonb is null or b.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
+  and (%(after)s::jsonb is null or b.backfill_id < (%(after)s::jsonb ->> 0)::bigint)
 order by b.backfill_id desc
-limit %(limit)s offset %(offset)s
+limit %(limit)s

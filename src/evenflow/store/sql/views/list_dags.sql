@@ -1,5 +1,5 @@
 -- DAGs by name (Evenflow's own only when asked for), each with its newest run, and as many of the newest as are asked for.
-select d.dag_id, coalesce(v.spec ->> 'display_name', d.dag_id) as display_name, d.is_paused, d.paused_reason, d.is_active, d.bundle, d.file, v.version_number,
+select jsonb_build_array(d.dag_id) as place, d.dag_id, coalesce(v.spec ->> 'display_name', d.dag_id) as display_name, d.is_paused, d.paused_reason, d.is_active, d.bundle, d.file, v.version_number,
        d.next_run_at, d.next_logical, d.updated_at,
        coalesce(v.spec ->> 'description', '') as description, coalesce(v.spec ->> 'owner', '') as owner,
        coalesce(v.spec -> 'tags', '[]') as tags, v.spec -> 'schedule' as schedule, v.spec #>> '{schedule,timezone}' as timezone,
@@ -23,5 +23,6 @@ where (d.dag_id = %(dag_id)s or %(dag_id)s::text is null and d.bundle <> 'evenfl
   and (%(search)s::text is null
        or strpos(lower(concat_ws(' ', d.dag_id, v.spec ->> 'display_name', v.spec ->> 'owner', v.spec ->> 'tags')), lower(%(search)s)) > 0)
   and (%(scope)s::jsonb is null or d.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
+  and (%(after)s::jsonb is null or d.dag_id > %(after)s::jsonb ->> 0)
 order by d.dag_id
-limit %(limit)s offset %(offset)s
+limit %(limit)s

@@ -7,15 +7,15 @@ with newest as (
         select r.run_key from dag_run r where r.dag_id = d.dag_id and {{asked_runs}} order by r.run_key desc limit 1) as r
     where %(dag_id)s::text is null or d.dag_id = %(dag_id)s
     order by r.run_key desc
-    limit %(limit)s::bigint + %(offset)s::bigint
+    limit %(limit)s
 ), wanted as (
     select r.run_key
     from newest n
     cross join lateral (
         select r.run_key from dag_run r where r.dag_id = n.dag_id and {{asked_runs}} order by r.run_key desc
-        limit %(limit)s::bigint + %(offset)s::bigint) as r
+        limit %(limit)s) as r
     order by r.run_key desc
-    limit %(limit)s offset %(offset)s
+    limit %(limit)s
 )
 select {{run_summary}}
 from wanted

@@ -21,8 +21,15 @@ with run as materialized (
     join task k on k.version_key = run.version_key and k.task_id = %(task_id)s
     join stretch s on k.task_index > s.after and k.task_index <= s.until
     left join mapped m on m.task_index = k.task_index
+), behind as (  -- where what is next to the place stands
+    select coalesce(m.first + least(a.map_index, m.length - 1), a.task_index + s.shift) + 1 as first
+    from (select (%(after)s::jsonb ->> 0)::bigint as task_index, (%(after)s::jsonb ->> 1)::bigint as map_index) as a
+    join stretch s on a.task_index > s.after and a.task_index <= s.until
+    left join mapped m on m.task_index = a.task_index
 ), page as materialized (
-    select first + least(%(offset)s, length) as begin, first + least(%(offset)s::bigint + %(limit)s, length) as past from part
+    select b.begin, least(p.first::bigint + p.length, b.begin + %(limit)s) as past
+    from part p
+    cross join lateral (select greatest(p.first::bigint, (select first from behind)) as begin) as b
 ), wanted as materialized (
     select k.task_index, -1 as map_index, 'none'::task_state as virtual_state
     from page, stretch s, run
@@ -35,7 +42,7 @@ with run as materialized (
     select m.task_index, n, m.virtual_state
     from page, mapped m, generate_series(greatest(0, page.begin - m.first)::int, (least(m.length, page.past - m.first) - 1)::int) as n
 )
-select k.task_id, k.operator, w.map_index, coalesce(t.state, w.virtual_state)::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
+select jsonb_build_array(w.task_index, w.map_index) as place, k.task_id, k.operator, w.map_index, coalesce(t.state, w.virtual_state)::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
        t.queued_at, t.started_at, t.ended_at, t.reason, coalesce(t.losses, 0) as losses,
        extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
 from wanted w

@@ -1,11 +1,14 @@
 -- As list_tasks, of one state. Untouched instances of mapped tasks are spans between rows; a row is a span of one. No index knows the
--- states, which change with every move, so a page costs the rows that come before it, but no instance that has none.
+-- states, which change with every move, so a page costs the rows from its place to its last one, but no instance that has none.
 with run as materialized (
     select run_key, version_key from dag_run where run_key = %(run_key)s
+), place as materialized (
+    select coalesce((%(after)s::jsonb ->> 0)::bigint, -1) as task_index, coalesce((%(after)s::jsonb ->> 1)::bigint, -1) as map_index
 ), asked as materialized (
     select k.task_index
     from run
     join task k on k.version_key = run.version_key and (%(task_id)s::text is null or k.task_id = %(task_id)s)
+    where k.task_index >= (select task_index from place)
 ), mapped as materialized (
     select m.run_key, m.task_index, m.length
     from mapped_task m
@@ -16,8 +19,9 @@ with run as materialized (
      from task_instance
      where run_key = %(run_key)s and state = %(state)s::task_state
        and (%(task_id)s::text is null or task_index = (select task_index from asked))
+       and (task_index, map_index) > (select task_index, map_index from place)
      order by task_index, map_index
-     limit %(limit)s::bigint + %(offset)s)
+     limit %(limit)s)
     union all
     select m.task_index, t.begin, t.map_index
     from mapped m
@@ -44,16 +48,21 @@ with run as materialized (
     where %(state)s::task_state = 'none'
       and not exists (select from task_instance t where t.run_key = %(run_key)s and t.task_index = a.task_index)
       and not exists (select from mapped_task m where m.run_key = %(run_key)s and m.task_index = a.task_index)
+), left_over as (
+    select s.task_index, case when s.task_index = p.task_index then greatest(s.begin, p.map_index + 1) else s.begin end as begin, s.past
+    from span s
+    cross join place p
 ), placed as (
-    select task_index, begin, past, sum(past - begin) over (order by task_index, begin) - (past - begin) as first from span
+    select task_index, begin, past, sum(past - begin) over (order by task_index, begin) - (past - begin) as first
+    from left_over
+    where begin < past
 ), page as materialized (
     select p.task_index, n as map_index
     from placed p
-    cross join generate_series(greatest(p.begin, p.begin + %(offset)s - p.first)::int,
-                               (least(p.past, p.begin + %(offset)s::bigint + %(limit)s - p.first) - 1)::int) as n
-    where p.first < %(offset)s::bigint + %(limit)s and p.first + p.past - p.begin > %(offset)s
+    cross join generate_series(p.begin::int, (least(p.past, p.begin + %(limit)s - p.first) - 1)::int) as n
+    where p.first < %(limit)s
 )
-select k.task_id, k.operator, p.map_index, %(state)s::task_state::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
+select jsonb_build_array(p.task_index, p.map_index) as place, k.task_id, k.operator, p.map_index, %(state)s::task_state::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
        t.queued_at, t.started_at, t.ended_at, t.reason, coalesce(t.losses, 0) as losses,
        extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
 from page p
