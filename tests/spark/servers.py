@@ -121,6 +121,7 @@ def connect_server(directory: Path) -> Iterator[str]:
         "spark.log.level": "INFO",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.connect.progress.reportInterval": "100ms",
+        "spark.connect.execute.manager.detachedTimeout": "1h",  # what ends a query that nobody asks for is to be ours
     }
     server = ["spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[1]"]
     for key, value in conf.items():

@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,21 @@ def test_what_is_killed_ends_its_query(server: Connection, tmp_path: Path) -> No
     end_session(server, session_id_of("killed"))
     process.join(30)
     assert process.exitcode == 1
+
+
+@pytest.mark.parametrize("how", ["returns", "raises", "stops it itself"])
+def test_that_a_session_has_ended_is_told_however_its_try_ends(server: Connection, how: str) -> None:
+    """R-SP6: what is not known to have ended is ended later."""
+    released: list[bool] = []
+    told = session_for(server, app_name="x", conf={}, progress=lambda *_: None, on_release=lambda: released.append(True))
+    with suppress(ZeroDivisionError), told as spark:
+        assert spark.range(2).count() == 2
+        if how == "raises":
+            raise ZeroDivisionError
+        if how == "stops it itself":
+            spark.stop()
+        assert released == []
+    assert released == [True]
 
 
 def test_settings_that_are_fixed_when_the_server_starts_are_refused(server: Connection) -> None:
@@ -141,10 +157,12 @@ def test_a_server_that_dies_is_noticed_within_30_s(tmp_path: Path, monkeypatch: 
 
         thread = threading.Thread(target=kill)
         thread.start()
-        told = session_for(conn, app_name="x", conf={}, progress=lambda *_: begun.set())
+        released: list[bool] = []
+        told = session_for(conn, app_name="x", conf={}, progress=lambda *_: begun.set(), on_release=lambda: released.append(True))
         with pytest.raises(SparkUnavailable, match="does not answer any more"), told as spark:
             spark.sql(ENDLESS).collect()
         thread.join()
+        assert released == [], "what a server that stands still for a while runs may go on"
 
 
 def listeners(port: int) -> list[int]:

@@ -413,7 +413,7 @@ def of_one_try(run_key: int) -> dict[str, dict[str, Any]]:
         "dispatch/find_held": {**task, "epoch": run_key, "map_index": -1},
         "triggers/find_claimed": {**task, "epoch": run_key, "map_index": -1, "claim": 1},
         "once/ask": {"epoch": run_key, "name": "job", "limit": 100},
-        "once/set": {"epoch": run_key, "name": "job", "value": "1", "sealed": None},
+        "once/set": {"epoch": run_key, "name": "job", "value": "1", "sealed": None, "replaces": False, "outside": False},
         "once/forget": {"epoch": run_key, "name": "job"},
         "sealed/read_one": {"kind": "connection", "name": "c77"},
         "sealed/set_one": {

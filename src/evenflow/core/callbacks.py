@@ -30,6 +30,9 @@ class Callback(StrEnum):
     DEADLINE = "deadline_callback"
 
 
+CLEAN_UP = (
+    "clean_up"  # the event of a call of Evenflow's own: on_kill of an operator whose try is over and has left something outside
+)
 OF_TASKS = (Callback.EXECUTE, Callback.SUCCESS, Callback.FAILURE, Callback.RETRY, Callback.SKIPPED)
 OF_DAGS = (Callback.SUCCESS, Callback.FAILURE)
 

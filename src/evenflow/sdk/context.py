@@ -61,6 +61,13 @@ class Kept:
         kept = self._ask(name)["kept"]
         return self._decoded(name, kept) if kept else self._store(name, await function())
 
+    def outside(self, name: str, value: Any) -> None:
+        """Stores what names something that runs outside; its key has been asked for. If the try is over before it has forgotten the
+        name, ``on_kill`` of its operator is called elsewhere, with a copy of the value; the value itself stays for the next try,
+        also when the task is cleared.
+        """
+        self._store(name, value, outside=True)
+
     def value(self, name: str, default: Any) -> Any:
         kept = self._ask(name)["kept"]
         return self._decoded(name, kept) if kept else default
@@ -74,7 +81,7 @@ class Kept:
     def _ask(self, name: str) -> dict[str, Any]:
         return self._control.ask("once", {"name": _checked_name(name)})
 
-    def _store(self, name: str, value: Any) -> Any:
+    def _store(self, name: str, value: Any, *, outside: bool = False) -> Any:
         """Returns the stored value: this one, unless another was stored before."""
         if inspect.isawaitable(value):
             raise BadArgument(
@@ -87,7 +94,8 @@ class Kept:
         size = len(xcom.to_json(encoded, what))
         if size > MAX_ONCE_BYTES:
             raise BadArgument(f"{what} is {size:,} bytes as JSON, above the limit of {MAX_ONCE_BYTES:,}. Keep an id or a path.")
-        return self._decoded(name, self._control.ask("set_once", {"name": name, "kept": {"value": encoded}})["kept"])
+        said = {"name": name, "kept": {"value": encoded}, **({"outside": True} if outside else {})}
+        return self._decoded(name, self._control.ask("set_once", said)["kept"])
 
     def _decoded(self, name: str, kept: dict[str, Any]) -> Any:
         from evenflow.sdk import xcom

@@ -1,8 +1,8 @@
 """A session on a Spark Connect server, for one try.
 
 The server has the driver, and its queries continue whatever happens to the client. So the id of a session is derived from a key of
-its task, which is kept before the session is made. The next try, or ``on_kill`` of the one that has the session, finds the session
-by that id, interrupts what runs in it and releases it.
+its task and kept from before the session is made until it is known to be over. The next try, or ``on_kill`` in the process of the
+session or in another one if that has died, finds the session by that id, interrupts what runs in it and releases it.
 
 pyspark asks a server that is gone again for ten minutes, also when a session is stopped, and once more when the process ends, but
 not for closed clients. So a thread checks that the server answers, from the session's first words to its last, and closes the
@@ -16,7 +16,7 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -73,7 +73,7 @@ def end_session(conn: Connection, session_id: str) -> None:
     except SparkUnavailable:
         raise
     except Exception as error:
-        if "INVALID_HANDLE" not in str(error):  # the server knows no such session any more
+        if not _is_unknown(error):
             raise SparkUnavailable(
                 f"The session {session_id} of an earlier try could not be ended, so none is begun beside it: the Spark Connect "
                 f"server at {target.url.partition(';')[0]} says {_said(error)}. Another try looks again; a restart of the server "
@@ -82,6 +82,11 @@ def end_session(conn: Connection, session_id: str) -> None:
     finally:
         with suppress(Exception):
             client.close()
+
+
+def _is_unknown(error: Exception) -> bool:
+    """Whether the server knows no such session any more."""
+    return "INVALID_HANDLE" in str(error)
 
 
 def _said(error: Exception) -> str:
@@ -102,9 +107,11 @@ def speaks_tls(target: SparkTarget) -> bool:
 
 
 @contextmanager
-def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: str) -> Iterator[SparkSession]:
+def connect_session(
+    target: SparkTarget, app_name: str, session_id: str, tag: str, on_release: Callable[[], None]
+) -> Iterator[SparkSession]:
     """Raises :class:`SettingsError` for settings that only the server's start can set, and :class:`SparkUnavailable` when the
-    server refuses this token, or goes away meanwhile.
+    server refuses this token, or goes away meanwhile. Calls ``on_release`` at the end, unless the session may still be there.
     """
     from pyspark.sql import SparkSession
 
@@ -129,8 +136,24 @@ def connect_session(target: SparkTarget, app_name: str, session_id: str, tag: st
                 ) from error
             raise
         finally:
-            cast("Any", spark).release_session_on_close = known and not watch.gone  # otherwise its session or server does not exist
+            over = not known or (not watch.gone and _is_released(spark, target, session_id))
+            cast("Any", spark).release_session_on_close = False  # done, or in vain
             spark.stop()
+            if over:
+                on_release()
+
+
+def _is_released(spark: Any, target: SparkTarget, session_id: str) -> bool:
+    """Releases the session, which ends what runs in it; returns whether that is sure. The author may have stopped it before."""
+    client = _client(target, session_id) if spark.is_stopped else spark.client
+    try:
+        client.release_session()
+    except Exception as error:
+        return _is_unknown(error)
+    finally:
+        if client is not spark.client:
+            client.close()
+    return True
 
 
 def _server_gone(target: SparkTarget, where: str) -> SparkUnavailable:

@@ -6,7 +6,7 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+def _ignored() -> None:
+    """Does nothing with what is told."""
+
+
 @contextmanager
 def session_for(
     conn: Connection,
@@ -39,12 +43,14 @@ def session_for(
     progress: TellProgress,
     keep: Keep | None = None,
     session_id: str | None = None,
+    on_release: Callable[[], None] = _ignored,
     tag: str = "evenflow",
 ) -> Iterator[SparkSession]:
     """A session on the target of ``conn``, configured by Evenflow's defaults, ``conn``'s extras and ``conf``, the last one wins.
 
     ``progress`` is told about running stages, from another thread when the session is classic, and ``keep`` at its end what such a
-    session took; without it nothing is told. On a Spark Connect server the session has ``session_id``, and its jobs have ``tag``.
+    session took; without it nothing is told. On a Spark Connect server the session has ``session_id``, and its jobs have ``tag``;
+    ``on_release`` is called when it has surely ended.
     Raises :class:`SparkNotInstalled`, :class:`JavaNotFound`, :class:`SparkUnavailable`, :class:`SettingsError`; of Spark's own
     errors :class:`SparkFailed`, with the reason first.
     """
@@ -54,7 +60,7 @@ def session_for(
     ship_local_modules()
     _quiet_pyspark()
     if target.connect:
-        session = connect_session(target, app_name, session_id or session_id_of(str(uuid.uuid4())), tag)
+        session = connect_session(target, app_name, session_id or session_id_of(str(uuid.uuid4())), tag, on_release)
         tell = connect_progress
     else:
         session, tell = classic_session(target, app_name), classic_progress

@@ -430,8 +430,11 @@ create table once_value (
     sealed      bytea,                                       -- instead of the value, when it holds a secret that its try was given
     epoch       bigint not null,                             -- of the try that asked for it last
     at          timestamptz not null default now(),
+    outside     boolean not null default false,              -- it names what may run outside until it is forgotten, also when the task is cleared
+    cleaned_by  bigint,                                      -- the call that ends that, because its try is over
     primary key (run_key, task_index, map_index, name)
 );
+create index once_value_outside on once_value (run_key) where outside and cleaned_by is null;                  -- callbacks/insert_clean_ups
 
 -- What a try says of its work besides its result, each kind once: the application of Spark that it is, what that cost, what it reads and writes.
 -- Nothing of that changes but what its stages take, while it runs; clearing a task leaves what its earlier tries have said.
@@ -1010,7 +1013,7 @@ create table callback (
     task_index  int,                                         -- null: of the run as a whole
     map_index   int not null,
     try_number  smallint not null,
-    event       text not null,                               -- on_failure_callback, ...
+    event       text not null,                               -- on_failure_callback, clean_up, ...
     position    int not null,                                -- of the function, among those of the event
     state       text not null,                               -- that it is about
     reason      text

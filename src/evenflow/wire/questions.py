@@ -178,6 +178,9 @@ class SetOnce(Message):
     name: str
     kept: KeptValue
     replaces: bool = False
+    outside: bool = (
+        False  # it names what runs outside: when the try is over and it was not forgotten, on_kill of the task ends that
+    )
 
 
 class ForgetOnce(Message):

@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 
 from evenflow import DAG, Connection, TaskInstance, task
+from evenflow.core.callbacks import CallbackOf
+from evenflow.errors import SparkUnavailable
 from evenflow.sdk.secrets.outside import hidden
+from evenflow.sdk.trying.callback_run import run_callback
 from evenflow.sdk.trying.killing import kill_current
 from evenflow.sdk.trying.runner import run_try
 from tests.sdk.recording import Recorder, context
+
+NAME = "spark connect session"
 
 
 @pytest.fixture
@@ -104,7 +109,7 @@ def test_each_try_on_a_server_has_a_session_of_its_own_after_that_of_the_try_bef
 
         @task.spark(retries=1, retry_delay=0)
         def count(spark: Any, ti: TaskInstance) -> None:
-            done.append(("began", ti.once_value("spark connect session")))
+            done.append(("began", ti.once_value(NAME)))
             if ti.try_number == 1:
                 raise OSError("lost")
 
@@ -130,3 +135,45 @@ def test_who_kills_a_try_on_a_server_ends_its_session(asked: list[dict[str, Any]
         assert dag.test(print_logs=False).state == "success"
         assert len(ended) == count
     assert ended == [asked[-2]["session_id"]]
+
+
+def test_a_session_is_known_until_it_has_surely_ended(
+    dag: DAG, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-SP6: what is forgotten nobody ends."""
+    monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", "sc://127.0.0.1:15002")
+
+    @task.spark
+    def count(spark: Any) -> None:
+        assert channel.asked[-1][1] == {"name": NAME, "kept": {"value": asked[0]["session_id"]}, "outside": True}
+
+    count()
+    channel = Recorder()
+    channel.answers = {"once": {"key": "k", "kept": None}, "set_once": {"key": "k", "kept": {"value": "it"}}}
+    assert run_try(dag, context("count"), channel).outcome == "success"
+    assert "forget_once" not in [question for question, _ in channel.asked]
+    asked[0]["on_release"]()
+    assert channel.asked[-1] == ("forget_once", {"name": NAME})
+
+
+def test_another_process_ends_the_session_of_a_try_that_is_over(dag: DAG, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SP6. That it could not be ended fails this call, which is made again."""
+    from evenflow.spark import connect
+
+    ended: list[tuple[str, str]] = []
+    monkeypatch.setattr(connect, "end_session", lambda conn, session_id: ended.append((conn.uri, session_id)))
+    monkeypatch.setenv("EVENFLOW_CONN_SERVER", "sc://127.0.0.1:15002")
+    task.spark(task_id="t", conn_id="server")(lambda spark: None)()
+    channel = Recorder()
+    channel.answers = {"once": {"key": "k", "kept": {"value": "a session"}}}
+    over = CallbackOf(event="clean_up", position=0, state="failed")
+    assert run_callback(dag, context("t"), over, channel).outcome == "success"
+    assert ended == [("sc://127.0.0.1:15002", "a session")]
+    assert channel.asked[-1] == ("forget_once", {"name": NAME})
+
+    def fails(*_: object) -> None:
+        raise SparkUnavailable("it does not answer")
+
+    monkeypatch.setattr(connect, "end_session", fails)
+    result = run_callback(dag, context("t"), over, channel)
+    assert (result.outcome, result.reason) == ("failed", "SparkUnavailable: it does not answer")

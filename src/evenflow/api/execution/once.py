@@ -43,11 +43,19 @@ class OnceRoutes:
         text = msgspec.json.encode(message.kept.value)
         if len(text) > MAX_ONCE_BYTES:
             raise too_large(f"The value {message.name!r} that is stored once", MAX_ONCE_BYTES)
+        if message.outside and message.kept.secret:
+            raise Refused(422, "bad_value", f"{message.name!r} names what runs outside, by a secret. Store an id that is none.")
         place = (ONCE, name_of_once(call.of_try.run_key, message.name))
         value, sealed = (None, self._vault.seal(*place, text.decode())) if message.kept.secret else (text.decode(), None)
         async with self._pool.connection() as conn:
             found = await try_records.store_once(
-                conn, epoch=call.of_try.epoch, name=message.name, value=value, sealed=sealed, replaces=message.replaces
+                conn,
+                epoch=call.of_try.epoch,
+                name=message.name,
+                value=value,
+                sealed=sealed,
+                replaces=message.replaces,
+                outside=message.outside,
             )
             if found is None:
                 await check_held(conn, call.of_try)

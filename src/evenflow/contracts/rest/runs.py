@@ -75,7 +75,7 @@ class CallbackRun(Record):
     """A call of an author's function because of the run: a run of the DAG ``evenflow_callbacks``, of one task, ``callback``."""
 
     run_id: str = Field(description="Name of the run of evenflow_callbacks; its log is that of the task callback.")
-    event: str = Field(description="on_failure_callback, deadline_callback, ...")
+    event: str = Field(description="on_failure_callback, deadline_callback, clean_up, ...")
     task_id: str | None = Field(description="Null: of the run as a whole.")
     map_index: int | None
     try_number: int | None

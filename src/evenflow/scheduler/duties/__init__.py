@@ -7,7 +7,7 @@ import os
 import socket
 from importlib.metadata import version
 
-from evenflow.core.limits import BEAT_S, HOUSEKEEPING_S, HUNG_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
+from evenflow.core.limits import BEAT_S, CLEAN_UP_S, CLEAN_UPS_AT_ONCE, HOUSEKEEPING_S, HUNG_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
 from evenflow.core.meter import Meter
 from evenflow.scheduler import observations as seen
 from evenflow.scheduler.assets import create_asset_runs
@@ -30,6 +30,7 @@ from evenflow.store.db import sessions
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.rows import Conn
 from evenflow.store.scheduling import drains, inbox, leases
+from evenflow.store.serving import callbacks
 from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.observing import observe
 
@@ -113,6 +114,7 @@ def decisions(meter: Meter, fitness: Fitness) -> list[Duty]:
         Duty("backfills", SWEEP_S, make_backfill_runs),
         Duty("assets", SWEEP_S, create_asset_runs),
         Duty("drains", SWEEP_S, end_drains),
+        Duty("clean-ups", CLEAN_UP_S, call_clean_ups),
     ]
 
 
@@ -127,6 +129,17 @@ def housekeeping() -> list[Duty]:
         Duty("unneeded", 60.0, delete_unneeded),
         Duty("superseded", 3600.0, lambda conn: delete_superseded(conn, unused_limits)),
     ]
+
+
+def call_clean_ups(conn: Conn) -> float | None:
+    """R-SP6: a process that dies, or whose worker does, ends nothing of what it has begun outside."""
+    with conn.transaction():
+        called = callbacks.insert_clean_ups(conn, limit=CLEAN_UPS_AT_ONCE)
+        if called:
+            inbox.notify(conn, INBOX)
+    if called:
+        observe(seen.clean_ups_called(called))
+    return 0.0 if called == CLEAN_UPS_AT_ONCE else None
 
 
 def end_drains(conn: Conn) -> None:

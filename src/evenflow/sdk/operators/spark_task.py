@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from evenflow.errors import ApiRefused, ConnectionNotFound
 from evenflow.sdk.asset_events import Control
-from evenflow.sdk.context import Context
+from evenflow.sdk.context import Context, Kept, get_current_context
 from evenflow.sdk.operator import BaseOperator, PythonOperator
 from evenflow.sdk.secrets.connections import Connection, env_name, get_connection
 from evenflow.sdk.secrets.masking import mask_secret
@@ -38,7 +38,6 @@ class SparkSessionOperator(BaseOperator):
     ) -> None:
         super().__init__(**arguments)
         self.conn_id, self.app_name, self.conf = conn_id, app_name, {} if conf is None else conf
-        self._session: tuple[Connection, str] | None = None  # on a Spark Connect server
 
     @classmethod
     def modules_of_tries(cls, deferrable: bool) -> tuple[str, ...]:
@@ -62,6 +61,7 @@ class SparkSessionOperator(BaseOperator):
             progress=instance.report_progress,
             keep=partial(keep_with_try, instance.control),
             session_id=self._begin_session(context, conn) if conn.scheme == "sc" else None,
+            on_release=partial(self._forget_session, context),
             tag=f"evenflow {name} {instance.run_id} {instance.map_index} {instance.try_number}".replace(",", "_"),
         ) as spark:
             yield spark
@@ -84,14 +84,22 @@ class SparkSessionOperator(BaseOperator):
             connect.end_session(conn, earlier)
             context.forget(_SESSION)
         session_id: str = connect.session_id_of(context.once_key(_SESSION))
-        context.once(_SESSION, lambda: session_id)
-        self._session = (conn, session_id)
+        Kept(self.task_id, context["ti"].control).outside(_SESSION, session_id)
         return session_id
 
     def on_kill(self) -> None:
-        """A classic session ends with its process; one on a server does not."""
-        if self._session is not None:
-            importlib.import_module("evenflow.spark.connect").end_session(*self._session)
+        """A classic session ends with its process; one on a server does not. That may have been another process than this."""
+        conn, context = connection_of(self.conn_id), get_current_context()
+        if conn.scheme == "sc" and (session_id := context.once_value(_SESSION)) is not None:
+            importlib.import_module("evenflow.spark.connect").end_session(conn, session_id)
+            self._forget_session(context)
+
+    def _forget_session(self, context: Context) -> None:
+        """Forgets the session, which has ended. If that fails, it is ended again, which does no harm."""
+        try:
+            context.forget(_SESSION)
+        except ApiRefused as refused:
+            print(f"That its Spark session has ended is not noted: {refused}")
 
 
 class SparkOperator(SparkSessionOperator, PythonOperator):

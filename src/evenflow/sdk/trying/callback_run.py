@@ -1,16 +1,18 @@
-"""Runs one callback: an author's function, called with the context of its task or run."""
+"""Runs one callback: an author's function, called with the context of its task or run, or ``on_kill`` of a task."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
 
-from evenflow.core.callbacks import Callback, CallbackOf
+from evenflow.core.callbacks import CLEAN_UP, Callback, CallbackOf
 from evenflow.core.ending import Ending
 from evenflow.errors import BadArgument
 from evenflow.sdk.callbacks import Function, call
 from evenflow.sdk.context import Context, current
 from evenflow.sdk.dag import DAG
+from evenflow.sdk.mapped.mapping import MappedOperator
+from evenflow.sdk.operator import BaseOperator
 from evenflow.sdk.operators.notifiers import BaseNotifier
 from evenflow.sdk.secrets import outside
 from evenflow.sdk.templating.templates import Renderer
@@ -36,6 +38,10 @@ def run_callback(dag: DAG, ctx: TryContext, called: CallbackOf, channel: Channel
     """
 
     def execute() -> Ending:
+        if called.event == CLEAN_UP:
+            with outside.reaching(channel):
+                _clean_up(dag, ctx, channel)
+            return Ending(outcome="success")
         functions = functions_of(dag, ctx.task_id or None, called.event)
         if called.position >= len(functions):
             raise BadArgument(f"DAG {dag.dag_id!r} has no {called.event} number {called.position + 1} on this worker.")
@@ -44,6 +50,21 @@ def run_callback(dag: DAG, ctx: TryContext, called: CallbackOf, channel: Channel
         return Ending(outcome="success")
 
     return guarded(execute)
+
+
+def _clean_up(dag: DAG, ctx: TryContext, channel: Channel) -> None:
+    """Calls ``on_kill`` of the operator whose try is over, with what that try has stored."""
+    task = dag.get_task(ctx.task_id)
+    values = Values(task, ctx, channel)
+    context = context_of(dag, task, ctx, values, channel, started_at=None)
+    arguments = task.elements(ctx.map_index, ctx.map_length, values) if isinstance(task, MappedOperator) else {}
+    operator = task.make_instance(arguments)
+    assert isinstance(operator, BaseOperator)
+    token = current.set(context)
+    try:
+        operator.on_kill()
+    finally:
+        current.reset(token)
 
 
 def _call(dag: DAG, ctx: TryContext, called: CallbackOf, channel: Channel, function: Any) -> None:

@@ -10,7 +10,7 @@ import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import args_row, dict_row
 
-from evenflow.core.callbacks import CALLBACK_DAG, CallbackCall
+from evenflow.core.callbacks import CALLBACK_DAG, CLEAN_UP, CallbackCall
 from evenflow.store.db.columns import floats, numbers, texts
 from evenflow.store.db.rows import Conn, execute
 from evenflow.store.db.sql import sql
@@ -57,6 +57,14 @@ def insert_runs(conn: Conn, calls: Sequence[CallbackCall]) -> None:
         "reasons": texts(each.reason for each in called),
     }
     execute(conn, "callbacks/insert_runs", params)
+
+
+def insert_clean_ups(conn: Conn, *, limit: int) -> int:
+    """A queued run for each thing that a try that is over has left outside; answers how many."""
+    params = {"dag_id": CALLBACK_DAG, "event": CLEAN_UP, "limit": limit}
+    row = execute(conn, "callbacks/insert_clean_ups", params).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def restore_dag(conn: Conn) -> bool:

@@ -104,14 +104,14 @@ async def ask_once(conn: AsyncConn, *, epoch: int, name: str, limit: int) -> Onc
 
 
 async def store_once(
-    conn: AsyncConn, *, epoch: int, name: str, value: str | None, sealed: bytes | None, replaces: bool
+    conn: AsyncConn, *, epoch: int, name: str, value: str | None, sealed: bytes | None, replaces: bool, outside: bool
 ) -> OnceValue | None:
     """Returns the value that is stored then: the first one stays, unless this one ``replaces`` it. None when the try is over or has
     not asked for the name.
 
     Raises :class:`XComError` when the value is not JSON that the database can hold.
     """
-    names = {"epoch": epoch, "name": name, "value": value, "sealed": sealed, "replaces": replaces}
+    names = {"epoch": epoch, "name": name, "value": value, "sealed": sealed, "replaces": replaces, "outside": outside}
     try:
         row = await (await conn.execute(sql("once/set"), names, prepare=True)).fetchone()
     except BAD_VALUE as error:

@@ -6,6 +6,7 @@ with current as (
 update once_value o
 set value = case when %(replaces)s or o.value is null and o.sealed is null then %(value)s::jsonb else o.value end,
     sealed = case when %(replaces)s or o.value is null and o.sealed is null then %(sealed)s::bytea else o.sealed end,
+    outside = case when %(replaces)s or o.value is null and o.sealed is null then %(outside)s::boolean else o.outside end,
     epoch = c.epoch, at = now()
 from current c
 where o.run_key = c.run_key and o.task_index = c.task_index and o.map_index = c.map_index and o.name = %(name)s

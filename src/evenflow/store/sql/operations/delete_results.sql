@@ -1,5 +1,5 @@
 -- What cleared task instances left for others, for people and for their next tries: results, templates as they became, decisions of
--- branches, what they stored once, what people answered. A map index of null means all instances. Deleted by ctid: nothing of what has no process is written.
+-- branches, what they stored once (but of what may still run outside), what people answered. A map index of null means all instances. Deleted by ctid: nothing of what has no process is written.
 with cleared as materialized (
     select x.task_index, x.map_index
     from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
@@ -41,7 +41,7 @@ with cleared as materialized (
         select r.row from cleared c
         cross join lateral (
             select ctid as row from once_value
-            where run_key = %(run_key)s and task_index = c.task_index
+            where run_key = %(run_key)s and task_index = c.task_index and not outside
               and map_index between coalesce(c.map_index, -1) and coalesce(c.map_index, 2147483647)
             offset 0
         ) as r))
