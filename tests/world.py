@@ -100,7 +100,7 @@ class World:
             key = at_once(dags.insert_version(self.awaited, **named, tasks=spec.tasks))
             limits_change = at_once(insert_limits(self.awaited, [spec]))
             place: dict[str, Any] = {"bundle": "main", "file": file, "line": creation_line(spec), "tags": spec.tags}
-            never = dags.NextRun(None, None)
+            never = dags.NextRun()
             at_once(dags.upsert(self.awaited, dag_id=spec.dag_id, version_key=key, **place, is_paused=False, next_run=never))
             if limits_change:
                 at_once(change_limits(self.awaited, [spec]))

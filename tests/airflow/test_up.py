@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,13 @@ def _asked(running: RunningEvenflow, *arguments: str) -> str:
     return done.stdout
 
 
+def _await_dag(running: RunningEvenflow, dag_id: str) -> None:
+    wait_until(lambda: f'"{dag_id}"' in _asked(running, "dags", "list", "--json"), f"DAG {dag_id}", within_s=400)
+
+
 def _run(running: RunningEvenflow, dag_id: str) -> str:
     """Its state at the end."""
-    wait_until(lambda: f'"{dag_id}"' in _asked(running, "dags", "list", "--json"), f"DAG {dag_id}", within_s=400)
+    _await_dag(running, dag_id)
     _asked(running, "runs", "trigger", dag_id, "--run-id", "one")
 
     def state() -> str:
@@ -73,7 +78,7 @@ def test_a_branch_a_deferred_sensor_and_a_variable(running: RunningEvenflow) -> 
 
 
 def test_what_a_task_has_begun_is_stopped_when_its_run_is_cancelled(running: RunningEvenflow, tmp_path: Path) -> None:
-    wait_until(lambda: '"kills"' in _asked(running, "dags", "list", "--json"), "DAG kills", within_s=400)
+    _await_dag(running, "kills")
     _asked(running, "runs", "trigger", "kills", "--run-id", "one", "--param", f"marks={tmp_path}")
     wait_until((tmp_path / "started").exists, "the task", within_s=400)
     _asked(running, "runs", "cancel", "kills", "--run", "one")
@@ -82,3 +87,24 @@ def test_what_a_task_has_begun_is_stopped_when_its_run_is_cancelled(running: Run
 
 def test_a_file_of_evenflow_runs_in_the_same_folder(running: RunningEvenflow) -> None:
     assert _run(running, "own") == "success"
+
+
+def _dates(running: RunningEvenflow, dag_id: str, n: int) -> list[tuple[str, str, str]]:
+    """The dates of the runs of a DAG that have succeeded, in order, once there are ``n``."""
+
+    def runs() -> list[dict[str, str]]:
+        shown = json.loads(_asked(running, "runs", "list", dag_id, "--limit", "500", "--json"))["runs"]
+        return sorted((run for run in shown if run["state"] == "success"), key=lambda run: run["logical_date"])
+
+    _await_dag(running, dag_id)
+    wait_until(lambda: len(runs()) == n, f"{n} runs of {dag_id}", within_s=400)
+    return [(run["logical_date"], run["data_interval_start"], run["data_interval_end"]) for run in runs()]
+
+
+def test_timetables_that_are_code_make_runs_with_their_dates(running: RunningEvenflow) -> None:
+    """R-AF1: more than a processor computes at once, so it computed them in parts while the DAG caught up."""
+    days = [datetime(2025, 1, 1, tzinfo=UTC) + timedelta(days=2 * n) for n in range(152)]
+    found = [tuple(map(datetime.fromisoformat, dates)) for dates in _dates(running, "after_lunch", len(days))]
+    assert found == [(day, day, day + timedelta(days=2)) for day in days]
+    months = [datetime.fromisoformat(logical) for logical, *_ in _dates(running, "months", 3)]
+    assert months == [datetime(2025, month, 1, tzinfo=UTC) for month in (1, 2, 3)]

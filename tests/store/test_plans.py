@@ -447,6 +447,7 @@ BLOCKED = (
     " lateral (select jsonb_agg(md5(n::text || t)) as tasks from generate_series(1, 500) t) as t",
     "insert into dag (dag_id, version_key, bundle, file, next_run_at)"
     " select 'd' || n, 1000 + n, 'b', 'x.py', now() - n * interval '1 s' from generate_series(1, 500) n",
+    "update dag set forecast = (select jsonb_agg(md5(dag_id || t)) from generate_series(1, 500) t)",
     "insert into dag_run (dag_id, run_id, version_key, run_type)"
     " select 'd' || n, r::text, 1000 + n, 'scheduled' from generate_series(1, 499) n, generate_series(1, 16) r",
     "insert into dag_run (dag_id, run_id, version_key, run_type)"
@@ -468,6 +469,29 @@ def test_a_look_at_schedules_that_are_blocked_reads_no_specs_and_no_history(data
         conn.execute("vacuum analyze dag_run")
         conn.execute("update dag set next_run_at = null where dag_id <> 'd500'")
         assert pages_of(explained(conn, "schedules/take_due_dags", look)) < 4 * PAGES_PER_ROW
+
+
+# Files of which three are to be loaded: two have changed, and a DAG of the third wants more runs computed.
+FILES = (
+    "insert into code values ('c', '')",
+    "insert into dag_version (version_key, dag_id, version_number, spec, spec_hash, code_hash, file) overriding system value"
+    " select 1000 + n, 'd' || n, 1, '{}', 's', 'c', 'x.py' from generate_series(1, 20000) n",
+    "insert into dag (dag_id, version_key, bundle, file, wants_forecast)"
+    " select 'd' || n, 1000 + n, 'b', n || '.py', n = 3 from generate_series(1, 20000) n",
+    "insert into dag_file (bundle, file, fingerprint, parsed)"
+    " select 'b', n || '.py', '2', case when n < 3 then '1' else '2' end from generate_series(1, 20000) n",
+    "vacuum analyze",
+)
+
+
+def test_a_look_for_files_to_load_reads_only_those(database_url: str) -> None:
+    """R-ST5: each processor looks every two seconds."""
+    with connect(database_url, name="test", timeouts=UNBOUNDED, generic_plans=True) as conn:
+        for statement in FILES:
+            conn.execute(statement)
+        look = {"bundles": ["b"], "lacking_bundles": [], "lacking_files": [], "limit": 4, "most": 3, "service_id": 1}
+        look |= {"lease_s": 15.0, "file_lease_s": 60.0, "again_s": 60.0}
+        assert pages_of(explained(conn, "dags/lease_files", look)) < 3 * 2 * PAGES_PER_ROW
 
 
 # DAGs that each have a running and a queued run, at their max_active_runs.

@@ -19,11 +19,12 @@ from evenflow.api.judge import Judge
 from evenflow.api.judge_process import JudgedSpec
 from evenflow.api.specs import check_resources, next_run_of
 from evenflow.core.assets import leaves
+from evenflow.core.forecast import Forecast
 from evenflow.core.graph import creation_line
 from evenflow.core.model import DagSpec, hash_of
 from evenflow.core.settings import UTC
 from evenflow.core.timetable import Past
-from evenflow.errors import DagError
+from evenflow.errors import BadSchedule, DagError
 from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.serving import assets, callbacks, dags, settings
 from evenflow.store.serving.dag_limits import change_limits, insert_limits
@@ -117,6 +118,7 @@ async def _store_specs(conn: AsyncConn, parsed: ParsedFile, judged: Sequence[Jud
         return _StoredFile(["The DAGs came without the hash of their code. Processor and API may be of different versions."], {})
     errors = [found.error for found in judged if found.error is not None]
     specs: dict[str, DagSpec] = {}
+    forecasts: dict[str, Forecast] = {}
     pools, executors = await dags.list_resources(conn)
     for text in (found.spec for found in judged if found.spec is not None):
         try:
@@ -125,6 +127,8 @@ async def _store_specs(conn: AsyncConn, parsed: ParsedFile, judged: Sequence[Jud
             if spec.dag_id in specs:
                 raise DagError(f"The file defines the DAG {spec.dag_id!r} twice.")
             await _try_deadlines(conn, spec)
+            if (forecast := _forecast_of(spec, parsed)) is not None:
+                forecasts[spec.dag_id] = forecast
             specs[spec.dag_id] = spec
         except DagError as error:
             errors.append(str(error))
@@ -134,7 +138,7 @@ async def _store_specs(conn: AsyncConn, parsed: ParsedFile, judged: Sequence[Jud
     limits_change = await insert_limits(conn, specs.values())
     new_are_paused = await settings.read_paused_at_creation(conn)
     for spec in specs.values():
-        await _store_dag(conn, spec, version_keys[spec.dag_id], parsed, new_are_paused)
+        await _store_dag(conn, spec, version_keys[spec.dag_id], parsed, new_are_paused, forecasts.get(spec.dag_id))
     if not errors and await dags.retire_unlisted(conn, bundle=parsed.bundle, file=parsed.file, dag_ids=specs):
         await dags.reparse_failed(conn)
     await dags.notify(conn)
@@ -179,8 +183,24 @@ async def _store_version(conn: AsyncConn, spec: DagSpec, parsed: ParsedFile) -> 
     )
 
 
-async def _store_dag(conn: AsyncConn, spec: DagSpec, version_key: int, parsed: ParsedFile, new_are_paused: bool) -> None:
+def _forecast_of(spec: DagSpec, parsed: ParsedFile) -> Forecast | None:
+    """Returns the next runs of a DAG whose schedule is code. Raises :class:`BadSchedule`."""
+    if spec.schedule.kind != "code":
+        return None
+    text = parsed.forecasts.get(spec.dag_id)
+    if text is None:
+        raise BadSchedule(f"DAG {spec.dag_id!r} came without next runs. Processor and API may be of different versions.")
+    try:
+        return Forecast.read(text)
+    except BadSchedule as error:
+        raise BadSchedule(f"DAG {spec.dag_id!r}: {error}") from None
+
+
+async def _store_dag(
+    conn: AsyncConn, spec: DagSpec, version_key: int, parsed: ParsedFile, new_are_paused: bool, forecast: Forecast | None
+) -> None:
     past, now = await dags.lock_schedule(conn, spec.dag_id)
+    past = past._replace(forecast=forecast or Forecast())
     await dags.upsert(
         conn,
         dag_id=spec.dag_id,
@@ -191,6 +211,7 @@ async def _store_dag(conn: AsyncConn, spec: DagSpec, version_key: int, parsed: P
         tags=spec.tags,
         is_paused=new_are_paused if spec.is_paused_upon_creation is None else spec.is_paused_upon_creation,
         next_run=await upcoming_run(spec, past, now),
+        forecast=forecast,
     )
     made = {name for task in spec.tasks for name in task.outlets}
     await assets.register(conn, spec.assets, made=made)
@@ -203,4 +224,5 @@ async def upcoming_run(spec: DagSpec, past: Past, now: datetime) -> dags.NextRun
     run: a clock that is ahead would pass over a date. The search for a rare tick takes some milliseconds.
     """
     run = await asyncio.to_thread(next_run_of, spec, past, now)
-    return dags.NextRun(None, None) if run is None else dags.NextRun(run.run_after, run.logical_date)
+    wants = spec.schedule.kind == "code" and past.forecast.is_low(past.logical_date, spec.catchup, now)
+    return dags.NextRun(run and run.run_after, run and run.logical_date, wants)

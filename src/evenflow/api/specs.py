@@ -10,12 +10,13 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from evenflow.core.forecast import TimetableRun
 from evenflow.core.graph import Graph
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import DEFAULT_EXECUTOR, DagSpec
 from evenflow.core.spec.shape import check_shape
 from evenflow.core.spec.size import check_size
-from evenflow.core.timetable import Past, TimetableRun, check_schedule, next_of
+from evenflow.core.timetable import Past, check_schedule, next_of
 from evenflow.errors import BadSchedule, DagError
 from evenflow.sdk.param_schema import check_schema
 

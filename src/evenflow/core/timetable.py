@@ -8,6 +8,8 @@ logical date, and the run is created at the second, when the data of the interva
 * ``delta``: a fixed number of seconds of real time, counted from ``start_date``, without one from 1970,
 * ``dates``: given instants.
 
+The runs of ``code``, a timetable that an author wrote, are those of a :class:`~evenflow.core.forecast.Forecast`.
+
 ``once`` makes one run, at ``start_date`` or as soon as the DAG is known. ``continuous`` makes the next run when the last has ended;
 its data interval begins where the last one ended. ``manual`` and ``assets`` have no ticks.
 
@@ -18,23 +20,23 @@ trigger schedule without ``start_date`` begins with the first tick after the DAG
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from evenflow.core.cron import Cron
+from evenflow.core.forecast import Forecast, TimetableRun
 from evenflow.core.likeness import meant_or
 from evenflow.core.model import DagSpec, Schedule
 from evenflow.errors import BadSchedule
 
-if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
-
-KINDS = ("manual", "cron", "delta", "dates", "once", "continuous", "assets")
+KINDS = ("manual", "cron", "delta", "dates", "once", "continuous", "assets", "code")
 TICKING = ("cron", "delta", "dates")  # the kinds whose past runs can be computed
 
+_OFFSET = re.compile(r"[+-](0\d|1[0-4]):[0-5]\d")  # from Greenwich, in a zone that has no other name
 _INSTANT = timedelta(microseconds=1)
 _MINUTE = timedelta(minutes=1)
 _DAY = timedelta(days=1)
@@ -43,23 +45,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CACHED_SCHEDULES = 4096  # parsed once and kept: one for each distinct expression in use
 
 
-class TimetableRun(NamedTuple):
-    """A scheduled run to be created at ``run_after``; all times in UTC."""
-
-    logical_date: datetime
-    data_interval_start: datetime
-    data_interval_end: datetime
-    run_after: datetime
-
-
 class Past(NamedTuple):
     """What came before the next run: the last scheduled run, if there was one, whatever happened to it since; and when the DAG was
-    first seen.
+    first seen. A schedule that is code has a ``forecast``, too.
     """
 
     logical_date: datetime | None = None
     interval_end: datetime | None = None
     known_since: datetime | None = None
+    forecast: Forecast = Forecast()
 
     def up_to(self, date: datetime) -> Past:
         """Returns this past as if dates up to this one had been run, too; it only goes forward."""
@@ -111,11 +105,14 @@ def next_run(
 
 
 def next_of(spec: DagSpec, past: Past, now: datetime) -> TimetableRun | None:
-    """Returns :func:`next_run` of a DAG."""
+    """Returns :func:`next_run` of a DAG, or what its forecast says."""
+    end_date = _instant(spec.end_date)
+    if spec.schedule.kind == "code":
+        return past.forecast.next(past.logical_date, end_date, spec.catchup, now)
     return next_run(
         spec.schedule,
         _instant(spec.start_date),
-        _instant(spec.end_date),
+        end_date,
         past.logical_date,
         spec.catchup,
         now,
@@ -181,6 +178,8 @@ def describe(schedule: Schedule) -> str | None:
             return f"@{schedule.kind}"
         case "assets":
             return "assets"
+        case "code":
+            return schedule.code
         case _:
             return None
 
@@ -210,18 +209,23 @@ def ticks_of(schedule: Schedule, start_date: datetime | None) -> Ticks:
 
 
 @lru_cache(maxsize=_CACHED_SCHEDULES)
-def parse_schedule(expression: str, timezone: str) -> tuple[Cron, ZoneInfo]:
+def parse_schedule(expression: str, timezone: str) -> tuple[Cron, tzinfo]:
     """Raises :class:`BadSchedule` for an expression or a time zone that does not exist."""
+    return Cron.parse(expression), _zone(timezone)
+
+
+def _zone(timezone: str) -> tzinfo:
     from zoneinfo import ZoneInfo, available_timezones
 
+    if offset := _OFFSET.fullmatch(timezone):
+        return datetime.fromisoformat(f"1970-01-01T00:00{offset[0]}").tzinfo or UTC
     try:
-        zone = ZoneInfo(timezone)
+        return ZoneInfo(timezone)
     except (ValueError, OSError, KeyError) as error:  # ZoneInfoNotFoundError is a KeyError
         raise BadSchedule(
             f"The time zone {timezone!r} does not exist here: {error}. "
             + meant_or(timezone, available_timezones(), "Use an IANA name such as 'Europe/Berlin'.")
         ) from None
-    return Cron.parse(expression), zone
 
 
 def _next_trigger(
@@ -279,7 +283,7 @@ def _is_later(instant: datetime, end_date: datetime | None) -> bool:
 
 
 class _CronTicks:
-    def __init__(self, cron: Cron, zone: ZoneInfo) -> None:
+    def __init__(self, cron: Cron, zone: tzinfo) -> None:
         self._cron, self._zone = cron, zone
         self._after = self._next = _EPOCH  # the last result: of several expressions, most stay the same from tick to tick
 

@@ -46,6 +46,7 @@ async def deliver(
         revision=revision,
         seconds=parsed.seconds,
         specs=parsed.specs,
+        forecasts=parsed.forecasts,
         error=parsed.error,
         error_line=parsed.error_line,
         warnings=parsed.warnings,

@@ -3,7 +3,8 @@
 The template has imported only Evenflow, with the imports of a process's first DAG. Each child loads one DAG file and reports what
 it defines:
 
-    {"tell": "parsed", "files": [path, ...], "watched": [path, ...], "warnings": [text, ...]} + JSON list of the DAGs' specs
+    {"tell": "parsed", "files": [path, ...], "watched": [path, ...], "warnings": [text, ...]}
+        + JSON {"specs": [JSON, ...], "forecasts": {DAG: JSON of the next runs of a schedule that is code, ...}}
     {"tell": "failed", "summary": text, "trace": text, "line": number or null, "watched": [...], "warnings": [text, ...]}
 """
 
@@ -11,11 +12,12 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+from evenflow.core.forecast import Forecast
 from evenflow.core.model import DagSpec
 from evenflow.errors import DagError, DagFileError
 from evenflow.forking.frames import FrameHeader, Link
@@ -50,6 +52,9 @@ def prepare(config: FrameHeader) -> None:
     template_faults(dag)
 
 
+Pasts = Mapping[str, tuple[datetime, datetime]]  # the data intervals that were scheduled last, by DAG
+
+
 class FileReader:
     """Reads a DAG file; a subclass may know DAGs of other kinds, too."""
 
@@ -58,6 +63,10 @@ class FileReader:
 
     def specs(self, loaded: LoadedFile, file: str) -> list[DagSpec]:
         return _specs_of(loaded, file)
+
+    def forecasts(self, loaded: LoadedFile, specs: Iterable[DagSpec], pasts: Pasts) -> dict[str, Forecast]:
+        """Returns the next runs, by DAG, of those whose schedule is code."""
+        return {}
 
     def watched(self, loaded: LoadedFile, root: Path) -> list[str]:
         return watched_paths(loaded.dags.values(), root)
@@ -79,7 +88,8 @@ def answer(reader: FileReader, job: FrameHeader) -> tuple[FrameHeader, bytes]:
             loaded = reader.load(file, root)
             watched = reader.watched(loaded, root.resolve())
             files = _files_of(loaded, watched, root.resolve(), job["file"])
-            specs = [spec.to_json() for spec in reader.specs(loaded, job["file"])]
+            specs = reader.specs(loaded, job["file"])
+            forecasts = {dag_id: found.to_json() for dag_id, found in reader.forecasts(loaded, specs, _read_pasts(job)).items()}
         except BaseException as error:
             if isinstance(error, MemoryError):
                 error.add_note(
@@ -90,7 +100,13 @@ def answer(reader: FileReader, job: FrameHeader) -> tuple[FrameHeader, bytes]:
             said = {"summary": failure.summary, "trace": failure.trace, "line": failure.line, "warnings": _told(caught, root)}
             return {"tell": "failed", "watched": watched, **said}, b""
     warned = [*_hidden(loaded, root), *_uncalled(loaded, job["file"]), *_told(caught, root)][: limits.WARNINGS]
-    return {"tell": "parsed", "files": files, "watched": watched, "warnings": warned}, json.dumps(specs).encode()
+    defined = {"specs": [spec.to_json() for spec in specs], "forecasts": forecasts}
+    return {"tell": "parsed", "files": files, "watched": watched, "warnings": warned}, json.dumps(defined).encode()
+
+
+def _read_pasts(job: FrameHeader) -> Pasts:
+    begin_end = {dag_id: [datetime.fromisoformat(each) for each in interval] for dag_id, interval in job["pasts"].items()}
+    return {dag_id: (begin, end) for dag_id, (begin, end) in begin_end.items()}
 
 
 def _hidden(loaded: LoadedFile, root: Path) -> list[str]:

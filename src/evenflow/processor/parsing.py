@@ -8,7 +8,9 @@ import os
 import re
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 import msgspec
@@ -27,6 +29,7 @@ from evenflow.telemetry.observing import observe
 from evenflow.wire.code import checked_path
 
 NEVER_CALLED = "A function makes a DAG and is never called, so there is no such DAG"  # beginning of a warning
+NO_PASTS: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,7 @@ class Parsed:
 
     seconds: float
     specs: list[str] = field(default_factory=list)  # DagSpec JSON
+    forecasts: dict[str, str] = field(default_factory=dict)  # JSON of core/forecast, by DAG
     files: list[str] = field(default_factory=list)  # paths below the root: modules, including the file itself, and data
     watched: list[str] = field(default_factory=list)  # paths below the root that decide which data exists
     error: str | None = None
@@ -70,14 +74,27 @@ class _ParseAnswer(msgspec.Struct):
     line: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)] | None = None
 
 
+class _Defined(msgspec.Struct):
+    specs: list[str] = []
+    forecasts: dict[str, str] = {}
+
+
 _ANSWER = msgspec.json.Decoder(_ParseAnswer)
 
 
 async def parse_file(
-    template: OwnedTemplate, root: str, file: str, within: ParseLimits, *, default_timezone: str = UTC, environment: str = ""
+    template: OwnedTemplate,
+    root: str,
+    file: str,
+    within: ParseLimits,
+    *,
+    default_timezone: str = UTC,
+    environment: str = "",
+    pasts: Mapping[str, tuple[str, str]] = NO_PASTS,
 ) -> Parsed:
     """Loads ``file`` in a child of a template whose children have ``within.memory_bytes``. Times without a zone are in
-    ``default_timezone``; the template is of this ``environment``.
+    ``default_timezone``; the template is of this ``environment``. ``pasts`` are the data intervals that were scheduled last, by
+    DAG, in ISO 8601.
 
     Raises :class:`OSError` when no process can be started for it.
     """
@@ -88,6 +105,7 @@ async def parse_file(
         "memory_mib": within.memory_mib,
         "default_timezone": default_timezone,
         "environment": environment,
+        "pasts": dict(pasts),
     }
     child = template.begin(job, parsing)
     parsing.child = child
@@ -190,8 +208,15 @@ class _Parsing:
             checked_path(path)
         watched = [path for path in answer.watched if "\0" not in path]
         if answer.tell == "parsed":
-            specs = msgspec.json.decode(body, type=list[str])
-            parsed = Parsed(seconds, specs=specs, files=answer.files, watched=watched, warnings=answer.warnings)
+            defined = msgspec.json.decode(body, type=_Defined)
+            parsed = Parsed(
+                seconds,
+                specs=defined.specs,
+                forecasts=defined.forecasts,
+                files=answer.files,
+                watched=watched,
+                warnings=answer.warnings,
+            )
         else:
             parsed = Parsed(
                 seconds,

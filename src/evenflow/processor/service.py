@@ -224,7 +224,15 @@ class ProcessorService(FleetService):
                 raise
             why = f"{leased.file} cannot be loaded in environment {environment!r}: {error}"
             return Parsed(0.0, error=why, summary=why)
-        return await parse_file(template, root, leased.file, self._parse_limits, default_timezone=zone, environment=environment)
+        return await parse_file(
+            template,
+            root,
+            leased.file,
+            self._parse_limits,
+            default_timezone=zone,
+            environment=environment,
+            pasts=leased.pasts,
+        )
 
     async def _warm_template(self, environment: str) -> OwnedTemplate:
         async with self._templating:

@@ -201,8 +201,12 @@ create table dag (
     last_interval_end timestamptz,                           -- the end of the data interval of that one
     first_seen_at  timestamptz not null default now(),
     updated_at     timestamptz not null default now(),
-    paused_reason  text                                      -- why, when nobody paused it
+    paused_reason  text,                                     -- why, when nobody paused it
+    forecast       jsonb,                                    -- core/forecast, where the schedule is code
+    wants_forecast boolean not null default false            -- whether a processor has to compute more of it
 );
+create index dag_of_file on dag (bundle, file);                                         -- dags/lease_files, dags/retire_unlisted
+create index dag_wants_forecast on dag (bundle, file) where wants_forecast;             -- dags/lease_files
 create index dag_due on dag (next_run_at) where next_run_at is not null and not is_paused and is_active;  -- schedules/take_due_dags
 -- What somebody sees whose role counts in a scope alone (core/people/scopes). Nothing that is named in the scope: there is no limit. The DAGs
 -- are those with one of its tags, and those of one of its bundles.

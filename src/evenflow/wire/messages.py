@@ -288,7 +288,10 @@ class FilesSeen(Message):
 
 
 class LeasedFile(FileSeen):
+    """``pasts`` are the beginnings and ends of the data intervals that were scheduled last, by DAG, in ISO 8601."""
+
     bundle: str
+    pasts: dict[str, tuple[str, str]] = {}
 
 
 class FilesLease(Message):
@@ -317,6 +320,7 @@ class ParsedFile(Message):
     fingerprint: str
     seconds: float
     specs: list[str] = []  # DagSpec JSON
+    forecasts: dict[str, str] = {}  # JSON of core/forecast by DAG, of those whose schedule is code
     code_hash: str | None = None  # of the archive that the DAGs need
     code: bytes | None = None  # the archive itself, if it is small: one request instead of three
     revision: str | None = None  # the commit of the file, in a bundle with commits

@@ -15,10 +15,19 @@ from evenflow.processor.parse_process import answer  # noqa: E402
 root = Path(sys.argv[1])
 found = {}
 for file in sorted(root.glob("*.py")):
-    job = {"root": str(root), "file": file.name, "default_timezone": "UTC", "environment": "airflow", "memory_mib": 1000}
-    said, specs = answer(MixedReader("airflow"), job)
+    job = {
+        "root": str(root),
+        "file": file.name,
+        "default_timezone": "UTC",
+        "environment": "airflow",
+        "memory_mib": 1000,
+        "pasts": {},
+    }
+    said, body = answer(MixedReader("airflow"), job)
+    defined = json.loads(body or b'{"specs": [], "forecasts": {}}')
     found[file.stem] = {
-        "dags": {spec["dag_id"]: spec for spec in map(json.loads, json.loads(specs or b"[]"))},
+        "dags": {spec["dag_id"]: spec for spec in map(json.loads, defined["specs"])},
+        "forecasts": {dag_id: json.loads(text) for dag_id, text in defined["forecasts"].items()},
         "warnings": said["warnings"],
         "error": f"{said.get('summary', '')}\n{said.get('trace', '')}".strip(),
     }

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from evenflow.core.limits import PLANNING_S, SWEEP_S
+from evenflow.core.forecast import Forecast, TimetableRun
+from evenflow.core.limits import FORECAST_LOW, PLANNING_S, SWEEP_S
 from evenflow.core.model import DagSpec, Schedule, TaskSpec
 from evenflow.scheduler.duties.retention import OldRuns
 from evenflow.scheduler.duties.schedules import CATCH_UP_S, DAGS_PER_TURN, RUNS_WAITING, Schedules, create_scheduled
@@ -82,6 +83,23 @@ def test_a_logical_date_that_is_taken_is_passed_over(world: World) -> None:
     types = world.conn.execute("select run_type from dag_run order by logical_date").fetchall()
     assert types == [("scheduled",), ("manual",), ("scheduled",)]
     assert world.conn.execute("select next_run_at from dag where dag_id = 'd'").fetchone() == (None,)
+
+
+def coded(world: World, forecast: Forecast) -> None:
+    due(world, schedule=Schedule(kind="code", code="Odd"), catchup=True)
+    world.conn.execute("update dag set forecast = %s::jsonb where dag_id = 'd'", [forecast.to_json()])
+
+
+def test_runs_of_a_schedule_that_is_code_come_from_its_forecast(world: World) -> None:
+    """R-AF1: the scheduler runs no author's code, and asks for more before the forecast is used up."""
+    first = datetime(2026, 1, 1, tzinfo=UTC)
+    runs = [TimetableRun(at, at, at + HOUR, at + 2 * HOUR) for at in (first + n * HOUR for n in range(FORECAST_LOW + 3))]
+    coded(world, Forecast(tuple(runs)))
+    create_scheduled(world.conn)
+    query = "select logical_date, data_interval_start, data_interval_end, run_after from dag_run order by run_key"
+    assert world.conn.execute(query).fetchall() == runs[:RUNS_WAITING]
+    assert world.conn.execute("select wants_forecast from dag where dag_id = 'd'").fetchone() == (True,)
+    assert world.conn.execute("select next_run_at from dag where dag_id = 'd'").fetchone() == (runs[RUNS_WAITING].run_after,)
 
 
 def forgotten(world: World) -> list[datetime]:

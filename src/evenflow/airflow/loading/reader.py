@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from airflow.sdk.definitions._internal.contextmanager import DagContext
 
 from evenflow.airflow.airflow2 import old_context, old_imports, settings
 from evenflow.airflow.loading.dags import spec_of
+from evenflow.airflow.loading.forecasts import forecast_of
+from evenflow.core.forecast import Forecast
 from evenflow.core.model import DagSpec
 from evenflow.errors import DagError, DagFileError
-from evenflow.processor.parse_process import FileReader
+from evenflow.processor.parse_process import FileReader, Pasts
 from evenflow.sdk.loading.loader import LoadedFile, load_file, module_name
 
 _PROVIDER = re.compile(
@@ -95,6 +98,12 @@ class MixedReader(FileReader):
         if faults:
             raise DagFileError(file, None, "\n".join(faults))
         return [replace(spec, environment=self._environment) for spec in own]
+
+    def forecasts(self, loaded: LoadedFile, specs: Iterable[DagSpec], pasts: Pasts) -> dict[str, Forecast]:
+        assert isinstance(loaded, MixedFile)
+        coded = (spec.dag_id for spec in specs if spec.schedule.kind == "code")
+        now = datetime.now(UTC)
+        return {dag_id: forecast_of(loaded.foreign[dag_id], pasts.get(dag_id), now) for dag_id in coded}
 
     def watched(self, loaded: LoadedFile, root: Path) -> list[str]:
         assert isinstance(loaded, MixedFile)

@@ -19,11 +19,12 @@ from evenflow.contracts.rest.assets import AssetPartition
 from evenflow.contracts.rest.backfills import Backfill, BackfillChange, BackfillDate, BackfillPlan, BackfillRequest, Reprocess
 from evenflow.contracts.rest.queries import BackfillQuery
 from evenflow.contracts.rest.record import Page
+from evenflow.core.forecast import TimetableRun
 from evenflow.core.limits import BACKFILL_RUNS
 from evenflow.core.model import DagSpec
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
-from evenflow.core.timetable import TICKING, TimetableRun, describe, runs_between
+from evenflow.core.timetable import TICKING, describe, runs_between
 from evenflow.errors import DagNotFound
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import backfills, events

@@ -146,7 +146,7 @@ async def set_paused(conn: AsyncConn, dag_id: str, *, is_paused: bool) -> None:
 
 
 async def _next_run(current: views.CurrentVersion, past: Past, now: datetime) -> dags.NextRun:
-    return await upcoming_run(DagSpec.from_json(current.spec), past, now) if current.is_active else dags.NextRun(None, None)
+    return await upcoming_run(DagSpec.from_json(current.spec), past, now) if current.is_active else dags.NextRun()
 
 
 async def unknown_dag(conn: AsyncConn, dag_id: str) -> DagNotFound:

@@ -8,10 +8,11 @@ import json
 from collections.abc import Iterator, Sequence
 from time import monotonic
 
+from evenflow.core.forecast import Forecast, TimetableRun
 from evenflow.core.limits import PLANNING_S, SWEEP_S
 from evenflow.core.model import DagSpec
 from evenflow.core.spec.params import resolve_params
-from evenflow.core.timetable import Past, TimetableRun, due_runs
+from evenflow.core.timetable import Past, due_runs
 from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.quarantine import may_be_poison, set_one_aside
 from evenflow.store.db.notify import INBOX
@@ -105,10 +106,15 @@ def _plan(dag: schedules.DueDag, created: list[schedules.ScheduledRun]) -> sched
     """Adds the runs of ``dag`` that are due, as many as may wait; returns how its schedule continues."""
     spec = DagSpec.from_json(dag.spec)
     params = json.dumps(resolve_params(spec.params, {}))
-    runs, following = due_runs(spec, Past(dag.last_logical, dag.last_end, dag.first_seen_at), dag.now, dag.room)
+    forecast = Forecast.read(dag.forecast) if dag.forecast else None
+    past = Past(dag.last_logical, dag.last_end, dag.first_seen_at, forecast or Forecast())
+    runs, following = due_runs(spec, past, dag.now, dag.room)
     created += [_scheduled(dag, run, params) for run in runs]
     next_run = schedules.ScheduleUpdate(dag.dag_id, following and following.run_after, following and following.logical_date)
-    return next_run._replace(last_logical=runs[-1].logical_date, last_end=runs[-1].data_interval_end) if runs else next_run
+    if runs:
+        next_run = next_run._replace(last_logical=runs[-1].logical_date, last_end=runs[-1].data_interval_end)
+    wants = forecast is not None and forecast.is_low(next_run.last_logical or dag.last_logical, spec.catchup, dag.now)
+    return next_run._replace(wants_forecast=wants)
 
 
 def _scheduled(dag: schedules.DueDag, run: TimetableRun, params: str) -> schedules.ScheduledRun:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from evenflow.store.db.columns import instants, numbers, texts
+from evenflow.store.db.columns import instants, numbers, texts, words
 from evenflow.store.db.rows import Conn, execute, row_of
 
 
@@ -19,6 +19,7 @@ class DueDag(NamedTuple):
     first_seen_at: datetime
     room: int  # how many scheduled runs of it may still join the waiting ones
     now: datetime  # by the database
+    forecast: str | None  # JSON
 
 
 class ScheduledRun(NamedTuple):
@@ -33,13 +34,16 @@ class ScheduledRun(NamedTuple):
 
 
 class ScheduleUpdate(NamedTuple):
-    """How a schedule continues, and how far it has come. A field that is None changes nothing."""
+    """How a schedule continues, how far it has come, and whether a processor has to compute more of it. A field of how far that is
+    None changes nothing.
+    """
 
     dag_id: str
     run_at: datetime | None = None  # None: there will be none
     logical_date: datetime | None = None
     last_logical: datetime | None = None
     last_end: datetime | None = None
+    wants_forecast: bool = False
 
 
 def take_due_dags(conn: Conn, *, limit: int, waiting: int, served: Sequence[str]) -> list[DueDag]:
@@ -65,13 +69,14 @@ def insert_runs(conn: Conn, runs: Sequence[ScheduledRun]) -> int:
 
 
 def set_next(conn: Conn, runs: Sequence[ScheduleUpdate]) -> None:
-    dag_ids, run_ats, logical, last_logical, last_ends = zip(*runs, strict=True)
+    dag_ids, run_ats, logical, last_logical, last_ends, wants = zip(*runs, strict=True)
     columns = {
         "dag_ids": texts(dag_ids),
         "next_run_ats": _times(run_ats),
         "next_logicals": _times(logical),
         "last_logicals": _times(last_logical),
         "last_interval_ends": _times(last_ends),
+        "wants_forecasts": words("true" if each else "false" for each in wants),
     }
     execute(conn, "schedules/set_next", columns)
 

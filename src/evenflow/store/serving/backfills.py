@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from evenflow.contracts.rest.backfills import BackfillRequest
-from evenflow.core.timetable import TimetableRun
+from evenflow.core.forecast import TimetableRun
 from evenflow.store.db.columns import instants, texts
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.instant import read

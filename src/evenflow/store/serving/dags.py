@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from psycopg.rows import args_row, kwargs_row
 
-from evenflow.core.limits import FRUITLESS_LEASES, LEASE_S
+from evenflow.core.forecast import Forecast
+from evenflow.core.limits import FORECAST_AGAIN_S, FRUITLESS_LEASES, LEASE_S
 from evenflow.core.model import TaskSpec
 from evenflow.core.timetable import Past
 from evenflow.store.db.columns import numbers
@@ -34,10 +35,13 @@ class Owner(NamedTuple):
 
 
 class NextRun(NamedTuple):
-    """When the next scheduled run is created, and its logical date; both null without one."""
+    """When the next scheduled run is created, and its logical date; both null without one. ``wants_forecast``: a processor has to
+    compute more.
+    """
 
-    run_at: datetime | None
-    logical: datetime | None
+    run_at: datetime | None = None
+    logical: datetime | None = None
+    wants_forecast: bool = False
 
 
 async def read_versions(conn: AsyncConn, keys: Iterable[int]) -> list[VersionRow]:
@@ -81,6 +85,7 @@ async def lease_files(
         "limit": limit,
         "file_lease_s": lease_s,
         "most": FRUITLESS_LEASES,
+        "again_s": FORECAST_AGAIN_S,
         "lease_s": LEASE_S,
         **lacks,
     }
@@ -184,9 +189,10 @@ async def upsert(
     tags: Sequence[str] = (),
     is_paused: bool,
     next_run: NextRun,
+    forecast: Forecast | None = None,
 ) -> None:
     """Makes this the DAG's newest version, whose runs wait in this ``line`` (:mod:`evenflow.core.graph`); ``is_paused`` counts only
-    for a new DAG.
+    for a new DAG, and a schedule that is code has a ``forecast``.
     """
     names = {
         "dag_id": dag_id,
@@ -196,11 +202,15 @@ async def upsert(
         "line": line,
         "tags": list(tags),
         "is_paused": is_paused,
-        "next_run_at": next_run.run_at,
-        "next_logical": next_run.logical,
+        "forecast": None if forecast is None else forecast.to_json(),
+        **_columns(next_run),
     }
     await conn.execute(sql("dags/upsert"), names)
     await conn.execute(sql("quarantine/forget_dag"), {"dag_id": names["dag_id"]})
+
+
+def _columns(next_run: NextRun) -> dict[str, Any]:
+    return {"next_run_at": next_run.run_at, "next_logical": next_run.logical, "wants_forecast": next_run.wants_forecast}
 
 
 async def release(conn: AsyncConn, dag_id: str, bundle: str) -> None:
@@ -216,13 +226,13 @@ async def retire_unlisted(conn: AsyncConn, *, bundle: str, file: str, dag_ids: C
 
 
 async def lock_schedule(conn: AsyncConn, dag_id: str) -> tuple[Past, datetime]:
-    """Returns what was scheduled last of a DAG, and the time of the database's clock. Until the transaction ends no other one
+    """Returns what is known of a DAG's schedule, and the time of the database's clock. Until the transaction ends no other one
     continues its schedule.
     """
     row = await (await conn.execute(sql("dags/lock_schedule"), {"dag_id": dag_id})).fetchone()
     assert row is not None
-    *past, now = row
-    return Past(*past), now
+    *past, forecast, now = row
+    return Past(*past)._replace(forecast=Forecast.read(forecast) if forecast else Forecast()), now
 
 
 async def notify(conn: AsyncConn) -> None:
@@ -267,7 +277,7 @@ async def find_code_use(conn: AsyncConn, code_hash: str, *, service_id: int, mos
 
 async def set_paused(conn: AsyncConn, dag_id: str, *, is_paused: bool, next_run: NextRun) -> None:
     async with conn.transaction():
-        names = {"dag_id": dag_id, "is_paused": is_paused, "next_run_at": next_run.run_at, "next_logical": next_run.logical}
+        names = {"dag_id": dag_id, "is_paused": is_paused, **_columns(next_run)}
         await conn.execute(sql("dags/set_paused"), names)
         await notify(conn)
         await conn.execute(sql("states/notify"), {"channels": [DISPATCH, RESUMES]})  # its frozen tries may be claimed
@@ -279,8 +289,7 @@ async def skip_dates(conn: AsyncConn, dag_id: str, *, past: Past, next_run: Next
         "dag_id": dag_id,
         "last_logical": past.logical_date,
         "last_interval_end": past.interval_end,
-        "next_run_at": next_run.run_at,
-        "next_logical": next_run.logical,
+        **_columns(next_run),
     }
     await conn.execute(sql("dags/skip_dates"), names)
     await notify(conn)

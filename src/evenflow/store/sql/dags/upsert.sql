@@ -9,8 +9,10 @@ with before as (
     from before
     where (bundle, file) <> (%(bundle)s, %(file)s)
 )
-insert into dag (dag_id, version_key, bundle, file, line, tags, is_paused, next_run_at, next_logical)
-values (%(dag_id)s, %(version_key)s, %(bundle)s, %(file)s, %(line)s, %(tags)s, %(is_paused)s, %(next_run_at)s, %(next_logical)s)
+insert into dag (dag_id, version_key, bundle, file, line, tags, is_paused, next_run_at, next_logical, forecast, wants_forecast)
+values (%(dag_id)s, %(version_key)s, %(bundle)s, %(file)s, %(line)s, %(tags)s, %(is_paused)s, %(next_run_at)s, %(next_logical)s,
+        %(forecast)s::jsonb, %(wants_forecast)s)
 on conflict (dag_id) do update
 set version_key = excluded.version_key, bundle = excluded.bundle, file = excluded.file, line = excluded.line, tags = excluded.tags, is_active = true,
-    next_run_at = excluded.next_run_at, next_logical = excluded.next_logical, updated_at = now()
+    next_run_at = excluded.next_run_at, next_logical = excluded.next_logical,
+    forecast = excluded.forecast, wants_forecast = excluded.wants_forecast, updated_at = now()
