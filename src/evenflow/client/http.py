@@ -93,6 +93,7 @@ class HttpClient:
         waits_s: float = 0.0,
         patience_s: float | None = None,
         idempotent: bool = True,
+        idempotency_key: str | None = None,
     ) -> Response:
         """Sends a request, and repeats it with growing pauses while there is no answer.
 
@@ -102,6 +103,8 @@ class HttpClient:
         headers = {"Authorization": f"Bearer {token or self._token}"}
         if content_type is not None:
             headers["Content-Type"] = content_type
+        if idempotency_key is not None:
+            headers["Idempotency-Key"] = idempotency_key
         loop = asyncio.get_running_loop()
         paced_until = loop.time() + PACED_S
         deadline = loop.time() + (self._patience_s if patience_s is None else patience_s)

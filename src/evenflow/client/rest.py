@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -46,6 +47,7 @@ class Route(Generic[P, T]):
     path: str
     request: Callable[[], Callable[..., Any]]
     answer: Callable[[], type[T]]
+    is_keyed: bool = False  # it makes something, and has an idempotency key: asked again, it gets the first answer
 
     def __get__(self, client: RestClient, _: type[RestClient]) -> Callable[P, Awaitable[T]]:
         def ask(*names: Name, **fields: Any) -> Awaitable[T]:
@@ -54,15 +56,17 @@ class Route(Generic[P, T]):
         return cast(Callable[P, Awaitable[T]], ask)
 
 
-def route(method: str, path: str, request: Callable[[], Callable[P, Any]], answer: Callable[[], type[T]]) -> Route[P, T]:
-    return Route(method, path, request, answer)
+def route(
+    method: str, path: str, request: Callable[[], Callable[P, Any]], answer: Callable[[], type[T]], *, is_keyed: bool = False
+) -> Route[P, T]:
+    return Route(method, path, request, answer, is_keyed)
 
 
 def route_1(
-    method: str, path: str, request: Callable[[], Callable[P, Any]], answer: Callable[[], type[T]]
+    method: str, path: str, request: Callable[[], Callable[P, Any]], answer: Callable[[], type[T]], *, is_keyed: bool = False
 ) -> Route[Concatenate[Name, P], T]:
     """A route with one name in its path; those below have more."""
-    return Route(method, path, request, answer)
+    return Route(method, path, request, answer, is_keyed)
 
 
 def route_2(
@@ -142,7 +146,7 @@ class RestClient:
     list_bundles = route("GET", "/bundles", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.dags.BundleSummary])
 
     # runs
-    trigger_run = route_1("POST", "/dags/{dag_id}/runs", lambda: rest.runs.RunRequest, lambda: rest.runs.RunSummary)
+    trigger_run = route_1("POST", "/dags/{dag_id}/runs", lambda: rest.runs.RunRequest, lambda: rest.runs.RunSummary, is_keyed=True)
     list_runs = route("GET", "/runs", lambda: rest.queries.RunQuery, lambda: rest.record.Page[rest.runs.RunSummary])
     find_run = route_1("GET", "/runs/{run_id}", lambda: rest.queries.RunNameQuery, lambda: rest.record.Page[rest.runs.RunName])
     get_run = route_2("GET", RUN, nothing, lambda: rest.runs.RunDetail)
@@ -184,7 +188,11 @@ class RestClient:
 
     # backfills
     create_backfill = route_1(
-        "POST", "/dags/{dag_id}/backfills", lambda: rest.backfills.BackfillRequest, lambda: rest.backfills.BackfillPlan
+        "POST",
+        "/dags/{dag_id}/backfills",
+        lambda: rest.backfills.BackfillRequest,
+        lambda: rest.backfills.BackfillPlan,
+        is_keyed=True,
     )
     list_backfills = route(
         "GET", "/backfills", lambda: rest.queries.BackfillQuery, lambda: rest.record.Page[rest.backfills.Backfill]
@@ -209,7 +217,7 @@ class RestClient:
     list_asset_partitions = route(
         "GET", "/assets/partitions", lambda: rest.queries.PartitionQuery, lambda: rest.record.Page[rest.assets.AssetPartition]
     )
-    emit_asset_event = route("POST", "/assets/events", lambda: rest.assets.EventRequest, lambda: rest.assets.Emitted)
+    emit_asset_event = route("POST", "/assets/events", lambda: rest.assets.EventRequest, lambda: rest.assets.Emitted, is_keyed=True)
 
     # what is sealed
     list_connections = route(
@@ -343,7 +351,8 @@ class RestClient:
             content_type="application/json" if has_body else None,
             params=None if has_body else {name: _text(value) for name, value in fields.items() if value is not None},
             waits_s=float(fields.get("wait_s", 0.0)),
-            idempotent=route.method != "POST",
+            idempotent=route.method != "POST" or route.is_keyed,
+            idempotency_key=secrets.token_hex(16) if route.is_keyed else None,
         )
         if response.status >= 400:
             raise _refused(response)

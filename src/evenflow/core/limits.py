@@ -46,6 +46,9 @@ RETENTION_REST_S = 0.1  # until the next such slice while there is more: a third
 RUNS_AT_ONCE = 200  # small runs that one transaction deletes: some ten milliseconds
 INSTANCES_AT_ONCE = 2_000  # task instances whose runs one transaction deletes: about 0.1 s
 VERSIONS_KEPT = 10  # of each DAG, without any run: to compare what changed; versions with runs stay anyway
+ANSWER_HOURS = (
+    24  # that the answer to a request with an idempotency key is kept: callers ask again within minutes, or the next morning
+)
 ASSET_VALUE_DAYS = 400  # that a value of an asset stays when no task asks for it: what runs once a year keeps its own
 ASSET_EVENTS_WAITING = 1_000  # of one asset for a waiting DAG: its run learns of the newest, and more would never be read
 SETTLED_AFTER_S = 120.0  # after the end of a service, twice the longest transaction: whatever claimed for it has ended
@@ -196,6 +199,7 @@ GRID_RUNS = 100  # runs of a DAG beside each other: a screen shows some forty
 INSIGHT_DAYS = 90  # of history in one answer: a quarter of a year
 INSIGHT_ROWS = 20  # of each of its lists: the views of the marts have the rest
 GRID_TOTAL = 1_000  # runs within reach of scrolling: the list of runs has older ones
+MAX_IDEMPOTENCY_KEY_CHARS = 200  # a UUID has 36, and keys are often made of a name and a date
 MAX_CURSOR_CHARS = 6_000  # of the next page of a list: it has the name of a file, or two names, in Base64
 MAX_DESCRIPTION_CHARS = 1_000  # of a pool, a connection or a variable: it is shown in tables
 MAX_FEW_WORDS_CHARS = 50  # of a field that takes one of a few words, such as a kind or a policy: the longest has twenty

@@ -1271,6 +1271,20 @@ create unique index audit_event_counted on audit_event (counted_as) where counte
 create index audit_event_of_object on audit_event (object, event_id);                                        -- events/list_all
 create index audit_event_settled on audit_event (xact, event_id);                                            -- events/list_settled
 
+-- Answers to requests that had an idempotency key, for those who ask again because theirs was lost. Without an answer only inside the
+-- transaction that makes what is asked for.
+create table kept_answer (
+    person    text collate "C" not null,                     -- whose key it is
+    key       text collate "C" not null,
+    digest    bytea not null,                                -- of what was asked for
+    status    smallint,
+    location  text,                                          -- the header of that name
+    answer    text,                                          -- JSON
+    at        timestamptz not null default now(),
+    primary key (person, key)
+);
+create index kept_answer_by_age on kept_answer (at);                                                         -- retention/delete_answers
+
 -- How far the history pipeline has exported: at a moment, what transactions below a number wrote. One row, or none before its first export.
 create table exported (
     is_only  boolean primary key default true check (is_only),

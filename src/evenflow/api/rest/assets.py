@@ -11,6 +11,7 @@ from fastapi import Query, Request
 from evenflow.api.partitions import behind, list_partitions, no_asset, partitioned
 from evenflow.api.refusals import Forbidden, Refused, too_large
 from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
+from evenflow.api.rest.once import Repeatable, answered_once
 from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.assets import AssetPartition, AssetSummary, Emitted, EventRequest, RecordedAssetEvent
@@ -20,7 +21,7 @@ from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_ASSET_EXTRA_BYTES
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
-from evenflow.store.serving import assets, events
+from evenflow.store.serving import assets
 
 routes = Routes("Assets")
 
@@ -60,7 +61,8 @@ async def list_asset_partitions(
 
 
 @routes.post("/assets/events", Role.AUTHOR, ScopedBy.ANSWER, status_code=201)
-async def emit_event(conn: Connection, actor: Actor, scope: InScope, request: EventRequest) -> Emitted:
+@answered_once
+async def emit_event(conn: Connection, actor: Actor, scope: InScope, request: EventRequest, once: Repeatable) -> Emitted:
     """Says that an asset has changed, as the success of a task does. Your name stands in its history. Whose role counts in a scope
     says it of what their DAGs make, and of what no DAG makes and theirs alone wait for.
     """
@@ -72,7 +74,7 @@ async def emit_event(conn: Connection, actor: Actor, scope: InScope, request: Ev
         flaw = (await partitioned(conn, request.asset, scope=scope)).partitions.flaw_of(request.partition)
         if flaw is not None:
             raise Refused(422, "bad_value", f"The partition {request.partition!r} of {request.asset!r} {flaw}.")
-    async with events.recorded(conn, actor, "asset.emit", request.asset) as detail:
+    async with once.recorded(conn, actor, "asset.emit", request.asset) as detail:
         said: dict[str, Any] = {"partition": request.partition, "extra": request.extra, "actor": actor}
         emitted = await assets.emit_event(conn, request.asset, **said, scope=scope)
         if emitted is None:
@@ -83,4 +85,4 @@ async def emit_event(conn: Connection, actor: Actor, scope: InScope, request: Ev
                 hint="Ask somebody whose scope has a DAG that makes it.",
             )
         detail["event_id"] = emitted.event_id
-    return emitted
+        return await once.keep(conn, emitted)

@@ -13,6 +13,7 @@ from evenflow.api.partitions import Partitioned, list_partitions, partitioned
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Actor, Connection, InContext, InScope, InSlice
 from evenflow.api.rest.dags import current_version
+from evenflow.api.rest.once import Repeatable, answered_once
 from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.assets import AssetPartition
@@ -36,8 +37,9 @@ _AGAIN = {Reprocess.NONE: (), Reprocess.FAILED: ("failed",), Reprocess.COMPLETED
 
 
 @routes.post("/dags/{dag_id}/backfills", Role.AUTHOR, status_code=201)
+@answered_once
 async def create_backfill(
-    conn: Connection, within: InContext, actor: Actor, dag_id: str, request: BackfillRequest, response: Response
+    conn: Connection, within: InContext, actor: Actor, dag_id: str, request: BackfillRequest, response: Response, once: Repeatable
 ) -> BackfillPlan:
     """Asks for the runs of past dates. With `dry_run` it only says which."""
     current = await current_version(conn, dag_id)
@@ -60,7 +62,7 @@ async def create_backfill(
     if request.dry_run:
         response.status_code = 200
         return plan
-    async with events.recorded(conn, actor, "backfill.create", dag_id, dates=len(planned)) as detail:
+    async with once.recorded(conn, actor, "backfill.create", dag_id, dates=len(planned)) as detail:
         plan.backfill_id = detail["backfill_id"] = await backfills.insert(conn, dag_id, request, params, planned, actor=actor)
         if plan.backfill_id is None:
             raise Refused(
@@ -69,7 +71,7 @@ async def create_backfill(
                 f"A backfill of the DAG {dag_id!r} is not over yet.",
                 hint=f"See it with: evenflow backfill list {dag_id}",
             )
-    return plan
+        return await once.keep(conn, plan)
 
 
 async def _partitions_made(conn: AsyncConn, spec: DagSpec, asset: str) -> Partitioned:

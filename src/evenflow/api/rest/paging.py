@@ -23,7 +23,7 @@ from evenflow.contracts.rest.queries import PageQuery
 from evenflow.contracts.rest.record import Page, checked_instant
 
 T = TypeVar("T")
-Key = type[int] | type[str] | type[datetime]
+KeyKind = type[int] | type[str] | type[datetime]
 
 VERSION = 1  # of cursors: another one is refused
 _AGAIN = "Leave the cursor out to begin with the first page."
@@ -61,7 +61,7 @@ class ListPart:
         return kind.model_validate({"items": items, "limit": self.shown, "next": following, "more": more})
 
 
-def part_of(http: Request, query: PageQuery, *keys: Key) -> ListPart:
+def part_of(http: Request, query: PageQuery, *keys: KeyKind) -> ListPart:
     """``keys``: the kinds of those that the list is sorted by. Raises :class:`Refused` for a cursor that is not of this list."""
     filters = query.model_dump(mode="json", exclude={"limit", "cursor"}, exclude_defaults=True)
     listed = blake2b(msgspec.json.encode([http.scope["path"], filters], order="sorted"), digest_size=8).hexdigest()
@@ -92,7 +92,7 @@ def _read(text: str) -> _Cursor:
     return cursor
 
 
-def _is_key(key: int | str, kind: Key) -> bool:
+def _is_key(key: int | str, kind: KeyKind) -> bool:
     """Whether the database can compare it with such a column."""
     if kind is int:
         return isinstance(key, int) and key in _BIGINT

@@ -14,6 +14,7 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Actor, Connection, InContext, InScope
 from evenflow.api.rest.dags import current_version
+from evenflow.api.rest.once import Repeatable, answered_once
 from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import check_dag, check_run_id, stretch_of
@@ -37,8 +38,9 @@ routes = Routes("Runs")
 
 
 @routes.post("/dags/{dag_id}/runs", Role.AUTHOR, status_code=201)
+@answered_once
 async def trigger_run(
-    conn: Connection, within: InContext, actor: Actor, dag_id: str, request: RunRequest, response: Response
+    conn: Connection, within: InContext, actor: Actor, dag_id: str, request: RunRequest, response: Response, once: Repeatable
 ) -> RunSummary:
     """Asks for a run of the DAG's newest version. The run of a paused DAG waits until it is unpaused."""
     check_dag(dag_id)
@@ -49,7 +51,8 @@ async def trigger_run(
     params = await within.judge.params(spec.params, request.params)
     run_id = request.run_id or f"manual__{(request.logical_date or datetime.now(UTC)).astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
     check_run_id(run_id)
-    async with events.recorded(conn, actor, "run.trigger", f"{dag_id}/{run_id}"):
+    location = response.headers["Location"] = f"{PREFIX}/dags/{dag_id}/runs/{run_id}"
+    async with once.recorded(conn, actor, "run.trigger", f"{dag_id}/{run_id}"):
         run_key = await dags.insert_run(
             conn,
             dag_id=dag_id,
@@ -63,8 +66,7 @@ async def trigger_run(
         )
         if run_key is None:
             raise await _exists(conn, dag_id, run_id, request.logical_date)
-    response.headers["Location"] = f"{PREFIX}/dags/{dag_id}/runs/{run_id}"
-    return RunSummary.model_validate(await found_run(conn, dag_id, run_id))
+        return await once.keep(conn, RunSummary.model_validate(await found_run(conn, dag_id, run_id)), location=location)
 
 
 async def _exists(conn: AsyncConn, dag_id: str, run_id: str, logical_date: datetime | None) -> Refused:

@@ -39,6 +39,7 @@ TITLES = {
     "hung_up": "The request was not sent to its end",
     "internal": "The API failed",
     "key_not_known_yet": "The key of the token is not known yet",
+    "key_reused": "The idempotency key is of another request",
     "last_admin": "This is the last admin",
     "length_required": "The length of the body is missing",
     "log_storage": "The storage of logs cannot be used",

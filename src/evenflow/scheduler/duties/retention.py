@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from evenflow.core.limits import (
+    ANSWER_HOURS,
     ASSET_EVENTS_WAITING,
     ASSET_VALUE_DAYS,
     DELETED_AT_ONCE,
@@ -104,6 +105,7 @@ def delete_unneeded(conn: Conn) -> float | None:
         [
             lambda: leases.settle_services(conn, after_s=SETTLED_AFTER_S, limit=ROWS_AT_ONCE),
             lambda: retention.trim_asset_queue(conn, kept=ASSET_EVENTS_WAITING, limit=DELETED_AT_ONCE),
+            lambda: retention.delete_answers(conn, hours=ANSWER_HOURS, limit=ROWS_AT_ONCE),
             lambda: retention.delete_asset_values(conn, unasked_days=ASSET_VALUE_DAYS, limit=ROWS_AT_ONCE),
         ]
     )

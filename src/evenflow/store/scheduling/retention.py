@@ -113,6 +113,11 @@ def delete_asset_events(conn: Conn, *, before: datetime, limit: int) -> int:
     return len(execute(conn, "retention/delete_asset_events", {"before": before, "limit": limit}).fetchall())
 
 
+def delete_answers(conn: Conn, *, hours: int, limit: int) -> int:
+    """Of requests with an idempotency key. Returns how many."""
+    return execute(conn, "retention/delete_answers", {"hours": hours, "limit": limit}).rowcount
+
+
 def delete_asset_values(conn: Conn, *, unasked_days: int, limit: int) -> int:
     """Deletes values of assets that no task has asked for in this number of days; answers how many."""
     return execute(conn, "retention/delete_asset_values", {"unasked_days": unasked_days, "limit": limit}).rowcount
