@@ -13,13 +13,13 @@ from evenflow.airflow.loading.assets import specs_of
 from evenflow.airflow.loading.mappings import mapping_of
 from evenflow.airflow.loading.refusals import OF_DAGS, DagRefusals
 from evenflow.airflow.loading.schedules import schedule_of, seconds_of
-from evenflow.airflow.loading.tasks import TaskReader, weight_rule_of
+from evenflow.airflow.loading.tasks import TaskReader
+from evenflow.airflow.loading.weights import weights_of
 from evenflow.airflow.running.dag_callbacks import functions_of
 from evenflow.core.callbacks import OF_DAGS as OF_DAGS_CALLED
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.core.model import DagSpec, GroupSpec, RunParamSpec
 from evenflow.core.spec.size import check_size
-from evenflow.core.weights import effective_weights
 from evenflow.sdk.default_timezone import default_timezone
 from evenflow.sdk.graph import topological_order
 from evenflow.sdk.param_schema import is_keyword, problem_of_value
@@ -38,8 +38,7 @@ def spec_of(dag: Any) -> DagSpec:
     reader = TaskReader(index_of, group_index, refusals)
     upstream = [sorted(index_of[task_id] for task_id in task.upstream_task_ids) for task in tasks]
     order = topological_order(dag.dag_id, list(index_of), upstream)
-    rules = [weight_rule_of(task, refusals) for task in tasks]
-    weights = effective_weights(upstream, order, [task.priority_weight for task in tasks], rules)
+    weights = weights_of(dag, tasks, upstream, order, refusals)
     named = [each for task in tasks for each in (*task.outlets, *task.inlets)]
     waits_for = getattr(dag.timetable, "asset_condition", None)
     spec = DagSpec(

@@ -41,7 +41,6 @@ IMPORTS: Mapping[str, str] = {  # names that files import only to use them
     "CronPartitionTimetable": _PARTITIONED,
     "PartitionedAssetTimetable": _PARTITIONED,
     "PartitionedAtRuntime": _PARTITIONED,
-    "PriorityWeightStrategy": "Say weight_rule=, one of those that there are.",
 }
 
 

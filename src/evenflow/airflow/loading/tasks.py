@@ -13,10 +13,8 @@ from evenflow.airflow.loading.refusals import OF_TASKS, OPERATORS, DagRefusals
 from evenflow.airflow.loading.schedules import seconds_of
 from evenflow.core.model import TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
-from evenflow.core.weights import WeightRule
 
 _RULES = {rule.value for rule in TriggerRule}
-_WEIGHTS = {rule.value for rule in WeightRule}
 
 
 class TaskReader:
@@ -84,15 +82,6 @@ class TaskReader:
             self._refusals.add(f"trigger rule {name!r}", f"There are: {', '.join(sorted(_RULES))}.", of)
             return TriggerRule.ALL_SUCCESS
         return TriggerRule(name)
-
-
-def weight_rule_of(task: Any, refusals: DagRefusals) -> WeightRule:
-    name = getattr(task.weight_rule, "value", task.weight_rule)
-    if name not in _WEIGHTS:
-        kind = name if isinstance(name, str) else type(name).__name__
-        refusals.add(f"weight rule {kind!r}", f"There are: {', '.join(sorted(_WEIGHTS))}.", f"task {task.task_id!r}")
-        return WeightRule.ABSOLUTE
-    return WeightRule(name)
 
 
 def _is_empty(task: Any) -> bool:
