@@ -18,6 +18,7 @@ from evenflow.autoscaler.limits import CONFLICTS
 from evenflow.autoscaler.replica_order import COST, deletion_order
 from evenflow.autoscaler.steering import Steering
 from evenflow.autoscaler.target import HostTarget
+from evenflow.core import metrics
 from evenflow.core.scaling.fleet_options import check_target
 from evenflow.errors import BadValue, NotActing
 from evenflow.killpoints import KillPoint, watch
@@ -418,6 +419,7 @@ async def test_an_autoscaler_outside_of_any_cluster_says_what_to_set_and_looks_a
         await steering.loop(conn)
         refused = [(each["fleet"], "Set EVENFLOW_KUBERNETES" in each["reason"]) for each in seen if each["level"] != "INFO"]
         assert refused == [("f", True)]
+        assert (list(steering.refused), steering._meter.value(metrics.FLEET_FAILURES, "f")) == (["f"], 2)
         assert at_once(scaling.delete_fleet(pod_fleets.awaited, "f"))
         await steering.loop(conn)
     assert pod_fleets.native("z") == [("z-1", False)]

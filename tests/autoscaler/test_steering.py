@@ -468,6 +468,23 @@ async def test_who_takes_over_knows_what_was_seen_before(fleets: Fleets) -> None
     await second.close()
 
 
+async def test_why_no_autoscaler_looks_after_a_fleet_is_told_in_the_place_of_its_reason(fleets: Fleets) -> None:
+    """R-AS2: what the one that acts says of it; or that none is alive, and what to type."""
+    fleets.fleet(target="unknown")
+    fleets.fleet(name="g", queues=("g",))
+    steering, conn = await fleets.autoscaler()
+    await steering.loop(conn)
+    assert list(steering.refused) == ["f"]
+    await services.beat(conn, service_id=steering._holder, kind="autoscaler", detail={"refused": steering.refused})
+    told = {fleet.name: fleet.reason for fleet in (await list_fleets(conn)).items}
+    assert told["f"] == "Fleet 'f' has target 'unknown', which this autoscaler does not know."
+    assert told["g"] == "load 0.00"
+    fleets.conn.execute("update service set state = 'stopped'")
+    reasons = {fleet.reason for fleet in (await list_fleets(conn)).items}
+    assert reasons == {"No autoscaler is alive, so it stays as large as it is. Start one: evenflow autoscaler"}
+    await conn.close()
+
+
 class Killed(BaseException):
     pass
 

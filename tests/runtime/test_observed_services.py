@@ -150,7 +150,7 @@ def test_every_metric_is_told_by_whom_the_documentation_says(up: RunningEvenflow
 
 
 def test_an_autoscaler_tells_what_its_fleet_has_and_is_to_have() -> None:
-    """R-AS2: what a chart of a fleet needs, as soon as it is looked after."""
+    """R-AS2: what a chart of a fleet needs, as soon as it is looked after; and why another one is not."""
     home = make_home()
     (home / "dags").mkdir()
     gauges = {metrics.FLEET_REPLICAS, metrics.FLEET_READY, metrics.FLEET_RUNNING, metrics.FLEET_WAITING, metrics.FLEET_OLDEST}
@@ -161,6 +161,9 @@ def test_an_autoscaler_tells_what_its_fleet_has_and_is_to_have() -> None:
             return {name for address in targets(running) for name, samples in scrape(address).items() if samples}
 
         wait_until(lambda: {metric.name for metric in gauges | {metrics.DECISION_SECONDS}} <= told(), "metrics of the fleet")
+        elsewhere = ("--target", "kubernetes", "--of-target.deployment", "workers", "--queue", "far")
+        assert running.evenflow("autoscaler", "set", "far", *elsewhere).returncode == 0
+        wait_until(lambda: "Set EVENFLOW_KUBERNETES" in running.evenflow("autoscaler", "list").stdout, "why it is not looked after")
         assert running.end() == 0, running.log
     finally:
         for process in processes_of(home):

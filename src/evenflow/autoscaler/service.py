@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Mapping
+from typing import Any
 
 from evenflow.autoscaler import observations as seen
 from evenflow.autoscaler.kubernetes import KubernetesTarget
@@ -46,6 +47,7 @@ class AutoscalerService(DatabaseService):
         super().__init__(database_url, name, health)
         self._targets = targets
         self._steering: Steering | None = None
+        self._told: dict[str, str] = {}  # why fleets cannot be looked after
 
     async def _begin(self) -> Loops:
         for target in self._targets.values():
@@ -57,12 +59,19 @@ class AutoscalerService(DatabaseService):
     async def _signing_off(self, conn: AsyncConn) -> None:
         await scaling.give_lease(conn, self._service_id)
 
+    def _detail(self) -> dict[str, Any]:
+        """Returns why it cannot look after fleets, too."""
+        return {**super()._detail(), "refused": self._told}
+
     async def _turn(self, conn: AsyncConn) -> None:
         assert self._steering is not None
         try:
             await self._steering.loop(conn)
         except NotActing:
             observe(seen.acts_no_more())
+        if self._steering.refused != self._told:
+            self._told = self._steering.refused
+            await self._beat(conn)  # so that all know it at once
 
     async def _rest(self, began: float) -> None:
         """Waits until the next loop is due, or there is news of a fleet that no autoscaler handles."""

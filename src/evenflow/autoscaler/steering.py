@@ -98,6 +98,11 @@ class Steering:
         """Whether some fleet has no worker that takes tries, so that what comes is looked at at once (R-AS7)."""
         return any(memory.look is not None and not memory.look.ready for memory in self.memories.values())
 
+    @property
+    def refused(self) -> dict[str, str]:
+        """Why fleets cannot be looked after now, by their names."""
+        return {name: memory.refused for name, memory in self.memories.items() if memory.refused}
+
     async def _leave(self, conn: AsyncConn, fleet: FleetRow) -> None:
         """A fleet that was deleted has no costs on its pods any more, if its cluster answers now. Its workers stay as they are."""
         observe(seen.fleet_gone(fleet.name))
@@ -116,7 +121,8 @@ class Steering:
             self._refused(fleet, reason).again_at = time.monotonic() + AWAY_S
 
     def _refused(self, fleet: FleetRow, reason: str) -> FleetMemory:
-        """It is told once."""
+        """It is told once, and counted each time."""
+        observe(seen.not_looked_after(fleet.name), self._meter)
         memory = self.memories.setdefault(fleet.name, FleetMemory(fleet))
         if memory.refused != reason:
             observe(seen.fleet_refused(fleet.name, reason))

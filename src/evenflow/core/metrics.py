@@ -247,7 +247,10 @@ FLEET_MOVES = counter(
     "evenflow_fleet_moves", AUTOSCALER, "Times that it was made larger, or workers were chosen to go.", "fleet", "direction"
 )
 FLEET_FAILURES = counter(
-    "evenflow_fleet_failures", AUTOSCALER, "Times that a fleet could not be looked after. It is tried again each second.", "fleet"
+    "evenflow_fleet_failures",
+    AUTOSCALER,
+    "Times that a fleet could not be looked after. It is tried again each second, or after 5 s where its cluster is away.",
+    "fleet",
 )
 DECISION_SECONDS = histogram(
     "evenflow_fleet_decision_seconds",

@@ -32,6 +32,7 @@ from evenflow.store.serving.scaling import FleetRow, WorkerRow
 routes = Routes("Fleets")
 
 _AS_AT_FIRST = "default"  # in the place of a value
+_NO_AUTOSCALER = "No autoscaler is alive, so it stays as large as it is. Start one: evenflow autoscaler"
 
 
 @routes.get("/fleets", Role.VIEWER)
@@ -184,8 +185,16 @@ async def _summary(conn: AsyncConn, fleet: FleetRow, workers: Sequence[WorkerRow
         running = look.running + counted_as_none
         told |= {"running": running, "waiting": look.waiting, "oldest_wait_s": look.oldest_wait, "expected": look.expected}
         told |= {"load": None if load == float("inf") else round(load, 3), "seen_at": _moment(look.at), "reason": row["reason"]}
+    if (trouble := await _trouble(conn, fleet.name)) is not None:
+        told["reason"] = trouble
     own = {name: getattr(fleet, name) for name in ("name", "target", "queues", "replicas", "policy", "options")}
     return {**own, **told}
+
+
+async def _trouble(conn: AsyncConn, fleet: str) -> str | None:
+    """Returns why no autoscaler looks after a fleet."""
+    refusals = await scaling.read_refusals(conn)
+    return next((told[fleet] for told in refusals if fleet in told), None if refusals else _NO_AUTOSCALER)
 
 
 def _told(row: Row) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class FleetSummary(Record):
     oldest_wait_s: float | None = Field(title="for", description="For how long the first of these has waited.")
     expected: int | None = Field(title="expected", description="Slots that a forecast says are needed soon beside those for these.")
     seen_at: datetime | None = Field(title="seen at", description="When that was.")
-    reason: str | None = Field(title="why", description="Why it is as large as it is.")
+    reason: str | None = Field(title="why", description="Why it is as large as it is, or why no autoscaler looks after it.")
     policy: dict[str, Any] = Field(description="What is not as by default.")
     options: dict[str, Any] = Field(description="Of the target.")
 

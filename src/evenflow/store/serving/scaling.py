@@ -177,6 +177,11 @@ async def find_rival(conn: AsyncConn, name: str, queues: Collection[str]) -> tup
     return None if row is None else (row[0], row[1])
 
 
+async def read_refusals(conn: AsyncConn) -> list[dict[str, str]]:
+    """Reads, for each autoscaler that lives, why it cannot look after fleets, by their names."""
+    return [told for (told,) in await (await conn.execute(sql("scaling/read_refusals"), {"lease_s": LEASE_S})).fetchall()]
+
+
 async def set_replicas(conn: AsyncConn, fleet: str, replicas: int) -> None:
     await conn.execute(sql("scaling/set_replicas"), {"fleet": fleet, "replicas": replicas}, prepare=True)
 
