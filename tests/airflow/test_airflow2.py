@@ -59,7 +59,62 @@ with DAG("rules"):
     EmptyOperator(task_id="b", trigger_rule=RuleOfSdk.DUMMY)
     EmptyOperator(task_id="c", trigger_rule=TriggerRule.ALL_DONE)
 """,
+    "dates": """
+from datetime import datetime
+from airflow import DAG
+from airflow.operators.empty import EmptyOperator
+from airflow.models.dag import DagStateChangeCallback
+from airflow.utils.dates import days_ago
+from airflow.utils.file import TemporaryDirectory
+from airflow.utils.timezone import make_aware
+from airflow.utils.weekday import WeekDay
+
+with DAG("recent", start_date=datetime(2021, 1, 1), default_args={"start_date": days_ago(2)}, catchup=False):
+    EmptyOperator(task_id="a")
+with DAG("of_tasks", schedule="@daily"):
+    EmptyOperator(task_id="a", start_date=make_aware(datetime(2022, 1, 1)), end_date=datetime(2023, 1, 1))
+    EmptyOperator(task_id="b", start_date=datetime(2021, 1, 1), end_date=datetime(2023, 1, 1))
+""",
+    "later": """
+from datetime import datetime
+from airflow import DAG
+from airflow.operators.empty import EmptyOperator
+
+with DAG("later", schedule="@daily", start_date=datetime(2021, 1, 1), catchup=True):
+    EmptyOperator(task_id="a", start_date=datetime(2022, 1, 1))
+    EmptyOperator(task_id="b", end_date=datetime(2022, 1, 1))
+""",
+    "pods": """
+from kubernetes.client import models as k8s
+from airflow.sdk import DAG, task
+
+with DAG("pods"):
+    container = k8s.V1Container(name="base", resources=k8s.V1ResourceRequirements(limits={"memory": "4Gi"}))
+
+    @task(executor_config={"pod_override": k8s.V1Pod(spec=k8s.V1PodSpec(containers=[container], node_selector={"disk": "ssd"}))})
+    def sized():
+        pass
+
+    sized()
+""",
+    "rights": """
+from kubernetes.client import models as k8s
+from airflow.sdk import DAG, task
+
+with DAG("rights"):
+
+    pod = k8s.V1Pod(spec=k8s.V1PodSpec(containers=[], host_network=True))
+
+    @task(executor_config={"pod_override": pod, "pod_template_file": "x"})
+    def mighty():
+        pass
+
+    mighty()
+""",
     "subdag": "from airflow.operators.subdag_operator import SubDagOperator\n",
+    "lambda": "from airflow.providers.amazon.aws.operators.aws_lambda import AwsLambdaInvokeFunctionOperator\n",
+    "dbt": "from airflow.providers.dbt.cloud.operators.dbt import DbtCloudRunJobOperator\n",
+    "newer": "from airflow.providers.http.operators.https import HttpsOperator\n",
     "ssh": "from airflow.contrib.operators.ssh_operator import SSHOperator\n",
     "own": "from airflow.operators.ours import OursOperator\n",
     "bundled": """
@@ -117,6 +172,29 @@ class TestInside:
         assert "Write TriggerRule.ALWAYS" in _at(warnings, 9)
         assert "trigger_rule" not in _at(warnings, 10)
 
+    def test_dates_of_tasks_that_hold_no_run_back(self, loaded: dict[str, Any]) -> None:
+        assert loaded["dates"]["error"] == ""
+        dags = loaded["dates"]["dags"]
+        assert dags["recent"]["start_date"].startswith("2021-01-01")
+        assert (dags["of_tasks"]["start_date"][:10], dags["of_tasks"]["end_date"][:10]) == ("2021-01-01", "2023-01-01")
+
+    def test_dates_of_tasks_that_would_hold_runs_back_are_refused(self, loaded: dict[str, Any]) -> None:
+        assert "task 'a': Evenflow has no start_date of a task that is later" in loaded["later"]["error"]
+        assert "task 'b': Evenflow has no end_date of a task that is earlier" in loaded["later"]["error"]
+
+    def test_the_pod_of_an_executor_config_is_a_pod_override(self, loaded: dict[str, Any]) -> None:
+        assert loaded["pods"]["error"] == ""
+        assert loaded["pods"]["dags"]["pods"]["tasks"][0]["pod_override"] == {
+            "spec": {
+                "containers": [{"name": "try", "resources": {"limits": {"memory": "4Gi"}}}],
+                "nodeSelector": {"disk": "ssd"},
+            }
+        }
+
+    def test_an_executor_config_grants_no_rights(self, loaded: dict[str, Any]) -> None:
+        assert "'hostNetwork', which only the template of the executor may say" in loaded["rights"]["error"]
+        assert "executor_config with 'pod_template_file'" in loaded["rights"]["error"]
+
     def test_datasets_are_assets(self, loaded: dict[str, Any]) -> None:
         (spec,) = loaded["datasets"]["dags"].values()
         assert [asset["name"] for asset in spec["assets"]] == ["s3://a", "s3://b"]
@@ -128,6 +206,9 @@ class TestInside:
     def test_what_nothing_has_taken_the_place_of_is_refused_with_what_to_do(self, loaded: dict[str, Any]) -> None:
         assert "Use a TaskGroup" in loaded["subdag"]["error"]
         assert "pip install apache-airflow-providers-ssh" in loaded["ssh"]["error"]
+        assert "pip install apache-airflow-providers-amazon\n" in f"{loaded['lambda']['error']}\n"
+        assert "pip install apache-airflow-providers-dbt-cloud" in loaded["dbt"]["error"]
+        assert "apache-airflow-providers-http 6." in loaded["newer"]["error"]
         assert "OursOperator" in loaded["own"]["error"]
 
     def test_what_airflow_redirects_by_itself_stays_its_own(self, loaded: dict[str, Any]) -> None:

@@ -8,7 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from evenflow.airflow.airflow2 import provider_homes
+
 STAND_INS = "evenflow.airflow.airflow2.stand_ins"
+STAND_INS_OF_CLOUDS = {  # by name, the modules that import the provider
+    "BigQueryCreateEmptyTableOperator": "evenflow.airflow.airflow2.stand_ins_of_google",
+    "BigQueryExecuteQueryOperator": "evenflow.airflow.airflow2.stand_ins_of_google",
+    "BigQueryOperator": "evenflow.airflow.airflow2.stand_ins_of_google",
+    "S3PrefixSensor": "evenflow.airflow.airflow2.stand_ins_of_amazon",
+    "S3ToSnowflakeOperator": "evenflow.airflow.airflow2.stand_ins_of_snowflake",
+}
 
 _STANDARD, _SDK = "airflow.providers.standard", "airflow.sdk"
 _AWS, _GOOGLE, _SQL = "airflow.providers.amazon.aws", "airflow.providers.google.cloud", "airflow.providers.common.sql"
@@ -32,6 +41,7 @@ _SAME = {
     f"{_STANDARD}.sensors.time_delta": "TimeDeltaSensor",
     f"{_STANDARD}.sensors.weekday": "DayOfWeekSensor",
     f"{_STANDARD}.hooks.filesystem": "FSHook",
+    f"{_STANDARD}.utils.weekday": "WeekDay",
     "airflow.providers.smtp.operators.smtp": "EmailOperator",
     f"{_SDK}": (
         "BaseHook BaseOperator BaseOperatorLink BaseSensorOperator Connection Context DAG Metadata ObjectStoragePath Param "
@@ -49,6 +59,7 @@ _SAME = {
     "airflow.utils.session": "create_session provide_session",
     "airflow.triggers.base": "BaseTrigger TriggerEvent",
     "functools": "cached_property cache",
+    "tempfile": "TemporaryDirectory",
     f"{_SQL}.hooks.sql": "DbApiHook",
     f"{_SQL}.operators.sql": (
         "SQLCheckOperator SQLValueCheckOperator SQLIntervalCheckOperator SQLThresholdCheckOperator BranchSQLOperator "
@@ -103,13 +114,9 @@ _SAME = {
     f"{_AWS}.hooks.base_aws": "AwsBaseHook",
     f"{_AWS}.hooks.emr": "EmrHook",
     f"{_AWS}.hooks.redshift_cluster": "RedshiftHook",
-    f"{_AWS}.operators.emr": "EmrAddStepsOperator EmrCreateJobFlowOperator EmrTerminateJobFlowOperator",
     f"{_AWS}.operators.athena": "AthenaOperator",
     f"{_AWS}.operators.ecs": "EcsRunTaskOperator",
     f"{_AWS}.operators.batch": "BatchOperator",
-    f"{_AWS}.operators.s3": "S3FileTransformOperator S3ListOperator",
-    f"{_AWS}.sensors.emr": "EmrJobFlowSensor EmrStepSensor",
-    f"{_AWS}.sensors.s3": "S3KeySensor S3KeysUnchangedSensor",
     f"{_AWS}.transfers.s3_to_redshift": "S3ToRedshiftOperator",
     f"{_GOOGLE}.hooks.bigquery": "BigQueryHook",
     f"{_GOOGLE}.hooks.gcs": "GCSHook",
@@ -145,25 +152,10 @@ _RENAMED = {
     "ValueCheckOperator": f"{_SQL}.operators.sql:SQLValueCheckOperator",
     "IntervalCheckOperator": f"{_SQL}.operators.sql:SQLIntervalCheckOperator",
     "BranchSqlOperator": f"{_SQL}.operators.sql:BranchSQLOperator",
-    "AwsHook": f"{_AWS}.hooks.base_aws:AwsBaseHook",
-    "AWSAthenaOperator": f"{_AWS}.operators.athena:AthenaOperator",
-    "AWSBatchOperator": f"{_AWS}.operators.batch:BatchOperator",
-    "ECSOperator": f"{_AWS}.operators.ecs:EcsRunTaskOperator",
-    "EcsOperator": f"{_AWS}.operators.ecs:EcsRunTaskOperator",
-    "S3ToRedshiftTransfer": f"{_AWS}.transfers.s3_to_redshift:S3ToRedshiftOperator",
-    "GoogleCloudStorageHook": f"{_GOOGLE}.hooks.gcs:GCSHook",
-    "BigQueryTableSensor": f"{_GOOGLE}.sensors.bigquery:BigQueryTableExistenceSensor",
-    "BigQueryToCloudStorageOperator": f"{_GOOGLE}.transfers.bigquery_to_gcs:BigQueryToGCSOperator",
-    "GoogleCloudStorageToBigQueryOperator": f"{_GOOGLE}.transfers.gcs_to_bigquery:GCSToBigQueryOperator",
-    "GoogleCloudStorageToGoogleCloudStorageOperator": f"{_GOOGLE}.transfers.gcs_to_gcs:GCSToGCSOperator",
-    "GoogleCloudStorageObjectSensor": f"{_GOOGLE}.sensors.gcs:GCSObjectExistenceSensor",
-    "GoogleCloudStoragePrefixSensor": f"{_GOOGLE}.sensors.gcs:GCSObjectsWithPrefixExistenceSensor",
-    "FileToGoogleCloudStorageOperator": f"{_GOOGLE}.transfers.local_to_gcs:LocalFilesystemToGCSOperator",
-    "DataprocClusterCreateOperator": f"{_GOOGLE}.operators.dataproc:DataprocCreateClusterOperator",
-    "DataprocClusterDeleteOperator": f"{_GOOGLE}.operators.dataproc:DataprocDeleteClusterOperator",
 }
 
 _QUERY = "from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator, and name the connection by conn_id="
+_JOB = f"from {_GOOGLE}.operators.bigquery import BigQueryInsertJobOperator, whose configuration= says the query"
 _STOOD_IN_FOR = {
     "days_ago": "a fixed date, such as start_date=datetime(2026, 1, 1): one that moves is another version of the DAG every day",
     "apply_defaults": "nothing in its place: operators do so by themselves",
@@ -175,22 +167,29 @@ _STOOD_IN_FOR = {
     "OracleOperator": _QUERY,
     "JdbcOperator": _QUERY,
     "SnowflakeOperator": _QUERY,
+    "DagStateChangeCallback": "an annotation of your own, or none",
+    "LazyXComAccess": "an annotation of your own, or none",
+    "TaskStateChangeCallback": "an annotation of your own, or none",
+    "make_aware": "dates with a time zone, such as pendulum.datetime(2026, 1, 1, tz='UTC')",
+    "BigQueryCreateEmptyTableOperator": f"from {_GOOGLE}.operators.bigquery import BigQueryCreateTableOperator",
+    "BigQueryExecuteQueryOperator": _JOB,
+    "BigQueryOperator": _JOB,
+    "S3PrefixSensor": f"from {_AWS}.sensors.s3 import S3KeySensor, with wildcard_match=True",
+    "S3ToSnowflakeOperator": (
+        "from airflow.providers.snowflake.transfers.copy_into_snowflake import CopyFromExternalStageToSnowflakeOperator"
+    ),
 }
 
 _GONE = {
     "SubDagOperator": "Use a TaskGroup.",
     "SmartSensorOperator": "Make the sensor deferrable.",
-    "BigQueryOperator": "Use BigQueryInsertJobOperator, whose configuration= says the query.",
-    "BigQueryExecuteQueryOperator": "Use BigQueryInsertJobOperator, whose configuration= says the query.",
     "Volume": "Use V1Volume of kubernetes.client.models.",
     "VolumeMount": "Use V1VolumeMount of kubernetes.client.models.",
     "Port": "Use V1ContainerPort of kubernetes.client.models.",
     "Resources": "Use V1ResourceRequirements of kubernetes.client.models.",
     "DataProcPySparkOperator": "Use DataprocSubmitJobOperator.",
     "DataProcSparkOperator": "Use DataprocSubmitJobOperator.",
-    "TemporaryDirectory": "Import it from tempfile.",
     "trigger_dag": "Use TriggerDagRunOperator.",
-    "S3PrefixSensor": "Use S3KeySensor with wildcard_match=True.",
 }
 
 # Modules that no longer exist, including all below them; and existing modules that have lost names.
@@ -214,14 +213,18 @@ NO_MORE = (
     "airflow.utils.dag_parsing_context",
     "airflow.utils.log.secrets_masker",
     "airflow.utils.module_loading",
+    "airflow.utils.weekday",
+    *provider_homes.NO_MORE,
 )
 FLAT = ("airflow.hooks", "airflow.operators", "airflow.sensors")  # below these, any module once had operators
 LACKING = (
     *FLAT,
     "airflow.models",
+    "airflow.models.abstractoperator",
     "airflow.models.baseoperator",
     "airflow.models.dag",
     "airflow.models.taskinstance",
+    "airflow.models.xcom",
     "airflow.operators.python",
     "airflow.providers.http.operators.http",
     "airflow.providers.snowflake.operators.snowflake",
@@ -233,9 +236,14 @@ LACKING = (
     "airflow.utils.helpers",
     "airflow.utils.task_group",
     "airflow.utils.timezone",
+    *provider_homes.LACKING,
 )
 
-_BY_NAME = {name: f"{module}:{name}" for module, names in _SAME.items() for name in names.split()} | _RENAMED
+_BY_NAME = {
+    **{name: f"{module}:{name}" for module, names in {**_SAME, **provider_homes.SAME}.items() for name in names.split()},
+    **_RENAMED,
+    **provider_homes.RENAMED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +262,7 @@ def home_of(name: str) -> Home | None:
         module, _, now = target.partition(":")
         return Home("moved", module, now, f"from {module} import {now}")
     if name in _STOOD_IN_FOR:
-        return Home("stood_in_for", STAND_INS, name, _STOOD_IN_FOR[name])
+        return Home("stood_in_for", STAND_INS_OF_CLOUDS.get(name, STAND_INS), name, _STOOD_IN_FOR[name])
     if name in _GONE:
         return Home("gone", "", "", _GONE[name])
     return None

@@ -14,7 +14,9 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
+from evenflow.airflow.airflow2 import settings
 from evenflow.airflow.airflow2.homes import LACKING, Home, home_of, is_no_more, was_flat
+from evenflow.airflow.airflow2.old_settings import VALUES_OF_CALLS
 
 
 def install() -> None:
@@ -61,10 +63,10 @@ class _NoMore(MetaPathFinder, Loader):
 
 
 class _Lacking(MetaPathFinder):
-    """The first finder: for existing modules that have lost names."""
+    """The first finder: for existing modules that have lost names, or forms of settings."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if fullname not in LACKING:
+        if fullname not in LACKING and fullname not in VALUES_OF_CALLS:
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
@@ -84,6 +86,8 @@ class _Completed(Loader):
     def exec_module(self, module: ModuleType) -> None:
         self._real.exec_module(module)
         _complete()
+        if module.__name__ in VALUES_OF_CALLS:
+            settings.translate_values_of(module)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)

@@ -27,3 +27,6 @@ OLD_ENTRIES = {  # with what to write
     "yesterday_ds": "macros.ds_add(ds, -1)",
     "yesterday_ds_nodash": "macros.ds_add(ds, -1) without its dashes",
 }
+VALUES_OF_CALLS = {  # by module and operator
+    "airflow.providers.docker.operators.docker": {"DockerOperator": {"auto_remove": {True: "success", False: "never"}}}
+}

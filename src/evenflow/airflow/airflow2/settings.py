@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import airflow
@@ -15,7 +16,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import DAG, BaseOperator, TriggerRule
 from airflow.task.trigger_rule import TriggerRule as RuleOfCore
 
-from evenflow.airflow.airflow2.old_settings import OF_PAGES, RENAMED_OF_CALLS, RENAMED_OF_DAGS, RENAMED_OF_TASKS
+from evenflow.airflow.airflow2.old_settings import OF_PAGES, RENAMED_OF_CALLS, RENAMED_OF_DAGS, RENAMED_OF_TASKS, VALUES_OF_CALLS
 from evenflow.core.trigger_rules import RENAMED
 
 _LIBRARIES = (*(f"{path}/" for path in airflow.__path__), f"{Path(__file__).parents[2]}/")
@@ -30,6 +31,12 @@ def install() -> None:
     for rules in (TriggerRule, RuleOfCore):
         for old in RENAMED:
             setattr(rules, old.upper(), _OldRule(old))
+
+
+def translate_values_of(module: ModuleType) -> None:
+    """Installs the translations of values for the operators of a provider's module, which has just been loaded."""
+    for name, values in VALUES_OF_CALLS[module.__name__].items():
+        _translate(getattr(module, name), partial(_other_values, values=values))
 
 
 def _translate(kind: type, translated: Callable[[dict[str, Any]], None]) -> None:
@@ -80,6 +87,14 @@ def _renamed(given: dict[str, Any], names: Mapping[str, str]) -> None:
         if value is not None or now not in given:
             given[now] = value
         _warn(f"{old}= is of Airflow 2. Write {now}=.")
+
+
+def _other_values(given: dict[str, Any], values: Mapping[str, Mapping[Any, str]]) -> None:
+    for name, now in values.items():
+        value = given.get(name)
+        if isinstance(value, bool) and value in now:
+            given[name] = now[value]
+            _warn(f"{name}={value!r} is of Airflow 2. Write {name}={now[value]!r}.")
 
 
 def _warn(message: str) -> None:

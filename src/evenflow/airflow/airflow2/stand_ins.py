@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
+import pendulum
 from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator
 from airflow.sdk import timezone
+
+from evenflow.sdk.default_timezone import default_timezone
 
 
 def days_ago(n: int, hour: int = 0, minute: int = 0, second: int = 0, microsecond: int = 0) -> datetime:
@@ -15,6 +18,14 @@ def days_ago(n: int, hour: int = 0, minute: int = 0, second: int = 0, microsecon
         hour=hour, minute=minute, second=second, microsecond=microsecond
     )
     return today - timedelta(days=n)
+
+
+def make_aware(value: datetime, timezone: tzinfo | None = None) -> datetime:
+    """Raises :class:`ValueError` for a date that has a time zone already."""
+    if value.tzinfo is not None:
+        raise ValueError(f"make_aware takes a date without a time zone, and {value.isoformat()} has one.")
+    aware: datetime = pendulum.instance(value, tz=timezone or default_timezone())
+    return aware
 
 
 def date_range(start_date: datetime, end_date: datetime | None = None, num: int | None = None, delta: Any = None) -> list[datetime]:
@@ -28,6 +39,10 @@ def date_range(start_date: datetime, end_date: datetime | None = None, num: int 
     while (len(dates) < num) if num is not None else (dates[-1] + step <= (end_date or datetime.now(UTC))):
         dates.append(dates[-1] + step)
     return dates
+
+
+DagStateChangeCallback = TaskStateChangeCallback = Callable[[dict[str, Any]], None]  # types of annotations
+LazyXComAccess = Sequence[Any]
 
 
 def apply_defaults(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,6 +64,12 @@ class _QueryOperator(SQLExecuteQueryOperator):  # type: ignore[misc]
 
 class PostgresOperator(_QueryOperator):
     connected_by = "postgres_conn_id"
+
+    def __init__(self, *, runtime_parameters: Mapping[str, str] | None = None, **more: Any) -> None:
+        if runtime_parameters:
+            options = " ".join(f"-c {name}={value}" for name, value in runtime_parameters.items())
+            more["hook_params"] = {**more.get("hook_params", {}), "options": options}
+        super().__init__(**more)
 
 
 class MySqlOperator(_QueryOperator):

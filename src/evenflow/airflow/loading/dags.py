@@ -10,6 +10,7 @@ from airflow.sdk.definitions._internal.types import ArgNotSet
 from airflow.sdk.definitions.taskgroup import MappedTaskGroup, TaskGroup
 
 from evenflow.airflow.loading.assets import specs_of
+from evenflow.airflow.loading.dates import dates_of
 from evenflow.airflow.loading.mappings import mapping_of
 from evenflow.airflow.loading.refusals import OF_DAGS, DagRefusals
 from evenflow.airflow.loading.schedules import schedule_of, seconds_of
@@ -35,7 +36,8 @@ def spec_of(dag: Any) -> DagSpec:
     index_of = {task.task_id: index for index, task in enumerate(tasks)}
     groups = list(_groups_in(dag.task_group))
     group_index = {group.group_id: index for index, group in enumerate(groups)}
-    reader = TaskReader(index_of, group_index, refusals)
+    dates = dates_of(dag)
+    reader = TaskReader(index_of, group_index, dates, refusals)
     upstream = [sorted(index_of[task_id] for task_id in task.upstream_task_ids) for task in tasks]
     order = topological_order(dag.dag_id, list(index_of), upstream)
     weights = weights_of(dag, tasks, upstream, order, refusals)
@@ -47,8 +49,8 @@ def spec_of(dag: Any) -> DagSpec:
         groups=tuple(_group(group, index_of, group_index, refusals) for group in groups),
         params={name: _param(dag.params.get_param(name)) for name in dag.params},
         schedule=schedule_of(dag.timetable, refusals),
-        start_date=dag.start_date.isoformat() if dag.start_date else None,
-        end_date=dag.end_date.isoformat() if dag.end_date else None,
+        start_date=dates.start.isoformat() if dates.start else None,
+        end_date=dates.end.isoformat() if dates.end else None,
         default_timezone=default_timezone(),
         catchup=dag.catchup,
         max_active_runs=dag.max_active_runs or None,

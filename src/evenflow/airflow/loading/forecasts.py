@@ -13,6 +13,7 @@ from airflow.sdk import AssetOrTimeSchedule
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables.base import DagRunInfo, TimeRestriction
 
+from evenflow.airflow.loading.dates import dates_of
 from evenflow.core.forecast import Forecast, TimetableRun, check_follows
 from evenflow.core.limits import FORECAST_PASSED, FORECAST_RUNS
 from evenflow.errors import BadSchedule
@@ -34,7 +35,8 @@ def _forecast(dag: Any, last: tuple[datetime, datetime] | None, now: datetime) -
     timetable = dag.timetable.timetable if isinstance(dag.timetable, AssetOrTimeSchedule) else dag.timetable
     timetable.validate()
     timetable = coerce_to_core_timetable(timetable)
-    within = TimeRestriction(_instance(dag.start_date), _instance(dag.end_date), dag.catchup)
+    dates = dates_of(dag)
+    within = TimeRestriction(_instance(dates.start), _instance(dates.end), dates.catchup)
     info = None if last is None else DagRunInfo.interval(_instance(last[0]), _instance(last[1]))
     runs: list[TimetableRun] = []
     passed = 0

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from airflow.sdk import DAG
 from airflow.sdk.definitions._internal.contextmanager import DagContext
 
 from evenflow.airflow.airflow2 import old_context, old_imports, settings
+from evenflow.airflow.airflow2.homes import provider_of
 from evenflow.airflow.loading.dags import spec_of
 from evenflow.airflow.loading.forecasts import forecast_of
 from evenflow.core.forecast import Forecast
@@ -22,9 +25,7 @@ from evenflow.errors import DagError, DagFileError
 from evenflow.processor.parse_process import FileReader, Pasts
 from evenflow.sdk.loading.loader import LoadedFile, load_file, module_name
 
-_PROVIDER = re.compile(
-    r"airflow\.providers\.([\w.]+?)(?:\.(?:operators|hooks|sensors|triggers|transfers|decorators|notifications|utils)\b.*)?$"
-)
+_PROVIDERS_MODULE = re.compile(r"airflow\.providers\.[\w.]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +69,23 @@ def _say_which_provider(error: ImportError) -> None:
     """Replaces the message for hosts without Airflow."""
     if error.name is None or error.name.partition(".")[0] != "airflow":
         return
-    found = _PROVIDER.match(error.name)
-    cure = "No package of this Airflow has it under this name."
-    if found is not None:
-        cure = (
-            f"Install it in this environment: pip install apache-airflow-providers-{found[1].replace('.', '-').replace('_', '-')}"
-        )
+    line = traceback.extract_tb(error.__traceback__)[-1].line or ""  # it names more than the first package that is missing
+    named = next((name for name in _PROVIDERS_MODULE.findall(line) if name.startswith(error.name)), error.name)
+    provider = provider_of(named)
+    if provider is None:
+        cure = "No package of this Airflow has it under this name."
+    elif (installed := _version_of(provider)) is not None:
+        cure = f"{provider} {installed}, which is installed here, does not have it under this name."
+    else:
+        cure = f"Install it in this environment: pip install {provider}"
     error.__notes__ = [cure]
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 class MixedReader(FileReader):

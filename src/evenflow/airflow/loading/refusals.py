@@ -16,7 +16,6 @@ class Unknown(NamedTuple):
 
 
 OF_TASKS: Mapping[str, Unknown] = {
-    "executor_config": Unknown("Say where the task runs by queue= and executor=.", (None, {})),
     "run_as_user": Unknown("Start a worker as this user, and name its queue by queue=."),
     "resources": Unknown("Leave it out: Airflow does nothing with it either."),
     "wait_for_past_depends_before_skipping": Unknown("Leave it out: a task is skipped at once.", (None, False)),

@@ -8,7 +8,9 @@ from typing import Any
 from airflow.sdk import AssetAlias
 
 from evenflow.airflow.loading.assets import name_of
+from evenflow.airflow.loading.dates import DagDates
 from evenflow.airflow.loading.mappings import mapping_of
+from evenflow.airflow.loading.pods import pod_override_of
 from evenflow.airflow.loading.refusals import OF_TASKS, OPERATORS, DagRefusals
 from evenflow.airflow.loading.schedules import seconds_of
 from evenflow.core.model import TaskSpec
@@ -20,8 +22,8 @@ _RULES = {rule.value for rule in TriggerRule}
 class TaskReader:
     """Reads the tasks of one DAG: ``index_of`` and ``group_index`` have the positions of tasks and groups in its spec."""
 
-    def __init__(self, index_of: Mapping[str, int], group_index: Mapping[str, int], refusals: DagRefusals) -> None:
-        self._index_of, self._group_index, self._refusals = index_of, group_index, refusals
+    def __init__(self, index_of: Mapping[str, int], group_index: Mapping[str, int], dates: DagDates, refusals: DagRefusals) -> None:
+        self._index_of, self._group_index, self._dates, self._refusals = index_of, group_index, dates, refusals
 
     def spec_of(self, task: Any, weight: int) -> TaskSpec:
         of = f"task {task.task_id!r}"
@@ -44,6 +46,7 @@ class TaskReader:
             inlets=tuple(each.name if isinstance(each, AssetAlias) else name_of(each, self._refusals, of) for each in task.inlets),
             cleans_up=bool(getattr(task, "deferrable", False) or (task.is_mapped and task.partial_kwargs.get("deferrable"))),
             trigger_rule=self._rule(task, of),
+            pod_override=pod_override_of(task.executor_config, self._refusals, of),
             pool=task.pool,
             pool_slots=task.pool_slots,
             priority_weight=weight,
@@ -65,10 +68,10 @@ class TaskReader:
 
     def _check(self, task: Any, of: str) -> None:
         self._refusals.look(OF_TASKS, task, of)
-        dag = task.dag
-        for name in ("start_date", "end_date"):
-            if getattr(task, name) != getattr(dag, name):
-                self._refusals.add(f"{name} of a task of its own", "Give the date to the DAG.", of)
+        if self._dates.starts_later(task.start_date):
+            self._refusals.add("start_date of a task that is later than its DAG's", "Give the date to the DAG.", of)
+        if self._dates.ends_earlier(task.end_date):
+            self._refusals.add("end_date of a task that is earlier than its DAG's", "Give the date to the DAG.", of)
         made_by = task.operator_class if task.is_mapped else type(task)
         for base in getattr(made_by, "__mro__", ()):
             if base.__name__ in OPERATORS:
