@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import signal
 import textwrap
 from pathlib import Path
@@ -64,6 +65,15 @@ async def deferred(world: World, epoch: int) -> dict[str, object]:
     assert ended["outcome"] == "deferred", ended
     said: dict[str, object] = ended["defer"]
     return said
+
+
+async def test_what_a_task_waits_for_is_not_said_to_be_left(world: World, worker: WorkerService) -> None:
+    """R-CS10: an author who has started nothing himself, as of SparkSubmit, need not look for it."""
+    epoch = job(world, execute="import subprocess; subprocess.Popen(['sleep', '600'], start_new_session=True)")
+    await deferred(world, epoch)
+    said = await world.logged(epoch, "-- deferred, with 1 process of its own: sleep ")
+    assert " left " not in said
+    os.kill(int(said.rpartition("(pid ")[2].partition(")")[0]), signal.SIGKILL)
 
 
 async def test_a_deferral_is_reported_sealed_and_goes_on_in_another_process(

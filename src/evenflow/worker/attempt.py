@@ -359,7 +359,7 @@ class Attempt:
     async def _settle_remains(self, ending: Ending) -> None:
         """R-CS9: after the report of its exit its task may begin again, unless it has ended in the ordinary way."""
         if self._ends_ordinarily(ending):
-            await self.leftovers.tell()
+            await self.leftovers.tell(waits=ending.outcome == "deferred")
         if not self._ends_ordinarily(ending):  # meanwhile it may have been ended or taken back
             await self.leftovers.end()
         self._settle(ending)

@@ -30,9 +30,9 @@ class Leftovers:
     def add(self, child: OwnedChild) -> None:
         self._of.append(child)
 
-    async def tell(self) -> None:
+    async def tell(self, *, waits: bool) -> None:
         """Tells the author in the log, if he may not know. Processes in the sessions of the try's own processes are being
-        killed.
+        killed. ``waits``: the task is deferred, mostly to wait for what it has started.
         """
         marks = {child.mark for child in self._of}
         asked = marks | self._known
@@ -45,7 +45,8 @@ class Leftovers:
         self._known.difference_update(asked - running.keys())
         self._known.update(marks & running.keys())
         if left := [pid for mark in marks for pid in running.get(mark, ())]:
-            self._note(f"left {len(left)} process{'' if len(left) == 1 else 'es'} running: {named(left)}")
+            count = f"{len(left)} process{'' if len(left) == 1 else 'es'}"
+            self._note(f"deferred, with {count} of its own: {named(left)}" if waits else f"left {count} running: {named(left)}")
 
     async def end(self) -> None:
         """Kills all processes that the try has left in their own sessions."""

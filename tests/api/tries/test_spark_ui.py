@@ -131,9 +131,6 @@ async def test_what_tells_settings_is_for_operators(
 @pytest.mark.parametrize(
     "path",
     [
-        "jobs/job/kill",
-        "jobs/job/kill/",
-        "stages/stage/kill/",
         "executors/threadDump/",
         "executors/heapHistogram/",
         "json/",
@@ -146,9 +143,16 @@ async def test_what_tells_settings_is_for_operators(
     ],
 )
 async def test_nothing_else_is_asked_for(path: str, driver: Driver) -> None:
-    with pytest.raises(Refused, match="is not shown here: it can only be read"):
+    with pytest.raises(Refused, match="is no page of the Spark UI that is shown here") as refused:
         await spark_ui_pages.show(SparkUi(application_id=APP, url=driver.url), path, "id=1", BASE)
-    assert driver.asked == []
+    assert (refused.value.status, driver.asked) == (404, [])
+
+
+@pytest.mark.parametrize("path", ["jobs/job/kill", "jobs/job/kill/", "stages/stage/kill/"])
+async def test_nothing_is_killed(path: str, driver: Driver) -> None:
+    with pytest.raises(Refused, match=r"it can only be read.*: evenflow runs cancel") as refused:
+        await spark_ui_pages.show(SparkUi(application_id=APP, url=driver.url), path, "id=1", BASE)
+    assert (refused.value.status, driver.asked) == (403, [])
 
 
 @pytest.mark.parametrize(

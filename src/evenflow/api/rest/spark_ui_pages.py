@@ -30,8 +30,10 @@ RULES = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 }
+_TABS = ("jobs", "stages", "storage", "environment", "executors", "SQL", "connect")
+_KILLS = ("jobs/job/kill", "stages/stage/kill")
 _SHOWN = re.compile(
-    r"|(jobs|stages|storage|environment|executors|SQL|connect)/?|(jobs/job|stages/stage|stages/pool|storage/rdd|SQL/execution|connect/session)/?"
+    rf"|({'|'.join(_TABS)})/?|(jobs/job|stages/stage|stages/pool|storage/rdd|SQL/execution|connect/session)/?"
     r"|static/[\w.-]+|api/v1/(version|applications(/[\w-]+)*)/?"
 )
 _TYPES = frozenset(
@@ -63,12 +65,19 @@ async def look(ui: SparkUi) -> None:
 
 async def show(ui: SparkUi, path: str, query: str, base: str) -> Response:
     """Returns the page at ``path``, for a person who reads it below ``base``. Raises :class:`Refused`."""
-    if not _SHOWN.fullmatch(path):
+    if path.strip("/") in _KILLS:
         raise Refused(
             403,
             "forbidden",
-            f"{path!r} of the Spark UI is not shown here: it can only be read.",
+            "Nothing is killed by the Spark UI as it is shown here: it can only be read.",
             hint="To end the task, type: evenflow runs cancel, or evenflow tasks mark.",
+        )
+    if not _SHOWN.fullmatch(path):
+        raise Refused(
+            404,
+            "not_found",
+            f"{path!r} is no page of the Spark UI that is shown here.",
+            hint=f"There are {', '.join(_TABS)}, what their links show, and figures of Spark's REST API below api/v1/.",
         )
     async with _client() as http:
         await _check(http, ui)

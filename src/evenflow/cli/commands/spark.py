@@ -17,7 +17,9 @@ from evenflow.cli.remote import remote
 from evenflow.contracts.rest.tasks import SparkStages
 from evenflow.core.model import UNMAPPED
 from evenflow.spark.advice import called, compare, seconds, size, slowest
-from evenflow.spark.status import StageFigures
+from evenflow.spark.status import ApplicationFigures, StageFigures
+
+_NOTHING = frozenset({seconds(0), size(0)})
 
 app = App(name="spark", help="Say what a task on Spark does and did, stage by stage, and which setting to change.")
 
@@ -66,20 +68,8 @@ def _print(told: SparkStages, changes: list[str]) -> None:
     application = told.application
     so_far = ". It runs, and these are its stages so far" if told.runs else ""
     output.print(Text(f"Try {told.try_number}: {application.application_id}, {application.cores} cores{so_far}"), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("stage", "what", "tasks", "time", "longest task", "GC", "read", "shuffled", "spilled", "memory a task"):
-        table.add_column(title, justify="left" if title == "what" else "right")
-    longest = slowest(application)
-    for stage in application.stages:
-        table.add_row(
-            *(str(stage.stage_id), called(stage), _tasks(stage), seconds(stage.wall_s)),
-            *(seconds(stage.longest_task_s), seconds(stage.gc_s), size(stage.input_bytes)),
-            *(size(stage.shuffle_read_bytes), size(stage.spilled_disk_bytes)),
-            size(stage.peak_memory_bytes / max(stage.tasks, 1)),
-            style="bold" if stage is longest else None,
-        )
     if application.stages:
-        output.print(table)
+        output.print(stages_table(application))
     else:
         output.print("Spark has had no stage to do.")
     if application.left_out:
@@ -92,6 +82,35 @@ def _print(told: SparkStages, changes: list[str]) -> None:
         output.print("Nothing stands out.")
     for sentence in changes:
         output.print(Text(sentence), soft_wrap=True)
+
+
+def stages_table(application: ApplicationFigures) -> Table:
+    """A line for each stage, also in a terminal of 80 columns: what no stage has done has no column, and a long name is cut."""
+    stages = application.stages
+    columns = {
+        "stage": [str(stage.stage_id) for stage in stages],
+        "what": [called(stage) for stage in stages],
+        "tasks": [_tasks(stage) for stage in stages],
+        "time": [seconds(stage.wall_s) for stage in stages],
+        "longest task": [seconds(stage.longest_task_s) for stage in stages],
+        "GC": [seconds(stage.gc_s) for stage in stages],
+        "read": [size(stage.input_bytes) for stage in stages],
+        "shuffled": [size(stage.shuffle_read_bytes) for stage in stages],
+        "spilled": [size(stage.spilled_disk_bytes) for stage in stages],
+        "memory a task": [size(stage.peak_memory_bytes / max(stage.tasks, 1)) for stage in stages],
+    }
+    done = {title: cells for title, cells in columns.items() if not set(cells) <= _NOTHING}
+    table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
+    for title, cells in done.items():
+        if title == "what":
+            table.add_column(title)
+        else:
+            table.add_column(title, justify="right", width=max(map(len, (*cells, *title.split()))))
+    longest = slowest(application)
+    for stage, row in zip(stages, zip(*done.values(), strict=True), strict=True):
+        texts = (Text(cell, no_wrap=True, overflow="ellipsis") for cell in row)
+        table.add_row(*texts, style="bold" if stage is longest else None)
+    return table
 
 
 def _tasks(stage: StageFigures) -> str:
