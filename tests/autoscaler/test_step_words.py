@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fastapi import Request
 
 from evenflow.api.rest.fleets import list_fleet_steps
 from evenflow.cli.commands.autoscaler import print_plans
@@ -21,7 +22,8 @@ SECONDS = re.compile(r"(?<=\d m )\d\d s")  # of what has run for minutes
 async def told(fleets: Fleets, capsys: pytest.CaptureFixture[str], **page: Any) -> str:
     """As the command line prints it, the newest plan first, with T in the place of times, and of the gaps below them."""
     capsys.readouterr()
-    print_plans(await list_fleet_steps(fleets.awaited, "f", PageQuery(**page)))
+    http = Request({"type": "http", "path": "/fleets/f/steps"})
+    print_plans(await list_fleet_steps(http, fleets.awaited, "f", PageQuery(**page)))
     return SECONDS.sub("00 s", TIME.sub("T", capsys.readouterr().out))
 
 

@@ -289,6 +289,24 @@ def test_a_large_grid_draws_and_asks_for_what_is_seen(page: Page, wide: str) -> 
     expect(page).to_have_url(re.compile("/runs/scheduled__0$"))
 
 
+def test_old_runs_are_pages_behind_the_newest(page: Page, wide: str) -> None:
+    """R-SE3: a page has an address, and another filter begins with the newest."""
+    see(page, "/runs?dag=wide")
+    rows = page.get_by_role("table").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text("scheduled__0")
+    last = rows.last.get_by_role("link", name=re.compile("scheduled__")).inner_text()
+    page.get_by_role("button", name="Older").click()
+    expect(rows.nth(1)).to_contain_text(f"scheduled__{int(last.rpartition('_')[2]) + 1}")
+    expect(page).to_have_url(re.compile("cursor="))
+    page.reload()
+    expect(rows.nth(1)).to_contain_text(f"scheduled__{int(last.rpartition('_')[2]) + 1}")
+    page.get_by_label("State of the runs").select_option("success")
+    expect(rows.nth(1)).to_contain_text("scheduled__0")
+    page.get_by_role("button", name="Older").click()
+    page.get_by_role("button", name="Newest").click()
+    expect(rows.nth(1)).to_contain_text("scheduled__0")
+
+
 def test_insights_say_how_to_get_them_and_then_what_history_says(page: Page, evenflow: RunningEvenflow) -> None:
     """R-SP3: charts have their numbers as a table, too."""
     see(page, "/insights")

@@ -80,9 +80,10 @@ const runs = createRoute({
   getParentRoute: () => root,
   path: "/runs",
   component: lazyRouteComponent(() => import("./runs/Runs"), "Runs"),
-  validateSearch: (search: Record<string, unknown>): { state?: string; dag?: string } => ({
+  validateSearch: (search: Record<string, unknown>): { state?: string; dag?: string; cursor?: string } => ({
     state: optional(search.state),
     dag: optional(search.dag),
+    cursor: optional(search.cursor),
   }),
 });
 const run = createRoute({
@@ -118,10 +119,11 @@ const events = createRoute({
   getParentRoute: () => root,
   path: "/events",
   component: lazyRouteComponent(() => import("./events/Events"), "Events"),
-  validateSearch: (search: Record<string, unknown>): { actor?: string; action?: string; object?: string } => ({
+  validateSearch: (search: Record<string, unknown>): { actor?: string; action?: string; object?: string; cursor?: string } => ({
     actor: optional(search.actor),
     action: optional(search.action),
     object: optional(search.object),
+    cursor: optional(search.cursor),
   }),
 });
 const quarantine = createRoute({ getParentRoute: () => root, path: "/quarantine", component: lazyRouteComponent(() => import("./quarantine/Quarantine"), "Quarantine") });

@@ -107,7 +107,7 @@ export const versionsQuery = (dagId: string) =>
 
 type RunState = Schemas["RunState"];
 
-export const runsQuery = (wanted: { dag_id?: string; state?: RunState; limit: number }) =>
+export const runsQuery = (wanted: { dag_id?: string; state?: RunState; cursor?: string; limit: number }) =>
   queryOptions({
     queryKey: ["runs", wanted],
     queryFn: async ({ signal }) => {
@@ -273,7 +273,7 @@ export const fleetStepsQuery = (name: string) =>
     refetchInterval: every(CALM_MS),
   });
 
-export const eventsQuery = (wanted: { actor?: string; action?: string; object?: string; limit: number }) =>
+export const eventsQuery = (wanted: { actor?: string; action?: string; object?: string; cursor?: string; limit: number }) =>
   queryOptions({
     queryKey: ["events", wanted],
     queryFn: ({ signal }) => ask("get", "/api/v1/events", { query: wanted, signal }),

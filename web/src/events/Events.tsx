@@ -1,10 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
 import type { Schemas } from "../api/client";
 import { eventsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
-import { Command, Empty, Found, MoreButton } from "../parts/parts";
+import { Command, Empty, Found, Pages } from "../parts/parts";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
 import { count } from "../parts/words";
@@ -19,10 +18,9 @@ const FILTERS = [
 
 export function Events() {
   useTitle("Events");
-  const wanted = useSearch({ from: "/events" });
+  const { cursor, ...wanted } = useSearch({ from: "/events" });
   const navigate = useNavigate({ from: "/events" });
-  const [limit, setLimit] = useState(PAGE);
-  const events = useQuery(eventsQuery({ ...wanted, limit }));
+  const events = useQuery(eventsQuery({ ...wanted, ...(cursor ? { cursor } : {}), limit: PAGE }));
   const isFiltered = FILTERS.some(({ name }) => wanted[name]);
   return (
     <div className="page">
@@ -36,7 +34,7 @@ export function Events() {
               type="search"
               value={wanted[name] ?? ""}
               placeholder={hint}
-              onChange={(event) => void navigate({ search: (before) => ({ ...before, [name]: event.target.value || undefined }), replace: true })}
+              onChange={(event) => void navigate({ search: (before) => ({ ...before, [name]: event.target.value || undefined, cursor: undefined }), replace: true })}
             />
           </label>
         ))}
@@ -58,7 +56,7 @@ export function Events() {
                   { name: "From", cell: (event) => <span title={[event.request_id && `request ${event.request_id}`, event.token_id !== null && `token ${event.token_id}`].filter(Boolean).join(", ")}>{event.address ?? ""}</span> },
                 ]}
               />
-              <MoreButton more={page.more && limit < 1000} show={() => setLimit(Math.min(1000, limit + PAGE))} />
+              <Pages cursor={cursor} next={page.next} go={(to) => void navigate({ search: (before) => ({ ...before, cursor: to }) })} />
             </>
           ) : isFiltered ? (
             <Empty title="There is no such event." />

@@ -118,6 +118,25 @@ export function Dialog({ title, open, close, wide, children }: { title: string; 
   );
 }
 
+/** Of a list with the newest first, which goes back further than anybody scrolls: `cursor` is where this page begins. */
+export function Pages({ cursor, next, go }: { cursor: string | undefined; next: string | null | undefined; go: (cursor: string | undefined) => void }) {
+  if (!cursor && !next) return null;
+  return (
+    <nav className="more" aria-label="Pages">
+      {cursor && (
+        <button type="button" onClick={() => go(undefined)}>
+          Newest
+        </button>
+      )}{" "}
+      {next && (
+        <button type="button" onClick={() => go(next)}>
+          Older
+        </button>
+      )}
+    </nav>
+  );
+}
+
 export function MoreButton({ more, show }: { more: boolean; show: () => void }) {
   if (!more) return null;
   return (

@@ -1,23 +1,21 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
 import { runsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
-import { Empty, Found, MoreButton } from "../parts/parts";
+import { Empty, Found, Pages } from "../parts/parts";
 import { StateName } from "../parts/states";
 import { Time, Took } from "../parts/time";
 import { firstLine } from "../parts/words";
 
-const PAGE = 50;
+const PAGE = 100;
 const STATES = ["queued", "running", "success", "failed"] as const;
 
 export function Runs() {
   useTitle("Runs");
-  const { state, dag } = useSearch({ from: "/runs" });
-  const [limit, setLimit] = useState(PAGE);
+  const { state, dag, cursor } = useSearch({ from: "/runs" });
   const navigate = useNavigate({ from: "/runs" });
   const known = STATES.find((one) => one === state);
-  const runs = useQuery(runsQuery({ ...(known ? { state: known } : {}), ...(dag ? { dag_id: dag } : {}), limit }));
+  const runs = useQuery(runsQuery({ ...(known ? { state: known } : {}), ...(dag ? { dag_id: dag } : {}), ...(cursor ? { cursor } : {}), limit: PAGE }));
   return (
     <div className="page">
       <div className="head">
@@ -25,7 +23,7 @@ export function Runs() {
         <select
           aria-label="State of the runs"
           value={known ?? ""}
-          onChange={(event) => void navigate({ search: (before) => ({ ...before, state: event.target.value || undefined }), replace: true })}
+          onChange={(event) => void navigate({ search: (before) => ({ ...before, state: event.target.value || undefined, cursor: undefined }), replace: true })}
         >
           <option value="">in any state</option>
           {STATES.map((one) => (
@@ -83,7 +81,7 @@ export function Runs() {
                   ))}
                 </tbody>
               </table>
-              <MoreButton more={page.more && limit < 1000} show={() => setLimit(Math.min(1000, limit + PAGE))} />
+              <Pages cursor={cursor} next={page.next} go={(to) => void navigate({ search: (before) => ({ ...before, cursor: to }) })} />
             </>
           ) : (
             <Empty title={known || dag ? "No run is like that." : "Nothing has run yet."}>
