@@ -23,7 +23,7 @@ from evenflow.core.scaling.fleet_options import check_target
 from evenflow.errors import BadValue, NotActing
 from evenflow.killpoints import KillPoint, watch
 from evenflow.store.db.connect import AsyncConn
-from evenflow.store.serving import scaling
+from evenflow.store.serving import scaling, services
 from tests.autoscaler.pods import PodFleets, deployment, targets_of
 from tests.autoscaler.world import EAGER
 from tests.kubernetes.controllers import deletion_key
@@ -169,6 +169,30 @@ async def test_nothing_shrinks_while_another_one_that_works_would_go(pod_fleets:
         await steering.loop(conn)
         await until_settled(pod_fleets, steering, conn)
         assert (pod_fleets.pods(), pod_fleets.held(pod_fleets.alive(busy) or 0)) == ([busy], [held])
+
+
+async def test_a_pod_whose_worker_drains_by_itself_goes_first_and_once(pod_fleets: PodFleets) -> None:
+    """R-AS4, R-AS8: after a spot notice: one plan, which waits for what it has, and no second one meanwhile."""
+    pod_fleets.deploy(2)
+    pod_fleets.fleet(replace(EAGER, min=2))
+    async with acting(pod_fleets) as (steering, conn):
+        await steering.loop(conn)
+        drains, stays = pod_fleets.pods()
+        pod_fleets.tries(1)
+        held = pod_fleets.busy(drains)
+        hide(pod_fleets, *held)
+        await services.beat(conn, service_id=pod_fleets.alive(drains) or 0, kind="worker", state="draining")
+        pod_fleets.fleet(replace(EAGER, min=1))
+        for _ in range(3):
+            await steering.loop(conn)
+        assert (pod_fleets.steps(), pod_fleets.fenced(), pod_fleets.asked) == (
+            ["choose", "fence", "load", "release", "drain"],
+            [drains],
+            2,
+        )
+        pod_fleets.end(*held)
+        await until_settled(pod_fleets, steering, conn)
+        assert (pod_fleets.pods(), pod_fleets.costs(), pod_fleets.fenced()) == ([stays], {}, [])
 
 
 def ready_again(fleets: PodFleets, name: str) -> None:

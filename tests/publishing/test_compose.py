@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 import yaml
 
@@ -20,6 +21,7 @@ from evenflow.runtime.secret_files import SUFFIX, secret_fields
 from evenflow.runtime.settings import PREFIX, Settings
 from tests.house.project import ROOT
 from tests.publishing.bare import clean
+from tests.publishing.compose_shapes import COMPOSE as COMPOSE_SHAPE
 from tests.publishing.kinds import OF_HOSTS
 from tests.tokens import given_tokens
 from tests.waiting import wait_until
@@ -42,6 +44,13 @@ def has_compose() -> bool:
     return (
         shutil.which("docker") is not None and subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0
     )
+
+
+def test_it_has_nothing_that_compose_does_not_know() -> None:
+    """Where Docker Compose is not at hand, too."""
+    lint = jsonschema_rs.validator_for(COMPOSE_SHAPE)
+    assert [f"{'.'.join(map(str, error.instance_path))}: {error.message}" for error in lint.iter_errors(FILE)] == []
+    assert not lint.is_valid({**FILE, "services": {"api": {**SERVICES["api"], "readonly": True}}})
 
 
 @pytest.mark.skipif(not has_compose(), reason="docker compose is not installed")
