@@ -17,7 +17,9 @@ BEGIN = """
 from datetime import datetime, timedelta, timezone
 import pendulum
 from airflow.providers.standard.operators.empty import EmptyOperator
-from airflow.sdk import DAG, Asset, AssetOrTimeSchedule, CronPartitionTimetable, CronTriggerTimetable
+from airflow.sdk import DAG, Asset, AssetOrTimeSchedule, AsyncCallback, CronPartitionTimetable, CronTriggerTimetable
+from airflow.sdk import DeadlineAlert, DeadlineReference
+from airflow.sdk.definitions.deadline import BaseDeadlineReference, VariableInterval
 from airflow.task.priority_strategy import PriorityWeightStrategy
 from airflow.timetables import interval, trigger
 from airflow.timetables.base import DagRunInfo, DataInterval, Timetable
@@ -87,6 +89,32 @@ class Says(PriorityWeightStrategy):
 
 make("no_number", None, weight_rule=Says())
 """,
+    "deadlines": """
+async def late(text):
+    pass
+
+def alert(reference, **settings):
+    return DeadlineAlert(reference=reference, **{"interval": timedelta(hours=1), "callback": AsyncCallback(late), **settings})
+
+references = [
+    DeadlineReference.DAGRUN_QUEUED_AT,
+    DeadlineReference.DAGRUN_LOGICAL_DATE,
+    DeadlineReference.FIXED_DATETIME(datetime(2030, 5, 4)),
+    DeadlineReference.AVERAGE_RUNTIME(5, 2),
+]
+with DAG("deadlines", schedule=None, deadline=[alert(reference) for reference in references]):
+    EmptyOperator(task_id="a")
+""",
+    "no_deadline": """
+class Own(BaseDeadlineReference):
+    pass
+
+async def late(text):
+    pass
+
+with DAG("no_deadline", schedule=None, deadline=DeadlineAlert(Own(), VariableInterval("late_s"), AsyncCallback(late))):
+    EmptyOperator(task_id="a")
+""",
     "unknown": 'make("unknown", None, weight_rule="no.such.Rule")',
 }
 
@@ -130,6 +158,8 @@ def test_timetables_of_core_and_offsets_are_schedules(loaded: dict[str, Any]) ->
         ("partitioned", "Evenflow has no timetable airflow.sdk.definitions.timetables.trigger.CronPartitionTimetable"),
         ("no_weight", "strategy Asks of task 'a' of DAG 'no_weight' has raised AttributeError: 'FirstTry' object has no attribute"),
         ("no_number", "task 'a': Evenflow has no weight 'high', as Says says. Return an integer"),
+        ("no_deadline", "Evenflow has no deadline by Own. Say DeadlineReference.DAGRUN_QUEUED_AT"),
+        ("no_deadline", "Evenflow has no deadline with an interval of type VariableInterval. Say interval=timedelta(...)"),
         ("unknown", "task 'a': Evenflow has no weight rule 'no.such.Rule'. There are: absolute, downstream, upstream, and each"),
     ],
 )
@@ -143,3 +173,14 @@ def test_a_strategy_gives_each_task_its_weight(loaded: dict[str, Any]) -> None:
     (spec,) = loaded["weights"]["dags"].values()
     weights = {task["task_id"]: task.get("priority_weight") for task in spec["tasks"]}
     assert weights == {"own": 30, "above": 6, "named": 4, "mapped": 60}
+
+
+def test_deadlines_are_evenflows_own(loaded: dict[str, Any]) -> None:
+    (spec,) = loaded["deadlines"]["dags"].values()
+    references = [{name: value for name, value in each.items() if name != "name"} for each in spec["deadlines"]]
+    assert references == [
+        {"reference": "queued_at", "interval": 3600.0, "callbacks": 1},
+        {"reference": "logical_date", "interval": 3600.0, "callbacks": 1},
+        {"reference": "fixed_datetime", "at": "2030-05-04T00:00:00+00:00", "interval": 3600.0, "callbacks": 1},
+        {"reference": "average_runtime", "runs": 5, "least": 2, "interval": 3600.0, "callbacks": 1},
+    ]

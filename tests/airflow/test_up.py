@@ -108,3 +108,10 @@ def test_timetables_that_are_code_make_runs_with_their_dates(running: RunningEve
     assert found == [(day, day, day + timedelta(days=2)) for day in days]
     months = [datetime.fromisoformat(logical) for logical, *_ in _dates(running, "months", 3)]
     assert months == [datetime(2025, month, 1, tzinfo=UTC) for month in (1, 2, 3)]
+
+
+def test_a_missed_deadline_calls_what_its_dag_says(running: RunningEvenflow) -> None:
+    """R-AF1: functions that are synchronous, with a context, and those that are not."""
+    assert _run(running, "late") == "success"
+    for name, value in (("late", "too late in one"), ("later", "told later")):
+        wait_until(lambda line=value, of=name: line in _asked(running, "variables", "show", of, "--reveal"), value, within_s=200)

@@ -162,6 +162,7 @@ def test_deadlines_in_the_spec() -> None:
         DeadlineAlert(reference=DeadlineReference.DAGRUN_LOGICAL_DATE, interval=timedelta(minutes=5)),
         DeadlineAlert(DeadlineReference.FIXED_DATETIME(datetime(2030, 1, 1, tzinfo=UTC))),
         DeadlineAlert.done_by("07:00", "Europe/Berlin", callback=[nothing, nothing]),
+        DeadlineAlert(DeadlineReference.AVERAGE_RUNTIME(5, min_runs=2), timedelta(minutes=10)),
     ]
     with DAG("d", deadline=alerts) as dag:
         EmptyOperator(task_id="a")
@@ -171,6 +172,7 @@ def test_deadlines_in_the_spec() -> None:
         DeadlineSpec(name="0:05:00 after logical_date", reference="logical_date", interval=300.0),
         DeadlineSpec(name="by 2030-01-01T00:00:00+00:00", reference="fixed_datetime", at="2030-01-01T00:00:00+00:00"),
         DeadlineSpec(name="by 07:00 Europe/Berlin", reference="time_of_day", at="07:00:00", timezone="Europe/Berlin", callbacks=2),
+        DeadlineSpec(name="0:10:00 after average_runtime", reference="average_runtime", interval=600.0, runs=5, least=2),
     )
     assert DagSpec.from_json(spec.to_json()) == spec
 
@@ -180,6 +182,8 @@ def test_what_is_no_deadline_is_refused() -> None:
         DAG("d", deadline="07:00")  # type: ignore[arg-type]
     with pytest.raises(BadSetting, match="needs a datetime with a time zone"):
         DeadlineReference.FIXED_DATETIME(datetime(2030, 1, 1))
+    with pytest.raises(BadSetting, match="not max_runs=3, min_runs=4"):
+        DeadlineReference.AVERAGE_RUNTIME(3, min_runs=4)
     with pytest.raises(BadSetting, match="Give a time such as '07:00' and a zone"):
         DeadlineAlert.done_by("7 o'clock")
     with pytest.raises(BadSetting, match="Give a time such as '07:00' and a zone"):

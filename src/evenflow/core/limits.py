@@ -148,6 +148,7 @@ MIN_TRY_MEMORY = 16 * 2**20  # bytes: what the process of a small task has beyon
 MAX_TRY_MEMORY = 64 * 2**40  # of a try: no host has more
 MIN_TRY_CPU, MAX_TRY_CPU = 0.01, 1_024.0  # processors: the kernel counts in milliseconds of each 100; no host has more
 MAX_CALLBACKS = 10  # functions for one event: each is work of its own, a row of several tables
+MAX_AVERAGED_RUNS = 100  # of a deadline by the average runtime: they are read when a run is made
 MAX_DEADLINES = 20  # of a DAG: each is a timer of every run
 MAX_CHOICES = 10  # of a question to people: each is a button
 MAX_FORM_FIELDS = 50  # of its form: a larger form is a document, which belongs into storage, with its address in the question

@@ -250,10 +250,14 @@ class DeadlineSpec:
     """
 
     name: Annotated[str, Chars(limits.MAX_NAME_CHARS)]
-    reference: str  # queued_at, logical_date, fixed_datetime, time_of_day (the first after the run is due)
+    reference: str  # queued_at, logical_date, fixed_datetime, average_runtime, time_of_day (the first after the run is due)
     interval: Annotated[float, Between(-limits.MAX_RUN_SECONDS, limits.MAX_RUN_SECONDS)] = 0.0
     at: str | None = None  # fixed_datetime: ISO 8601 with offset; time_of_day: HH:MM:SS
     timezone: Zone = "UTC"  # of a time of day
+    runs: Annotated[int, Between(0, limits.MAX_AVERAGED_RUNS)] = (
+        0  # average_runtime: the last successful ones, after the run was asked for
+    )
+    least: Annotated[int, Between(0, limits.MAX_AVERAGED_RUNS)] = 0  # average_runtime: with fewer there is no deadline
     callbacks: Annotated[int, Between(0, limits.MAX_CALLBACKS)] = 0
 
 

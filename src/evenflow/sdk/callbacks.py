@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from typing import Any, ClassVar
 
-from evenflow.core.limits import MAX_CALLBACKS, MAX_DEADLINES, MAX_NAME_CHARS, MAX_RUN_SECONDS
+from evenflow.core.limits import MAX_AVERAGED_RUNS, MAX_CALLBACKS, MAX_DEADLINES, MAX_NAME_CHARS, MAX_RUN_SECONDS
 from evenflow.core.model import DeadlineSpec
 from evenflow.errors import BadSetting
 from evenflow.sdk.default_timezone import default_timezone
@@ -69,6 +69,8 @@ class DeadlineStart:
     kind: str
     at: str | None = None
     timezone: str = "UTC"
+    runs: int = 0
+    least: int = 0
 
 
 class DeadlineReference:
@@ -82,6 +84,19 @@ class DeadlineReference:
         if not isinstance(moment, datetime) or moment.tzinfo is None:
             raise BadSetting(f"DeadlineReference.FIXED_DATETIME needs a datetime with a time zone, not {moment!r}.")
         return DeadlineStart("fixed_datetime", moment.isoformat())
+
+    @staticmethod
+    def AVERAGE_RUNTIME(max_runs: int = 10, min_runs: int | None = None) -> DeadlineStart:
+        """After a run is asked for, as long as the last successful ones took on average: at most ``max_runs``. With fewer than
+        ``min_runs``, by default as many, there is no deadline.
+        """
+        least = max_runs if min_runs is None else min_runs
+        if not 1 <= least <= max_runs <= MAX_AVERAGED_RUNS:
+            asked = f"max_runs={max_runs}, min_runs={least}"
+            raise BadSetting(
+                f"DeadlineReference.AVERAGE_RUNTIME takes 1 <= min_runs <= max_runs <= {MAX_AVERAGED_RUNS}, not {asked}."
+            )
+        return DeadlineStart("average_runtime", runs=max_runs, least=least)
 
     @staticmethod
     def TIME_OF_DAY(at: str | time, timezone: str | None = None) -> DeadlineStart:
@@ -143,6 +158,8 @@ class DeadlineAlert:
             interval=self.interval.total_seconds(),
             at=self.reference.at,
             timezone=self.reference.timezone,
+            runs=self.reference.runs,
+            least=self.reference.least,
             callbacks=len(self.functions),
         )
 

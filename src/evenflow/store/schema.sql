@@ -983,13 +983,24 @@ $$
     ) as x
     where x.due > moment
 $$;
-create function due_of_deadline(deadline jsonb, queued timestamptz, logical timestamptz, run_after timestamptz) returns timestamptz
+-- How long the last successful runs of a DAG took, among its newest 1,000; null if there are too few.
+create function average_runtime(of_dag text, most int, fewest int) returns interval language sql stable as
+$$
+    select avg(x.took)
+    from (select n.ended_at - n.started_at as took
+          from (select * from dag_run where dag_id = of_dag order by run_key desc limit 1000) as n
+          where n.state = 'success' and n.started_at is not null
+          order by n.run_key desc limit most) as x
+    having count(*) >= fewest
+$$;
+create function due_of_deadline(deadline jsonb, of_dag text, queued timestamptz, logical timestamptz, run_after timestamptz) returns timestamptz
 language sql stable as
 $$
     select make_interval(secs => coalesce((deadline ->> 'interval')::float8, 0)) + case deadline ->> 'reference'
         when 'queued_at' then queued
         when 'logical_date' then logical
         when 'fixed_datetime' then (deadline ->> 'at')::timestamptz
+        when 'average_runtime' then queued + average_runtime(of_dag, (deadline ->> 'runs')::int, (deadline ->> 'least')::int)
         when 'time_of_day' then time_of_day_after(run_after, (deadline ->> 'at')::time, coalesce(deadline ->> 'timezone', 'UTC'))
     end
 $$;
@@ -1001,7 +1012,7 @@ begin
     from made r
     join dag_version v on v.version_key = r.version_key and v.deadlines is not null
     cross join lateral jsonb_array_elements(v.deadlines) with ordinality as d (deadline, position)
-    cross join lateral due_of_deadline(d.deadline, r.created_at, r.logical_date, r.run_after) as x (due_at)
+    cross join lateral due_of_deadline(d.deadline, r.dag_id, r.created_at, r.logical_date, r.run_after) as x (due_at)
     where x.due_at is not null;
     return null;
 end

@@ -187,6 +187,27 @@ def test_when_a_deadline_is_due(world: World, deadline: DeadlineSpec, due: str) 
     assert right
 
 
+def test_a_deadline_by_the_average_runtime(world: World) -> None:
+    """R-AF1: of the last runs that succeeded, if there are enough."""
+    average = DeadlineSpec(name="x", reference="average_runtime", runs=3, least=2, interval=60.0)
+    version = world.add_dag(DagSpec(dag_id="d", tasks=(a_task("t"),), deadlines=(average,)))
+    ends = (
+        "update dag_run set state = %s::run_state, started_at = now(), ended_at = now() + make_interval(secs => %s)"
+        " where run_key = %s"
+    )
+    for state, seconds in [
+        ("success", 1000),
+        ("failed", 5000),
+        ("success", 100),
+        ("success", 200),
+        ("success", 300),
+        ("failed", 1),
+    ]:
+        world.conn.execute(ends, [state, seconds, world.run(version)])
+    after = "select extract(epoch from due_at - created_at)::float from timer join dag_run using (run_key) order by run_key"
+    assert [seconds for (seconds,) in world.conn.execute(after)] == pytest.approx([550 + 60, 1300 / 3 + 60, 200 + 60])
+
+
 def test_a_run_without_a_logical_date_has_no_deadline_by_it(world: World) -> None:
     world.add_dag(DagSpec(dag_id="d", tasks=(a_task("t"),), deadlines=(DeadlineSpec(name="x", reference="logical_date"),)))
     world.trigger("d")

@@ -11,6 +11,7 @@ from airflow.sdk.definitions.taskgroup import MappedTaskGroup, TaskGroup
 
 from evenflow.airflow.loading.assets import specs_of
 from evenflow.airflow.loading.dates import dates_of
+from evenflow.airflow.loading.deadlines import deadlines_of
 from evenflow.airflow.loading.mappings import mapping_of
 from evenflow.airflow.loading.refusals import OF_DAGS, DagRefusals
 from evenflow.airflow.loading.schedules import schedule_of, seconds_of
@@ -66,6 +67,7 @@ def spec_of(dag: Any) -> DagSpec:
         is_paused_upon_creation=dag.is_paused_upon_creation,
         fail_fast=dag.fail_fast,
         callbacks=tuple(event for event in OF_DAGS_CALLED for _ in functions_of(dag, event)),
+        deadlines=deadlines_of(dag, refusals),
         assets=specs_of([*named, *([waits_for] if waits_for is not None else [])], refusals),
     )
     refusals.tell()

@@ -24,7 +24,6 @@ OF_TASKS: Mapping[str, Unknown] = {
 }
 
 OF_DAGS: Mapping[str, Unknown] = {
-    "deadline": Unknown("Say dagrun_timeout=.", (None, [])),
     "access_control": Unknown("Who may do what is said by roles: evenflow users.", (None, {})),
     "allowed_run_types": Unknown("Leave it out: who may trigger is said by roles."),
 }

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+from airflow.sdk._shared.module_loading import accepts_context, import_string
 from airflow.sdk.api.datamodels._generated import DagRun
+from airflow.sdk.definitions.callback import AsyncCallback
+from airflow.sdk.definitions.callback import Callback as DeadlineCallback
 from airflow.sdk.execution_time import task_runner
 
 from evenflow.airflow.comms import SdkComms
 from evenflow.contracts.airflow.handler import ExecutionApi
 from evenflow.contracts.airflow.of_try import AirflowTry
-from evenflow.core.callbacks import CallbackOf
+from evenflow.core.callbacks import Callback, CallbackOf
 from evenflow.core.ending import Ending
 from evenflow.sdk.secrets import outside
 from evenflow.sdk.trying.runner import Channel, TryContext, guarded
 
 
 def functions_of(dag: Any, event: str) -> list[Any]:
-    """Returns the author's functions for this event."""
+    """Returns the author's functions for this event; of deadlines, the one of each in the SDK's form."""
+    if event == Callback.DEADLINE:
+        return [alert.callback for alert in dag.deadline or ()]
     value = getattr(dag, event, None)
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
@@ -31,11 +37,33 @@ def call_back(dag: Any, context: TryContext, callback: CallbackOf, channel: Chan
     task_runner.SUPERVISOR_COMMS = SdkComms(api)
 
     def call() -> Ending:
-        functions[callback.position](_context(dag, context, callback, api))
+        function, told = functions[callback.position], _context(dag, context, callback, api)
+        if isinstance(function, DeadlineCallback):
+            _call_missed(function, told)
+        else:
+            function(told)
         return Ending(outcome="success")
 
     with outside.reaching(channel):
         return guarded(call)
+
+
+def _call_missed(callback: DeadlineCallback, context: dict[str, Any]) -> None:
+    """Calls it as Airflow does: with its arguments and a context in which the run is plain data. What a class makes is called, or
+    awaited if it is asynchronous.
+    """
+    run = context["dag_run"]
+    context = {**context, "dag_run": {**run.model_dump(mode="json"), "dag_run_id": run.run_id}}
+    function = import_string(callback.path)
+    made = function(**callback.kwargs, **({"context": context} if accepts_context(function) else {}))
+    if isinstance(callback, AsyncCallback):
+        asyncio.run(_awaited(made))
+    elif callable(made):
+        made(context)
+
+
+async def _awaited(made: Any) -> None:
+    await made
 
 
 def _context(dag: Any, context: TryContext, callback: CallbackOf, api: ExecutionApi) -> dict[str, Any]:
