@@ -10,8 +10,8 @@ CLOSED = ("draining", "resume_only", "paused", "frozen")  # in all of these noth
 
 def set_state(world: World, kind: str, name: str, state: str, *, within_s: float | None = None) -> None:
     if kind == "dag":
-        plain = {"dag_id": name, "is_paused": state not in ("active", "draining"), "next_run_at": None, "next_logical": None}
-        execute(world.conn, "dags/set_paused", plain)
+        no_next = {"next_run_at": None, "next_logical": None, "wants_forecast": False}
+        execute(world.conn, "dags/set_paused", {"dag_id": name, "is_paused": state not in ("active", "draining"), **no_next})
     if state == "active" or (kind == "dag" and state == "paused"):
         execute(world.conn, "states/delete_one", {"kind": kind, "name": name})
     else:
