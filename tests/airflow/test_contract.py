@@ -87,6 +87,20 @@ def test_what_a_task_keeps_for_its_next_try(told: dict[str, Any]) -> None:
     assert told["cleared"] == "ErrorType.TASK_STORE_NOT_FOUND"
 
 
+def test_what_is_asked_is_a_question_of_evenflows(told: dict[str, Any]) -> None:
+    assert (told["waits for nothing"], told["too many"]) == (422, 422)
+    assert told["posted"] == [["a", "b"], ["b"], True]
+    assert told["question"] == [["a", "b"], ["b"], True, ["grace"]]
+    assert told["waits"] == ["go", {}, 9.0, "evenflow_people"]
+
+
+def test_answers_come_back_as_the_operator_reads_them(told: dict[str, Any]) -> None:
+    assert told["answered"] == [["a"], {"n": 8}, {"id": "grace", "name": "grace"}, False]
+    assert told["answered at"] == "2026-03-01 00:00:00+00:00"
+    assert (told["unanswered"], told["unanswered at"]) == ([["b"], {"n": 7}, None, True], True)
+    assert told["no answer"] == "timeout"
+
+
 def test_what_tasks_keep_with_an_asset(told: dict[str, Any]) -> None:
     nothing = "ErrorType.ASSET_STORE_NOT_FOUND"
     assert (told["of no asset"], told["of assets"]) == (nothing, [{"n": 2}, None])

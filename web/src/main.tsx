@@ -1,6 +1,6 @@
 import "@fontsource-variable/inter/wght.css";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, RouterProvider } from "@tanstack/react-router";
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect, RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { Refusal } from "./api/client";
@@ -101,6 +101,16 @@ const task = createRoute({
     tab: optional(search.tab),
   }),
 });
+/** Where a link of an operator of Airflow's leads that asks people. */
+const requiredActions = createRoute({
+  getParentRoute: () => root,
+  path: "/dags/$dagId/runs/$runId/tasks/$taskId/required_actions",
+  validateSearch: (search: Record<string, unknown>): { map_index?: number } => ({ map_index: Number(search.map_index ?? -1) }),
+  beforeLoad: ({ params, search }) => {
+    const map = search.map_index ?? -1;
+    throw redirect({ to: "/dags/$dagId/runs/$runId/tasks/$taskId", params, search: map < 0 ? {} : { map }, replace: true });
+  },
+});
 const capacity = createRoute({
   getParentRoute: () => root,
   path: "/capacity",
@@ -141,7 +151,7 @@ const sessions = createRoute({ getParentRoute: () => root, path: "/sessions", co
 const device = createRoute({ getParentRoute: () => root, path: "/device", component: lazyRouteComponent(() => import("./users/Device"), "Device") });
 
 const router = createRouter({
-  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, calendar, code, versions, ofDag, about]), runs, run, task, capacity, assets, backfills, fleet, quarantine, insights, events, connections, settings, users, tokens, sessions, device]),
+  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, calendar, code, versions, ofDag, about]), runs, run, task, requiredActions, capacity, assets, backfills, fleet, quarantine, insights, events, connections, settings, users, tokens, sessions, device]),
   defaultPreload: "intent",
   scrollRestoration: true,
 });

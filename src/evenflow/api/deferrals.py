@@ -76,6 +76,11 @@ def sealed_text(vault: Vault, run_key: int, value: Any) -> str:
     return base64.b64encode(vault.seal(WAITING, str(run_key), msgspec.json.encode(value).decode())).decode()
 
 
+def opened_text(vault: Vault, run_key: int, sealed: str) -> Any:
+    """Returns what :func:`sealed_text` sealed. Raises :class:`SecretsError`."""
+    return msgspec.json.decode(vault.open(WAITING, str(run_key), base64.b64decode(sealed)))
+
+
 def opened_deferral(vault: Vault, run_key: int, what: str, sealed: bytes) -> Defer:
     """Opens a deferral. Raises :class:`SecretsError`, which names ``what``."""
     return msgspec.json.decode(vault.open(WAITING, str(run_key), sealed, what=what), type=Defer)

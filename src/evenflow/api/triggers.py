@@ -18,7 +18,7 @@ from evenflow.api.versions import Versions
 from evenflow.core.limits import CLAIM_SLOTS, LEASE_S, MAX_DEFERRED_BYTES, MAX_REASON
 from evenflow.core.meter import Meter
 from evenflow.core.metrics import TRIGGER_WAIT
-from evenflow.core.people.approvals import ApprovalAnswer
+from evenflow.core.people.approvals import ApprovalAnswer, words_of
 from evenflow.errors import EvenflowError, KeyNotKnownYet, NotAllowed, SecretsError, XComError
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncConn, AsyncPool, Row
@@ -189,7 +189,7 @@ async def answer(conn: AsyncConn, vault: Vault, waiting: Row, said: ApprovalAnsw
     """
     event = _sealed(vault, waiting["run_key"], msgspec.json.encode(said.as_event()), "The answer")
     payload = EventPayload(
-        waiting["task_index"], waiting["map_index"], 0, "event", event=event, actor=said.answered_by, choice=said.choice
+        waiting["task_index"], waiting["map_index"], 0, "event", event=event, actor=said.answered_by, choice=words_of(said.choice)
     )
     await triggers.put_events(conn, msgspec.json.encode([_EventRow(waiting["run_key"], waiting["epoch"], 0.0, payload)]).decode())
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from evenflow.core.model import DagSpec
 from evenflow.core.object_names import CONNECTION, VARIABLE
+from evenflow.core.people.approvals import ApprovalChoice
 from evenflow.errors import BadArgument
 from evenflow.sdk.clock import going_by
 from evenflow.sdk.dag import DAG
@@ -102,7 +103,7 @@ class DagRunner:
     def answer(
         self,
         task_id: str,
-        choice: str,
+        choice: ApprovalChoice,
         map_index: int | None = None,
         *,
         values: Mapping[str, Any] | None = None,

@@ -12,13 +12,17 @@ from evenflow.airflow.installed import configure
 configure()
 from airflow.api_fastapi.execution_api.datamodels.taskinstance import TIRunContext  # noqa: E402
 from airflow.api_fastapi.execution_api.versions import bundle  # noqa: E402
+from airflow.sdk import Param  # noqa: E402
 from airflow.sdk.api.client import ServerResponseError  # noqa: E402
-from airflow.sdk.execution_time.comms import DeferTask, RescheduleTask, SkipDownstreamTasks  # noqa: E402
+from airflow.sdk.api.datamodels._generated import HITLUser  # noqa: E402
+from airflow.sdk.execution_time.comms import AwaitInputTask, DeferTask, RescheduleTask, SkipDownstreamTasks  # noqa: E402
+from airflow.sdk.serde import deserialize  # noqa: E402
 from cadwyn import generate_versioned_models  # noqa: E402
 
 from evenflow.airflow.comms import client_of  # noqa: E402
 from evenflow.contracts.airflow.handler import ExecutionApi  # noqa: E402
 from evenflow.contracts.airflow.of_try import AirflowTry, instance_id  # noqa: E402
+from evenflow.core.deferral import AIRFLOW_TRIGGER  # noqa: E402
 from evenflow.errors import ApiRefused  # noqa: E402
 from evenflow.sdk.secrets import outside  # noqa: E402
 from evenflow.sdk.trying.runner import TryContext  # noqa: E402
@@ -26,6 +30,7 @@ from evenflow.sdk.trying.runner import TryContext  # noqa: E402
 MODELS = generate_versioned_models(bundle)  # of each date, as Airflow's own server has them
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 ID = instance_id(5)
+WAITS = AwaitInputTask(timeout=timedelta(seconds=9), next_method="go", next_kwargs={})
 
 
 class Answers:
@@ -194,6 +199,28 @@ def main() -> dict[str, Any]:
             api.tasks.ending.defer.kwargs,
             api.tasks.ending.defer.timeout_s,
         ]
+        asks = {"ti_id": ID, "subject": "Where?", "params": {"n": Param(7, type="integer").serialize()}}
+        told["waits for nothing"] = status_of(lambda: client.task_instances.await_input(ID, WAITS))
+        told["too many"] = status_of(lambda: client.hitl.add_response(options=[str(n) for n in range(11)], **asks))
+        users = [HITLUser(id="1", name="grace")]
+        posted = client.hitl.add_response(options=["a", "b"], defaults=["b"], multiple=True, assigned_users=users, **asks)
+        told["posted"] = [posted.options, posted.defaults, posted.multiple]
+        client.task_instances.await_input(ID, WAITS)
+        waits = api.tasks.ending.defer
+        question = json.loads(waits.trigger_kwargs["question"])
+        told["question"] = [question[name] for name in ("choices", "default", "multiple", "who")]
+        told["waits"] = [waits.method, waits.kwargs, waits.timeout_s, waits.queue]
+        kept = {"trigger": waits.trigger, "method": waits.method, "trigger_kwargs": waits.trigger_kwargs}
+        said = {"choice": ["a"], "values": {"n": 8}, "answered_by": "grace", "answered_at": NOW.isoformat()}
+        for name, how in (("answered", {"purpose": "event", "event": json.dumps(said)}), ("unanswered", {"purpose": "timeout"})):
+            again = client_of(ExecutionApi(of_try(answers, resumed={**kept, **how}))).task_instances.start(ID, 1, NOW)
+            event = deserialize(again.next_kwargs)["event"]
+            told[name] = [event[key] for key in ("chosen_options", "params_input", "responded_by_user", "timedout")]
+            told[f"{name} at"] = event["responded_at"] if name == "answered" else event["responded_at"] > NOW
+        question["default"] = None
+        none = {**kept, "trigger_kwargs": {"question": json.dumps(question)}, "purpose": "timeout"}
+        again = client_of(ExecutionApi(of_try(answers, resumed=none))).task_instances.start(ID, 1, NOW)
+        told["no answer"] = again.next_kwargs["event"]["error_type"]
         told["nothing kept"] = client.task_state_store.get(ID, "k").error
         client.task_state_store.set(ID, "k", {"job": 7}, None)
         told["kept"] = client.task_state_store.get(ID, "k").value
@@ -218,7 +245,14 @@ def main() -> dict[str, Any]:
         told["asset"] = client.assets.get(name="orders").uri
         told["assets of an alias"] = [asset.name for asset in client.assets.get_by_alias("alias").assets]
         told["no asset"] = client.assets.get(uri="s3://none").error
-        resumed = {"purpose": "event", "method": "go", "kwargs": {"y": 2}, "event": {"z": 3}, "began_s": 60.0}
+        resumed = {
+            "purpose": "event",
+            "trigger": AIRFLOW_TRIGGER,
+            "method": "go",
+            "kwargs": {"y": 2},
+            "event": {"z": 3},
+            "began_s": 60.0,
+        }
         again = client_of(ExecutionApi(of_try(answers, resumed=resumed))).task_instances.start(ID, 1, NOW)
         told["resumed"] = [again.next_method, again.next_kwargs, again.start_date < datetime.now(UTC)]
         late = client_of(ExecutionApi(of_try(answers, resumed={**resumed, "purpose": "timeout"}))).task_instances.start(ID, 1, NOW)

@@ -53,6 +53,32 @@ def test_approved() -> None:
     assert run.result("ask") == {"choice": "approve", "values": {}, "answered_by": "test", "answered_at": None}
 
 
+def test_several_answers() -> None:
+    asked = {"choices": ["Berlin", "Rome", "Oslo"], "multiple": True, "default": ["Rome"], "timeout": 1.0}
+    for given, wanted in ((["Oslo", "berlin"], ["Oslo", "Berlin"]), ("rome", ["Rome"]), (None, ["Rome"])):
+        run = release(**asked).test(answers={"ask": given}, print_logs=False)
+        assert run.result("ask")["choice"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("question", "given", "wanted"),
+    [
+        (ApprovalQuestion(subject="?", choices=["a", "b"], multiple=True), [], "at least one answer, not 0"),
+        (ApprovalQuestion(subject="?"), ["approve", "reject"], "takes one answer, not 2"),
+        (ApprovalQuestion(subject="?", choices=["a", "A"], multiple=True), ["a", "B"], "'B' is none of the answers"),
+        (ApprovalQuestion(subject="?", choices=["aB", "Ab"]), "ab", "'ab' is none of the answers"),
+    ],
+)
+def test_answers_that_do_not_fit(question: ApprovalQuestion, given: str | list[str], wanted: str) -> None:
+    with pytest.raises(BadValue, match=wanted):
+        question.checked_choice(given)
+
+
+def test_a_default_is_of_the_kind_that_the_question_takes() -> None:
+    for multiple, default in ((True, "a"), (False, ["a"]), (True, ["c"])):
+        assert "default" in str(ApprovalQuestion(subject="?", choices=["a", "b"], multiple=multiple, default=default).flaw())
+
+
 @pytest.mark.parametrize(
     ("on_reject", "states"), [("skip", "success skipped"), ("fail", "failed upstream_failed"), ("go_on", "success success")]
 )

@@ -1,4 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState, type ReactNode } from "react";
 import { ask, type Schemas } from "../api/client";
 import { approvalQuery, namesOf, refresh, type InstanceName } from "../api/queries";
 import { useFields } from "../dags/Fields";
@@ -16,6 +17,26 @@ export function AskBox({ of }: { of: InstanceName }) {
   );
 }
 
+/** Boxes for a question that takes several answers, in the order of the question. */
+function Several({ choices, chosen, choose, children }: { choices: string[]; chosen: string[]; choose: (to: string[]) => void; children: ReactNode }) {
+  return (
+    <fieldset className="answers">
+      <legend className="visually-hidden">Answers</legend>
+      {choices.map((choice) => (
+        <label key={choice} className="check">
+          <input
+            type="checkbox"
+            checked={chosen.includes(choice)}
+            onChange={(event) => choose(choices.filter((each) => (each === choice ? event.target.checked : chosen.includes(each))))}
+          />{" "}
+          {choice}
+        </label>
+      ))}
+      {children}
+    </fieldset>
+  );
+}
+
 /** One that nobody can read is told with why. */
 function Unreadable({ problem }: { problem: string }) {
   return (
@@ -28,17 +49,19 @@ function Unreadable({ problem }: { problem: string }) {
 
 function Question({ of, asked }: { of: InstanceName; asked: Schemas["Approval"] }) {
   const { given, isGood, typed, fields } = useFields(asked.params);
+  const [chosen, setChosen] = useState<string[]>(Array.isArray(asked.default) ? asked.default : []);
   const client = useQueryClient();
   const answer = useMutation({
-    mutationFn: (choice: string) =>
+    mutationFn: (choice: string | string[]) =>
       ask("post", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/answer", { names: namesOf(of), body: { choice, values: given, map_index: of.map } }),
     onSettled: () => refresh(client),
   });
+  const mayAnswer = asked.may_answer && isGood && !answer.isPending;
   const command = [
     "evenflow approve",
     quoted(`${of.dagId}/${of.runId}`),
     quoted(of.taskId),
-    asked.choices.includes("approve") ? "approve" : quoted(asked.choices[0] ?? ""),
+    ...(asked.multiple ? chosen : [asked.choices.includes("approve") ? "approve" : (asked.choices[0] ?? "")]).map(quoted),
     ...typed.map((one) => `--param ${quoted(one)}`),
     ...(of.map < 0 ? [] : [`--map-index ${of.map}`]),
   ].join(" ");
@@ -50,16 +73,24 @@ function Question({ of, asked }: { of: InstanceName; asked: Schemas["Approval"] 
       {!asked.may_answer && <p className="note">Only {asked.who.join(", ")} may answer.</p>}
       {asked.until && (
         <p className="quiet">
-          Until <Time at={asked.until} as="moment" />; then {asked.default === null ? "it fails" : `the answer is ${asked.default}`}.
+          Until <Time at={asked.until} as="moment" />; then {asked.default === null ? "it fails" : `the answer is ${[asked.default].flat().join(", ")}`}.
         </p>
       )}
-      <p className="answers">
-        {asked.choices.map((choice, at) => (
-          <button key={choice} type="button" className={at === 0 ? "primary" : ""} disabled={!asked.may_answer || !isGood || answer.isPending} onClick={() => answer.mutate(choice)}>
-            {choice.charAt(0).toUpperCase() + choice.slice(1)}
+      {asked.multiple ? (
+        <Several choices={asked.choices} chosen={chosen} choose={setChosen}>
+          <button type="button" className="primary" disabled={!mayAnswer || !chosen.length} onClick={() => answer.mutate(chosen)}>
+            Answer
           </button>
-        ))}
-      </p>
+        </Several>
+      ) : (
+        <p className="answers">
+          {asked.choices.map((choice, at) => (
+            <button key={choice} type="button" className={at === 0 ? "primary" : ""} disabled={!mayAnswer} onClick={() => answer.mutate(choice)}>
+              {choice.charAt(0).toUpperCase() + choice.slice(1)}
+            </button>
+          ))}
+        </p>
+      )}
       <Command text={command} />
       {answer.error && <Trouble error={answer.error} />}
     </form>

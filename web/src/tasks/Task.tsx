@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
-import { namesOf, renderedQuery, sparkUiQuery, taskEventsQuery, tasksQuery, xcomsQuery, type InstanceName } from "../api/queries";
+import { namesOf, renderedQuery, sparkUiQuery, taskEventsQuery, tasksQuery, whyQuery, xcomsQuery, type InstanceName } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
 import { Empty, Found, MoreButton } from "../parts/parts";
@@ -119,6 +119,7 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
   const navigate = useNavigate();
   const tries = instance?.try_number ?? 0;
   const atWork = AT_WORK.includes(instance?.state ?? "");
+  const asks = useQuery(whyQuery(of)).data?.reasons?.some((reason) => reason.kind === "awaits_answer") ?? false;
   const isSpark = instance?.operator.startsWith("spark") ?? false;
   return (
     <>
@@ -149,7 +150,7 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
           {instance.losses > 0 && <div><dt>Lost</dt><dd title="by infrastructure; that uses up no try">{instance.losses} times</dd></div>}
         </dl>
       )}
-      {instance?.operator === "approval" && instance.state === "deferred" && <AskBox of={of} />}
+      {asks && <AskBox of={of} />}
       <WhyBox of={of} act={setOperation} />
       <nav className="tabs" aria-label="Views of the task">
         {TABS.filter(([name]) => name !== "spark" || isSpark).map(([name, title]) => (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,13 +17,14 @@ from evenflow.airflow.loading.schedules import schedule_of, seconds_of
 from evenflow.airflow.loading.tasks import TaskReader
 from evenflow.airflow.loading.weights import weights_of
 from evenflow.airflow.running.dag_callbacks import functions_of
+from evenflow.contracts.airflow.people import own_schema
 from evenflow.core.callbacks import OF_DAGS as OF_DAGS_CALLED
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.core.model import DagSpec, GroupSpec, RunParamSpec
 from evenflow.core.spec.size import check_size
 from evenflow.sdk.default_timezone import default_timezone
 from evenflow.sdk.graph import topological_order
-from evenflow.sdk.param_schema import is_keyword, problem_of_value
+from evenflow.sdk.param_schema import problem_of_value
 
 _NOBODY = "airflow"  # the default owner
 
@@ -97,7 +97,7 @@ def _group(group: TaskGroup, index_of: dict[str, int], group_index: dict[str, in
 
 def _param(param: Any) -> RunParamSpec:
     """Returns the parameter. Keywords of Airflow's forms become notes. A value that its own schema refuses is not a default."""
-    schema = json.loads(json.dumps({name if is_keyword(name) else f"x-{name}": value for name, value in param.schema.items()}))
+    schema = own_schema(param.schema)
     description = param.description or ""
     if isinstance(param.value, ArgNotSet) or problem_of_value(param.value, schema):
         return RunParamSpec(schema=schema, required=True, description=description)

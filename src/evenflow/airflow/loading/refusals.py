@@ -28,13 +28,8 @@ OF_DAGS: Mapping[str, Unknown] = {
     "allowed_run_types": Unknown("Leave it out: who may trigger is said by roles."),
 }
 
-OPERATORS: Mapping[str, str] = {
-    "HITLOperator": "Ask people by a task of an Evenflow file: approve(...).",
-}
-
 _PARTITIONED = "Say when it runs by a cron expression or by assets: there are no runs of parts of assets."
 IMPORTS: Mapping[str, str] = {  # names that files import only to use them
-    **dict.fromkeys(("HITLOperator", "HITLBranchOperator", "HITLEntryOperator", "ApprovalOperator"), OPERATORS["HITLOperator"]),
     "AssetWatcher": "Make a DAG with a sensor that has the asset as its outlet.",
     "CronPartitionTimetable": _PARTITIONED,
     "PartitionedAssetTimetable": _PARTITIONED,

@@ -11,11 +11,14 @@ from evenflow.airflow.loading.assets import name_of
 from evenflow.airflow.loading.dates import DagDates
 from evenflow.airflow.loading.mappings import mapping_of
 from evenflow.airflow.loading.pods import pod_override_of
-from evenflow.airflow.loading.refusals import OF_TASKS, OPERATORS, DagRefusals
+from evenflow.airflow.loading.refusals import OF_TASKS, DagRefusals
 from evenflow.airflow.loading.schedules import seconds_of
+from evenflow.core.deferral import RELEASE
+from evenflow.core.limits import MAX_CHOICES
 from evenflow.core.model import TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
 
+_ASKS = "HITLOperator"  # of the standard provider, which need not be installed
 _RULES = {rule.value for rule in TriggerRule}
 
 
@@ -60,6 +63,7 @@ class TaskReader:
             max_retry_delay=float(longest) if isinstance(longest, int | float) else seconds_of(longest, self._refusals) or None,
             depends_on_past=bool(task.depends_on_past or task.wait_for_downstream),
             wait_for_downstream=bool(task.wait_for_downstream),
+            while_deferred={"pool": RELEASE} if _asks_people(task) else None,
             display_name=task.task_display_name if task.task_display_name != task.task_id else "",
             doc=next(
                 (doc for kind in ("doc_md", "doc", "doc_rst", "doc_yaml", "doc_json") if (doc := getattr(task, kind, None))), ""
@@ -72,10 +76,8 @@ class TaskReader:
             self._refusals.add("start_date of a task that is later than its DAG's", "Give the date to the DAG.", of)
         if self._dates.ends_earlier(task.end_date):
             self._refusals.add("end_date of a task that is earlier than its DAG's", "Give the date to the DAG.", of)
-        made_by = task.operator_class if task.is_mapped else type(task)
-        for base in getattr(made_by, "__mro__", ()):
-            if base.__name__ in OPERATORS:
-                self._refusals.add(f"operator {base.__name__}", OPERATORS[base.__name__], of)
+        if _asks_people(task) and len(getattr(task, "options", ())) > MAX_CHOICES:
+            self._refusals.add(f"question with more than {MAX_CHOICES} options", "Say params= with an enum, or ask twice.", of)
 
     def _rule(self, task: Any, of: str) -> TriggerRule:
         name = str(getattr(task.trigger_rule, "value", task.trigger_rule))
@@ -85,6 +87,11 @@ class TaskReader:
             self._refusals.add(f"trigger rule {name!r}", f"There are: {', '.join(sorted(_RULES))}.", of)
             return TriggerRule.ALL_SUCCESS
         return TriggerRule(name)
+
+
+def _asks_people(task: Any) -> bool:
+    made_by = task.operator_class if task.is_mapped else type(task)
+    return any(base.__name__ == _ASKS for base in getattr(made_by, "__mro__", ()))
 
 
 def _is_empty(task: Any) -> bool:

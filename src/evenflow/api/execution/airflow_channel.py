@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from evenflow.api import deferrals
 from evenflow.api.execution.endpoint import Call, Handler, try_over
 from evenflow.api.execution.tries import TryRoutes
 from evenflow.api.refusals import refusal
+from evenflow.api.vault import Vault
 from evenflow.core.limits import MAX_XCOM_BYTES
 from evenflow.errors import ApiRefused, EvenflowError, XComTooLarge
 from evenflow.sdk.xcomarg import RETURN_VALUE
@@ -36,6 +38,7 @@ class TryHandlers:
     tries: TryRoutes
     values: LargeValues
     pool: AsyncPool
+    vault: Vault
 
 
 class HandlerChannel:
@@ -70,10 +73,18 @@ class HandlerChannel:
     # -- a draft
 
     def skip(self, tasks: Iterable[int]) -> None:
-        self._await(self._write_draft(sorted({*self.skipped(), *tasks})))
+        self._await(self._write_draft(skipped=sorted({*self.skipped(), *tasks})))
 
     def skipped(self) -> list[int]:
-        return self._await(self._read_draft())
+        return list(self._await(self._read_draft()).get("skipped", []))
+
+    def set_question(self, question: str) -> None:
+        sealed = deferrals.sealed_text(self._handlers.vault, self._call.of_try.run_key, question)
+        self._await(self._write_draft(question=sealed))
+
+    def question(self) -> str | None:
+        sealed = self._await(self._read_draft()).get("question")
+        return None if sealed is None else deferrals.opened_text(self._handlers.vault, self._call.of_try.run_key, sealed)
 
     def set_result(self, value: bytes | None) -> None:
         self._await(self._pushed(RETURN_VALUE, value or NULL))
@@ -120,14 +131,13 @@ class HandlerChannel:
                 await values.discard(message.stored)
             raise
 
-    async def _write_draft(self, skipped: list[int]) -> None:
+    async def _write_draft(self, **said: Any) -> None:
         asker = self._call.of_try
-        value = json.dumps({"skipped": skipped})
+        value = json.dumps({**await self._read_draft(), **said})
         async with self._handlers.pool.connection() as conn:
             if not await try_records.write_record(conn, asker, try_number=asker.try_number, kind=_DRAFT, value=value):
                 raise try_over()
 
-    async def _read_draft(self) -> list[int]:
+    async def _read_draft(self) -> dict[str, Any]:
         async with self._handlers.pool.connection() as conn:
-            kept = await try_records.read_own(conn, self._call.of_try, kind=_DRAFT)
-        return [] if kept is None else list(kept["skipped"])
+            return await try_records.read_own(conn, self._call.of_try, kind=_DRAFT) or {}

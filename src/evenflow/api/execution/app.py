@@ -81,7 +81,7 @@ def execution_routes(
             for name, answer in answers.items()
         ),
     ]
-    handlers = TryHandlers(answers, tries, LargeValues(storage, MAX_INLINE_XCOM), pool)
+    handlers = TryHandlers(answers, tries, LargeValues(storage, MAX_INLINE_XCOM), pool, vault)
     clients = SdkClients(pool, tokens, services, tries)
     airflow = TaskExecutionEndpoint(tokens, versions, claims, handlers, clients)
     return Router(

@@ -24,7 +24,7 @@ from evenflow.contracts.rest.queries import ApprovalQuery, InstanceQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.model import instance_name
-from evenflow.core.people.approvals import ROLE, ApprovalAnswer, ApprovalQuestion, answerers, may_answer
+from evenflow.core.people.approvals import ROLE, ApprovalAnswer, ApprovalQuestion, answerers, may_answer, words_of
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.errors import ParamError, SecretsError, XComError
@@ -83,10 +83,11 @@ async def answer(within: InContext, asker: ByPerson, dag_id: str, run_id: str, t
     if not may_answer(question.who, asker.name, asker.role):
         whom = ", ".join(answerers(question.who))
         raise Refused(403, "forbidden", f"Only {whom} may answer task {name!r}; you are {asker.name!r}, {ROLE}{asker.role}.")
-    question.checked_choice(request.choice)
+    choice = question.checked_choice(request.choice)
+    words = words_of(choice)
     values = await _values(within, question, request.values)  # which may take seconds, so no connection waits for it
     async with within.pool.connection() as conn:
-        async with events.recorded(conn, asker.name, "task.answer", f"{dag_id}/{run_id}", task=name, choice=request.choice):
+        async with events.recorded(conn, asker.name, "task.answer", f"{dag_id}/{run_id}", task=name, choice=words):
             if await approvals.lock_run(conn, dag_id, run_id):
                 raise Refused(
                     409, "changing", f"Somebody has just cleared, marked or cancelled in {dag_id}/{run_id}.", hint="Look again."
@@ -94,12 +95,12 @@ async def answer(within: InContext, asker: ByPerson, dag_id: str, run_id: str, t
             now = await _waiting(conn, dag_id, run_id, task_id, request.map_index)
             if now is None or now["epoch"] != row["epoch"]:
                 raise await _not_asked(conn, row["run_key"], dag_id, run_id, task_id, request.map_index)
-            stored = await approvals.insert_answer(conn, row, choice=request.choice, answered_by=asker.name)
+            stored = await approvals.insert_answer(conn, row, choice=words, answered_by=asker.name)
             at = stored["answered_at"].isoformat()
-            said = ApprovalAnswer(choice=request.choice, values=values, answered_by=asker.name, answered_at=at)
+            said = ApprovalAnswer(choice=choice, values=values, answered_by=asker.name, answered_at=at)
             await triggers.answer(conn, within.vault, row, said)
         await wake_async(conn, [INBOX])
-    return Answered.model_validate({**row, **stored, "choice": request.choice, "answered_by": asker.name})
+    return Answered.model_validate({**row, **stored, "choice": choice, "answered_by": asker.name})
 
 
 async def _waiting(conn: AsyncConn, dag_id: str, run_id: str, task_id: str, map_index: int) -> Row | None:
@@ -132,7 +133,7 @@ def _shown(within: ApiContext, row: Row, asker: Caller) -> dict[str, Any]:
     try:
         question, masker = _question(within, row)
     except (SecretsError, XComError) as error:
-        nothing = {"body": "", "choices": [], "params": [], "who": [], "may_answer": False, "default": None}
+        nothing = {"body": "", "choices": [], "params": [], "who": [], "may_answer": False, "default": None, "multiple": False}
         return {**row, **nothing, "subject": "(cannot be read)", "problem": str(error)}
     texts = {"subject": question.subject, "body": question.body, "params": shown_params(question.params)}
     return {
@@ -142,6 +143,7 @@ def _shown(within: ApiContext, row: Row, asker: Caller) -> dict[str, Any]:
         "who": answerers(question.who),
         "may_answer": may_answer(question.who, asker.name, asker.role),
         "default": question.default,
+        "multiple": question.multiple,
         "problem": None,
     }
 

@@ -15,7 +15,7 @@ from evenflow.cli.output.terminal import print_table, say
 from evenflow.cli.remote import read_pages, remote
 from evenflow.contracts import rest
 from evenflow.core.model import UNMAPPED, instance_name
-from evenflow.core.people.approvals import APPROVE
+from evenflow.core.people.approvals import APPROVE, words_of
 from evenflow.core.quantities import duration
 
 app = App(name="approvals", help="List and show what tasks ask people.")
@@ -53,9 +53,8 @@ async def show(run: RunNamed, task_id: str, /, *, run_id: RunArgument = None, ma
 async def approve(
     run: RunNamed,
     task_id: str,
-    choice: Annotated[str, Parameter(help="One of the answers that the task takes.")] = APPROVE,
     /,
-    *,
+    *choice: Annotated[str, Parameter(help="One of the answers that the task takes, or several if it takes several.")],
     param: Params = None,
     run_id: RunArgument = None,
     map_index: MapIndex = UNMAPPED,
@@ -67,9 +66,9 @@ async def approve(
     values = parse_params(param)
     async with remote() as client:
         names = await found_run(client, run, run_id)
-        done = await client.answer(*names, task_id, choice=choice, values=values, map_index=map_index)
+        done = await client.answer(*names, task_id, choice=list(choice) or APPROVE, values=values, map_index=map_index)
     task = instance_name(task_id, map_index)
-    return Reply(done, f"{done.answered_by} answered {done.choice!r} to {task} of {'/'.join(names)}")
+    return Reply(done, f"{done.answered_by} answered {words_of(done.choice)!r} to {task} of {'/'.join(names)}")
 
 
 def _show(found: rest.approvals.Approval) -> None:
@@ -79,7 +78,7 @@ def _show(found: rest.approvals.Approval) -> None:
     rows = [(p.name, "" if p.required else p.default, p.description) for p in found.params]
     if rows:
         print_table(("field", "default", "what"), rows, empty="")
-    choices = " | ".join(found.choices)
+    choices = (" " if found.multiple else " | ").join(found.choices)
     params = "".join(f" --param {p.name}=..." for p in found.params if p.required)
     index = "" if found.map_index == UNMAPPED else f" --map-index {found.map_index}"
     say(f"To answer: evenflow approve {found.dag_id}/{found.run_id} {found.task_id} {choices}{params}{index}", "cyan")

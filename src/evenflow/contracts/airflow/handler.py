@@ -18,6 +18,7 @@ from evenflow.contracts.airflow.dates import NEWEST, SPOKEN, in_form_of, not_spo
 from evenflow.contracts.airflow.kept import AirflowInlets, AssetStateStore, TaskStateStore
 from evenflow.contracts.airflow.of_try import AirflowTry
 from evenflow.contracts.airflow.other_runs import OtherRuns
+from evenflow.contracts.airflow.people import HumanInput
 from evenflow.contracts.airflow.secrets import Secrets
 from evenflow.contracts.airflow.states import TaskInstances
 from evenflow.contracts.airflow.xcoms import AirflowXComs
@@ -32,7 +33,8 @@ class ExecutionApi:
 
     def __init__(self, of_try: AirflowTry) -> None:
         self._of_try = of_try
-        self.tasks = tasks = TaskInstances(of_try)
+        people = HumanInput(of_try)
+        self.tasks = tasks = TaskInstances(of_try, people)
         xcoms = AirflowXComs(of_try)
         secrets, runs = Secrets(of_try), OtherRuns(of_try)
         store, events, of_assets = TaskStateStore(of_try), AirflowInlets(of_try), AssetStateStore(of_try)
@@ -45,6 +47,7 @@ class ExecutionApi:
             ("PATCH", "task-instances/{id}/skip-downstream", tasks.skip_downstream),
             ("GET", "task-instances/{id}/previous-successful-dagrun", tasks.previous_success),
             ("GET", "task-instances/{id}/validate-inlets-and-outlets", tasks.validate_assets),
+            ("POST", "hitlDetails/{id}", people.ask),
             ("GET", "task-reschedules/{id}/start_date", tasks.first_look),
             ("GET", "task-instances/count", runs.count_tasks),
             ("GET", "task-instances/states", runs.task_states),

@@ -27,6 +27,12 @@ class Draft(Protocol):
 
     def skipped(self) -> list[int]: ...
 
+    def set_question(self, question: str) -> None:
+        """Keeps what the task asks people, as JSON."""
+        ...
+
+    def question(self) -> str | None: ...
+
     def set_result(self, value: bytes | None) -> None: ...
 
     def result(self) -> bytes | None:
@@ -39,6 +45,7 @@ class DraftHere:
 
     def __init__(self) -> None:
         self._skipped: list[int] = []
+        self._question: str | None = None
         self._result: bytes | None = None
 
     def skip(self, tasks: Iterable[int]) -> None:
@@ -46,6 +53,12 @@ class DraftHere:
 
     def skipped(self) -> list[int]:
         return list(self._skipped)
+
+    def set_question(self, question: str) -> None:
+        self._question = question
+
+    def question(self) -> str | None:
+        return self._question
 
     def set_result(self, value: bytes | None) -> None:
         self._result = value

@@ -9,22 +9,25 @@ from typing import Any
 
 from evenflow.contracts.airflow.answers import DONE, ExecutionAnswer, found, refused, unknown
 from evenflow.contracts.airflow.of_try import AirflowTry
+from evenflow.contracts.airflow.people import HumanInput, event_of
 from evenflow.core.deferral import AIRFLOW_TRIGGER, Purpose
 from evenflow.core.ending import AssetChange, Defer, Ending, OutcomeName
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
+from evenflow.core.people.approvals import ANSWER_TRIGGER
 from evenflow.core.retry import tries_left
 
 _FAIL, _TIMEOUT, _FAILURE = "__fail__", "Trigger timeout", "Trigger failure"  # the SDK's marks of triggers without an event
 _RUN_TYPES = {"scheduled", "backfill", "asset_triggered"}  # all others are manual
 _EVENT = "event"
+_OLD_HITL = "airflow.providers.standard.triggers.hitl.HITLTrigger"  # of Airflow before 3.3; it looks for the answer again and again
 
 
 class TaskInstances:
     """``ending`` is the try's own report; None while it runs. ``reason`` is for people, from its log."""
 
-    def __init__(self, of_try: AirflowTry) -> None:
-        self._of_try = of_try
+    def __init__(self, of_try: AirflowTry, people: HumanInput) -> None:
+        self._of_try, self._people = of_try, people
         self._policy: str | None = None  # why its retry policy wants another try
         self.ending: Ending | None = None
 
@@ -78,6 +81,13 @@ class TaskInstances:
             case "up_for_reschedule":
                 due = datetime.fromisoformat(body["reschedule_date"])
                 self.ending = Ending(outcome="rescheduled", delay_s=max((due - datetime.now(UTC)).total_seconds(), 0.0))
+            case "awaiting_input":
+                waits = self._people.awaited(body, _seconds(body.get("timeout")))
+                if waits is None:
+                    return unknown("wait for people without a question")
+                self.ending = Ending(outcome="deferred", defer=waits)
+            case "deferred" if body["classpath"] == _OLD_HITL:
+                return unknown("HITLTrigger: people are asked by the SDK 1.3 and later")
             case "deferred":
                 self.ending = Ending(outcome="deferred", defer=_defer(body))
             case "failed" | "removed" | "upstream_failed":
@@ -140,6 +150,8 @@ def _continued(resumed: Any) -> tuple[str | None, dict[str, Any]]:
     match resumed.get("purpose"):
         case None:
             return None, {}
+        case Purpose.EVENT | Purpose.TIMEOUT if resumed["trigger"] == ANSWER_TRIGGER:
+            return resumed["method"], {**resumed.get("kwargs", {}), _EVENT: event_of(resumed)}
         case Purpose.EVENT:
             return resumed["method"], {**resumed.get("kwargs", {}), _EVENT: resumed.get("event")}
         case Purpose.TIMEOUT:
@@ -149,13 +161,12 @@ def _continued(resumed: Any) -> tuple[str | None, dict[str, Any]]:
 
 
 def _defer(body: Any) -> Defer:
-    timeout = body.get("trigger_timeout")
     return Defer(
         trigger=AIRFLOW_TRIGGER,
         trigger_kwargs={"classpath": body["classpath"], "arguments": body.get("trigger_kwargs") or {}},
         method=body["next_method"],
         kwargs=body.get("next_kwargs") or {},
-        timeout_s=None if timeout is None else _seconds(timeout),
+        timeout_s=_seconds(body.get("trigger_timeout")),
         queue=body.get("queue"),
     )
 
@@ -184,11 +195,11 @@ def _consumed(event: Any) -> dict[str, Any]:
     }
 
 
-def _seconds(text: str | float) -> float:
+def _seconds(text: str | float | None) -> float | None:
     """Returns the seconds of a duration in Pydantic's form: ISO 8601."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(timedelta).validate_python(text).total_seconds()
+    return None if text is None else TypeAdapter(timedelta).validate_python(text).total_seconds()
 
 
 def _ago(seconds: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -11,6 +11,9 @@ from evenflow.contracts.rest.dags import DagParam
 from evenflow.contracts.rest.record import Record, Request
 from evenflow.core import limits
 from evenflow.core.model import UNMAPPED
+from evenflow.core.people.approvals import ApprovalChoice
+
+ChoiceName = Annotated[str, Field(min_length=1, max_length=limits.MAX_NAME_CHARS)]
 
 
 class Approval(Record):
@@ -26,12 +29,15 @@ class Approval(Record):
     may_answer: bool = Field(description="Whether who reads this may.")
     asked_at: datetime = Field(title="for")
     until: datetime | None = Field(title="until at most", description="Then the default is the answer, or the task fails.")
-    default: str | None = Field(title="else")
+    default: ApprovalChoice | None = Field(title="else")
+    multiple: bool = Field(description="Whether several choices may be the answer; choices are lists then.")
     problem: str | None = Field(description="Why the question cannot be read; then nobody can answer it. Null: it can.")
 
 
 class AnswerRequest(Request):
-    choice: str = Field(min_length=1, max_length=limits.MAX_NAME_CHARS)
+    choice: ChoiceName | Annotated[list[ChoiceName], Field(min_length=1, max_length=limits.MAX_CHOICES)] = Field(
+        description="One of the choices; several of a question that takes several."
+    )
     values: dict[str, Any] = Field(default={}, description="Of the fields of the form; those left out have their defaults.")
     map_index: int = Field(default=UNMAPPED, ge=UNMAPPED, le=limits.INT32_MAX, description="-1 of a task that is not mapped.")
 
@@ -41,6 +47,6 @@ class Answered(Record):
     run_id: str
     task_id: str
     map_index: int
-    choice: str
+    choice: ApprovalChoice
     answered_by: str
     answered_at: datetime

@@ -19,19 +19,27 @@ from evenflow.errors import BadValue
 PEOPLE = f"{OWN_DAGS}people"  # the queue
 APPROVE, REJECT = "approve", "reject"
 ROLE = "role:"  # before the name of a role, where the name of a person may stand
+ANSWER_TRIGGER = "evenflow.sdk.operators.approval.AnswerTrigger"  # stands for the answer of a task of either kind
+
+ApprovalChoice = str | list[str]  # a list if the question takes several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalAnswer:
     """The event that the task waits for, as JSON, and its result. ``answered_by`` is None if no person answered in time."""
 
-    choice: str
+    choice: ApprovalChoice
     values: Mapping[str, Any] = field(default_factory=dict)  # of the fields of the form
     answered_by: str | None = None
     answered_at: str | None = None  # ISO 8601
 
     def as_event(self) -> str:
         return json.dumps(asdict(self))
+
+
+def words_of(choice: ApprovalChoice) -> str:
+    """Returns a choice for people."""
+    return choice if isinstance(choice, str) else ", ".join(choice)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +49,8 @@ class ApprovalQuestion:
     choices: list[str] = field(default_factory=lambda: [APPROVE, REJECT])
     params: dict[str, RunParamSpec] = field(default_factory=dict)  # the fields of its form
     who: list[str] = field(default_factory=list)  # names of people and roles who may answer; none: everybody who may trigger runs
-    default: str | None = None  # the choice if no person answers in time
+    default: ApprovalChoice | None = None  # the choice if no person answers in time
+    multiple: bool = False  # several choices may be the answer
 
     def flaw(self) -> str | None:
         """Returns what is wrong with the question, as the rest of a sentence that names the task, or None."""
@@ -60,17 +69,35 @@ class ApprovalQuestion:
         for name in self.who:
             if name.startswith(ROLE) and name.removeprefix(ROLE) not in list(Role):
                 return f"{name!r} is no role. Type one of {', '.join(f'{ROLE}{role}' for role in Role)}"
-        if self.default is not None and self.default not in self.choices:
-            return f"default {self.default!r} is none of the choices.{did_you_mean(self.default, self.choices)}"
+        if self.default is not None and isinstance(self.default, str) is self.multiple:
+            return f"default must be {'a list of choices' if self.multiple else 'one of the choices'}, not {self.default!r:.80}"
+        for name in [self.default] if isinstance(self.default, str) else self.default or []:
+            if name not in self.choices:
+                return f"default {name!r} is none of the choices.{did_you_mean(name, self.choices)}"
         return None
 
-    def checked_choice(self, choice: str) -> str:
-        """Raises :class:`BadValue` for a choice that the question does not have."""
-        if choice not in self.choices:
+    def checked_choice(self, choice: ApprovalChoice) -> ApprovalChoice:
+        """Returns the choice as the question spells it, a list if it takes several. Raises :class:`BadValue` if it has no such
+        choice.
+        """
+        given = [choice] if isinstance(choice, str) else choice
+        meant = list(dict.fromkeys(self._spelled(name) for name in given))
+        if self.multiple and meant:
+            return meant
+        if len(meant) != 1:
+            raise BadValue(f"The question takes {'at least one answer' if self.multiple else 'one answer'}, not {len(meant)}.")
+        return meant[0]
+
+    def _spelled(self, name: str) -> str:
+        """A person need not type capitals, unless two choices differ in them alone."""
+        if name in self.choices:
+            return name
+        like = [choice for choice in self.choices if choice.casefold() == name.casefold()]
+        if len(like) != 1:
             raise BadValue(
-                f"{choice!r} is none of the answers.{did_you_mean(choice, self.choices)} Type one of: {', '.join(self.choices)}"
+                f"{name!r} is none of the answers.{did_you_mean(name, self.choices)} Type one of: {', '.join(self.choices)}"
             )
-        return choice
+        return like[0]
 
 
 def answerers(who: Collection[str]) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from evenflow.core.ending import Defer
 from evenflow.core.model import RunParamSpec
-from evenflow.core.people.approvals import PEOPLE, ApprovalAnswer, ApprovalQuestion
+from evenflow.core.people.approvals import PEOPLE, ApprovalAnswer, ApprovalChoice, ApprovalQuestion
 from evenflow.errors import BadArgument, TaskDeferralTimeout
 from evenflow.sdk.param_schema import checked_params
 from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
@@ -25,7 +25,7 @@ from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestAnswer:
-    choice: str
+    choice: ApprovalChoice
     values: Mapping[str, Any] = field(default_factory=dict)
     by: str = "test"
 
@@ -53,9 +53,9 @@ class _AnswerOf(BaseTrigger):
 
 
 class TestAnswers:
-    """Answers by task: a choice, a dict of ``choice`` and ``values``, or None for no answer in time."""
+    """Answers by task: a choice, a list of choices, a dict of ``choice`` and ``values``, or None for no answer in time."""
 
-    def __init__(self, given: Mapping[str, str | Mapping[str, Any] | None]) -> None:
+    def __init__(self, given: Mapping[str, ApprovalChoice | Mapping[str, Any] | None]) -> None:
         self._given = given
 
     def __call__(self, task_id: str, map_index: int, defer: Defer) -> BaseTrigger:
@@ -69,9 +69,9 @@ class TestAnswers:
         match self._given[task_id]:
             case None:
                 return _AnswerOf(None, defer)
-            case str(choice):
+            case str() | list() as choice:
                 return _AnswerOf(TestAnswer(choice=choice), defer)
-            case {"choice": str(choice)} as given if given.keys() <= {"choice", "values"}:
+            case {"choice": str() | list() as choice} as given if given.keys() <= {"choice", "values"}:
                 return _AnswerOf(TestAnswer(choice=choice, values=given.get("values", {})), defer)
             case other:
                 raise BadArgument(

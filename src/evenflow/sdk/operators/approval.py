@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import Any, ClassVar
 
 from evenflow.core.deferral import Purpose
-from evenflow.core.people.approvals import APPROVE, PEOPLE, REJECT, ApprovalAnswer, ApprovalQuestion
+from evenflow.core.people.approvals import APPROVE, PEOPLE, REJECT, ApprovalAnswer, ApprovalChoice, ApprovalQuestion, words_of
 from evenflow.errors import BadSetting, TaskFailedForGood
 from evenflow.sdk.context import Context
 from evenflow.sdk.deferring import ResumedTry
@@ -40,9 +40,10 @@ class ApprovalOperator(BaseOperator, SkipMixin):
     """Asks people ``subject``, with ``body`` below it, and waits for one of ``choices`` and the fields of ``params``.
 
     The result is a dict with ``choice``, ``values`` of the fields, ``answered_by`` and ``answered_at``. ``who`` lists people by
-    name and roles as ``role:NAME``; without it, everybody who may trigger runs may answer. Without an answer within ``timeout`` (a
-    timedelta or seconds) the answer is ``default``, of no person; without a default the task fails for good. After ``reject`` all
-    downstream tasks are skipped; with ``on_reject="fail"`` the task fails, and ``"go_on"`` makes no difference.
+    name and roles as ``role:NAME``; without it, everybody who may trigger runs may answer. With ``multiple`` several choices
+    may be the answer, and ``choice`` and ``default`` are lists. Without an answer within ``timeout`` (a timedelta or seconds) the
+    answer is ``default``, of no person; without a default the task fails for good. After ``reject`` all downstream tasks are
+    skipped; with ``on_reject="fail"`` the task fails, and ``"go_on"`` makes no difference.
     """
 
     operator_name = "approval"
@@ -60,14 +61,15 @@ class ApprovalOperator(BaseOperator, SkipMixin):
         params: Mapping[str, Any] | None = None,
         who: str | Sequence[str] = (),
         timeout: timedelta | float | None = None,
-        default: str | None = None,
+        default: ApprovalChoice | None = None,
+        multiple: bool = False,
         on_reject: str = "skip",
         **options: Any,
     ) -> None:
         super().__init__(task_id=task_id, **options)
         self.subject, self.body, self.choices = subject, body, list(choices)
         self.who = [who] if isinstance(who, str) else list(who)
-        self.default, self.on_reject = default, on_reject
+        self.default, self.multiple, self.on_reject = default, multiple, on_reject
         self.form = params_to_spec(params or {}, f"Task {task_id!r}")
         self.timeout = None if timeout is None else _seconds(task_id, timeout)
         if on_reject not in ON_REJECT:
@@ -91,6 +93,7 @@ class ApprovalOperator(BaseOperator, SkipMixin):
             params=self.form,
             who=self.who,
             default=self.default,
+            multiple=self.multiple,
         )
         if (flaw := asked.flaw()) is not None:
             raise BadSetting(f"Task {self.task_id!r}: {flaw}.")
@@ -106,14 +109,14 @@ class ApprovalOperator(BaseOperator, SkipMixin):
         waited = f"Nobody answered task {self.task_id!r} within {timedelta(seconds=self.timeout or 0.0)}"
         if self.default is None:
             raise TaskFailedForGood(f"{waited}, and it has no default. To ask again, clear it.")
-        print(f"{waited}: its default is {self.default!r}.")
+        print(f"{waited}: its default is {words_of(self.default)!r}.")
         values = {name: param.default for name, param in self.form.items() if not param.required}
         return self._judged(context, ApprovalAnswer(choice=self.default, values=values))
 
     def answered(self, context: Context, event: str) -> dict[str, Any]:
         """Called with a person's answer as JSON."""
         answer = ApprovalAnswer(**json.loads(event))
-        print(f"{answer.answered_by} answered {answer.choice!r}.")
+        print(f"{answer.answered_by} answered {words_of(answer.choice)!r}.")
         return self._judged(context, answer)
 
     def _judged(self, context: Context, answer: ApprovalAnswer) -> dict[str, Any]:
