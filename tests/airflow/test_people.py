@@ -48,7 +48,7 @@ def test_people_answer_what_airflows_operators_ask(running: RunningEvenflow) -> 
     first = {"typed", "several", "rejected", "refused", "theirs", "ways"}
     wait_until(lambda: first <= _asked(running).keys(), "the questions", within_s=400)
     asked = _asked(running)
-    assert [(param["name"], param["default"]) for param in asked["typed"]["params"]] == [("what", ""), ("times", 2)]
+    assert [(param["name"], param["default"]) for param in asked["typed"]["params"]] == [("times", 2), ("what", "")]
     assert (asked["several"]["choices"], asked["several"]["multiple"]) == (["Berlin", "Rome", "Oslo"], True)
     assert (asked["theirs"]["who"], asked["theirs"]["may_answer"]) == (["grace"], False)
 
