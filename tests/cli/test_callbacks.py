@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import signal
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 import pytest
 
 from tests.running import RunningEvenflow
+from tests.sdk.operators.test_notifiers import Web, web  # noqa: F401
 from tests.waiting import wait_until
 from tests.worker.world import runs
 
@@ -89,6 +92,24 @@ def test_called_with_the_context_and_shown(up: RunningEvenflow) -> None:
     assert "evenflow tasks logs evenflow_callbacks callback" in text
     assert "evenflow_callbacks" not in up.evenflow("dags", "list").stdout
     assert "evenflow_callbacks" not in up.evenflow("runs", "list").stdout
+
+
+def test_a_rule_tells_by_a_signed_webhook(up: RunningEvenflow, web: Web) -> None:  # noqa: F811
+    """R-CS4: without a function in the DAG file, once, with a link to the page; what it has told is found from the run."""
+    key = base64.b64encode(b"0123456789abcdef01234567").decode()
+    for name, uri in (("hook", web.url), ("hook_key", f"hmac://:{quote(key, safe='')}@webhook")):
+        assert up.evenflow("connections", "set", name, uri).returncode == 0
+    rule = ("--on", "task_failed", "--by", "webhook", "--connection", "hook", "--dag", "calling", "--signed-by", "hook_key")
+    done = up.evenflow("notifications", "set", "on call", *rule)
+    assert done.stdout.startswith("on call tells task failed by webhook."), done.stderr
+    up.evenflow("run", "dags/calling.py", "--dag", "calling", "--run-id", "r2")
+    calls = wait_until(lambda: ended(up, "calling", "r2", 3), "the callbacks of the run, and of the rule")
+    assert [(c["event"], c["task_id"], c["state"]) for c in calls][2:] == [("rule on call", "bad", "success")]
+    ((_, headers, told),) = web.received
+    assert (told["task_id"], told["state"], told["reason"]) == ("bad", "failed", "ValueError: no")
+    assert told["url"] == f"{up.api_url}/dags/calling/runs/r2/tasks/bad"
+    assert headers["webhook-signature"].startswith("v1,")
+    assert up.evenflow("notifications", "delete", "on call").returncode == 0
 
 
 def test_a_callback_survives_its_worker(up: RunningEvenflow, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ PAGES = {
     "quarantine": "/quarantine",
     "insights": "/insights",
     "changes": "/events",
+    "notifications": "/notifications",
     "connections": "/connections",
     "settings": "/settings",
     "users": "/users",

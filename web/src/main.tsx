@@ -138,6 +138,7 @@ const events = createRoute({
 });
 const quarantine = createRoute({ getParentRoute: () => root, path: "/quarantine", component: lazyRouteComponent(() => import("./quarantine/Quarantine"), "Quarantine") });
 const insights = createRoute({ getParentRoute: () => root, path: "/insights", component: lazyRouteComponent(() => import("./insights/Insights"), "Insights") });
+const notifications = createRoute({ getParentRoute: () => root, path: "/notifications", component: lazyRouteComponent(() => import("./notifications/Notifications"), "Notifications") });
 const connections = createRoute({ getParentRoute: () => root, path: "/connections", component: lazyRouteComponent(() => import("./secrets/Secrets"), "Secrets") });
 const settings = createRoute({ getParentRoute: () => root, path: "/settings", component: lazyRouteComponent(() => import("./settings/Settings"), "Settings") });
 const users = createRoute({ getParentRoute: () => root, path: "/users", component: lazyRouteComponent(() => import("./users/Users"), "Users") });
@@ -151,7 +152,7 @@ const sessions = createRoute({ getParentRoute: () => root, path: "/sessions", co
 const device = createRoute({ getParentRoute: () => root, path: "/device", component: lazyRouteComponent(() => import("./users/Device"), "Device") });
 
 const router = createRouter({
-  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, calendar, code, versions, ofDag, about]), runs, run, task, requiredActions, capacity, assets, backfills, fleet, quarantine, insights, events, connections, settings, users, tokens, sessions, device]),
+  routeTree: root.addChildren([login, home, dags, dag.addChildren([grid, graph, calendar, code, versions, ofDag, about]), runs, run, task, requiredActions, capacity, assets, backfills, fleet, quarantine, insights, events, notifications, connections, settings, users, tokens, sessions, device]),
   defaultPreload: "intent",
   scrollRestoration: true,
 });

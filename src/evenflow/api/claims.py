@@ -298,6 +298,7 @@ def _calling(own: Assignment, call: callbacks.ClaimedCall, version: ServedVersio
             reason=call.reason,
             started_at=_iso(call.started_at),
             ended_at=_iso(call.ended_at),
+            notifier=call.notifier,
         ),
     )
 

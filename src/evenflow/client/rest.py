@@ -296,6 +296,13 @@ class RestClient:
     set_user_password = route_1(
         "PUT", "/users/{name}/password", lambda: rest.users.PasswordRequest, lambda: rest.users.GivenPassword
     )
+    list_notification_rules = route(
+        "GET", "/notification-rules", nothing, lambda: rest.record.Page[rest.notifications.NotificationRule]
+    )
+    set_notification_rule = route_1(
+        "PUT", "/notification-rules/{name}", lambda: rest.notifications.RuleChange, lambda: rest.notifications.NotificationRule
+    )
+    delete_notification_rule = route_1("DELETE", "/notification-rules/{name}", nothing, lambda: rest.notifications.NotificationRule)
     list_tokens = route("GET", "/tokens", lambda: rest.queries.TokenQuery, lambda: rest.record.Page[rest.tokens.TokenSummary])
     create_token = route("POST", "/tokens", lambda: rest.tokens.TokenRequest, lambda: rest.tokens.GivenToken)
     revoke_token = route_1("DELETE", "/tokens/{token_id}", nothing, lambda: rest.tokens.RevokedToken)

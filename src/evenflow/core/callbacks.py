@@ -7,10 +7,10 @@ a pool, tries, logs and a history without special rules, and nothing in it can r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evenflow.core.states import HOLDING, RunState, TaskEvent, TaskState
 
@@ -47,6 +47,38 @@ class CallbackOf:
     reason: str | None = None
     started_at: str | None = None  # of the try that the call is about, as far as known; ISO 8601 with offset
     ended_at: str | None = None
+    notifier: Mapping[str, Any] | None = None  # of a rule, which calls in place of a function: the fields of RuleNotifier
+
+
+class NotifierKind(StrEnum):
+    """What rules send by."""
+
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    TEAMS = "teams"
+    PAGERDUTY = "pagerduty"
+    EMAIL = "email"
+
+
+class NotifiedEvent(StrEnum):
+    """What rules are for."""
+
+    RUN_FAILED = "run_failed"
+    RUN_SUCCEEDED = "run_succeeded"
+    TASK_FAILED = "task_failed"  # after its last try
+    TASK_RETRIED = "task_retried"
+    DEADLINE_MISSED = "deadline_missed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleNotifier:
+    """How a rule tells what has happened: by which notifier, with which connections."""
+
+    rule: str
+    kind: str
+    conn_id: str
+    signed_by: str | None = None
+    recipients: Sequence[str] = ()
 
 
 class CallbackCall(NamedTuple):

@@ -19,6 +19,7 @@ from evenflow.errors import BadArgument, ConnectionNotFound, NoContext, Variable
 from evenflow.sdk.asset_events import Control, InletEvents, OutletEvents, TriggeringAssetEvents
 from evenflow.sdk.context_entries import MISSING_ENTRIES, PREVIOUS_KEYS
 from evenflow.sdk.dag import DAG
+from evenflow.sdk.pages import page_of
 from evenflow.sdk.params import RunParams
 from evenflow.sdk.secrets.connections import get_connection
 from evenflow.sdk.secrets.variables import Variable
@@ -156,10 +157,7 @@ class TaskInstance:
     @property
     def page_url(self) -> str:
         """The URL of its page in the web UI; without the host if there is no API, as in ``dag.test()``."""
-        from urllib.parse import quote
-
-        path = f"dags/{quote(self.dag_id, safe='')}/runs/{quote(self.run_id, safe='')}/tasks/{quote(self.task_id, safe='')}"
-        return f"{self.api_url}/{path}" + (f"?map={self.map_index}" if self.map_index >= 0 else "")
+        return page_of(self.api_url, self.dag_id, self.run_id, self.task_id, self.map_index)
 
     @property
     def log_url(self) -> str:

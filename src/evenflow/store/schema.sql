@@ -1031,10 +1031,28 @@ create table callback (
     event       text not null,                               -- on_failure_callback, clean_up, ...
     position    int not null,                                -- of the function, among those of the event
     state       text not null,                               -- that it is about
-    reason      text
+    reason      text,
+    notifier    jsonb                                        -- of the rule that calls, as it was then; null: a function calls
 );
 create index callback_of_run on callback (of_run);                                                           -- callbacks/list_of_run
 create index callback_of_version on callback (version_key);                                                  -- retention/delete_versions
+
+-- What is told to whom without a function in a DAG file: each event that a rule is for becomes a callback (notifications/call).
+create table notification_rule (
+    name       text primary key,
+    event      text not null,                                -- run_failed, run_succeeded, task_failed, task_retried, deadline_missed
+    dags       text[] not null,                              -- none: all
+    scope      jsonb,                                        -- tags and bundles of DAGs; null: all
+    notifier   text not null,                                -- webhook, slack, teams, pagerduty, email
+    conn_id    text not null,                                -- where the address is, and its secret
+    signed_by  text,                                         -- a connection whose password signs webhooks
+    recipients text[] not null,                              -- of mail
+    is_enabled boolean not null,
+    changed_at timestamptz not null default now(),
+    changed_by text not null
+);
+-- How far history was looked at for them. One row, under whose lock a scheduler looks.
+create table notification_look (snapshot pg_snapshot not null);
 
 -------------------------------------------------------------------------------------------------------------- services
 
@@ -1742,6 +1760,7 @@ where m.name = 'violations';
 
 -------------------------------------------------------------------------------------------------------- what is always there
 
+insert into notification_look (snapshot) values (pg_current_snapshot());
 insert into lease_clock (ticked_at, counted_from) values (now(), now());
 insert into pool (name, description, while_deferred) values ('default_pool', 'Tasks that name no pool', 'release');
 insert into executor (name, kind, changed_by) values ('worker', 'native', 'evenflow');

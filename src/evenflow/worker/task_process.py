@@ -41,6 +41,7 @@ from evenflow.sdk.loading.loader import LoadedFile, load_file
 from evenflow.sdk.loading.preloading import preload, preload_ahead
 from evenflow.sdk.trying import killing
 from evenflow.sdk.trying.callback_run import run_callback
+from evenflow.sdk.trying.rule_notice import notify_by_rule
 from evenflow.sdk.trying.runner import TryContext, run_try
 
 File = TypeVar("File", bound=LoadedFile)
@@ -75,8 +76,10 @@ def prepare_file(config: FrameHeader, load: Callable[[Path, Path], File]) -> Fil
 
 def run(loaded: LoadedFile, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
     killing.on_armed = partial(_arm, link)
-    dag = loaded.dags.get(job["dag_id"])
     callback = job.get("callback")
+    if callback is not None and callback.get("notifier") is not None:
+        return said(notify_by_rule(TryContext.from_assignment(job), CallbackOf(**callback), LinkChannel(link)))
+    dag = loaded.dags.get(job["dag_id"])
     of_dag = callback is not None and not job["task_id"]
     if dag is None or not (of_dag or job["task_id"] in dag.task_dict):
         what = f"DAG {job['dag_id']!r}" if dag is None else f"task {job['task_id']!r} of DAG {job['dag_id']!r}"

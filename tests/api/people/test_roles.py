@@ -73,6 +73,7 @@ NEEDED: dict[Role | None, str] = {
         GET /api/v1/fleets/{name}/looks
         GET /api/v1/fleets/{name}/steps
         GET /api/v1/insights
+        GET /api/v1/notification-rules
         GET /api/v1/live
         POST /api/v1/device-logins/answer
         POST /api/v1/device-logins/find
@@ -118,6 +119,8 @@ NEEDED: dict[Role | None, str] = {
         GET /api/v1/variables
     """,
     Role.OPERATOR: """
+        PUT /api/v1/notification-rules/{name}
+        DELETE /api/v1/notification-rules/{name}
         GET /api/v1/audit
         DELETE /api/v1/connections/{name}
         GET /api/v1/connections/{name}
@@ -206,6 +209,8 @@ SCOPED: dict[str | None, str] = {
         GET /api/v1/settings/{name}/history
     """,
     None: """
+        PUT /api/v1/notification-rules/{name}
+        DELETE /api/v1/notification-rules/{name}
         GET /api/v1/audit
         GET /api/v1/events/export
         GET /api/v1/connections
@@ -221,6 +226,7 @@ SCOPED: dict[str | None, str] = {
         GET /api/v1/fleets/{name}/looks
         GET /api/v1/fleets/{name}/steps
         GET /api/v1/insights
+        GET /api/v1/notification-rules
         DELETE /api/v1/pools/{name}
         POST /api/v1/quarantine/release
         POST /api/v1/secrets/check

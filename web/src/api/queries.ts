@@ -289,6 +289,12 @@ export const backfillsQuery = (wanted: { dag_id?: string; limit: number }) =>
     placeholderData: keepPreviousData,
   });
 
+export const notificationRulesQuery = queryOptions({
+  queryKey: ["notification-rules"],
+  queryFn: ({ signal }) => ask("get", "/api/v1/notification-rules", { signal }),
+  refetchInterval: every(CALM_MS),
+});
+
 export const settingsQuery = queryOptions({
   queryKey: ["settings"],
   queryFn: ({ signal }) => ask("get", "/api/v1/settings", { signal }),

@@ -3,7 +3,7 @@ import { sessionQuery } from "../api/queries";
 import { allows, type Role } from "../parts/Allowed";
 import type { IconName } from "../parts/icons";
 
-type Place = "/" | "/dags" | "/runs" | "/capacity" | "/assets" | "/backfills" | "/fleet" | "/quarantine" | "/insights" | "/events" | "/connections" | "/settings" | "/users" | "/tokens" | "/sessions";
+type Place = "/" | "/dags" | "/runs" | "/capacity" | "/assets" | "/backfills" | "/fleet" | "/quarantine" | "/insights" | "/events" | "/notifications" | "/connections" | "/settings" | "/users" | "/tokens" | "/sessions";
 export const PLACES: { to: Place; name: string; icon: IconName; key: string; needs?: Role; whole?: true }[] = [
   { to: "/", name: "Home", icon: "home", key: "h" },
   { to: "/dags", name: "DAGs", icon: "dags", key: "d" },
@@ -15,6 +15,7 @@ export const PLACES: { to: Place; name: string; icon: IconName; key: string; nee
   { to: "/quarantine", name: "Quarantine", icon: "aside", key: "q" },
   { to: "/insights", name: "Insights", icon: "insights", key: "i", whole: true },
   { to: "/events", name: "Events", icon: "events", key: "e", needs: "operator" },
+  { to: "/notifications", name: "Notifications", icon: "bell", key: "o", whole: true },
   { to: "/connections", name: "Connections", icon: "key", key: "v", needs: "author", whole: true },
   { to: "/settings", name: "Settings", icon: "settings", key: "s" },
   { to: "/users", name: "Users", icon: "users", key: "u", needs: "admin" },

@@ -57,8 +57,10 @@ def run(prepared: tuple[MixedFile, Path, str], job: FrameHeader, link: Link) -> 
 
     loaded, root, file = prepared
     dag = loaded.foreign.get(job["dag_id"])
-    if dag is not None and job.get("callback") is not None and not job["task_id"]:
-        return task_process.said(call_back(dag, TryContext.from_assignment(job), CallbackOf(**job["callback"]), LinkChannel(link)))
+    if (callback := job.get("callback")) is not None and callback.get("notifier") is not None:
+        return task_process.run(loaded, job, link)
+    if dag is not None and callback is not None and not job["task_id"]:
+        return task_process.said(call_back(dag, TryContext.from_assignment(job), CallbackOf(**callback), LinkChannel(link)))
     if dag is None or job["task_id"] not in dag.task_dict:
         return task_process.run(loaded, job, link)
     return task_process.said(_tried(dag, loaded.foreign, TryContext.from_assignment(job), link, root, file))

@@ -37,6 +37,7 @@ from evenflow.api.rest import (
     live,
     logs,
     metrics,
+    notifications,
     operations,
     pools,
     problems,
@@ -185,6 +186,7 @@ def described_rest() -> FastAPI:
         event_export,
         users,
         tokens,
+        notifications,
         system,
     ):
         part.routes.add_to(app, PREFIX, dependencies=[Depends(actor)], responses=_REFUSED)

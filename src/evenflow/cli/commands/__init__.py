@@ -35,6 +35,7 @@ COMMANDS = (
     ("approve", "approvals:approve", "Answer what a task asks.", _LOOK),
     ("triggers", "triggers:app", "List what deferred tasks wait for.", _LOOK),
     ("assets", "assets:app", "List assets and their events, say that one has changed.", _LOOK),
+    ("notifications", "notifications:app", "List, make and delete rules that say what is told to whom.", _LOOK),
     ("quarantine", "quarantine:app", "List what is set aside because handling it failed, have it tried again.", _LOOK),
     ("settings", "settings:app", "List and change the settings that all schedulers share.", _LOOK),
     ("login", "login:login", "Log the command line in as you, by an answer in your browser.", _LOOK),

@@ -15,6 +15,7 @@ from evenflow.scheduler.database import Fitness
 from evenflow.scheduler.duties.agenda import Duty
 from evenflow.scheduler.duties.audit import Sweep, Watchdog
 from evenflow.scheduler.duties.leases import give_up_hung, watch_leases
+from evenflow.scheduler.duties.notifications import notify_by_rules
 from evenflow.scheduler.duties.partitions import make_history_partitions
 from evenflow.scheduler.duties.retention import (
     OldRuns,
@@ -115,6 +116,7 @@ def decisions(meter: Meter, fitness: Fitness) -> list[Duty]:
         Duty("assets", SWEEP_S, create_asset_runs),
         Duty("drains", SWEEP_S, end_drains),
         Duty("clean-ups", CLEAN_UP_S, call_clean_ups),
+        Duty("notifications", SWEEP_S, notify_by_rules),
     ]
 
 

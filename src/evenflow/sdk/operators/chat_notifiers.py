@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from evenflow.errors import NotificationFailed
 from evenflow.sdk.context import Context
-from evenflow.sdk.operators.notifiers import ATTEMPTS, TIMEOUT_S, WebhookNotifier
+from evenflow.sdk.operators.notifiers import ATTEMPTS, TIMEOUT_S, WebhookNotifier, page_in
 from evenflow.sdk.secrets.connections import Connection
 
 TITLE = "{{ dag.dag_id }}{{ '.' + ti.task_id if ti is defined else '' }}: {{ state }}"
@@ -138,9 +138,9 @@ class PagerDutyNotifier(ChatNotifier):
 
 
 def _page(context: Context) -> str | None:
-    """None where a reader outside cannot find it: the callback is of a run, or Evenflow does not know its own address."""
-    instance = context.get("ti")
-    return instance.page_url if instance and instance.page_url.startswith("http") else None
+    """None where a reader outside cannot find it: Evenflow does not know its own address, or a function of a run calls."""
+    page = page_in(context)
+    return page if page is not None and page.startswith("http") else None
 
 
 def _cut(text: str, limit: int) -> str:

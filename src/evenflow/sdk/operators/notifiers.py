@@ -39,6 +39,13 @@ class BaseNotifier(Logged):
         return self.notify(context)
 
 
+def page_in(context: Context) -> str | None:
+    """The page of the task, or of the run where a rule calls."""
+    instance = context.get("ti")
+    page: str | None = instance.page_url if instance else context.get("page_url")
+    return page
+
+
 class EmailNotifier(BaseNotifier):
     """Sends a mail through the SMTP server of the connection ``smtp_conn_id``. The arguments are those of Airflow's SmtpNotifier.
 
@@ -135,5 +142,5 @@ class WebhookNotifier(BaseNotifier):
             "map_index": instance.map_index if instance else None,
             "state": context.get("state"),
             "reason": context.get("reason"),
-            "url": instance.page_url if instance else None,
+            "url": page_in(context),
         }

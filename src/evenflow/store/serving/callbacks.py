@@ -29,6 +29,7 @@ class ClaimedCall(NamedTuple):
     position: int
     state: str
     reason: str | None
+    notifier: dict[str, Any] | None
     dag_id: str
     run_id: str
     run_type: str
