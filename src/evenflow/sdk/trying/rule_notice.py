@@ -42,7 +42,7 @@ def _context(ctx: TryContext, called: CallbackOf) -> Context:
 
 
 def _notifier(rule: RuleNotifier, context: Context, event: str) -> BaseNotifier:
-    """Its texts are plain: what a reason says is no template."""
+    """Its texts are plain: a reason is never rendered."""
     instance, reason, page = context["ti"], context["reason"], context["page_url"]
     of = context["dag"].dag_id + (f".{instance.task_id}" if instance else "")
     title = f"{of}: {event.replace('_', ' ')}"

@@ -1,2 +1,2 @@
--- The first rule is for what happens from now on: while there was none, nobody has looked.
+-- The first rule is for what happens from now on: while there was none, history was not looked at.
 update notification_look set snapshot = pg_current_snapshot() where not exists (select from notification_rule where is_enabled)
