@@ -51,6 +51,16 @@ def test_the_schema_names_statements_that_exist() -> None:
     assert {"unknown": named - FILES.keys(), "silent": silent} == {"unknown": set(), "silent": []}
 
 
+def test_lines_are_as_wide_as_those_of_modules() -> None:
+    wide = [
+        f"{path.name}:{number}"
+        for path in (*FILES.values(), *CLAUSES.values())
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > 132
+    ]
+    assert wide == []
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_statement(name: str) -> None:
     text = FILES[name].read_text(encoding="utf-8")

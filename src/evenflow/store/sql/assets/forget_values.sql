@@ -1,5 +1,5 @@
--- Forgets what is kept with an asset under a name, or all of it where none is given. Answers whether the try that wants it still runs; its
--- dispatch is kept until this commits (KEY SHARE).
+-- Forgets what is kept with an asset under a name, or all of it where none is given. Answers whether the try that wants it still
+-- runs; its dispatch is kept until this commits (KEY SHARE).
 with current as (
     {{current_try}}
 ), forgotten as (

@@ -4,6 +4,7 @@ from asset a
 where a.name in (
     select %(named)s where not %(is_alias)s::boolean
     union
-    select asset from (select e.asset from asset_event e where e.alias = %(named)s and %(is_alias)s order by e.event_id desc limit %(limit)s) as newest
+    select asset from (select e.asset from asset_event e where e.alias = %(named)s and %(is_alias)s order by e.event_id desc
+        limit %(limit)s) as newest
 )
 order by a.name

@@ -1,5 +1,5 @@
--- For which assets each DAG that is not paused, or set aside, has events in its queue, with its condition. The distinct names are found by skipping through
--- the index, so a queue of a million events of one asset costs as much as one of a single event.
+-- For which assets each DAG that is not paused, or set aside, has events in its queue, with its condition. The distinct names are
+-- found by skipping through the index, so a queue of a million events of one asset costs as much as one of a single event.
 with recursive pending as (
     (select dag_id, name, is_alias from asset_queue order by dag_id, name, is_alias limit 1)
     union all

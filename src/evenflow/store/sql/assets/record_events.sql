@@ -13,7 +13,8 @@ with given as materialized (
     on conflict do nothing
 ), recorded as (
     insert into asset_event (asset, alias, partition, extra, dag_id, run_id, task_id, map_index, actor)
-    select g.asset, g.alias, coalesce(g.named, partition_of(a.partitions, r.logical_date, r.params)), g.extra::jsonb, r.dag_id, r.run_id,
+    select g.asset, g.alias, coalesce(g.named, partition_of(a.partitions, r.logical_date, r.params)), g.extra::jsonb, r.dag_id,
+        r.run_id,
            t.task_id, g.map_index, 'scheduler'
     from given g
     join dag_run r using (run_key)

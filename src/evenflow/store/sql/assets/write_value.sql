@@ -1,5 +1,5 @@
--- What a running try keeps with an asset under a name, in place of what was there. Answers nothing when the try is over, or when the asset
--- has as many other values as it may. The dispatch is kept until this commits (KEY SHARE).
+-- What a running try keeps with an asset under a name, in place of what was there. Answers nothing when the try is over, or when
+-- the asset has as many other values as it may. The dispatch is kept until this commits (KEY SHARE).
 with current as (
     {{current_try}}
 ), room as (

@@ -1,6 +1,6 @@
--- Queues of parked lanes that a wake-up was lost for: their limit has room, none waits to be folded, and no better lane of the base with
--- that limit is woken. Looks at a number of queues after a given one, skipping through the index from one to the next; answers the last of
--- them too when there may be more.
+-- Queues of parked lanes that a wake-up was lost for: their limit has room, none waits to be folded, and no better lane of the base
+-- with that limit is woken. Looks at a number of queues after a given one, skipping through the index from one to the next; answers
+-- the last of them too when there may be more.
 with recursive queue as (
     (select parked_on, base_id, 1 as n
      from lane

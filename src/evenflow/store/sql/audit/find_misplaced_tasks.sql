@@ -13,10 +13,12 @@ with live as materialized (
     left join lane l using (lane_id)
     group by l.run_key, r.task_index, r.map_index
 ), scheduled as (
-    select t.run_key, t.task_index, t.map_index, live.is_ending from live join task_instance t using (run_key) where t.state = 'scheduled'
+    select t.run_key, t.task_index, t.map_index, live.is_ending from live join task_instance t using (run_key)
+    where t.state = 'scheduled'
 ), misplaced as (
     select run_key, task_index, map_index,
-           case when s.run_key is null then 'not scheduled' else 'scheduled' end || ', in ' || coalesce(w.n, 0) || ' lanes' as found,
+           case when s.run_key is null then 'not scheduled'
+               else 'scheduled' end || ', in ' || coalesce(w.n, 0) || ' lanes' as found,
            case when s.run_key is null then 'in no lane' else 'in one lane' end as expected
     from scheduled s
     full join waiting w using (run_key, task_index, map_index)
@@ -24,14 +26,16 @@ with live as materialized (
 ), untouched as (
     select m.run_key, m.task_index, live.is_ending,
            int4multirange(int4range(0, m.length))
-               - coalesce(range_agg(int4range(t.map_index, t.map_index, '[]')) filter (where t.map_index is not null), '{}') as instances
+               - coalesce(range_agg(int4range(t.map_index, t.map_index, '[]')) filter (where t.map_index is not null),
+                   '{}') as instances
     from live
     join mapped_task m using (run_key)
     left join task_instance t on t.run_key = m.run_key and t.task_index = m.task_index and t.map_index >= 0
     where m.virtual_state = 'scheduled'
     group by m.run_key, m.task_index, m.length, live.is_ending
 ), stood_for as (
-    select run_key, task_index, range_agg(int4range(next_map_index, end_map_index)) as instances, sum(end_map_index - next_map_index) as n
+    select run_key, task_index, range_agg(int4range(next_map_index, end_map_index)) as instances,
+        sum(end_map_index - next_map_index) as n
     from lane
     where task_index is not null and next_map_index < end_map_index
     group by run_key, task_index

@@ -1,7 +1,7 @@
--- Limits of which more is used than they have. Right after it was lowered a limit may be overdrawn, but not by what started since: nothing
--- starts while use is at capacity. What starts within a few seconds of it may have been decided before. A try that was lost and sent
--- again keeps its holds. Resumes of deferred tasks ask no limit: what they hold may be above it (R-ST1). What was released and
--- no round has folded yet is not used any more.
+-- Limits of which more is used than they have. Right after it was lowered a limit may be overdrawn, but not by what started since:
+-- nothing starts while use is at capacity. What starts within a few seconds of it may have been decided before. A try that was lost
+-- and sent again keeps its holds. Resumes of deferred tasks ask no limit: what they hold may be above it (R-ST1). What was released
+-- and no round has folded yet is not used any more.
 select concat_ws(' ', l.kind, nullif(l.name, ''), 'of run ' || nullif(l.run_key, 0)) as object, l.used || ' used' as found,
        'at most ' || l.capacity as expected
 from concurrency_limit l

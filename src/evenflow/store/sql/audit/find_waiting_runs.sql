@@ -1,6 +1,7 @@
 -- Queued runs that may begin while no wake names their DAG, so that no scheduler looks at them. A run that waits to be cancelled
 -- has its cancel in the inbox.
-select concat(r.dag_id, '/', r.run_id) as object, 'queued, and no wake of its DAG' as found, 'a wake, or a reason to wait' as expected
+select concat(r.dag_id, '/', r.run_id) as object, 'queued, and no wake of its DAG' as found,
+    'a wake, or a reason to wait' as expected
 from dag_run r
 join dag d on d.dag_id = r.dag_id and {{takes_runs}}
 left join concurrency_limit l on l.run_key = 0 and l.kind = 'dag_runs' and l.name = r.dag_id

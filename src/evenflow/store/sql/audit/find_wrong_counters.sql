@@ -1,11 +1,12 @@
--- Counters that are not what their upstreams' states say. Those of a task in a mapped group count at map index -1 the upstreams outside
--- the group, at others those inside it of the same index, once one of these has ended. The gate of a group (behind the tasks, the groups in
--- the order of their first tasks) counts what the group maps over. Of a teardown only setups are counted: everything else that has ended is taken off its
--- total. Inside the groups of a cancelled run nothing is counted any more.
+-- Counters that are not what their upstreams' states say. Those of a task in a mapped group count at map index -1 the upstreams
+-- outside the group, at others those inside it of the same index, once one of these has ended. The gate of a group (behind the
+-- tasks, the groups in the order of their first tasks) counts what the group maps over. Of a teardown only setups are counted:
+-- everything else that has ended is taken off its total. Inside the groups of a cancelled run nothing is counted any more.
 with live as materialized (
     select run_key, dag_id, run_id, version_key, cancelled_by is not null as cancelled from dag_run where state = 'running'
 ), spec as materialized (
-    select v.version_key, (s.position - 1)::int as task_index, s.task ? 'mapping' as mapped, coalesce(s.task -> 'upstream', '[]') as upstream,
+    select v.version_key, (s.position - 1)::int as task_index, s.task ? 'mapping' as mapped,
+        coalesce(s.task -> 'upstream', '[]') as upstream,
            s.task #>> '{mapping,kind}' as kind, coalesce(s.task -> 'setup' = 'true', false) as setup,
            coalesce(s.task ->> 'trigger_rule' = 'all_done_setup_success', false) as counts_setups, (
                with recursive around as (
@@ -31,14 +32,16 @@ with live as materialized (
     from grouped g
     cross join lateral jsonb_path_query(g.mapped_group #> '{mapping,inputs}', '$.**.task') as u (task)
 ), gate as materialized (
-    select s.version_key, t.tasks + dense_rank() over (partition by s.version_key order by s.first_task) - 1 as task_index, s.upstream,
+    select s.version_key, t.tasks + dense_rank() over (partition by s.version_key order by s.first_task) - 1 as task_index,
+        s.upstream,
            count(*) over (partition by s.version_key, s.in_group) > 1 or p.mapped or p.in_group is not null as counted
     from source s
     join (select version_key, count(*)::int as tasks from spec group by version_key) as t using (version_key)
     join spec p on p.version_key = s.version_key and p.task_index = s.upstream
 ), edge as materialized (
     select s.version_key, s.task_index, u.task::int as upstream,
-           s.in_group is not null and s.in_group is not distinct from p.in_group as inside, s.counts_setups and not p.setup as taken_off
+           s.in_group is not null and s.in_group is not distinct from p.in_group as inside, s.counts_setups
+               and not p.setup as taken_off
     from spec s
     cross join lateral jsonb_array_elements_text(s.upstream) as u (task)
     join spec p on p.version_key = s.version_key and p.task_index = u.task::int
@@ -107,7 +110,8 @@ with live as materialized (
     join upstream_counter c using (run_key)
     where c.map_index = -1 or not l.cancelled
 )
-select concat(l.dag_id, '/', l.run_id, ' ', coalesce(t.task_id, 'gate of a mapped group'), '[' || nullif(map_index, -1) || ']') as object,
+select concat(l.dag_id, '/', l.run_id, ' ', coalesce(t.task_id, 'gate of a mapped group'),
+    '[' || nullif(map_index, -1) || ']') as object,
        concat(c.success, ' success, ', c.failed, ' failed, ', c.skipped, ' skipped of ', c.total) as found,
        concat(x.success, ' success, ', x.failed, ' failed, ', x.skipped, ' skipped of ', x.total) as expected
 from expected x

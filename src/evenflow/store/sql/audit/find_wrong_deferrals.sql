@@ -1,5 +1,6 @@
--- Task instances that are deferred without waiting for anything, rows of such that are not deferred and have not resumed, and deferrals that
--- keep and take again something else than what their task holds when it runs: pool, executor, its own across runs, its own in its run, the run's.
+-- Task instances that are deferred without waiting for anything, rows of such that are not deferred and have not resumed, and
+-- deferrals that keep and take again something else than what their task holds when it runs: pool, executor, its own across runs,
+-- its own in its run, the run's.
 with live as (
     select t.run_key, t.task_index, t.map_index, t.epoch
     from dag_run r
@@ -14,15 +15,20 @@ with live as (
     cross join lateral jsonb_array_elements(v.spec -> 'tasks') with ordinality as s (task, position)
     where v.version_key in (select r.version_key from deferral f join dag_run r using (run_key))
 ), judged as (
-    select coalesce(f.run_key, l.run_key) as run_key, coalesce(f.task_index, l.task_index) as task_index, coalesce(f.map_index, l.map_index) as map_index,
+    select coalesce(f.run_key, l.run_key) as run_key, coalesce(f.task_index, l.task_index) as task_index,
+        coalesce(f.map_index, l.map_index) as map_index,
            case
                when f.run_key is null then 'deferred, and waits for nothing'
-               when f.purpose is null and l.epoch is distinct from f.epoch then 'waits for its trigger, and is not deferred in epoch ' || f.epoch
+               when f.purpose is null
+                   and l.epoch is distinct from f.epoch then 'waits for its trigger, and is not deferred in epoch ' || f.epoch
                when f.purpose is not null and l.epoch is not null then 'deferred, and has resumed'
                when f.purpose is not null and f.holds <> '{}' then 'has resumed, and keeps limits ' || f.holds::text
-               when f.purpose is not null and d.epoch is null and t.state is distinct from 'scheduled' then 'has resumed, and is ' || coalesce(t.state::text, 'gone')
-               when f.purpose is null and f.pool_slots + f.retake_slots <> s.pool_slots then 'has ' || f.pool_slots + f.retake_slots || ' pool slots'
-               when f.purpose is null and x.expected is distinct from x.found then 'has limits ' || x.found::text || ' instead of ' || x.expected::text
+               when f.purpose is not null and d.epoch is null
+                   and t.state is distinct from 'scheduled' then 'has resumed, and is ' || coalesce(t.state::text, 'gone')
+               when f.purpose is null
+                   and f.pool_slots + f.retake_slots <> s.pool_slots then 'has ' || f.pool_slots + f.retake_slots || ' pool slots'
+               when f.purpose is null
+                   and x.expected is distinct from x.found then 'has limits ' || x.found::text || ' instead of ' || x.expected::text
            end as found
     from live l
     full join deferral f using (run_key, task_index, map_index)
@@ -32,10 +38,12 @@ with live as (
     left join spec s on s.version_key = r.version_key and s.task_index = f.task_index
     left join queue_executor q on q.queue = s.queue
     cross join lateral (
-        select coalesce((select name from concurrency_limit where kind = 'executor' and limit_id = any(f.holds || f.retake)), q.executor, 'worker') as name
+        select coalesce((select name from concurrency_limit where kind = 'executor' and limit_id = any(f.holds || f.retake)),
+            q.executor, 'worker') as name
     ) as e
     cross join lateral (
-        select array(select x.k from unnest(f.holds || f.retake) as x (k) where not exists (select from tenant where limit_id = x.k) order by 1) as found,
+        select array(select x.k from unnest(f.holds || f.retake) as x (k) where not exists (select from tenant where limit_id = x.k)
+            order by 1) as found,
                array(
                    select c.limit_id
                    from (values (0, 'pool'::limit_kind, s.pool), (0, 'executor', e.name),

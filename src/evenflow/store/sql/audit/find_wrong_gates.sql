@@ -1,4 +1,5 @@
--- Gates of tasks that depend on the past which do not wait for as much as is watched for them, or has been told and not been read yet.
+-- Gates of tasks that depend on the past which do not wait for as much as is watched for them, or has been told and not been read
+-- yet.
 with expected as (
     select run_key, task_index, sum(n)::int as missing
     from (
@@ -12,7 +13,8 @@ with expected as (
     ) as waiting
     group by run_key, task_index
 )
-select concat(r.dag_id, '/', r.run_id, ' ', k.task_id) as object, concat('waits for ', coalesce(g.missing, 0), ' tasks of the run before') as found,
+select concat(r.dag_id, '/', r.run_id, ' ', k.task_id) as object,
+    concat('waits for ', coalesce(g.missing, 0), ' tasks of the run before') as found,
        concat(coalesce(x.missing, 0), ' are missing') as expected
 from past_gate g
 full join expected x using (run_key, task_index)

@@ -7,7 +7,8 @@ with stored as (
     left join stored s using (lane_id)
 )
 select concat('lane ', c.lane_id, ' of ', r.dag_id, '/', r.run_id) as object,
-       case when r.state is distinct from 'running' then 'its run is ' || coalesce(r.state::text, 'gone') else c.ready || ' ready' end as found,
+       case when r.state is distinct from 'running' then 'its run is ' || coalesce(r.state::text, 'gone')
+           else c.ready || ' ready' end as found,
        case
            when r.state is distinct from 'running' then 'a running run'
            when c.expected = 0 then 'no such lane: it is empty'

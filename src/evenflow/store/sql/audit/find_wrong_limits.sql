@@ -1,4 +1,5 @@
--- Limits whose use is not what is held of them: by dispatches, by deferred tasks, by running runs, and by releases that no round has folded yet.
+-- Limits whose use is not what is held of them: by dispatches, by deferred tasks, by running runs, and by releases that no round
+-- has folded yet.
 with held as (
     select h.limit_id, case when h.position = 1 then d.pool_slots else 1 end as n
     from dispatch d

@@ -1,10 +1,12 @@
--- Runs whose count of unfinished task instances or failed leaves is wrong. A finished run has nothing unfinished; its leaves are not
--- counted again. Leaves are found as core.graph does: without teardowns, except those that fail the run, as long as anything else is left.
+-- Runs whose count of unfinished task instances or failed leaves is wrong. A finished run has nothing unfinished; its leaves are
+-- not counted again. Leaves are found as core.graph does: without teardowns, except those that fail the run, as long as anything
+-- else is left.
 with live as materialized (
     select run_key, version_key, unfinished, failed_leaves from dag_run where state = 'running'
 ), spec as materialized (
     select v.version_key, (s.position - 1)::int as task_index, coalesce(s.task -> 'upstream', '[]') as upstream,
-           coalesce(s.task -> 'teardown' = 'true', false) and not coalesce(s.task -> 'on_failure_fail_dagrun' = 'true', false) as ignored
+           coalesce(s.task -> 'teardown' = 'true', false)
+               and not coalesce(s.task -> 'on_failure_fail_dagrun' = 'true', false) as ignored
     from dag_version v
     cross join lateral jsonb_array_elements(v.spec -> 'tasks') with ordinality as s (task, position)
     where v.version_key in (select version_key from live)
@@ -44,7 +46,8 @@ with live as materialized (
     left join counted c using (run_key)
     left join untouched u using (run_key)
     union all
-    select run_key, unfinished, failed_leaves, 0, failed_leaves from dag_run where state in ('success', 'failed') and unfinished <> 0
+    select run_key, unfinished, failed_leaves, 0, failed_leaves from dag_run where state in ('success', 'failed')
+        and unfinished <> 0
 )
 select concat(r.dag_id, '/', r.run_id) as object, concat(c.unfinished, ' unfinished, ', c.failed_leaves, ' failed leaves') as found,
        concat(c.expected, ' unfinished, ', c.expected_leaves, ' failed leaves') as expected

@@ -1,5 +1,6 @@
 -- Backfills, the newest first, and how far they are: of one DAG or all, or one by its number.
-select jsonb_build_array(b.backfill_id) as place, b.backfill_id, b.dag_id, b.from_date, b.to_date, b.partitions_of, b.is_reversed, b.reprocess, b.max_active_runs, b.params, b.priority, b.is_paused,
+select jsonb_build_array(b.backfill_id) as place, b.backfill_id, b.dag_id, b.from_date, b.to_date, b.partitions_of, b.is_reversed,
+    b.reprocess, b.max_active_runs, b.params, b.priority, b.is_paused,
        b.created_at, b.created_by, b.ended_at, b.cancelled_by, n.total, n.passed_over, n.waiting, n.active, n.success, n.failed
 from backfill b
 cross join lateral (

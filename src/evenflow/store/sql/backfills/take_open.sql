@@ -1,5 +1,5 @@
--- Backfills that have runs to make, and how many: as many as the limit of each leaves. A run that is to run again counts from the moment when
--- that was asked for. SKIP LOCKED: another scheduler makes them.
+-- Backfills that have runs to make, and how many: as many as the limit of each leaves. A run that is to run again counts from the
+-- moment when that was asked for. SKIP LOCKED: another scheduler makes them.
 with asked as materialized (
     select r.backfill_id, count(distinct r.run_key)::int as n
     from report p

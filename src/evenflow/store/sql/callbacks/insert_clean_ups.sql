@@ -1,6 +1,7 @@
--- What tries that are over have left running outside: for each a call of its task's on_kill, a queued run of the DAG of callbacks, which gets
--- a copy of what its task has stored, because the task's next try may store something else. A task that is about to begin does it itself.
--- SKIP LOCKED: another scheduler, or the next try, is at it. The version is the one that came with the schema. Answers how many there are.
+-- What tries that are over have left running outside: for each a call of its task's on_kill, a queued run of the DAG of callbacks,
+-- which gets a copy of what its task has stored, because the task's next try may store something else. A task that is about to
+-- begin does it itself. SKIP LOCKED: another scheduler, or the next try, is at it. The version is the one that came with the
+-- schema. Answers how many there are.
 with found as materialized (
     select o.*, r.version_key as of_version, r.dag_id as of_dag, r.run_id as of_run_id, t.state::text, t.try_number, k.task_id
     from once_value o
@@ -15,7 +16,8 @@ with found as materialized (
 ), made as (
     insert into dag_run (run_key, dag_id, run_id, version_key, run_type, params)
     select g.call_key, v.dag_id, %(event)s || '__' || g.call_key, v.version_key, 'callback',
-           jsonb_strip_nulls(jsonb_build_object('dag_id', g.of_dag, 'run_id', g.of_run_id, 'task_id', g.task_id, 'map_index', nullif(g.map_index, -1),
+           jsonb_strip_nulls(jsonb_build_object('dag_id', g.of_dag, 'run_id', g.of_run_id, 'task_id', g.task_id, 'map_index',
+               nullif(g.map_index, -1),
                                                 'try_number', g.try_number, 'state', g.state, 'reason', g.reason))
     from given g
     join dag_version v on v.dag_id = %(dag_id)s and v.spec_hash = '' and v.code_hash = ''

@@ -1,6 +1,6 @@
--- Calls of authors' functions, each a queued run of the DAG of callbacks. The caller holds the locks of the runs that they are about.
--- What people read of such a run stands in its params. The version is the one that came with the schema: nothing that a file defines
--- takes its place.
+-- Calls of authors' functions, each a queued run of the DAG of callbacks. The caller holds the locks of the runs that they are
+-- about. What people read of such a run stands in its params. The version is the one that came with the schema: nothing that a file
+-- defines takes its place.
 with given as materialized (
     select next_run_key() as run_key, c.*
     from unnest(%(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[], %(tries)s::smallint[], %(events)s::text[],

@@ -1,5 +1,6 @@
 -- What these callbacks are about, for the worker that runs them. Of a run that has been deleted since there is only what they kept.
-select c.run_key, c.of_run, c.version_key, c.task_index, c.map_index, c.try_number, c.event, c.position, c.state, c.reason, c.notifier, v.dag_id,
+select c.run_key, c.of_run, c.version_key, c.task_index, c.map_index, c.try_number, c.event, c.position, c.state, c.reason,
+    c.notifier, v.dag_id,
        coalesce(r.run_id, '') as run_id, coalesce(r.run_type, '') as run_type, coalesce(r.params, '{}') as params,
        coalesce(r.run_after, k.run_after) as run_after, r.logical_date, r.data_interval_start, r.data_interval_end, m.length,
        t.started_at, t.ended_at

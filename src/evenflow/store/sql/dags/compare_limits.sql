@@ -1,9 +1,10 @@
--- Where the limits that DAGs brought with them differ from what their newest specs say: those of their runs, of their tasks, and of their
--- runs that run. One that a spec lacks now is to be unbounded; one that is new, and is of a DAG or task, has no id yet. With "change",
--- which is for the holder of the executor's lock alone, as all writes to limits that rounds use, capacities become what they are to be; where
--- there is more room then, a wake tells the next round.
+-- Where the limits that DAGs brought with them differ from what their newest specs say: those of their runs, of their tasks, and of
+-- their runs that run. One that a spec lacks now is to be unbounded; one that is new, and is of a DAG or task, has no id yet. With
+-- "change", which is for the holder of the executor's lock alone, as all writes to limits that rounds use, capacities become what
+-- they are to be; where there is more room then, a wake tells the next round.
 with wanted as materialized (
-    select * from unnest(%(of)s::text[], %(kinds)s::limit_kind[], %(names)s::text[], %(capacities)s::int[]) as w (dag_id, kind, name, capacity)
+    select * from unnest(%(of)s::text[], %(kinds)s::limit_kind[], %(names)s::text[], %(capacities)s::int[]) as w (dag_id, kind,
+        name, capacity)
 ), stored as materialized (
     select limit_id, kind, name as dag_id, name, capacity
     from concurrency_limit

@@ -1,5 +1,5 @@
--- What needs this code: whether the service has a try, a callback or a trigger of it in hand, and the newest versions that it is of, with
--- the bundles where these were found first.
+-- What needs this code: whether the service has a try, a callback or a trigger of it in hand, and the newest versions that it is
+-- of, with the bundles where these were found first.
 with version as materialized (
     select version_key, bundle from dag_version where code_hash = %(code_hash)s
     order by version_key desc

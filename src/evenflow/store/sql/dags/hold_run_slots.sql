@@ -1,5 +1,5 @@
--- The running runs of DAGs that begin to limit them hold the limit from now on, and release it when they end. Locked, so that one that
--- ends at this moment is not counted.
+-- The running runs of DAGs that begin to limit them hold the limit from now on, and release it when they end. Locked, so that one
+-- that ends at this moment is not counted.
 with running as (
     select r.run_key, l.limit_id
     from concurrency_limit l

@@ -1,5 +1,5 @@
--- The files of a bundle as they are now. In the order of names, so that two processors cannot wait for each other. A file that changed is
--- free: the processor that has leased it loads an old content.
+-- The files of a bundle as they are now. In the order of names, so that two processors cannot wait for each other. A file that
+-- changed is free: the processor that has leased it loads an old content.
 insert into dag_file (bundle, file, fingerprint)
 select %(bundle)s, file, fingerprint
 from unnest(%(files)s::text[], %(fingerprints)s::text[]) as f (file, fingerprint)

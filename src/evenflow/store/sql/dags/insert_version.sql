@@ -11,4 +11,5 @@ with inserted as (
 select version_key, true as is_new from inserted
 union all
 select version_key, false from dag_version
-where dag_id = %(dag_id)s and spec_hash = %(spec_hash)s and code_hash = %(code_hash)s and bundle is not distinct from %(bundle)s::text
+where dag_id = %(dag_id)s and spec_hash = %(spec_hash)s and code_hash = %(code_hash)s
+    and bundle is not distinct from %(bundle)s::text

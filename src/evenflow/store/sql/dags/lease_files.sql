@@ -1,6 +1,7 @@
--- Files to parse: changed since they were parsed, or of a DAG that wants more runs computed; the least recently parsed first. Files that a
--- living processor has leased are skipped, and those that this one lacks, and for a while those that cannot be loaded to compute runs. A file of which several leases ended without a result is broken until its content
--- changes: a processor that loads it may never come back. SKIP LOCKED: another lease takes it now.
+-- Files to parse: changed since they were parsed, or of a DAG that wants more runs computed; the least recently parsed first. Files
+-- that a living processor has leased are skipped, and those that this one lacks, and for a while those that cannot be loaded to
+-- compute runs. A file of which several leases ended without a result is broken until its content changes: a processor that loads
+-- it may never come back. SKIP LOCKED: another lease takes it now.
 with wanted as (
     select bundle, file from dag_file where bundle = any(%(bundles)s::text[]) and parsed is distinct from fingerprint
     union
@@ -32,9 +33,10 @@ taken as (
 ),
 given_up as (
     update dag_file f
-    set parsed = f.fingerprint, parsed_at = now(), lease_until = null, lease_by = null, error_line = null, warnings = null, wants = null,
-        error = format('%%s was given to processors %%s times, and no result came of it: loading it may end whoever does. Change the file.',
-                       f.file, f.leases)
+    set parsed = f.fingerprint, parsed_at = now(), lease_until = null, lease_by = null, error_line = null, warnings = null,
+        wants = null,
+        error = format('%%s was given to processors %%s times, and no result came of it: loading it may end whoever does. '
+                       'Change the file.', f.file, f.leases)
     from chosen
     where f.bundle = chosen.bundle and f.file = chosen.file and f.leases >= %(most)s
 )

@@ -1,5 +1,5 @@
--- The deferrals of task instances whose try has ended go. Their triggers are void, and so are the timers that would have ended their
--- waiting. Under the locks of their runs.
+-- The deferrals of task instances whose try has ended go. Their triggers are void, and so are the timers that would have ended
+-- their waiting. Under the locks of their runs.
 with ended as materialized (
     select run_key, task_index, map_index
     from unnest(%(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[]) as k (run_key, task_index, map_index)

@@ -1,4 +1,5 @@
--- Of the command lines that are logged in as this user the oldest end, when there would be too many: every API server reads the list of all.
+-- Of the command lines that are logged in as this user the oldest end, when there would be too many: every API server reads the
+-- list of all.
 update token
 set revoked_at = now(), revoked_by = %(user)s
 where token_id in (

@@ -1,5 +1,5 @@
--- A command line asks to be logged in; those that are over are forgotten. Nothing is answered when too many ask, from here or at all: as many
--- more may as ask at one moment.
+-- A command line asks to be logged in; those that are over are forgotten. Nothing is answered when too many ask, from here or at
+-- all: as many more may as ask at one moment.
 with forgotten as (
     delete from device_login where expires_at < now()
 )

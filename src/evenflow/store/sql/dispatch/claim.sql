@@ -1,15 +1,16 @@
--- Gives an active worker tries and answers all of this claim: resumes first, then by priority. Each queue's index yields its own best
--- of each class; SKIP LOCKED: another claim has those. Resumes may take all that is asked for, first starts only what resumes leave of
--- the ordinary slots. A worker that could not start a try is served last with it. A claim key seen before takes nothing more: its
--- answer was lost. Taking leaves the key in the worker's row, so of two claims with one key at the same time the second waits there,
--- sees it and takes nothing ("beaten"; what the first took is not in its snapshot), and the worker cannot be declared lost between the look
--- and the claim. A fence that is put up meanwhile is seen there, too: its autoscaler can then see all that the worker will ever have.
--- What is frozen is passed over. A worker that is not in full service (own) gets resumes only, or nothing when it is frozen or
--- fenced; "limited" says so. In each place, a class of a queue, tries of transactions before "since" are not looked for: they were given out or have
--- ended, and yet each look would pass over them while anybody's snapshot is older; the index has the number behind the priority, so they are
--- skipped without a look at the table. Now and then ("looks") the answer says from which transactions on the next looks are to be, for which it looks at the first
--- of each priority that waits; a place with very many of those keeps what it had. What never changes of a run is answered of those behind
--- the newest that the asker knows. Of a worker that is to wait at this API server ("api") a claim that finds nothing is left in its row, for turns of
+-- Gives an active worker tries and answers all of this claim: resumes first, then by priority. Each queue's index yields its own
+-- best of each class; SKIP LOCKED: another claim has those. Resumes may take all that is asked for, first starts only what resumes
+-- leave of the ordinary slots. A worker that could not start a try is served last with it. A claim key seen before takes nothing
+-- more: its answer was lost. Taking leaves the key in the worker's row, so of two claims with one key at the same time the second
+-- waits there, sees it and takes nothing ("beaten"; what the first took is not in its snapshot), and the worker cannot be declared
+-- lost between the look and the claim. A fence that is put up meanwhile is seen there, too: its autoscaler can then see all that
+-- the worker will ever have. What is frozen is passed over. A worker that is not in full service (own) gets resumes only, or
+-- nothing when it is frozen or fenced; "limited" says so. In each place, a class of a queue, tries of transactions before "since"
+-- are not looked for: they were given out or have ended, and yet each look would pass over them while anybody's snapshot is older;
+-- the index has the number behind the priority, so they are skipped without a look at the table. Now and then ("looks") the answer
+-- says from which transactions on the next looks are to be, for which it looks at the first of each priority that waits; a place
+-- with very many of those keeps what it had. What never changes of a run is answered of those behind the newest that the asker
+-- knows. Of a worker that is to wait at this API server ("api") a claim that finds nothing is left in its row, for turns of
 -- schedulers to answer (tasks/insert_dispatches): that waits for no disk.
 with recursive place as materialized (
     select q.queue, c.class, c.class || q.queue as name, coalesce((%(since)s::jsonb ->> (c.class || q.queue))::xid8, '0') as since
@@ -30,7 +31,8 @@ with recursive place as materialized (
     from first_one f
     cross join lateral (
         select priority, xact from dispatch d
-        where d.queue = f.queue and d.class = f.class and worker_id is null and sent_at is null and d.xact >= f.since and d.priority < f.priority
+        where d.queue = f.queue and d.class = f.class and worker_id is null and sent_at is null and d.xact >= f.since
+            and d.priority < f.priority
         order by {{tries_in_order}}
         limit 1
     ) as d
@@ -93,7 +95,8 @@ with recursive place as materialized (
 select s.state, exists (select from chosen) and not exists (select from worker) as beaten,
        exists (select from own) as limited,
        (select jsonb_object_agg(name, since::text)
-        from (select name, case when max(n) = 100 then max(since) else look_from(min(xact)) end as since from first_one group by name) as n)::text as since,
+        from (select name, case when max(n) = 100 then max(since) else look_from(min(xact)) end as since from first_one
+            group by name) as n)::text as since,
        array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
        extract(epoch from d.claimed_at - d.created_at)::float8 as waited_s,
        {{claimed_try}}

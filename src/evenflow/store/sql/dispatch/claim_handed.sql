@@ -71,7 +71,8 @@ with closed as materialized (
     union all
     select * from dispatch where worker_id = %(service_id)s and claim_key = %(claim_key)s
 )
-select s.state, exists (select from own) as limited, array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
+select s.state, exists (select from own) as limited,
+    array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
        array(select epoch from dispatch
              where epoch = any(%(epochs)s::bigint[]) and queue = any(%(queues)s::text[]) and worker_id is null
                and epoch <> all(array(select epoch from named))) as busy,

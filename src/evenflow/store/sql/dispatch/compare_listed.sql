@@ -3,7 +3,9 @@
 -- started, should they run: a row of its own tells that once. MATERIALIZED and the subquery with a limit: the plan may be older
 -- than the rows, and a full join by epoch or a hash of the inbox looks good on empty tables.
 with own as materialized (
-    select epoch, run_key, claimed_at, kill, not started and claimed_at < now() - make_interval(secs => %(unmarked_after_s)s) as unmarked from dispatch where worker_id = %(service_id)s
+    select epoch, run_key, claimed_at, kill, not started
+        and claimed_at < now() - make_interval(secs => %(unmarked_after_s)s) as unmarked from dispatch
+    where worker_id = %(service_id)s
 )
 select coalesce(d.epoch, l.epoch) as epoch,
        coalesce(d.kill, true) as kill,

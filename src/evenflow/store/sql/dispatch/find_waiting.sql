@@ -1,5 +1,5 @@
--- Which of these queues have tries that wait for a worker: resumes (class 0), first starts (class 1). The first of each, in the order of the
--- index, answers it: without the order the planner may read the table for it. "since" as in dispatch/claim.
+-- Which of these queues have tries that wait for a worker: resumes (class 0), first starts (class 1). The first of each, in the
+-- order of the index, answers it: without the order the planner may read the table for it. "since" as in dispatch/claim.
 select q.queue, c.class
 from unnest(%(queues)s::text[]) as q (queue)
 cross join (values (0), (1)) as c (class)

@@ -1,5 +1,5 @@
--- What a worker that says goodbye has claimed and not begun goes back, without a loss: an exit of each says so. It may never have heard of it, as
--- the answer to its claim was on its way. Those of which a report waits to be applied are left to that.
+-- What a worker that says goodbye has claimed and not begun goes back, without a loss: an exit of each says so. It may never have
+-- heard of it, as the answer to its claim was on its way. Those of which a report waits to be applied are left to that.
 insert into report (run_key, kind, epoch, payload)
 select d.run_key, 'exit', d.epoch,
        jsonb_build_object('outcome', 'cannot_start', 'given_back', true,

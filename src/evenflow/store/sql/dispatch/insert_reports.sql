@@ -11,7 +11,8 @@ with given as materialized (
     select epoch from dispatch where epoch in (select epoch from given where result is not null) for key share skip locked
 ), results as (
     insert into xcom (run_key, task_index, map_index, key, value, length, epoch, secret, object, size)
-    select run_key, task_index, map_index, 'return_value', value, coalesce(length, result_length(value)), epoch, coalesce(secret, false),
+    select run_key, task_index, map_index, 'return_value', value, coalesce(length, result_length(value)), epoch,
+        coalesce(secret, false),
            object, size
     from (
         select distinct on (epoch) run_key, task_index, map_index, result::jsonb as value, epoch, secret, object, size, length

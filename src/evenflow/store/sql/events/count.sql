@@ -1,5 +1,5 @@
--- Events that come often, each a row of its period with a count, and with what the last one said. Always in the order of what they are
--- counted as, so that two API processes do not wait for each other in a circle.
+-- Events that come often, each a row of its period with a count, and with what the last one said. Always in the order of what they
+-- are counted as, so that two API processes do not wait for each other in a circle.
 insert into audit_event (actor, action, object, detail, token_id, address, counted_as, times, last_at)
 select actor, action, object, detail, token_id, address, counted_as, times, now()
 from jsonb_to_recordset(%(events)s::jsonb)

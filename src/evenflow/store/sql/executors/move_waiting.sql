@@ -1,5 +1,5 @@
--- What is ready waits for the slots of the executor that its queue has now, and what was sent to one that has it no more is there for all
--- again. Tries that began keep the slot that they hold. Under the executor's lock: no round knows limit classes meanwhile.
+-- What is ready waits for the slots of the executor that its queue has now, and what was sent to one that has it no more is there
+-- for all again. Tries that began keep the slot that they hold. Under the executor's lock: no round knows limit classes meanwhile.
 with wanted as materialized (
     select c.class_id, l.limit_id
     from limit_class c

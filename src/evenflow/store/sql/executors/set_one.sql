@@ -1,10 +1,11 @@
--- Makes an executor, or changes one; one of another kind is not touched and not answered. Where there is more room now, a wake tells the
--- next round. Under the executor's lock.
+-- Makes an executor, or changes one; one of another kind is not touched and not answered. Where there is more room now, a wake
+-- tells the next round. Under the executor's lock.
 with told as (
     insert into executor as e (name, kind, queues, options, version, changed_by)
     values (%(name)s, %(kind)s, %(queues)s::text[], %(options)s::jsonb, 1, %(by)s)
     on conflict (name) do update
-    set queues = excluded.queues, options = excluded.options, version = e.version + 1, changed_at = now(), changed_by = excluded.changed_by
+    set queues = excluded.queues, options = excluded.options, version = e.version + 1, changed_at = now(),
+        changed_by = excluded.changed_by
     where e.kind = excluded.kind
     returning name
 ), before as (

@@ -1,6 +1,6 @@
--- For how long what came first has waited, a report or a due timer: null when nothing waits, negative until the next timer. Whether reports of more
--- runs than one turn takes are among the first. And from which transaction on the next look is to be, as in inbox/lock_runs. What people want is for
--- the holder of the executor's lock alone.
+-- For how long what came first has waited, a report or a due timer: null when nothing waits, negative until the next timer. Whether
+-- reports of more runs than one turn takes are among the first. And from which transaction on the next look is to be, as in
+-- inbox/lock_runs. What people want is for the holder of the executor's lock alone.
 with head as materialized (
     select xact, at from report
     where not held and kind not in ('cancel', 'operate') and xact >= %(since)s::xid8

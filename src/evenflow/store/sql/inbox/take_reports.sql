@@ -1,10 +1,10 @@
--- The reports of the runs that inbox/lock_runs has locked, in order, with the dispatch and the task instance that they are about (null when the epoch is past,
--- or is of another run).
--- What people want touches lanes, so it is for the holder of the executor's lock: one of a run at a time, the oldest first, until they
--- are about a number of task instances; each counts as some more, and one is always taken. While there is none at all, no run is looked at for it. The others come run by run, in the order in which
--- the runs are named and no further than the limit, so that a run with a great many costs what is taken of it. Rows are deleted by ctid:
--- they are never updated, and only the holder of the run's lock deletes them. What a success says beyond that is not read. Of a resume it is said
--- what for.
+-- The reports of the runs that inbox/lock_runs has locked, in order, with the dispatch and the task instance that they are about
+-- (null when the epoch is past, or is of another run). What people want touches lanes, so it is for the holder of the executor's
+-- lock: one of a run at a time, the oldest first, until they are about a number of task instances; each counts as some more, and
+-- one is always taken. While there is none at all, no run is looked at for it. The others come run by run, in the order in which
+-- the runs are named and no further than the limit, so that a run with a great many costs what is taken of it. Rows are deleted by
+-- ctid: they are never updated, and only the holder of the run's lock deletes them. What a success says beyond that is not read. Of
+-- a resume it is said what for.
 with locked as materialized (
     select run_key, place from unnest(current_setting('evenflow.runs')::bigint[]) with ordinality as k (run_key, place)
 ), change as materialized (
@@ -27,7 +27,8 @@ with locked as materialized (
         from (
             (select ctid
              from (
-                 select ctid, report_id, sum(size + %(overhead)s) over (order by report_id) - size - %(overhead)s as before from change
+                 select ctid, report_id, sum(size + %(overhead)s) over (order by report_id) - size - %(overhead)s as before
+                 from change
              ) as placed
              where before < %(instances)s
              order by report_id
@@ -45,11 +46,15 @@ with locked as materialized (
         limit %(limit)s))
     returning *
 )
-select r.run_key, r.epoch, r.kind::text, r.at::text, (r.at - make_interval(secs => coalesce((r.payload ->> 'ran_s')::float8, 0)))::text as began_at,
+select r.run_key, r.epoch, r.kind::text, r.at::text,
+    (r.at - make_interval(secs => coalesce((r.payload ->> 'ran_s')::float8, 0)))::text as began_at,
        extract(epoch from r.at)::float8 as at_s, r.payload ->> 'outcome' as outcome,
-       case when r.kind <> 'started' and (r.payload ->> 'outcome' is distinct from 'success' or r.payload ?| array['skip', 'produced']) then r.payload end as payload,
+       case when r.kind <> 'started'
+           and (r.payload ->> 'outcome' is distinct from 'success' or r.payload ?| array['skip',
+           'produced']) then r.payload end as payload,
        (r.payload ->> 'ran_s')::float8 as ran_s,
-       d.task_index, d.map_index, d.holds, d.pool_slots, d.worker_id, t.state::text, t.try_number, t.losses, t.tries_before, d.intent,
+       d.task_index, d.map_index, d.holds, d.pool_slots, d.worker_id, t.state::text, t.try_number, t.losses, t.tries_before,
+           d.intent,
        d.class is not distinct from 0 as resumes, f.purpose, f.epoch as deferral
 from taken r
 left join lateral (select * from dispatch where dispatch.epoch = r.epoch and dispatch.run_key = r.run_key offset 0) as d on true
@@ -59,6 +64,7 @@ left join lateral (
     offset 0
 ) as t on true
 left join lateral (
-    select purpose, epoch from deferral where d.class = 0 and run_key = d.run_key and task_index = d.task_index and map_index = d.map_index offset 0
+    select purpose, epoch from deferral where d.class = 0 and run_key = d.run_key and task_index = d.task_index
+        and map_index = d.map_index offset 0
 ) as f on true
 order by r.report_id

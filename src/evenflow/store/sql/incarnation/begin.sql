@@ -5,7 +5,8 @@
 -- Reports and wakes of runs bear the number of this transaction: the numbers of their old server mean nothing here.
 with begun as (
     insert into incarnation (incarnation, reason, began_by, went_back)
-    select greatest((extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(max(incarnation), 0) + 1), %(reason)s, %(by)s, %(went_back)s
+    select greatest((extract(epoch from clock_timestamp()) * 1000)::bigint, coalesce(max(incarnation), 0) + 1), %(reason)s, %(by)s,
+        %(went_back)s
     from incarnation
     returning incarnation
 ), nobody as (
@@ -22,7 +23,8 @@ with begun as (
     update run_wake set xact = pg_current_xact_id()
 )
 select begun.incarnation,
-       setval('epoch_seq', greatest((select last_value + 1000000000 from epoch_seq), (extract(epoch from clock_timestamp()) * 1000000)::bigint)),
+       setval('epoch_seq',
+           greatest((select last_value + 1000000000 from epoch_seq), (extract(epoch from clock_timestamp()) * 1000000)::bigint)),
        setval(pg_get_serial_sequence('service', 'service_id'),
               greatest((select max(service_id) from service), nobody.service_id, extract(epoch from clock_timestamp())::bigint))
 from begun, nobody

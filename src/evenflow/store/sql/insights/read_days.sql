@@ -1,4 +1,5 @@
--- By day what all DAGs together waited for, ran and took, and how late their runs began: of the marts that the history pipeline has returned.
+-- By day what all DAGs together waited for, ran and took, and how late their runs began: of the marts that the history pipeline has
+-- returned.
 with waited as (
     select day, jsonb_object_agg(cause, seconds) as seconds
     from (select day, cause, sum(seconds) as seconds from evenflow_reporting_v1.mart_wait_by_cause group by day, cause) as by_cause

@@ -1,5 +1,5 @@
--- The end of each of these tries that is in hand and of which no end is told yet: lost, with a reason, or failed. Those that a worker has are
--- told of only on purpose: its own report may come as well, and the first that is applied counts.
+-- The end of each of these tries that is in hand and of which no end is told yet: lost, with a reason, or failed. Those that a
+-- worker has are told of only on purpose: its own report may come as well, and the first that is applied counts.
 with given as materialized (
     select * from unnest(%(epochs)s::bigint[], %(reasons)s::text[]) as g (epoch, reason)
 )

@@ -7,7 +7,8 @@ with overdue as materialized (
     cross join lateral (
         select epoch, sent_at, sends
         from dispatch
-        where dispatch.queue = q.queue and dispatch.class = c.class and worker_id is null and sent_at < now() - make_interval(secs => %(after_s)s)
+        where dispatch.queue = q.queue and dispatch.class = c.class and worker_id is null
+            and sent_at < now() - make_interval(secs => %(after_s)s)
           and sent_at < now() - make_interval(secs => least(%(after_s)s * 2 ^ (sends - 1), %(most_s)s))
         order by sent_at
         limit %(most)s
@@ -16,7 +17,8 @@ with overdue as materialized (
 ), looked_at as (
     update dispatch d set sent_at = now() where d.epoch = any(array(select epoch from overdue)) returning d.*
 )
-select d.epoch, d.sends, d.queue, d.class = 0 as is_resume, d.priority, r.dag_id, r.run_id, k.task_id, k.operator, d.map_index, d.try_number
+select d.epoch, d.sends, d.queue, d.class = 0 as is_resume, d.priority, r.dag_id, r.run_id, k.task_id, k.operator, d.map_index,
+    d.try_number
 from looked_at d
 join dag_run r using (run_key)
 join task k using (version_key, task_index)

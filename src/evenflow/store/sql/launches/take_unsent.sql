@@ -1,6 +1,6 @@
--- Tries of these queues that were not sent to their executor yet, resumes first, then by priority, are sent by this caller: written down
--- before it is done, so that what is lost with it is sent again (launches/take_overdue). What may not be claimed is not sent: it is frozen, and
--- there may be nothing but resumes. SKIP LOCKED: another launcher has those.
+-- Tries of these queues that were not sent to their executor yet, resumes first, then by priority, are sent by this caller: written
+-- down before it is done, so that what is lost with it is sent again (launches/take_overdue). What may not be claimed is not sent:
+-- it is frozen, and there may be nothing but resumes. SKIP LOCKED: another launcher has those.
 with closed as materialized (
     select kind, name from service_state where state = 'frozen' and kind <> 'worker'
 ), chosen as materialized (
@@ -23,7 +23,8 @@ with closed as materialized (
     where d.epoch = any(array(select epoch from chosen))
     returning d.*
 )
-select d.epoch, d.sends, d.queue, d.class = 0 as is_resume, d.priority, r.dag_id, r.run_id, k.task_id, k.operator, d.map_index, d.try_number
+select d.epoch, d.sends, d.queue, d.class = 0 as is_resume, d.priority, r.dag_id, r.run_id, k.task_id, k.operator, d.map_index,
+    d.try_number
 from sent d
 join dag_run r using (run_key)
 join task k using (version_key, task_index)

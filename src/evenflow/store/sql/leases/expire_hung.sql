@@ -1,12 +1,15 @@
--- Marks workers as lost that beat, and have held a try for longer than they may: not started, not ended after its execution timeout, or not
--- killed. What its worker says to run has started, whatever became of the report. Counted by the clock of leases, so time in which no service could be heard does not count. A report that waits to be applied may
--- be the one that is missed. A worker that says that it cannot end a try of its own is not lost: elsewhere that task would begin
--- beside the process that lives, and the worker does all that it can. OFFSET 0: the spec of a task and its state are looked up try by try, whatever the plan was made for. In the
--- order of services; SKIP LOCKED: one that is claiming, beating or being given up right now is looked at again the next time.
+-- Marks workers as lost that beat, and have held a try for longer than they may: not started, not ended after its execution
+-- timeout, or not killed. What its worker says to run has started, whatever became of the report. Counted by the clock of leases,
+-- so time in which no service could be heard does not count. A report that waits to be applied may be the one that is missed. A
+-- worker that says that it cannot end a try of its own is not lost: elsewhere that task would begin beside the process that lives,
+-- and the worker does all that it can. OFFSET 0: the spec of a task and its state are looked up try by try, whatever the plan was
+-- made for. In the order of services; SKIP LOCKED: one that is claiming, beating or being given up right now is looked at again the
+-- next time.
 with clock as materialized (
     select ticked_at, counted_from from lease_clock
 ), held as materialized (
-    select d.worker_id, d.epoch, d.run_key, d.task_index, d.map_index, c.ticked_at - greatest(d.claimed_at, c.counted_from) as held_for,
+    select d.worker_id, d.epoch, d.run_key, d.task_index, d.map_index,
+        c.ticked_at - greatest(d.claimed_at, c.counted_from) as held_for,
            c.ticked_at - greatest(d.kill_at, c.counted_from) as killed_for, d.kill, d.started
     from clock c
     join service s on s.kind = 'worker' and s.state in ('active', 'draining')

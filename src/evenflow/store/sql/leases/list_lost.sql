@@ -4,7 +4,8 @@ select kind, name, host
 from service s
 where state = 'lost' and pid <> 0 and beat_at > now() - interval '1 hour'
   and not exists (
-      select from service o where o.kind = s.kind and o.name = s.name and o.service_id > s.service_id and o.state in ('active', 'draining'))
+      select from service o where o.kind = s.kind and o.name = s.name and o.service_id > s.service_id
+          and o.state in ('active', 'draining'))
   and not exists (select from incarnation i where i.went_back and i.began_at >= s.started_at)
 order by kind, name
 limit 10

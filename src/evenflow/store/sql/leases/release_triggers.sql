@@ -1,5 +1,5 @@
--- Triggers of triggerers that are lost or have stopped: any may claim them now. Wakes triggerers; answers how many. SKIP LOCKED: what a
--- scheduler or another release is just at is found by the next look.
+-- Triggers of triggerers that are lost or have stopped: any may claim them now. Wakes triggerers; answers how many. SKIP LOCKED:
+-- what a scheduler or another release is just at is found by the next look.
 with gone as materialized (
     select d.run_key, d.task_index, d.map_index
     from service s

@@ -1,11 +1,12 @@
--- A lost report for every try claimed by a worker that has stopped or is lost, once. Whatever a worker is lost for, it was not heard of
--- for a whole lease by the clock of leases: until then it may not know, and its tries may run. Only those that may have left something
--- are looked at. SKIP LOCKED: a loss of very many is told by one scheduler, and the others do not do it meanwhile. What such
--- a try may have stored without saying so is looked for when its process has surely ended. LATERAL: what workers that are there have held is
--- not read.
+-- A lost report for every try claimed by a worker that has stopped or is lost, once. Whatever a worker is lost for, it was not
+-- heard of for a whole lease by the clock of leases: until then it may not know, and its tries may run. Only those that may have
+-- left something are looked at. SKIP LOCKED: a loss of very many is told by one scheduler, and the others do not do it meanwhile.
+-- What such a try may have stored without saying so is looked for when its process has surely ended. LATERAL: what workers that are
+-- there have held is not read.
 with gone as materialized (
     select service_id,
-           coalesce(fate, format(case state when 'stopped' then 'worker %%s on %%s ended before it' else 'worker %%s on %%s was lost' end, name, host))
+           coalesce(fate, format(case state when 'stopped' then 'worker %%s on %%s ended before it'
+               else 'worker %%s on %%s was lost' end, name, host))
                as reason
     from service
     where kind = 'worker' and state in ('lost', 'stopped') and not settled

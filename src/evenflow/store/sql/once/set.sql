@@ -1,5 +1,6 @@
--- What a running try stores under a name that it has asked for before; what is there already stays, unless it is to be replaced. Answers what
--- is there now, and nothing when the try is over or has not asked. The dispatch is kept until this commits (KEY SHARE).
+-- What a running try stores under a name that it has asked for before; what is there already stays, unless it is to be replaced.
+-- Answers what is there now, and nothing when the try is over or has not asked. The dispatch is kept until this commits (KEY
+-- SHARE).
 with current as (
     {{current_try}}
 )

@@ -1,5 +1,5 @@
--- Mapped tasks that were cleared as a whole and of which, as of all others of their region, no process runs any more: one row stands for
--- each again, until it expands anew. Answers which.
+-- Mapped tasks that were cleared as a whole and of which, as of all others of their region, no process runs any more: one row
+-- stands for each again, until it expands anew. Answers which.
 with region as materialized (
     select * from unnest(%(tasks)s::int[], %(regions)s::int[]) as g (task_index, number)
 ), begun as materialized (

@@ -1,5 +1,6 @@
 -- What cleared task instances left for others, for people and for their next tries: results, templates as they became, decisions of
--- branches, what they stored once (but of what may still run outside), what people answered. A map index of null means all instances. Deleted by ctid: nothing of what has no process is written.
+-- branches, what they stored once (but of what may still run outside), what people answered. A map index of null means all
+-- instances. Deleted by ctid: nothing of what has no process is written.
 with cleared as materialized (
     select x.task_index, x.map_index
     from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)

@@ -1,6 +1,7 @@
--- Deletes those of these runs that have ended, with all that there is of them, and has their logs deleted; answers their names. Runs that wait for
--- tasks of them are told to look again. Locked FOR UPDATE, in order: no scheduler takes them up meanwhile. What there is much of in a run
--- of very many instances, or values, is left to retention/delete_garbage. History of theirs may be left to the end of its partition.
+-- Deletes those of these runs that have ended, with all that there is of them, and has their logs deleted; answers their names.
+-- Runs that wait for tasks of them are told to look again. Locked FOR UPDATE, in order: no scheduler takes them up meanwhile. What
+-- there is much of in a run of very many instances, or values, is left to retention/delete_garbage. History of theirs may be left
+-- to the end of its partition.
 with gone as materialized (
     select run_key, dag_id, run_id
     from dag_run
@@ -9,8 +10,10 @@ with gone as materialized (
     for update
 ), large as materialized (
     select run_key from gone
-    where %(whole)s::int < (select count(*) from (select from task_instance t where t.run_key = gone.run_key limit %(whole)s::int + 1) as first_ones)
-       or %(whole)s::int < (select count(*) from (select from xcom x where x.run_key = gone.run_key limit %(whole)s::int + 1) as first_values)
+    where %(whole)s::int < (select count(*)
+        from (select from task_instance t where t.run_key = gone.run_key limit %(whole)s::int + 1) as first_ones)
+       or %(whole)s::int < (select count(*)
+           from (select from xcom x where x.run_key = gone.run_key limit %(whole)s::int + 1) as first_values)
 ), left_over as (
     insert into run_garbage (run_key) select run_key from large
 ), small as materialized (

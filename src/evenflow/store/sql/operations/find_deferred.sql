@@ -1,5 +1,5 @@
--- The instances of these tasks of a run that are deferred, or have resumed and wait in a lane. A map index of null means all instances.
--- Found through what is deferred of the run, which is little.
+-- The instances of these tasks of a run that are deferred, or have resumed and wait in a lane. A map index of null means all
+-- instances. Found through what is deferred of the run, which is little.
 select f.run_key, f.task_index, f.map_index
 from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
 cross join lateral (

@@ -1,6 +1,6 @@
--- The tries of these tasks of a run that are queued or running. A map index of null means all instances. Through the task instances, for
--- dispatches are not found by run. Locked NO KEY UPDATE: no worker claims one after the look, and one that was just being claimed is its
--- worker's. Claims pass over what is locked, reports and pushes do not mind.
+-- The tries of these tasks of a run that are queued or running. A map index of null means all instances. Through the task
+-- instances, for dispatches are not found by run. Locked NO KEY UPDATE: no worker claims one after the look, and one that was just
+-- being claimed is its worker's. Claims pass over what is locked, reports and pushes do not mind.
 select t.task_index, t.map_index, t.epoch, d.worker_id, d.holds, d.pool_slots, d.class = 0 as resumes, f.purpose
 from unnest(%(tasks)s::int[], %(maps)s::int[]) as x (task_index, map_index)
 cross join lateral (

@@ -1,4 +1,5 @@
--- A run, and where asked for the runs of its DAG before and after it: by logical date, or by when they were due where there is none.
+-- A run, and where asked for the runs of its DAG before and after it: by logical date, or by when they were due where there is
+-- none.
 with asked as (
     select run_key, coalesce(logical_date, run_after) as at from dag_run where dag_id = %(dag_id)s and run_id = %(run_id)s
 )

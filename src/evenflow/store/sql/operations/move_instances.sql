@@ -25,6 +25,7 @@ with was as materialized (
     select %(run_key)s, task_index, map_index, epoch, try_number, %(event)s, %(state)s::task_state, %(detail)s::jsonb from was
 )
 select count(*)::int as moved,
-       coalesce(array_agg(array[task_index, map_index]) filter (where state in ('deferred', 'up_for_retry', 'up_for_reschedule')), '{}')
+       coalesce(array_agg(array[task_index, map_index]) filter (where state in ('deferred', 'up_for_retry', 'up_for_reschedule')),
+           '{}')
            as timed
 from was

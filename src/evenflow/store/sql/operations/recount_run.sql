@@ -1,5 +1,5 @@
--- What of a run has not finished, how many of its leaves failed, and whether something is as a cancel left it, computed from its task instances
--- and the virtual ones. The two are laid upon each other, as in operations/count_ended.
+-- What of a run has not finished, how many of its leaves failed, and whether something is as a cancel left it, computed from its
+-- task instances and the virtual ones. The two are laid upon each other, as in operations/count_ended.
 with parts as (
     select task_index, null::int as length, null::task_state as virtual_state, null::boolean as virtual_left, count(*) as n,
            count(*) filter (where state not in {{finished}}) as unfinished,
@@ -13,7 +13,8 @@ with parts as (
     from mapped_task
     where run_key = %(run_key)s
 ), counted as (
-    select task_index, max(virtual_state) as virtual_state, bool_or(virtual_left) as virtual_left, max(length) - max(n) as untouched, max(unfinished) as unfinished,
+    select task_index, max(virtual_state) as virtual_state, bool_or(virtual_left) as virtual_left,
+        max(length) - max(n) as untouched, max(unfinished) as unfinished,
            max(failed) as failed, max(left_over) as left_over
     from parts
     group by task_index
@@ -25,7 +26,8 @@ with parts as (
     from counted
 )
 update dag_run r
-set unfinished = coalesce(s.unfinished, 0), failed_leaves = coalesce(s.failed_leaves, 0), interrupted = coalesce(s.interrupted, false)
+set unfinished = coalesce(s.unfinished, 0), failed_leaves = coalesce(s.failed_leaves, 0),
+    interrupted = coalesce(s.interrupted, false)
 from summed s
 where r.run_key = %(run_key)s
 returning r.unfinished, r.failed_leaves, r.interrupted

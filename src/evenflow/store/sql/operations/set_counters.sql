@@ -1,5 +1,5 @@
--- Upstream counters of a run as its task instances have them. Each is looked for by its key, then updated by ctid: only the holder of the run's lock
--- changes them.
+-- Upstream counters of a run as its task instances have them. Each is looked for by its key, then updated by ctid: only the holder
+-- of the run's lock changes them.
 with wrong as materialized (
     select u.row, c.total, c.success, c.failed, c.skipped
     from unnest(%(tasks)s::int[], %(total)s::int[], %(success)s::int[], %(failed)s::int[], %(skipped)s::int[])

@@ -1,6 +1,6 @@
 -- New runs with tasks that depend on the past: a gate for each of which something in the run before (scheduled or of a backfill, by
--- logical date) has not ended well, a watch for that, and word to that run that it is watched, should it end just now. Nothing of the
--- other run is locked. A task that the run before did not have is not waited for.
+-- logical date) has not ended well, a watch for that, and word to that run that it is watched, should it end just now. Nothing of
+-- the other run is locked. A task that the run before did not have is not waited for.
 with asked as (
     select run_key, task_index, task_id
     from unnest(%(run_keys)s::bigint[], %(tasks)s::int[], %(task_ids)s::text[]) as c (run_key, task_index, task_id)

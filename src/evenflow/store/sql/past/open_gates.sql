@@ -1,5 +1,5 @@
--- Something that tasks of locked runs waited for has ended well. Answers the instances that nothing else holds back, of the gates that
--- are open now; a gate that is open has no row.
+-- Something that tasks of locked runs waited for has ended well. Answers the instances that nothing else holds back, of the gates
+-- that are open now; a gate that is open has no row.
 with counted as (
     update past_gate g set missing = g.missing - c.n
     from unnest(%(run_keys)s::bigint[], %(tasks)s::int[], %(counts)s::int[]) as c (run_key, task_index, n)

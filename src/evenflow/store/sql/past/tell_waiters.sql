@@ -1,5 +1,5 @@
--- Tasks of locked runs of which something may have ended well: where all instances have, the runs that watch them are told, once. The epoch
--- says which counting of theirs it is about.
+-- Tasks of locked runs of which something may have ended well: where all instances have, the runs that watch them are told, once.
+-- The epoch says which counting of theirs it is about.
 with watched as (
     select distinct w.run_key, w.task_index
     from unnest(%(run_keys)s::bigint[], %(tasks)s::int[]) as c (run_key, task_index)

@@ -1,5 +1,5 @@
--- Ready tasks by what their lane is parked on and by limit class, among the first lanes in the order of the index; those of runs in quarantine left
--- out.
+-- Ready tasks by what their lane is parked on and by limit class, among the first lanes in the order of the index; those of runs in
+-- quarantine left out.
 select parked_on, class_id, sum(ready)::int as tasks, count(*)::int as lanes
 from (
     select parked_on, class_id, ready

@@ -6,7 +6,8 @@ with recursive queue as (
     select n.parked_on, n.base_id
     from queue q
     cross join lateral (
-        select parked_on, base_id from lane where (parked_on, base_id) > (q.parked_on, q.base_id) order by parked_on, base_id limit 1
+        select parked_on, base_id from lane where (parked_on, base_id) > (q.parked_on, q.base_id) order by parked_on, base_id
+        limit 1
     ) as n
 )
 select {{stored_lane}}

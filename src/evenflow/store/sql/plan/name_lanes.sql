@@ -1,5 +1,5 @@
--- Run and tasks of these lanes: of each "counts" tasks, after "skips" others, in the order in which they start. Only the first tasks of a
--- lane are looked at.
+-- Run and tasks of these lanes: of each "counts" tasks, after "skips" others, in the order in which they start. Only the first
+-- tasks of a lane are looked at.
 select c.place, r.dag_id, r.run_id, t.task_id, t.count
 from unnest(%(lanes)s::bigint[], %(counts)s::int[], %(skips)s::int[]) with ordinality as c (lane_id, count, skip, place)
 join lane l using (lane_id)

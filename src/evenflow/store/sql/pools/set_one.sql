@@ -1,6 +1,6 @@
--- Makes a pool, or changes one; a null description stays as it is, and so do the policies of a pool that is there unless they are given.
--- Where there is more room now, or more may pass a task that does not fit, a wake tells the next round. Locked, so that of two changes
--- at the same time the second compares with what the first has written.
+-- Makes a pool, or changes one; a null description stays as it is, and so do the policies of a pool that is there unless they are
+-- given. Where there is more room now, or more may pass a task that does not fit, a wake tells the next round. Locked, so that of
+-- two changes at the same time the second compares with what the first has written.
 with described as (
     insert into pool (name, description, while_deferred)
     values (%(name)s, coalesce(%(description)s::text, ''), coalesce(%(while_deferred)s::text, 'hold'))

@@ -1,7 +1,8 @@
 -- A run that cannot be decided about ends as failed. Its reports go, and the run of the DAG that waits for its place may begin.
 with ended as (
     update dag_run
-    set state = %(state)s::run_state, ended_at = now(), unfinished = 0, reason = %(reason)s, cancelled_by = %(actor)s, quarantined_at = null
+    set state = %(state)s::run_state, ended_at = now(), unfinished = 0, reason = %(reason)s, cancelled_by = %(actor)s,
+        quarantined_at = null
     where run_key = %(run_key)s and state = any(%(live)s::run_state[])
     returning run_key, slot_limit
 ), forgotten as (

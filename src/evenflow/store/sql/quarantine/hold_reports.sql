@@ -10,7 +10,8 @@ with said as (
 ), ended as materialized (
     select epoch, holds, pool_slots
     from dispatch
-    where epoch in (select epoch from said where kind = 'exit' and coalesce(payload ->> 'outcome', '') not in ('cannot_start', 'lost', 'deferred')) and holds <> '{}'
+    where epoch in (select epoch from said where kind = 'exit'
+        and coalesce(payload ->> 'outcome', '') not in ('cannot_start', 'lost', 'deferred')) and holds <> '{}'
     for update
 ), emptied as (
     update dispatch d set holds = '{}', pool_slots = 0 from ended where d.epoch = ended.epoch

@@ -1,5 +1,5 @@
--- Puts runs into quarantine, with their history, except those that are there; answers how many. Locked NO KEY UPDATE, in order: a transaction
--- that applies something to one has just failed, or waits for the next turn.
+-- Puts runs into quarantine, with their history, except those that are there; answers how many. Locked NO KEY UPDATE, in order: a
+-- transaction that applies something to one has just failed, or waits for the next turn.
 with found as materialized (
     select run_key, dag_id, run_id, state
     from dag_run

@@ -13,13 +13,17 @@ with found as materialized (
 ), bad as materialized (
     select * from found where payload ->> 'set_aside' is null
 ), gone as (
-    delete from report p using bad where p.run_key = bad.run_key and p.epoch = bad.epoch and p.report_id = bad.report_id and bad.kind in ('started', 'operate')
+    delete from report p using bad where p.run_key = bad.run_key and p.epoch = bad.epoch and p.report_id = bad.report_id
+        and bad.kind in ('started', 'operate')
 ), replaced as (
     update report p
     set payload = case
-        when bad.kind = 'event' then jsonb_build_object('task_index', bad.payload -> 'task_index', 'map_index', bad.payload -> 'map_index', 'purpose', 'failed',
-                                                        'set_aside', true, 'error', 'what it reported could not be applied: ' || %(reason)s::text)
-        else jsonb_build_object('outcome', 'failed', 'set_aside', true, 'reason', 'what it reported could not be applied: ' || %(reason)s::text)
+        when bad.kind = 'event' then jsonb_build_object('task_index', bad.payload -> 'task_index', 'map_index',
+            bad.payload -> 'map_index', 'purpose', 'failed',
+                                                        'set_aside', true, 'error',
+                                                            'what it reported could not be applied: ' || %(reason)s::text)
+        else jsonb_build_object('outcome', 'failed', 'set_aside', true, 'reason',
+            'what it reported could not be applied: ' || %(reason)s::text)
     end
     from bad
     where p.run_key = bad.run_key and p.epoch = bad.epoch and p.report_id = bad.report_id and bad.kind in ('exit', 'lost', 'event')

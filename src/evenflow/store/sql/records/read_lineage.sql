@@ -1,8 +1,9 @@
--- What the newest try of a task instance, or the one that is asked for, has read and written, and how that try ended. A cleared task numbers
--- its tries anew: the newest counts.
+-- What the newest try of a task instance, or the one that is asked for, has read and written, and how that try ended. A cleared
+-- task numbers its tries anew: the newest counts.
 select c.run_key, c.epoch, r.dag_id, r.run_id, k.task_id, c.map_index, c.try_number, c.at, c.value, c.send_at is not null as unsent,
        case when exists (select from dispatch d where d.epoch = c.epoch) then 'running'
-            when exists (select from task_event e where e.run_key = c.run_key and e.epoch = c.epoch and e.state = 'success') then 'success'
+            when exists (select from task_event e where e.run_key = c.run_key and e.epoch = c.epoch
+                and e.state = 'success') then 'success'
             else 'failed' end as state
 from dag_run r
 join task k on k.version_key = r.version_key and k.task_id = %(task_id)s

@@ -1,5 +1,5 @@
--- What tries that have ended have read and written, for this API to send. Another one takes what it has not sent in time: SKIP LOCKED, and a
--- later moment.
+-- What tries that have ended have read and written, for this API to send. Another one takes what it has not sent in time: SKIP
+-- LOCKED, and a later moment.
 with due as materialized (
     select run_key, task_index, map_index, epoch, kind
     from try_record c
@@ -13,7 +13,9 @@ set send_at = now() + make_interval(secs => %(again_s)s)
 from due
 join dag_run r using (run_key)
 join task k on k.version_key = r.version_key and k.task_index = due.task_index
-where c.run_key = due.run_key and c.task_index = due.task_index and c.map_index = due.map_index and c.epoch = due.epoch and c.kind = due.kind
+where c.run_key = due.run_key and c.task_index = due.task_index and c.map_index = due.map_index and c.epoch = due.epoch
+    and c.kind = due.kind
 returning c.run_key, c.epoch, r.dag_id, r.run_id, k.task_id, c.map_index, c.try_number, c.at, c.value, true as unsent,
-          case when exists (select from task_event e where e.run_key = c.run_key and e.epoch = c.epoch and e.state = 'success') then 'success'
+          case when exists (select from task_event e where e.run_key = c.run_key and e.epoch = c.epoch
+              and e.state = 'success') then 'success'
                else 'failed' end as state

@@ -1,6 +1,6 @@
--- What a running try says of its work, or the trigger that it waits for; answers nothing when the try is over. What it has said already stays, but for the figures of stages,
--- which grow, and for what a client elsewhere has said of its end before that.
--- The dispatch is kept until this commits (KEY SHARE).
+-- What a running try says of its work, or the trigger that it waits for; answers nothing when the try is over. What it has said
+-- already stays, but for the figures of stages, which grow, and for what a client elsewhere has said of its end before that. The
+-- dispatch is kept until this commits (KEY SHARE).
 with running as (
     {{current_try}}
 ), current as (
@@ -11,7 +11,8 @@ with running as (
     where f.run_key = %(run_key)s and f.task_index = %(task_index)s and f.map_index = %(map_index)s and f.epoch = %(epoch)s
 ), written as (
     insert into try_record (run_key, task_index, map_index, epoch, kind, try_number, value, send_at)
-    select run_key, task_index, map_index, epoch, %(kind)s, try_number, %(value)s::jsonb, case when %(kind)s = 'lineage' then now() end
+    select run_key, task_index, map_index, epoch, %(kind)s, try_number, %(value)s::jsonb, case
+        when %(kind)s = 'lineage' then now() end
     from current
     on conflict (run_key, task_index, map_index, epoch, kind)
     do update set value = excluded.value, at = excluded.at where excluded.kind in ('spark_stages', 'draft')

@@ -1,5 +1,5 @@
--- What the template fields of a running try became; answers nothing when the try is over. The dispatch is kept until this commits (KEY
--- SHARE).
+-- What the template fields of a running try became; answers nothing when the try is over. The dispatch is kept until this commits
+-- (KEY SHARE).
 with current as (
     {{current_try}}
 )

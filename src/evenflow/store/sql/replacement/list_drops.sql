@@ -1,5 +1,5 @@
--- Commands that empty this database: the schemas of reports, and everything in the schema public that belongs to no extension. Partitions
--- and the sequences of columns go with their tables, so tables come first.
+-- Commands that empty this database: the schemas of reports, and everything in the schema public that belongs to no extension.
+-- Partitions and the sequences of columns go with their tables, so tables come first.
 with of_extension as (
     select classid, objid from pg_depend where deptype = 'e'
 ), commands as (

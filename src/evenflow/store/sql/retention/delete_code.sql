@@ -1,5 +1,6 @@
--- Archives that no version has, some of them: of versions that are gone, and of DAGs that were refused. One that came a moment ago stays:
--- its version is about to be stored. That is asked of the row as it is when it is locked, so one that just came again stays, too.
+-- Archives that no version has, some of them: of versions that are gone, and of DAGs that were refused. One that came a moment ago
+-- stays: its version is about to be stored. That is asked of the row as it is when it is locked, so one that just came again stays,
+-- too.
 delete from code c
 where c.code_hash = any(array(
     select o.code_hash

@@ -11,7 +11,8 @@ with garbage as materialized (
 ), bound as materialized (
     select task_index, map_index from part order by task_index desc, map_index desc limit 1
 ), reached as materialized (
-    select coalesce((select task_index from bound), 2147483647) as task_index, coalesce((select map_index from bound), 2147483647) as map_index
+    select coalesce((select task_index from bound), 2147483647) as task_index,
+        coalesce((select map_index from bound), 2147483647) as map_index
 ), instances as (
     delete from task_instance x
     using garbage g, reached r
@@ -37,6 +38,7 @@ with garbage as materialized (
     using garbage g, reached r
     where x.run_key = g.run_key and (x.task_index, x.map_index) <= (r.task_index, r.map_index)
 ), done as (
-    delete from run_garbage x using garbage g where x.run_key = g.run_key and not exists (select from part) and not exists (select from results)
+    delete from run_garbage x using garbage g where x.run_key = g.run_key and not exists (select from part)
+        and not exists (select from results)
 )
 select (select count(*) from part)::int, (select count(*) from results)::int

@@ -23,7 +23,8 @@ with looked as materialized (
     limit %(limit)s
     for update skip locked
 ), sized as materialized (
-    select run_key, (select count(*) from (select from task_instance t where t.run_key = old.run_key limit %(whole)s::int + 1) as first_ones) as size
+    select run_key, (select count(*)
+        from (select from task_instance t where t.run_key = old.run_key limit %(whole)s::int + 1) as first_ones) as size
     from old
 ), chosen as materialized (
     select run_key

@@ -5,10 +5,12 @@ with live as materialized (
     union all
     (select run_key, run_id, state from dag_run where dag_id = %(dag_id)s and state = 'queued' limit 1)
 ), ended as materialized (
-    select run_key, run_id, state from dag_run where dag_id = %(dag_id)s and not exists (select from live) order by run_key limit %(limit)s
+    select run_key, run_id, state from dag_run where dag_id = %(dag_id)s and not exists (select from live) order by run_key
+    limit %(limit)s
 ), sized as materialized (
     select run_key, run_id, state,
-           (select count(*) from (select from task_instance t where t.run_key = ended.run_key limit %(whole)s::int + 1) as first_ones) as size
+           (select count(*)
+               from (select from task_instance t where t.run_key = ended.run_key limit %(whole)s::int + 1) as first_ones) as size
     from ended
 )
 select run_key, run_id, state::text from live

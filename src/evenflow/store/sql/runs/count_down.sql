@@ -1,5 +1,6 @@
--- Task instances of these runs have finished; answers how the runs stand. Whether others of its DAG wait is asked for a run that ends and
--- leaves them room. There is no join, which would read all runs for each of these where the planner thinks that there are few.
+-- Task instances of these runs have finished; answers how the runs stand. Whether others of its DAG wait is asked for a run that
+-- ends and leaves them room. There is no join, which would read all runs for each of these where the planner thinks that there are
+-- few.
 update dag_run r
 set unfinished = unfinished - (%(finished)s::int[])[array_position(%(run_keys)s::bigint[], run_key)],
     failed_leaves = failed_leaves + (%(failed_leaves)s::int[])[array_position(%(run_keys)s::bigint[], run_key)]

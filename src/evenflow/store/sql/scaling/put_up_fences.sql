@@ -4,7 +4,8 @@
 with chosen as materialized (
     select service_id
     from service
-    where service_id = any(%(workers)s::bigint[]) and kind = 'worker' and state in ('active', 'draining') and (fence = %(plan)s or (fence_until > now()) is not true)
+    where service_id = any(%(workers)s::bigint[]) and kind = 'worker' and state in ('active', 'draining')
+        and (fence = %(plan)s or (fence_until > now()) is not true)
     order by service_id
     for no key update
 )

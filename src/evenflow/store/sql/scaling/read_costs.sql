@@ -1,5 +1,5 @@
--- What these workers run: the sum of the squares of the seconds for which its tries have run, by task, or all together with zeros. As float8: numeric
--- takes three times as long. Runs are looked up only where tasks are told apart.
+-- What these workers run: the sum of the squares of the seconds for which its tries have run, by task, or all together with zeros.
+-- As float8: numeric takes three times as long. Runs are looked up only where tasks are told apart.
 select worker_id, version_key, task_index, sum(elapsed_s ^ 2) as squares
 from (
     select d.worker_id, extract(epoch from now() - d.claimed_at)::float8 as elapsed_s, coalesce(r.version_key, 0) as version_key,

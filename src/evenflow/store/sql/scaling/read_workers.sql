@@ -1,4 +1,5 @@
--- Workers that live, or those of these names: what they serve, whether they take tries, and the tries that each has, by queue. JSON is answered as text.
+-- Workers that live, or those of these names: what they serve, whether they take tries, and the tries that each has, by queue. JSON
+-- is answered as text.
 select s.service_id, s.name, {{takes_work}} as is_ready,
        coalesce((s.detail ->> 'slots')::int, 0) as slots, coalesce(s.detail -> 'queues', '[]')::text as queues,
        extract(epoch from s.started_at)::float8 as began_at, case when s.fence_until > now() then s.fence end as fence,

@@ -1,11 +1,14 @@
--- DAGs whose next scheduled run is due, with what was scheduled last, and how many more may wait. A DAG of which enough scheduled runs
--- wait already is left until they have begun, and a continuous one until its last run has ended. SKIP LOCKED: another scheduler creates it.
-select d.dag_id, d.version_key, v.outline::text as spec, d.last_logical, d.last_interval_end, d.first_seen_at, %(waiting)s - w.n as room, now(), d.forecast::text
+-- DAGs whose next scheduled run is due, with what was scheduled last, and how many more may wait. A DAG of which enough scheduled
+-- runs wait already is left until they have begun, and a continuous one until its last run has ended. SKIP LOCKED: another
+-- scheduler creates it.
+select d.dag_id, d.version_key, v.outline::text as spec, d.last_logical, d.last_interval_end, d.first_seen_at,
+    %(waiting)s - w.n as room, now(), d.forecast::text
 from dag d
 join dag_version v using (version_key)
 cross join lateral (
     select count(*)::int as n
-    from (select from dag_run q where q.dag_id = d.dag_id and q.state = 'queued' and q.run_type = 'scheduled' limit %(waiting)s) as q
+    from (select from dag_run q where q.dag_id = d.dag_id and q.state = 'queued' and q.run_type = 'scheduled'
+        limit %(waiting)s) as q
 ) as w
 where d.next_run_at <= now() and d.is_active and w.n < %(waiting)s and d.dag_id <> all(%(served)s::text[])
   and {{takes_runs}}

@@ -4,7 +4,8 @@ with unused as (
     select
     where not exists (select from sealed_value where kind <> 'canary')
       and not exists (select from service where kind = 'api' and state in ('active', 'draining'))
-      and (%(fit)s or not exists (select from token t join token_key using (key_id) where t.revoked_at is null and t.expires_at > now()))
+      and (%(fit)s or not exists (select from token t join token_key using (key_id) where t.revoked_at is null
+          and t.expires_at > now()))
 ), canary as (
     delete from sealed_value where kind = 'canary' and exists (select from unused)
 )

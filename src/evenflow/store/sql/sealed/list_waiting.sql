@@ -5,5 +5,6 @@ union all
 select 'once', run_key, task_index, map_index, name, sealed, null from once_value where sealed is not null
 union all
 select 'report', run_key, 0, 0, report_id::text, decode(seal, 'base64'), null
-from report cross join lateral (select case kind when 'event' then payload ->> 'event' else payload -> 'defer' ->> 'sealed' end as seal) as s
+from report cross
+join lateral (select case kind when 'event' then payload ->> 'event' else payload -> 'defer' ->> 'sealed' end as seal) as s
 where held and seal is not null

@@ -1,4 +1,5 @@
--- What tenants were served, and the times of what they share, after a round that started tasks of theirs. Only under the executor's lock.
+-- What tenants were served, and the times of what they share, after a round that started tasks of theirs. Only under the executor's
+-- lock.
 with charged as (
     update tenant t set served = c.served
     from unnest(%(shares)s::bigint[], %(served)s::bigint[]) as c (limit_id, served)

@@ -1,5 +1,5 @@
--- The share of a tenant in a pool or executor, made if there is none. Those that make one go one after the other until they commit, as those
--- that make limit classes do, for each may make several in an order of its own.
+-- The share of a tenant in a pool or executor, made if there is none. Those that make one go one after the other until they commit,
+-- as those that make limit classes do, for each may make several in an order of its own.
 with known as materialized (
     select limit_id from tenant where scope_id = %(scope_id)s and name = %(name)s
 ), fresh as materialized (

@@ -7,7 +7,8 @@ with given as materialized (
     union all
     select limit_id
     from concurrency_limit
-    where %(of_locked)s and run_key = any(nullif(current_setting('evenflow.runs', true), '')::bigint[]) and kind = 'run' and name = ''
+    where %(of_locked)s and run_key = any(nullif(current_setting('evenflow.runs', true), '')::bigint[]) and kind = 'run'
+        and name = ''
 )
 select g.limit_id from given g cross join lateral (select from lane where parked_on = g.limit_id limit 1) as parked
 union

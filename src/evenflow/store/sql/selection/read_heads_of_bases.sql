@@ -1,5 +1,5 @@
--- As selection/read_heads where very many limit classes have open lanes: the best of every base, whichever task's limit they have, so that a turn
--- costs the same however many such limits there are. Those of a full one are parked when they are looked at.
+-- As selection/read_heads where very many limit classes have open lanes: the best of every base, whichever task's limit they have,
+-- so that a turn costs the same however many such limits there are. Those of a full one are parked when they are looked at.
 with recursive occupied as (
     select k.parked_on, n.base_id
     from (values (0::bigint), (-2)) as k (parked_on)
@@ -7,7 +7,8 @@ with recursive occupied as (
     union all
     select o.parked_on, n.base_id
     from occupied o
-    cross join lateral (select base_id from lane where parked_on = o.parked_on and base_id > o.base_id order by base_id limit 1) as n
+    cross join lateral (select base_id from lane where parked_on = o.parked_on and base_id > o.base_id order by base_id
+        limit 1) as n
 ), given as materialized (
     select * from unnest(%(limits)s::bigint[], %(released)s::int[]) as g (limit_id, n)
 ), eligible as materialized (

@@ -1,6 +1,5 @@
--- The first tasks of these lanes, up to a number for each, with how they stand. Rows are deleted by ctid: only the holder of the executor's
--- lock deletes them.
--- An instance that is born in this transaction has no row yet: only the caller knows how it stands.
+-- The first tasks of these lanes, up to a number for each, with how they stand. Rows are deleted by ctid: only the holder of the
+-- executor's lock deletes them. An instance that is born in this transaction has no row yet: only the caller knows how it stands.
 with picked as materialized (
     select c.lane_id, l.run_key, x.task_index, x.map_index, x.ctid as row
     from unnest(%(lanes)s::bigint[], %(counts)s::int[]) as c (lane_id, count)

@@ -1,5 +1,5 @@
--- A service lives; answers its state, when this was, in seconds since 1970, and of a worker whether all its claims are refused for now.
--- One that was lost or has stopped stays so. Draining is asked for by either side and is not taken back.
+-- A service lives; answers its state, when this was, in seconds since 1970, and of a worker whether all its claims are refused for
+-- now. One that was lost or has stopped stays so. Draining is asked for by either side and is not taken back.
 update service
 set beat_at = now(),
     state = case when %(state)s = 'active' then state else %(state)s end,

@@ -1,6 +1,6 @@
--- Ends sessions of ours whose client has not read its answer for so long that it must hang, and answers whose they were: while a server
--- sends it minds none of its own timeouts, and keeps the locks of the transaction. Materialized, for the order of conditions is the
--- planner's: none that does not meet all of them may be ended.
+-- Ends sessions of ours whose client has not read its answer for so long that it must hang, and answers whose they were: while a
+-- server sends it minds none of its own timeouts, and keeps the locks of the transaction. Materialized, for the order of conditions
+-- is the planner's: none that does not meet all of them may be ended.
 with deaf as materialized (
     select pid, application_name
     from pg_stat_activity

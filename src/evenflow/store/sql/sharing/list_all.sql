@@ -4,6 +4,7 @@ from concurrency_limit l
 left join sharing s using (limit_id)
 where l.run_key = 0 and l.kind in ('pool', 'executor')
   and (%(kind)s::text is null or l.kind::text = %(kind)s and l.name = %(name)s)
-  and (l.kind = 'executor' and exists (select from executor e where e.name = l.name) or exists (select from pool p where p.name = l.name))
+  and (l.kind = 'executor' and exists (select from executor e where e.name = l.name)
+      or exists (select from pool p where p.name = l.name))
   and (l.kind <> 'pool' or in_scope(%(scope)s::jsonb, 'pools', l.name))
 order by l.kind, l.name

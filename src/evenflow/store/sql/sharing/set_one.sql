@@ -1,5 +1,6 @@
--- What is decided for a pool or executor beyond the order; nothing is answered where there is none. Tenants get their new weights at once; the
--- rest counts for what becomes ready from now on. Each change counts up the sum of all versions, in whichever order changes are committed.
+-- What is decided for a pool or executor beyond the order; nothing is answered where there is none. Tenants get their new weights
+-- at once; the rest counts for what becomes ready from now on. Each change counts up the sum of all versions, in whichever order
+-- changes are committed.
 with changed as (
     insert into sharing as s (limit_id, aging_s, share_by, weights, version)
     select limit_id, %(aging_s)s::int, %(share_by)s::text, %(weights)s::jsonb, 1

@@ -1,4 +1,5 @@
--- Something is active again. What waited there counts as startable from now on: its pool has more room than before, or all executors.
+-- Something is active again. What waited there counts as startable from now on: its pool has more room than before, or all
+-- executors.
 with gone as (
     delete from service_state where kind = %(kind)s and name = %(name)s returning kind, name
 )

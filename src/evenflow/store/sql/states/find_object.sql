@@ -1,6 +1,7 @@
 -- Whether there is such an object in a scope. A queue is one that a task or a worker has named.
 select case %(kind)s::text
-    when 'dag' then exists (select from dag where dag_id = %(name)s and (%(scope)s::jsonb is null or dag_id in (select dags_in_scope(%(scope)s::jsonb))))
+    when 'dag' then exists (select from dag where dag_id = %(name)s
+        and (%(scope)s::jsonb is null or dag_id in (select dags_in_scope(%(scope)s::jsonb))))
     when 'pool' then exists (select from pool where name = %(name)s and in_scope(%(scope)s::jsonb, 'pools', name))
     when 'queue' then in_scope(%(scope)s::jsonb, 'queues', %(name)s) and (
         exists (select from limit_class where queue = %(name)s)

@@ -3,7 +3,8 @@ select *
 from (
     select kind, name, state, since, actor, deadline, reason from service_state where kind <> 'dag'
     union all
-    select 'dag', d.dag_id, case when d.is_paused then coalesce(nullif(s.state, 'draining'), 'paused') else s.state end, s.since, s.actor,
+    select 'dag', d.dag_id, case when d.is_paused then coalesce(nullif(s.state, 'draining'), 'paused') else s.state end, s.since,
+        s.actor,
            s.deadline, coalesce(d.paused_reason, s.reason)
     from dag d
     left join service_state s on s.kind = 'dag' and s.name = d.dag_id

@@ -26,12 +26,15 @@ with waiting as materialized (
     from waiting w
     join dag_run r using (run_key)
     join places p using (version_key, task_index)
-    where case %(kind)s::text when 'pool' then p.pool = %(name)s when 'queue' then p.queue = %(name)s when 'worker' then false else true end
+    where case %(kind)s::text when 'pool' then p.pool = %(name)s when 'queue' then p.queue = %(name)s when 'worker' then false
+        else true end
 ), counted as (
-    select r.dag_id, r.version_key, f.task_index, sum(f.running)::int as running, sum(f.queued)::int as queued, sum(f.deferred)::int as deferred
+    select r.dag_id, r.version_key, f.task_index, sum(f.running)::int as running, sum(f.queued)::int as queued,
+        sum(f.deferred)::int as deferred
     from found f
     join dag_run r using (run_key)
-    where (%(kind)s::text <> 'dag' or r.dag_id = %(name)s) and (%(scope)s::jsonb is null or r.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
+    where (%(kind)s::text <> 'dag' or r.dag_id = %(name)s)
+        and (%(scope)s::jsonb is null or r.dag_id in (select dags_in_scope(%(scope)s::jsonb)))
     group by r.dag_id, r.version_key, f.task_index
 ), named as (
     select c.dag_id, k.task_id, sum(running)::int as running, sum(queued)::int as queued, sum(deferred)::int as deferred

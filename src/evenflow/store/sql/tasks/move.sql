@@ -1,12 +1,13 @@
--- Compare-and-set on (state, epoch), and the last move of each for its history. Every row must be hit: the caller holds the run's lock, so
--- a miss is a bug and rolls back. What is queued moves with its dispatch (tasks/insert_dispatches). The end of a try says when it began better
--- than its start did.
+-- Compare-and-set on (state, epoch), and the last move of each for its history. Every row must be hit: the caller holds the run's
+-- lock, so a miss is a bug and rolls back. What is queued moves with its dispatch (tasks/insert_dispatches). The end of a try says
+-- when it began better than its start did.
 with given as materialized (
     select *
     from unnest(%(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[], %(was_states)s::task_state[], %(was_epochs)s::bigint[],
                 %(states)s::task_state[], %(epochs)s::bigint[], %(tries)s::smallint[], %(losses)s::smallint[],
                 %(started)s::timestamptz[], %(ended)s::timestamptz[], %(events)s::text[], %(details)s::text[])
-         as c (run_key, task_index, map_index, was_state, was_epoch, state, epoch, try_number, losses, started_at, ended_at, event, detail)
+         as c (run_key, task_index, map_index, was_state, was_epoch, state, epoch, try_number, losses, started_at, ended_at, event,
+             detail)
 ), recorded as (
     insert into task_event (run_key, task_index, map_index, epoch, try_number, event, state, detail)
     select run_key, task_index, map_index, epoch, try_number, event, state, detail::jsonb from given where event is not null

@@ -1,5 +1,6 @@
 -- Instances of mapped tasks that have a row or a counter of their own, under the lock of their runs.
-select k.run_key, k.task_index, x.map_index, x.state::text, coalesce(x.epoch, 0) as epoch, coalesce(x.try_number, 0::smallint) as try_number,
+select k.run_key, k.task_index, x.map_index, x.state::text, coalesce(x.epoch, 0) as epoch,
+    coalesce(x.try_number, 0::smallint) as try_number,
        x.total, coalesce(x.success, 0) as success, coalesce(x.failed, 0) as failed, coalesce(x.skipped, 0) as skipped
 from unnest(%(run_keys)s::bigint[], %(tasks)s::int[]) as k (run_key, task_index)
 cross join lateral (

@@ -1,5 +1,5 @@
--- The virtual instances of a cancelled run are skipped all at once, except those of spared tasks; answers how many they were. Those that
--- people have just removed do not count as instances any longer, so none of them is spared.
+-- The virtual instances of a cancelled run are skipped all at once, except those of spared tasks; answers how many they were. Those
+-- that people have just removed do not count as instances any longer, so none of them is spared.
 with pending as (
     select m.run_key, m.task_index, m.length - count(t.map_index)::int as instances
     from mapped_task m

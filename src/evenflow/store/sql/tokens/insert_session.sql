@@ -1,5 +1,6 @@
--- A session that is about to be minted. It expires no later than the token that it is begun with, if it is begun with one. Those that expired
--- a day ago are forgotten, and of one person or token the oldest end when there are too many: every API server reads the list of all.
+-- A session that is about to be minted. It expires no later than the token that it is begun with, if it is begun with one. Those
+-- that expired a day ago are forgotten, and of one person or token the oldest end when there are too many: every API server reads
+-- the list of all.
 with forgotten as (
     delete from token where kind = 'session' and expires_at < now() - interval '1 day'
 ), crowded as (

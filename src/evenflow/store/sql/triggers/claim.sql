@@ -35,7 +35,8 @@ with best as materialized (
     select * from deferral where triggerer_id = %(service_id)s and claim_key = %(claim_key)s and purpose is null
 )
 select s.state, exists (select from best) and not exists (select from triggerer) as beaten,
-       m.epoch, m.claim_number, m.run_key, m.task_index, m.map_index, t.try_number, r.version_key, r.dag_id, r.run_id, m.trigger, m.sealed,
+       m.epoch, m.claim_number, m.run_key, m.task_index, m.map_index, t.try_number, r.version_key, r.dag_id, r.run_id, m.trigger,
+           m.sealed,
        extract(epoch from now() - m.deferred_at)::float8 as deferred_s, m.failures,
        extract(epoch from m.claimed_at - m.due_at)::float8 as waited_s
 from service s

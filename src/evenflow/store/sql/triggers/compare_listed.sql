@@ -1,8 +1,9 @@
--- Where a triggerer's list of its triggers and ours differ: those to stop (not its own any more, or their tasks wait no longer), and those
--- that it lost (claimed a while before the list was made, not listed, and no event of them waits to be applied). The list may come late,
--- so that triggers of which it was too early to know run by now. heard_at_s is an instant before it was made, and "asks" the key of the
--- claim that the triggerer had not heard of then: it asks with that key until it is answered, and an answer is on its way for two minutes
--- at most. Triggerers of the release before say neither: their lists count as new, and the key is that of the newest claim.
+-- Where a triggerer's list of its triggers and ours differ: those to stop (not its own any more, or their tasks wait no longer),
+-- and those that it lost (claimed a while before the list was made, not listed, and no event of them waits to be applied). The list
+-- may come late, so that triggers of which it was too early to know run by now. heard_at_s is an instant before it was made, and
+-- "asks" the key of the claim that the triggerer had not heard of then: it asks with that key until it is answered, and an answer
+-- is on its way for two minutes at most. Triggerers of the release before say neither: their lists count as new, and the key is
+-- that of the newest claim.
 select coalesce(d.epoch, l.epoch) as epoch, l.epoch is null as lost, d.claim_number
 from (
     select epoch, run_key, claimed_at, claim_key, claim_number from deferral where triggerer_id = %(service_id)s and purpose is null

@@ -1,4 +1,5 @@
--- Triggers that no triggerer has taken for a minute although they are due, with the queue of one of them; counting ends at the most.
+-- Triggers that no triggerer has taken for a minute although they are due, with the queue of one of them; counting ends at the
+-- most.
 select count(*)::int, min(queue)
 from (
     select queue from deferral

@@ -1,6 +1,6 @@
--- Triggers that failed, each in the claim that is said, are given back, and not to be claimed again before a pause that doubles with each
--- failure. Failures long after the claim began begin a new count: it had worked. Answers how often each has failed now. SKIP LOCKED:
--- a trigger that another statement has locked resumes its task or is freed by that.
+-- Triggers that failed, each in the claim that is said, are given back, and not to be claimed again before a pause that doubles
+-- with each failure. Failures long after the claim began begin a new count: it had worked. Answers how often each has failed now.
+-- SKIP LOCKED: a trigger that another statement has locked resumes its task or is freed by that.
 with given as materialized (
     select d.run_key, d.task_index, d.map_index,
            case when d.claimed_at < now() - make_interval(secs => %(worked_s)s) then 1 else d.failures + 1 end as failures

@@ -1,5 +1,5 @@
--- Triggers that a triggerer has claimed and does not know of, each in the claim that was compared, so that any may claim them; wakes
--- triggerers. Their answer was lost.
+-- Triggers that a triggerer has claimed and does not know of, each in the claim that was compared, so that any may claim them;
+-- wakes triggerers. Their answer was lost.
 with released as (
     update deferral set triggerer_id = null, claim_key = null
     from unnest(%(epochs)s::bigint[], %(claims)s::int[]) as l (epoch, claim_number)

@@ -26,7 +26,8 @@ with me as materialized (
            sum(greatest(capacity - has, 0)) as room,
            (select count(*)
             from deferral d, crowded c
-            where d.triggerer_id is null and d.purpose is null and d.due_at <= now() and (c.queues = '[]' or c.queues ? d.queue)) as waiting
+            where d.triggerer_id is null and d.purpose is null and d.due_at <= now()
+                and (c.queues = '[]' or c.queues ? d.queue)) as waiting
     from held
 ), surplus as materialized (
     select least(own - ceil((all_of_them + waiting) / triggerers), room - waiting)::int as number from counted

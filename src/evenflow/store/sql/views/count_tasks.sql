@@ -1,5 +1,5 @@
--- How many task instances of a run are in each state: those with a row, those of mapped tasks that have none yet, and the tasks of a run
--- that no scheduler has touched.
+-- How many task instances of a run are in each state: those with a row, those of mapped tasks that have none yet, and the tasks of
+-- a run that no scheduler has touched.
 select state::text, sum(n)::int as n
 from (
     select state, count(*) as n from task_instance where run_key = %(run_key)s group by state

@@ -1,5 +1,5 @@
--- One task instance by names, with its newest try: that of a sensor between two looks has given its number back until the next. State and
--- try are null while it has no row.
+-- One task instance by names, with its newest try: that of a sensor between two looks has given its number back until the next.
+-- State and try are null while it has no row.
 select t.state::text, t.try_number + (t.state = 'up_for_reschedule')::int as try_number
 from dag_run r
 join task k on k.version_key = r.version_key and k.task_id = %(task_id)s

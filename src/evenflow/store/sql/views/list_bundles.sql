@@ -13,14 +13,17 @@ with said as (
     group by bundle
 )
 select jsonb_build_array(p.bundle, p.processor, p.service_id) as place, p.bundle as name, said.state, said.processor, said.host,
-       coalesce(f.files, 0) as files, coalesce(f.errors, 0) as errors, coalesce(f.warned, 0) as warned, coalesce(f.waiting, 0) as waiting,
+       coalesce(f.files, 0) as files, coalesce(f.errors, 0) as errors, coalesce(f.warned, 0) as warned,
+           coalesce(f.waiting, 0) as waiting,
        f.parsed_at
 from files f
 full join said on said.state ->> 'name' = f.bundle
 cross join lateral (
-    select coalesce(f.bundle, said.state ->> 'name') as bundle, coalesce(said.processor, '') as processor, coalesce(said.service_id, 0) as service_id
+    select coalesce(f.bundle, said.state ->> 'name') as bundle, coalesce(said.processor, '') as processor,
+        coalesce(said.service_id, 0) as service_id
 ) as p
 where bundle_in_scope(%(scope)s::jsonb, p.bundle)
-  and (%(after)s::jsonb is null or (p.bundle, p.processor, p.service_id) > (%(after)s::jsonb ->> 0, %(after)s::jsonb ->> 1, (%(after)s::jsonb ->> 2)::bigint))
+  and (%(after)s::jsonb is null
+      or (p.bundle, p.processor, p.service_id) > (%(after)s::jsonb ->> 0, %(after)s::jsonb ->> 1, (%(after)s::jsonb ->> 2)::bigint))
 order by p.bundle, p.processor, p.service_id
 limit %(limit)s

@@ -6,7 +6,8 @@ with read as (
     where s.kind = 'processor' and {{is_healthy}}
       and jsonb_typeof(s.detail -> 'bundles') = 'array'
 )
-select jsonb_build_array(bundle, file) as place, bundle, file, error, error_line, parsed_at, bundle in (select bundle from read) as is_read
+select jsonb_build_array(bundle, file) as place, bundle, file, error, error_line, parsed_at,
+    bundle in (select bundle from read) as is_read
 from dag_file
 where error is not null and bundle_in_scope(%(scope)s::jsonb, bundle)
   and (%(after)s::jsonb is null or (bundle, file) > (%(after)s::jsonb ->> 0, %(after)s::jsonb ->> 1))

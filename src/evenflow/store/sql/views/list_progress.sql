@@ -1,5 +1,6 @@
 -- What running tries of a run say of their progress.
-select k.task_id, p.map_index, p.at, p.payload ->> 'label' as label, (p.payload ->> 'done')::int as done, (p.payload ->> 'total')::int as total,
+select k.task_id, p.map_index, p.at, p.payload ->> 'label' as label, (p.payload ->> 'done')::int as done,
+    (p.payload ->> 'total')::int as total,
        coalesce(p.payload -> 'detail', '{}') as detail
 from task_progress p
 join dispatch d on d.epoch = p.epoch

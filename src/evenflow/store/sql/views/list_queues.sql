@@ -1,5 +1,6 @@
--- Tries by queue: how many wait for a worker and how long the oldest, how many workers have, and who serves the queue: live workers, a fleet that an
--- autoscaler makes, an executor that is sent what waits. Services are few; of them each queue is looked for once.
+-- Tries by queue: how many wait for a worker and how long the oldest, how many workers have, and who serves the queue: live
+-- workers, a fleet that an autoscaler makes, an executor that is sent what waits. Services are few; of them each queue is looked
+-- for once.
 select q.queue, q.waiting, q.running, q.oldest_waiting_s,
        (select count(*)::int from service s
         where s.kind = 'worker' and {{is_healthy}}

@@ -1,5 +1,5 @@
--- As list_runs, of the DAGs in a scope, for whom the runs of others are not read: the newest run of each; then those of the DAGs of which the newest
--- ones are, since no others can have runs on this page.
+-- As list_runs, of the DAGs in a scope, for whom the runs of others are not read: the newest run of each; then those of the DAGs of
+-- which the newest ones are, since no others can have runs on this page.
 with newest as (
     select d.dag_id, r.run_key
     from dags_in_scope(%(scope)s::jsonb) as d (dag_id)

@@ -1,6 +1,6 @@
--- Task instances of a run in the order of its DAG, the untouched ones of mapped tasks and of runs not yet begun among them. Where a page
--- begins is computed: a task stands at its index, moved on by the instances of the mapped tasks before it. So a page costs the same
--- wherever it is.
+-- Task instances of a run in the order of its DAG, the untouched ones of mapped tasks and of runs not yet begun among them. Where a
+-- page begins is computed: a task stands at its index, moved on by the instances of the mapped tasks before it. So a page costs the
+-- same wherever it is.
 with run as materialized (
     select run_key, version_key from dag_run where run_key = %(run_key)s
 ), mapped as materialized (
@@ -40,9 +40,12 @@ with run as materialized (
     ) as k
     union all
     select m.task_index, n, m.virtual_state
-    from page, mapped m, generate_series(greatest(0, page.begin - m.first)::int, (least(m.length, page.past - m.first) - 1)::int) as n
+    from page, mapped m,
+        generate_series(greatest(0, page.begin - m.first)::int, (least(m.length, page.past - m.first) - 1)::int) as n
 )
-select jsonb_build_array(w.task_index, w.map_index) as place, k.task_id, k.operator, w.map_index, coalesce(t.state, w.virtual_state)::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
+select jsonb_build_array(w.task_index, w.map_index) as place, k.task_id, k.operator, w.map_index,
+    coalesce(t.state, w.virtual_state)::text as state,
+    coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
        t.queued_at, t.started_at, t.ended_at, t.reason, coalesce(t.losses, 0) as losses,
        extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
 from wanted w

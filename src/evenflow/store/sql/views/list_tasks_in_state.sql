@@ -1,5 +1,5 @@
--- As list_tasks, of one state. Untouched instances of mapped tasks are spans between rows; a row is a span of one. No index knows the
--- states, which change with every move, so a page costs the rows from its place to its last one, but no instance that has none.
+-- As list_tasks, of one state. Untouched instances of mapped tasks are spans between rows; a row is a span of one. No index knows
+-- the states, which change with every move, so a page costs the rows from its place to its last one, but no instance that has none.
 with run as materialized (
     select run_key, version_key from dag_run where run_key = %(run_key)s
 ), place as materialized (
@@ -49,7 +49,8 @@ with run as materialized (
       and not exists (select from task_instance t where t.run_key = %(run_key)s and t.task_index = a.task_index)
       and not exists (select from mapped_task m where m.run_key = %(run_key)s and m.task_index = a.task_index)
 ), left_over as (
-    select s.task_index, case when s.task_index = p.task_index then greatest(s.begin, p.map_index + 1) else s.begin end as begin, s.past
+    select s.task_index, case when s.task_index = p.task_index then greatest(s.begin, p.map_index + 1) else s.begin end as begin,
+        s.past
     from span s
     cross join place p
 ), placed as (
@@ -62,7 +63,8 @@ with run as materialized (
     cross join generate_series(p.begin::int, (least(p.past, p.begin + %(limit)s - p.first) - 1)::int) as n
     where p.first < %(limit)s
 )
-select jsonb_build_array(p.task_index, p.map_index) as place, k.task_id, k.operator, p.map_index, %(state)s::task_state::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
+select jsonb_build_array(p.task_index, p.map_index) as place, k.task_id, k.operator, p.map_index,
+    %(state)s::task_state::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
        t.queued_at, t.started_at, t.ended_at, t.reason, coalesce(t.losses, 0) as losses,
        extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
 from page p

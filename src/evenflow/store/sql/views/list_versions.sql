@@ -1,5 +1,7 @@
--- Versions of a DAG, the newest first, with how many runs each has. The index behind dag_run's key serves the count through the DAG.
-select jsonb_build_array(v.version_number) as place, v.version_number, v.created_at, v.bundle, v.file, v.revision, v.code_hash, v.spec_hash,
+-- Versions of a DAG, the newest first, with how many runs each has. The index behind dag_run's key serves the count through the
+-- DAG.
+select jsonb_build_array(v.version_number) as place, v.version_number, v.created_at, v.bundle, v.file, v.revision, v.code_hash,
+    v.spec_hash,
        jsonb_array_length(v.spec -> 'tasks') as tasks, v.version_key = d.version_key as is_newest,
        coalesce(r.runs, 0)::int as runs, coalesce(r.live, 0)::int as live_runs
 from dag_version v

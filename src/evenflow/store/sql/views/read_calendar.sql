@@ -1,5 +1,5 @@
--- The newest runs of a DAG by the day that they are for, and how they ended: of runs without a logical date, the day in which they were made.
--- As many as the limit are counted, in the order of the index, so a DAG of each second costs no more than others.
+-- The newest runs of a DAG by the day that they are for, and how they ended: of runs without a logical date, the day in which they
+-- were made. As many as the limit are counted, in the order of the index, so a DAG of each second costs no more than others.
 with counted as materialized (
     select coalesce(logical_date, created_at) as of, created_at, state, extract(epoch from ended_at - started_at)::float8 as took_s
     from dag_run

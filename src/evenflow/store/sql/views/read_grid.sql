@@ -15,7 +15,8 @@ with shown as materialized (
     select s.run_key, m.virtual_state::text, m.task_index
     from shown s
     join mapped_task m on m.run_key = s.run_key
-    where m.length > (select count(*) from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index and t.map_index >= 0)
+    where m.length > (select count(*) from task_instance t where t.run_key = m.run_key and t.task_index = m.task_index
+        and t.map_index >= 0)
 ), states as (
     select run_key, jsonb_object_agg(state, indexes) as states
     from (select run_key, state, jsonb_agg(task_index order by task_index) as indexes from cell group by run_key, state) as by_state

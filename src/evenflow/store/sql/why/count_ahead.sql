@@ -1,6 +1,7 @@
--- How many ready tasks come before a lane, wait for this limit of its limit class and for no other: of limit classes that have the limit and room on their
--- others (a pool that is kept for others has none), in lanes whose limits of their run have room. A lane that is parked on a limit with room waits behind a woken one of its base; the limits that lanes are
--- parked on are found by skipping through the index.
+-- How many ready tasks come before a lane, wait for this limit of its limit class and for no other: of limit classes that have the
+-- limit and room on their others (a pool that is kept for others has none), in lanes whose limits of their run have room. A lane
+-- that is parked on a limit with room waits behind a woken one of its base; the limits that lanes are parked on are found by
+-- skipping through the index.
 with recursive released as materialized (
     select limit_id, sum(released)::int as n from wake group by limit_id
 ), parked as (
@@ -36,7 +37,8 @@ from (
     cross join rival
     cross join lateral (
         select ready, locals from lane
-        where parked_on = line.parked_on and base_id = rival.base_id and class_id = rival.class_id and order_key < %(order_key)s::bytea
+        where parked_on = line.parked_on and base_id = rival.base_id and class_id = rival.class_id
+            and order_key < %(order_key)s::bytea
         limit %(counted)s
     ) as b
     where not exists (

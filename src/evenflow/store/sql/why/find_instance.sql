@@ -1,16 +1,20 @@
--- A task instance with all that says where it stands: its run, its DAG, its row or the mapped task that stands for it, its dispatch, its
--- retry, what it waits for. Of a mapped task that is not expanded, the row that stands for it.
-select r.run_key, r.version_key, r.dag_id, r.run_id, r.state::text as run_state, r.run_after, r.run_after > now() as is_early, r.ended_at as run_ended_at,
+-- A task instance with all that says where it stands: its run, its DAG, its row or the mapped task that stands for it, its
+-- dispatch, its retry, what it waits for. Of a mapped task that is not expanded, the row that stands for it.
+select r.run_key, r.version_key, r.dag_id, r.run_id, r.state::text as run_state, r.run_after, r.run_after > now() as is_early,
+    r.ended_at as run_ended_at,
        r.reason as run_reason, d.is_paused, k.task_index, k.task_id,
-       coalesce(p.spec ->> 'trigger_rule', 'all_success') as trigger_rule, m.length, m.virtual_state::text, t.state::text, t.try_number, t.ended_at,
-       t.reason, t.poking_since, x.epoch, x.class, x.priority, x.queue, x.created_at as granted_at, x.claimed_at, x.kill_at, s.name as worker, s.host,
+       coalesce(p.spec ->> 'trigger_rule', 'all_success') as trigger_rule, m.length, m.virtual_state::text, t.state::text,
+           t.try_number, t.ended_at,
+       t.reason, t.poking_since, x.epoch, x.class, x.priority, x.queue, x.created_at as granted_at, x.claimed_at, x.kill_at,
+           s.name as worker, s.host,
        coalesce(s.detail -> 'outrun' @> to_jsonb(x.epoch), false) as outrun,
        (select due_at from timer
         where timer.run_key = r.run_key and timer.epoch = t.epoch and t.state in ('up_for_retry', 'up_for_reschedule')
         limit 1) as due_at,
        (select count(*)::int from service s
         where kind = 'scheduler' and {{takes_work}}) as schedulers,
-       f.trigger, f.deferred_at, f.timeout_at, f.failures, f.due_at > now() as backs_off, nullif(f.due_at, 'infinity') as tried_at, f.due_at = 'infinity' as asks, f.claimed_at as trigger_claimed_at,
+       f.trigger, f.deferred_at, f.timeout_at, f.failures, f.due_at > now() as backs_off, nullif(f.due_at, 'infinity') as tried_at,
+           f.due_at = 'infinity' as asks, f.claimed_at as trigger_claimed_at,
        g.name as triggerer, g.host as triggerer_host, q.reason as quarantine, q.since as quarantined_at
 from dag_run r
 join dag d on d.dag_id = r.dag_id

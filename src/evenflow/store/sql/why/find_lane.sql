@@ -1,4 +1,5 @@
--- The lane in which a ready task instance waits, with its limit class, and how many of the lane start before it: counted up to a limit.
+-- The lane in which a ready task instance waits, with its limit class, and how many of the lane start before it: counted up to a
+-- limit.
 select {{stored_lane}},
        case when l.task_index is not null then %(map_index)s::int - l.next_map_index else (
            select count(*)::int

@@ -1,5 +1,5 @@
--- Which of these upstreams of a task have failed, or were not run because of others, in the order of the DAG: how many instances failed,
--- the first of them, and why. Of a mapped one all its instances count where the map index is null, else that one.
+-- Which of these upstreams of a task have failed, or were not run because of others, in the order of the DAG: how many instances
+-- failed, the first of them, and why. Of a mapped one all its instances count where the map index is null, else that one.
 select k.task_index, k.task_id, a.map_index as asked, s.failed, s.map_index, s.explanation
 from unnest(%(tasks)s::int[], %(maps)s::int[]) as a (task_index, map_index)
 join dag_run r on r.run_key = %(run_key)s
@@ -13,5 +13,6 @@ cross join lateral (
       and (a.map_index is null or t.map_index = a.map_index)
 ) as s
 where s.ended > 0
-   or exists (select from mapped_task m where m.run_key = r.run_key and m.task_index = k.task_index and m.virtual_state = 'upstream_failed')
+   or exists (select from mapped_task m where m.run_key = r.run_key and m.task_index = k.task_index
+       and m.virtual_state = 'upstream_failed')
 order by k.task_index

@@ -1,6 +1,7 @@
--- The tasks that hold these limits: the oldest of each (of them those of a scope), how many there are in all, and how many of them wait for a worker. One look at all
--- that is in flight or deferred.
-select h.limit_id, h.held_by, h.unclaimed, r.dag_id, r.run_id, k.task_id, h.map_index, h.slots, h.created_at as since, s.name as worker, h.deferred
+-- The tasks that hold these limits: the oldest of each (of them those of a scope), how many there are in all, and how many of them
+-- wait for a worker. One look at all that is in flight or deferred.
+select h.limit_id, h.held_by, h.unclaimed, r.dag_id, r.run_id, k.task_id, h.map_index, h.slots, h.created_at as since,
+    s.name as worker, h.deferred
 from (
     select g.limit_id, d.run_key, d.task_index, d.map_index, d.created_at, d.epoch, d.worker_id, d.deferred,
            case when d.holds[1] = g.limit_id and d.pool_slots > 0 then d.pool_slots else 1 end as slots,

@@ -6,7 +6,8 @@ join task k on k.version_key = r.version_key and k.task_index = w.task_index
 cross join lateral (
     select jsonb_object_agg(state, n) as states
     from (
-        select state, count(*)::int as n from task_instance t where t.run_key = w.run_key and t.task_index = w.task_index group by state
+        select state, count(*)::int as n from task_instance t where t.run_key = w.run_key and t.task_index = w.task_index
+        group by state
     ) as found
 ) as s
 where w.waiter_run = %(run_key)s and w.waiter_task = %(task_index)s

@@ -1,5 +1,5 @@
--- Which of these upstreams of a task have not finished, in the order of the DAG, and how many in all. Of a mapped one its instances are counted
--- by state, virtual ones included: all of them where the map index is null, else that one.
+-- Which of these upstreams of a task have not finished, in the order of the DAG, and how many in all. Of a mapped one its instances
+-- are counted by state, virtual ones included: all of them where the map index is null, else that one.
 select k.task_id, a.map_index, s.missing, s.total, s.states, count(*) over ()::int as upstreams
 from unnest(%(tasks)s::int[], %(maps)s::int[]) as a (task_index, map_index)
 join dag_run r on r.run_key = %(run_key)s

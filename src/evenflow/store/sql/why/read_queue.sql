@@ -1,6 +1,6 @@
 -- How many dispatches of a queue are claimed before this one, as far as their order decides, and which workers serve the queue or
--- would, were they not out of service; the executor of the queue, if it is sent what waits there. Those that resume take the slots for
--- resumes, too, when all others are busy, and are kept from a worker by nothing but that it is frozen.
+-- would, were they not out of service; the executor of the queue, if it is sent what waits there. Those that resume take the slots
+-- for resumes, too, when all others are busy, and are kept from a worker by nothing but that it is frozen.
 select (select count(*)::int
         from (
             select from (
@@ -8,7 +8,8 @@ select (select count(*)::int
                 union all
                 select class, priority, epoch from dispatch where queue = %(queue)s and worker_id is null and sent_at is not null
             ) as w
-            where (class < %(class)s or class = %(class)s and (priority > %(priority)s or priority = %(priority)s and epoch < %(epoch)s))
+            where (class < %(class)s or class = %(class)s
+                and (priority > %(priority)s or priority = %(priority)s and epoch < %(epoch)s))
             limit %(counted)s
         ) as before) as ahead,
        (select executor from queue_executor where queue = %(queue)s and push) as executor,
@@ -28,7 +29,8 @@ select (select count(*)::int
 from service s
 left join service_state c on c.kind = 'worker' and c.name = s.name and (c.state = 'frozen' or not %(resumes)s)
 cross join lateral (
-    select (s.detail ->> 'slots')::int + case when %(resumes)s then coalesce((s.detail ->> 'resume_slots')::int, 0) else 0 end as slots
+    select (s.detail ->> 'slots')::int + case when %(resumes)s then coalesce((s.detail ->> 'resume_slots')::int, 0)
+        else 0 end as slots
 ) as r
 cross join lateral (select count(*)::int as busy from dispatch where dispatch.worker_id = s.service_id) as b
 where s.kind = 'worker' and {{takes_work}}

@@ -1,5 +1,5 @@
--- Which run has the newest value of a task under a key: this one, else the latest of a number of runs of its DAG with earlier logical dates. Of each
--- run the task has the index that it has in that run's version. No row: none has.
+-- Which run has the newest value of a task under a key: this one, else the latest of a number of runs of its DAG with earlier
+-- logical dates. Of each run the task has the index that it has in that run's version. No row: none has.
 select r.run_id
 from dag_run own
 cross join lateral (

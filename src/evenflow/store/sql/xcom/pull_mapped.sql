@@ -1,8 +1,9 @@
--- All values of a mapped task in map order, as one JSON list; null when it would be longer than the limit. Of those that lie in object
--- storage the names, by their place in the list. And whether the try that asks is not over,
--- and whether any of them is secret.
+-- All values of a mapped task in map order, as one JSON list; null when it would be longer than the limit. Of those that lie in
+-- object storage the names, by their place in the list. And whether the try that asks is not over, and whether any of them is
+-- secret.
 with pushed as materialized (
-    select x.value, x.object, x.secret, octet_length(x.value::text) + coalesce(x.size, 0) as size, row_number() over (order by x.map_index) - 1 as place
+    select x.value, x.object, x.secret, octet_length(x.value::text) + coalesce(x.size, 0) as size, row_number()
+        over (order by x.map_index) - 1 as place
     from xcom x
     join task_instance t using (run_key, task_index, map_index, epoch)
     where x.run_key = %(run_key)s and x.task_index = %(task_index)s and x.map_index >= 0 and x.key = %(key)s

@@ -1,4 +1,5 @@
--- One value, unless a try that has been superseded since pushed it: a null when there is none, no row when the try that asks is over.
+-- One value, unless a try that has been superseded since pushed it: a null when there is none, no row when the try that asks is
+-- over.
 select x.value::text, x.object, coalesce(x.secret, false)
 from dispatch d
 left join (xcom x join task_instance t using (run_key, task_index, map_index, epoch))
