@@ -56,7 +56,7 @@ def test_people_answer_what_airflows_operators_ask(running: RunningEvenflow) -> 
     assert "'Approve' to rejected" not in _answered(running, "rejected", "never")
     assert "one answer" in _answered(running, "refused", "Approve", "Reject")
     assert "'times'" in _answered(running, "typed", "OK", "--param", "times=often"), "it does not fit the form"
-    assert "answered 'OK'" in _answered(running, "typed", "OK", "--param", "what=1.4")
+    assert "answered 'OK'" in _answered(running, "typed", "OK", "--param", "what=v1.4")
     assert "answered 'Reject'" in _answered(running, "rejected", "reject"), "capitals need not be typed"
     assert "answered 'Reject'" in _answered(running, "refused", "Reject")
     assert "answered 'left, right'" in _answered(running, "ways", "left", "right")
@@ -76,7 +76,7 @@ def test_people_answer_what_airflows_operators_ask(running: RunningEvenflow) -> 
         answer.click()
         expect(question).to_have_count(0)
         wait_until(lambda: "approved" in _asked(running), "the question of what comes next", within_s=400)
-        assert _asked(running)["approved"]["subject"] == "1.4?"
+        assert _asked(running)["approved"]["subject"] == "v1.4?"
         page.goto("/dags/asks/runs/one/tasks/approved")
         question.get_by_role("button", name="Approve").click()
         expect(question).to_have_count(0)
@@ -91,7 +91,7 @@ def test_people_answer_what_airflows_operators_ask(running: RunningEvenflow) -> 
     }
     told = running.evenflow("tasks", "logs", "asks", "told", "--run", "one").stdout
     for line in (
-        "typed ['OK'] {'what': '1.4', 'times': 2} {'id': '",
+        "typed ['OK'] {'what': 'v1.4', 'times': 2} {'id': '",
         "several ['Berlin', 'Oslo'] {} {'id': '",
         "late ['no'] {'n': 7} None <class 'datetime.datetime'>",
         "approved ['Approve'] {} {'id': '",
