@@ -198,7 +198,7 @@ async def test_clients_give_up_on_an_api_that_stays_away() -> None:
 
 
 async def test_what_must_not_happen_twice_is_not_sent_twice() -> None:
-    """A server that takes the request and hangs up: a trigger is not repeated, a read is."""
+    """A server that takes the request and hangs up: what has no idempotency key is not repeated, a read is."""
     requests: list[bytes] = []
 
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -208,7 +208,7 @@ async def test_what_must_not_happen_twice_is_not_sent_twice() -> None:
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     client = RestClient(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", "token", patience_s=0.4)
     with pytest.raises(ApiUnavailable):
-        await client.trigger_run("d")
+        await client.cancel_run("d", "r")
     assert requests == [b"POST "]
     with pytest.raises(ApiUnavailable):
         await client.get_status()

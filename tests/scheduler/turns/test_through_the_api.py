@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evenflow.client.rest import RestClient
+from evenflow.client.rest import RestClient, every
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.sql import sql
@@ -149,9 +149,9 @@ def expand(world: World, dag_id: str, length: int) -> tuple[int, int]:
     return run, len(sent)
 
 
-def pages(world: World, run: int, offset: int, **filters: str | None) -> int:
-    """Buffers that a page of 100 costs."""
-    params = {"run_key": run, "task_id": None, "limit": 100, "offset": offset, **filters}
+def buffers(world: World, run: int, after: int, **filters: str | None) -> int:
+    """What a page of 100 costs, behind an instance of the mapped task."""
+    params = {"run_key": run, "task_id": None, "limit": 100, "after": f"[1, {after}]", **filters}
     statement = sql("views/list_tasks_in_state" if "state" in filters else "views/list_tasks")
     (plan,) = world.conn.execute(b"explain (analyze, buffers, format json) " + statement, params).fetchone()[0]
     return plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"]
@@ -172,19 +172,15 @@ async def test_a_mapped_task_of_100_000_is_one_item_and_people_see_every_instanc
     world.report([t for t in world.claim() if t.run_key == run])
     world.advance()
     run_id = world.conn.execute("select run_id from dag_run where run_key = %s", [run]).fetchone()[0]
-    seen: list[tuple[str, int, str]] = []
-    while len(seen) < LENGTH + 2:
-        page = await rest.list_tasks("large", run_id, limit=1_000, offset=len(seen))
-        seen += [(t.task_id, t.map_index, t.state) for t in page.items]
-        assert page.more == (len(seen) < LENGTH + 2)
+    seen = [(t.task_id, t.map_index, t.state) async for t in every(rest.list_tasks, "large", run_id, limit=1_000)]
     states = {0: "success", 1: "success", 2: "success", 3: "queued", 4: "queued", 5: "queued"}
     assert seen == [
         ("t0", -1, "success"),
         *(("each", index, states.get(index, "scheduled")) for index in range(LENGTH)),
         ("last", -1, "none"),
     ]
-    part = await rest.list_tasks("large", run_id, state="scheduled", task_id="each", limit=2, offset=LENGTH - 8)
-    assert ([t.map_index for t in part.items], part.more) == ([LENGTH - 2, LENGTH - 1], False)
+    waiting = every(rest.list_tasks, "large", run_id, state="scheduled", task_id="each", limit=1_000)
+    assert [t.map_index async for t in waiting] == list(range(6, LENGTH))
     assert (await rest.get_run("large", run_id)).tasks_by_state == {"success": 4, "queued": 3, "scheduled": LENGTH - 6, "none": 1}
     world.audit()
 
@@ -194,6 +190,6 @@ def test_a_page_costs_the_same_wherever_it_is(world: World) -> None:
     run, _ = expand(world, "large", LENGTH)
     world.conn.execute("analyze")
     for filters in ({}, {"state": "scheduled"}):
-        first, last = pages(world, run, 10, **filters), pages(world, run, LENGTH - 100, **filters)
+        first, last = buffers(world, run, 10, **filters), buffers(world, run, LENGTH - 100, **filters)
         assert max(first, last) <= 600, "a handful for each of a hundred"
         assert last <= first * 1.2
