@@ -109,6 +109,7 @@ def told(problem: str) -> dict[str, Any]:
     return {key: value for key, value in json.loads(problem).items() if key != "request_id"}
 
 
+@pytest.mark.system
 async def test_what_is_beyond_the_scope_answers_as_what_is_not_there(two: Two) -> None:
     """R-SE3: in the same words."""
     scoped = two.shown(SCOPE)

@@ -103,6 +103,7 @@ async def full(world: World, rest: RestClient) -> World:
     return world
 
 
+@pytest.mark.system
 async def test_each_list_goes_on_where_its_page_ended(rest: RestClient, full: World) -> None:
     """R-SE3: page by page it is what one page of all is, in that order, with nothing twice."""
     wrong = {}
