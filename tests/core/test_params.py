@@ -34,7 +34,8 @@ def test_a_dag_that_declares_none_takes_what_is_given() -> None:
         ({}, "The parameter 'name' has no default: give it a value. With the CLI, type: --param name=VALUE"),
         ({"name": "x", "m": 1}, "The DAG has no parameter 'm'. It has: n, name."),
         ({"name": "x", "n": 0}, "The parameter 'n' must be at least 1, not 0. Type for example: --param n=3"),
-        ({"name": 7}, "The parameter 'name' must be of type string, not 7."),
+        ({"name": 1.4}, "The parameter 'name' must be of type string, not 1.4. Type for example: --param 'name=\"1.4\"'"),
+        ({"name": [7]}, "The parameter 'name' must be of type string, not [7]."),
     ],
 )
 def test_what_does_not_fit_is_said(given: dict[str, Any], message: str) -> None:

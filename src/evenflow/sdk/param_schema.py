@@ -6,8 +6,10 @@ ever fetched. Patterns match in time linear in the value: a pattern that would n
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from datetime import datetime, time
 from functools import lru_cache
@@ -53,7 +55,7 @@ def checked_params(specs: Mapping[str, RunParamSpec], given: Mapping[str, Any]) 
     for name, spec in specs.items():
         problem = problem_of_value(values[name], spec.schema)
         if problem:
-            raise ParamError(f"The parameter {name!r} {problem}{_example(name, spec)}")
+            raise ParamError(f"The parameter {name!r} {problem}{_example(name, spec, values[name])}")
     return values
 
 
@@ -166,13 +168,24 @@ def _fits_several(error: ValidationError) -> bool:
     return any(not alternative for alternative in error.kind.value)
 
 
-def _example(name: str, spec: RunParamSpec) -> str:
-    """Returns a sentence with a valid value to type, if the schema shows one."""
-    for candidate in (*spec.schema.get("examples", ()), *spec.schema.get("enum", ()), spec.default, spec.schema.get("minimum")):
-        if candidate is not None and problem_of_value(candidate, spec.schema) is None:
-            text = candidate if isinstance(candidate, str) else json.dumps(candidate)
-            return f" Type for example: --param {name}={text}"
+def _example(name: str, spec: RunParamSpec, given: Any) -> str:
+    """Returns a sentence with a valid value to type, if there is one: what was given as text, or what the schema shows."""
+    as_text = (json.dumps(given),) if isinstance(given, int | float) else ()
+    shown = (*spec.schema.get("examples", ()), *spec.schema.get("enum", ()), spec.default, spec.schema.get("minimum"))
+    for candidate in (*as_text, *shown):
+        if candidate not in (None, "") and problem_of_value(candidate, spec.schema) is None:
+            return f" Type for example: --param {shlex.quote(f'{name}={_typed(candidate)}')}"
     return ""
+
+
+def _typed(value: Any) -> str:
+    """Returns what the command line reads as this value: JSON, or text that is no JSON."""
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            json.loads(value)
+            return json.dumps(value)
+        return value
+    return json.dumps(value)
 
 
 def _shown(value: Any) -> str:
