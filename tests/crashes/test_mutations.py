@@ -74,11 +74,11 @@ def with_releases_that_are_forgotten(patch: Patch) -> None:
 def with_events_of_any_deferral(patch: Patch) -> None:
     """R-DQ9: what a trigger says brings its task back, whatever that waits for by now."""
 
-    def loose(facts: Facts, dispatches: Any, deferred: Any, offers: Any, reports: Any) -> int:
+    def loose(facts: Facts, dispatches: Any, deferred: Any, reports: Any) -> int:
         waiting = stored.read_some(facts.conn, {deferrals._key_of(report) for report in reports})
         known = {key: found.epoch for key, found in waiting.items()}
         said = [report._replace(epoch=known.get(deferrals._key_of(report), report.epoch)) for report in reports]
-        return apply(facts, dispatches, deferred, offers, said)
+        return apply(facts, dispatches, deferred, said)
 
     apply = reports.apply_events
     patch.setattr(reports, "apply_events", loose)
