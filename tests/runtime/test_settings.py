@@ -80,6 +80,12 @@ def test_a_folder_has_the_same_bundle_whoever_names_it(project: Path, monkeypatc
             "abc",
             "EVENFLOW_API_PORT: input should be a valid integer, unable to parse string as an integer (it is 'abc').",
         ),
+        (
+            "EVENFLOW_API_PROXIES",
+            "10.0.0.7, proxy.internal",
+            "EVENFLOW_API_PROXIES: 'proxy.internal' is not an address such as 10.0.0.7, or a network such as 10.1.0.0/16 "
+            "(it is '10.0.0.7, proxy.internal').",
+        ),
         ("EVENFLOW_SLOTS", "0", "EVENFLOW_SLOTS: input should be greater than or equal to 1 (it is '0')."),
         ("EVENFLOW_LOG_LEVEL", "loud", "EVENFLOW_LOG_LEVEL: input should be 'debug', 'info', 'warning' or 'error' (it is 'loud')."),
     ],

@@ -66,6 +66,7 @@ class ApiService(Service):
         host: str,
         port: int,
         listener: int = -1,
+        proxies: str = "",
         logs: str,
         name: str,
         vault: Vault,
@@ -82,7 +83,7 @@ class ApiService(Service):
         super().__init__(name, health)
         self.port = port
         self._url, self._host, self._listener = database_url, host, listener
-        self._tls = tls or Tls()
+        self._tls, self._proxies = tls or Tls(), proxies
         self._operator_token, self._metrics_token, self._vault, self._storage = operator_token, metrics_token, vault, storage
         meter = self.health.meter
         self._logs = open_logs(
@@ -144,7 +145,7 @@ class ApiService(Service):
             requests_each=self._requests_each,
         )
         self._measure(pool, probing, claims, triggers)
-        self._web = WebServer(app, host=self._host, port=self.port, listener=self._listener, tls=self._tls)
+        self._web = WebServer(app, host=self._host, port=self.port, listener=self._listener, proxies=self._proxies, tls=self._tls)
         self._opened.push_async_callback(self._web.stop)
         await self._web.start()
         self.port = self._web.port

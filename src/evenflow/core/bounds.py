@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from ipaddress import ip_network
 from typing import Any, ClassVar
 
 from evenflow.core.json_values import flaw_of
@@ -151,3 +152,16 @@ class Iso8601(Bound):
 
 def _shown(number: float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:,.15g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Networks(Bound):
+    """A text of addresses and networks, with commas between; empty: none."""
+
+    def flaw(self, value: Any) -> str | None:
+        for part in filter(None, value.split(",")):
+            try:
+                ip_network(part.strip())
+            except ValueError:
+                return f"{part.strip()!r:.300} is not an address such as 10.0.0.7, or a network such as 10.1.0.0/16"
+        return None

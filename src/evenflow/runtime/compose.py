@@ -33,6 +33,7 @@ def build_service(kind: ServiceKind, settings: ServiceSettings, health: HealthMo
                 host=settings.api_host,
                 port=settings.api_port,
                 listener=settings.listener,
+                proxies=settings.api_proxies,
                 tls=settings.tls,
                 metrics_token=settings.metrics_token,
                 requests_each=settings.api_requests,

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from evenflow.api.limits import REQUESTS_EACH
 from evenflow.connect_server.limits import IDLE, LEAST_MEMORY, MEMORY
-from evenflow.core.bounds import Between, Chars
+from evenflow.core.bounds import Between, Chars, Networks
 from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
 from evenflow.core.limits import MAX_INLINE_XCOM, MAX_PORT
 from evenflow.core.model import Enforcement
@@ -58,6 +58,9 @@ class SharedSettings:
     api_requests: Annotated[
         int, Between(0, 100_000), "Requests a second that one token may make to REST, at each API server; 0: any number"
     ] = REQUESTS_EACH
+    api_proxies: Annotated[
+        str, Networks(), "Proxies before the API, of which it takes whence and how a request came (X-Forwarded-For, -Proto)"
+    ] = ""
     plaintext: Annotated[bool, "Speak plain HTTP also with other hosts: tokens, secrets and code can be read on the way"] = False
     metrics_host: Annotated[str, "Address of health and metrics of a service; an API has its own"] = "127.0.0.1"
     metrics_port: Annotated[

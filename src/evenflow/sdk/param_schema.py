@@ -179,7 +179,7 @@ def _example(name: str, spec: RunParamSpec, given: Any) -> str:
 
 
 def _typed(value: Any) -> str:
-    """Returns what the command line reads as this value: JSON, or text that is no JSON."""
+    """Returns what the command line reads as this value: JSON, or text where it is not JSON."""
     if isinstance(value, str):
         with contextlib.suppress(ValueError):
             json.loads(value)

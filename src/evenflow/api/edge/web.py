@@ -102,9 +102,11 @@ class _ApiServer(uvicorn.Server):
 class WebServer:
     """Serves ``app``, at a copy of ``listener`` if that is the descriptor of a socket that listens. Raises :class:`SettingsError`
     when it may not be served at this address, and from ``start`` when the address is not available.
+
+    ``proxies`` are addresses and networks whose word counts of whence a request came, and whether by TLS; that of others does not.
     """
 
-    def __init__(self, app: ASGIApp, *, host: str, port: int, tls: Tls, listener: int = -1) -> None:
+    def __init__(self, app: ASGIApp, *, host: str, port: int, tls: Tls, listener: int = -1, proxies: str = "") -> None:
         self._host, self._wanted_port, self._listener = host, port, listener
         if tls.check_bind("The API", host):
             observe(seen.api_plain(host))
@@ -122,7 +124,8 @@ class WebServer:
                 server_header=False,
                 headers=[("X-Content-Type-Options", "nosniff")],  # answers contain authors' texts: browsers must not guess types
                 date_header=False,
-                proxy_headers=False,
+                proxy_headers=bool(proxies),
+                forwarded_allow_ips=proxies,
                 backlog=limits.BACKLOG,
                 timeout_keep_alive=limits.KEEP_ALIVE,
                 ssl_certfile=tls.cert or None,
