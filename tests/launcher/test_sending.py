@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -64,6 +65,25 @@ async def test_an_executor_that_takes_nothing_is_told_until_it_takes_something(
         memory.failing.clear()
         await until(lambda: told(pushed) == {"elsewhere": (1, None)})
     assert memory.epochs == [epoch]
+
+
+async def test_a_launcher_ends_though_a_client_takes_its_cancellation_for_a_timeout(
+    pushed: Pushed, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-EX2: as where both come in the same instant. It is cancelled again."""
+    monkeypatch.setattr(limits, "CANCELLED_S", 0.05)
+    memory = Memory()
+
+    async def watch() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise TimeoutError from None
+
+    monkeypatch.setattr(memory, "watch", watch)
+    async with launcher(database_url, memory):
+        await until(lambda: told(pushed) == {"elsewhere": (1, None)})
+    assert memory.closed
 
 
 async def test_launchers_say_which_executors_they_serve_and_which_they_cannot(pushed: Pushed, database_url: str) -> None:

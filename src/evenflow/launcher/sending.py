@@ -40,9 +40,11 @@ class Sending:
         observe(seen.serves(row.name, row.kind, ", ".join(row.queues)))
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        left = set(self._tasks)
+        while left:  # again, where a client has taken the cancellation for a timeout of its own
+            for task in left:
+                task.cancel()
+            _, left = await asyncio.wait(left, timeout=limits.CANCELLED_S)
         await self._executor.close()
         observe(seen.serves_no_more(self.row.name))
 

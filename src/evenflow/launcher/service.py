@@ -52,6 +52,7 @@ class LauncherService(DatabaseService):
         await self._close_all()
 
     async def _leave(self) -> None:
+        self._ending.set()
         await self._close_all()
         await super()._leave()
 
@@ -73,7 +74,7 @@ class LauncherService(DatabaseService):
             if rows.get(name) != sending.row:
                 await self._served.pop(name).close()
         for name, row in rows.items():
-            if name not in self._served:
+            if name not in self._served and not self._ending.is_set():
                 self._serve(row)
         self._refused = {name: reason for name, reason in self._refused.items() if name in rows}
         if self._detail() != self._told:
