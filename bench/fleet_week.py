@@ -24,7 +24,7 @@ CASE = "fleet_week"
 DAY_S, WEEK_S = 86_400.0, 7 * 86_400.0
 SLOTS, LEAST, MOST, START_S = 16, 1, 40, 30.0
 POLICY = ScalingPolicy(  # half of it is free for bursts, which come faster than workers start
-    min=4, max=MOST, slots=SLOTS, target_load=0.5, up_load=0.6, up_after=0.0, down_load=0.3, down_after=120.0
+    min=5, max=MOST, slots=SLOTS, target_load=0.5, up_load=0.6, up_after=0.0, down_load=0.3, down_after=120.0
 )
 EVERY_S, HPA_EVERY_S, STABLE_S, TOLERANCE = 5.0, 15.0, 300.0, 0.1
 MEMORY_TARGET = 0.7  # of what a worker may have, as people set it
