@@ -23,6 +23,7 @@ from evenflow.runtime.embedded import EmbeddedPostgres, programs
 from evenflow.runtime.embedded import server as embedded_server
 from evenflow.store.db.connect import UNBOUNDED, connect
 from evenflow.store.db.migrate import migrate
+from tests import browsers
 from tests.apis import running_api
 from tests.durations import Durations, add_options
 from tests.running import RunningEvenflow, running_evenflow
@@ -104,6 +105,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Durations(config))
+    config.pluginmanager.register(browsers)
     if other := os.environ.get(_OTHER_SERVER):
         _use_other_server(Path(other))
     if not hasattr(config, "workerinput"):

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from tests.running import RunningEvenflow, running_evenflow
-from tests.ui.browsing import chromium, logged_in, settled, violations
+from tests.ui.browsing import logged_in, settled, violations
 from tests.ui.seed import ask
 from tests.waiting import wait_until
 
@@ -42,7 +42,7 @@ def _tasks(running: RunningEvenflow) -> dict[str, dict[str, Any]]:
     return {each["task_id"]: each for each in shown}
 
 
-def test_people_answer_what_airflows_operators_ask(running: RunningEvenflow) -> None:
+def test_people_answer_what_airflows_operators_ask(running: RunningEvenflow, browser: Browser) -> None:
     trigger = ("runs", "trigger", "asks", "--run-id", "one")
     wait_until(lambda: running.evenflow(*trigger).returncode == 0, "the DAG is known", within_s=400)
     first = {"typed", "several", "rejected", "refused", "theirs", "ways"}
@@ -62,25 +62,24 @@ def test_people_answer_what_airflows_operators_ask(running: RunningEvenflow) -> 
     assert "answered 'left, right'" in _answered(running, "ways", "left", "right")
     assert "answered 'left, right' to task 'ways' first" in _answered(running, "ways", "left")
 
-    with chromium() as browser:
-        page = logged_in(browser, running)
-        page.goto("/dags/asks/runs/one/tasks/several/required_actions?map_index=-1")  # as the operator's own link says
-        question = page.get_by_role("region", name="What it asks")
-        answer = question.get_by_role("button", name="Answer")
-        expect(answer).to_be_disabled()
-        question.get_by_label("Oslo").check()
-        question.get_by_label("Berlin").check()
-        expect(question).to_contain_text("evenflow approve asks/one several Berlin Oslo")
-        settled(page)
-        assert violations(page) == []
-        answer.click()
-        expect(question).to_have_count(0)
-        wait_until(lambda: "approved" in _asked(running), "the question of what comes next", within_s=400)
-        assert _asked(running)["approved"]["subject"] == "v1.4?"
-        page.goto("/dags/asks/runs/one/tasks/approved")
-        question.get_by_role("button", name="Approve").click()
-        expect(question).to_have_count(0)
-        assert page.flaws == []  # type: ignore[attr-defined]
+    page = logged_in(browser, running)
+    page.goto("/dags/asks/runs/one/tasks/several/required_actions?map_index=-1")  # as the operator's own link says
+    question = page.get_by_role("region", name="What it asks")
+    answer = question.get_by_role("button", name="Answer")
+    expect(answer).to_be_disabled()
+    question.get_by_label("Oslo").check()
+    question.get_by_label("Berlin").check()
+    expect(question).to_contain_text("evenflow approve asks/one several Berlin Oslo")
+    settled(page)
+    assert violations(page) == []
+    answer.click()
+    expect(question).to_have_count(0)
+    wait_until(lambda: "approved" in _asked(running), "the question of what comes next", within_s=400)
+    assert _asked(running)["approved"]["subject"] == "v1.4?"
+    page.goto("/dags/asks/runs/one/tasks/approved")
+    question.get_by_role("button", name="Approve").click()
+    expect(question).to_have_count(0)
+    assert page.flaws == []  # type: ignore[attr-defined]
 
     wait_until(lambda: ask(running, "GET", "dags/asks/runs/one")["state"] == "failed", "the end of the run", within_s=400)
     tasks = _tasks(running)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.running import RunningEvenflow, evenflow_json, running_evenflow
 from tests.spark.servers import BEGINS_S
-from tests.ui.browsing import WITHIN_MS, chromium, logged_in, violations
+from tests.ui.browsing import WITHIN_MS, logged_in, violations
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
@@ -80,10 +80,9 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningEvenflow
         yield running
 
 
-@pytest.fixture(scope="module")
-def page(system: RunningEvenflow) -> Iterator[Page]:
-    with chromium() as browser:
-        yield logged_in(browser, system)
+@pytest.fixture
+def page(system: RunningEvenflow, browser: Browser) -> Page:
+    return logged_in(browser, system)
 
 
 def triggered(system: RunningEvenflow, dag: str) -> str:

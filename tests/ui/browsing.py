@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Playwright, ViewportSize, expect, sync_playwright
 
 from evenflow.cli.commands.ui import login_page
 from tests.house.project import ROOT
@@ -21,17 +21,61 @@ WIDE: ViewportSize = {"width": 1360, "height": 860}
 PHONE: ViewportSize = {"width": 390, "height": 780}
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
+# Playwright passes others: no background networking, updates, sync, first run, shared memory. There is no graphics card here. On a
+# busy machine a watchdog ends the process that draws, and a browser in which that has ended a few times ends itself.
+FLAGS = ["--disable-gpu", "--disable-gpu-watchdog", "--disable-gpu-process-crash-limit"]
+
+
+class Chromium:
+    """Started when a browser is asked for, and anew when its process has ended."""
+
+    def __init__(self, playwright: Playwright) -> None:
+        found = shutil.which("chromium")
+        assert found, "There is no chromium. Type: scripts/setup --browser"
+        self._type, self._path = playwright.chromium, found
+        self._browser: Browser | None = None
+
+    def living(self) -> Browser:
+        if not self._lives():
+            self._browser = self._type.launch(executable_path=self._path, args=FLAGS)
+        return self._browser
+
+    def close_contexts(self) -> None:
+        if self._lives():
+            for context in self._browser.contexts:
+                context.close()
+
+    def close(self) -> None:
+        if self._browser is not None:
+            self._browser.close()
+
+    def took_with_it(self, error: BaseException) -> bool:
+        """Whether this is Playwright's error of a browser that is there no more."""
+        return isinstance(error, Error) and not self._lives()
+
+    def _lives(self) -> bool:
+        if self._browser is None:
+            return False
+        with suppress(Error):  # is_connected() knows of an end when something has been asked after it
+            self._browser.new_browser_cdp_session().detach()
+        return self._browser.is_connected()
+
+
+@contextmanager
+def running_chromium() -> Iterator[Chromium]:
+    with sync_playwright() as playwright:
+        chromium = Chromium(playwright)
+        try:
+            yield chromium
+        finally:
+            chromium.close()
+
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    found = shutil.which("chromium")
-    assert found, "There is no chromium. Type: scripts/setup --browser"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])  # tests run as root
-        try:
-            yield browser
-        finally:
-            browser.close()
+    """For programs; tests take the fixture ``browser``."""
+    with running_chromium() as chromium:
+        yield chromium.living()
 
 
 def opened(browser: Browser, evenflow: RunningEvenflow, **options: Any) -> BrowserContext:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from tests.running import running_evenflow
-from tests.ui.browsing import WITHIN_MS, chromium, logged_in, settled, violations
+from tests.ui.browsing import WITHIN_MS, logged_in, settled, violations
 from tests.ui.seed import ask
 from tests.waiting import wait_until
 
@@ -28,11 +28,11 @@ release()
 """
 
 
-def test_a_person_is_asked_and_answers() -> None:
+def test_a_person_is_asked_and_answers(browser: Browser) -> None:
     """R-DQ9, R-HA: nothing runs while it waits, so the deaths of scheduler and triggerer are nothing to it; Home leads to the
     question, the answer to the end of the run.
     """
-    with running_evenflow() as evenflow, chromium() as browser:
+    with running_evenflow() as evenflow:
         (evenflow.dags / "release.py").write_text(RELEASE)
         wait_until(lambda: evenflow.evenflow("runs", "trigger", "release", "--run-id", "r").returncode == 0, "the DAG is known")
         wait_until(lambda: ask(evenflow, "GET", "approvals")["items"], "the question")

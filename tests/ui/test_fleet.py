@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from tests.running import RunningEvenflow, running_evenflow
-from tests.ui.browsing import WITHIN_MS, chromium, logged_in, settled, violations
+from tests.ui.browsing import WITHIN_MS, logged_in, settled, violations
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("ui")]
@@ -34,9 +34,9 @@ def shown(running: RunningEvenflow, *command: str) -> str:
     return done.stdout
 
 
-def test_steps_of_a_fleet_are_sentences_and_say_what_the_command_line_says() -> None:
+def test_steps_of_a_fleet_are_sentences_and_say_what_the_command_line_says(browser: Browser) -> None:
     """R-AS2: the decision, its reason and what was seen; and of another fleet why no autoscaler looks after it."""
-    with running_evenflow(None, "--autoscale", "0..1") as running, chromium() as browser:
+    with running_evenflow(None, "--autoscale", "0..1") as running:
         (running.dags / "counted.py").write_text(COUNTED)
         wait_until(lambda: "counted" in shown(running, "dags", "list"), "the DAG is there")
         shown(running, "autoscaler", "set", "far", "--target", "kubernetes", "--of-target.deployment", "w", "--queue", "far")

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, StorageState, expect
 from psycopg.types.json import Jsonb
 
 from bench.finished_runs import add_finished_runs
 from evenflow.runtime.embedded import EmbeddedPostgres
 from tests.running import RunningEvenflow, running_evenflow
 from tests.ui.addresses import FAILED, PAGES, WAITING
-from tests.ui.browsing import PHONE, WITHIN_MS, chromium, logged_in, opened, settled, violations, watched
+from tests.ui.browsing import PHONE, WITHIN_MS, logged_in, opened, settled, violations, watched
 from tests.ui.seed import ask, seed, set_aside, trigger
 from tests.waiting import wait_until
 
@@ -30,15 +30,19 @@ def evenflow() -> Iterator[RunningEvenflow]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
+def sessions() -> list[StorageState]:
+    """That of :func:`reader`, once there is one."""
+    return []
 
 
-@pytest.fixture(scope="module")
-def reader(browser: Browser, evenflow: RunningEvenflow) -> Page:
+@pytest.fixture
+def reader(browser: Browser, evenflow: RunningEvenflow, sessions: list[StorageState]) -> Page:
     """Logged in, for tests that change nothing."""
-    return logged_in(browser, evenflow)
+    if not sessions:
+        sessions.append(logged_in(browser, evenflow).context.storage_state())
+    page = opened(browser, evenflow, storage_state=sessions[0]).new_page()
+    watched(page)
+    return page
 
 
 @pytest.fixture
@@ -47,7 +51,6 @@ def page(browser: Browser, evenflow: RunningEvenflow) -> Iterator[Page]:
     page = logged_in(browser, evenflow)
     yield page
     assert page.flaws == []  # type: ignore[attr-defined]
-    page.context.close()
 
 
 def see(page: Page, path: str) -> None:
@@ -84,7 +87,6 @@ def test_a_stranger_sees_the_login_and_comes_back_to_the_page(browser: Browser, 
     assert evenflow.token not in kept
     assert "evenflow-" not in page.evaluate("document.cookie")
     assert page.flaws == []  # type: ignore[attr-defined]
-    page.context.close()
 
 
 def test_logging_out_leaves_nothing_behind(page: Page) -> None:
@@ -349,7 +351,6 @@ def test_a_phone_shows_all_of_a_page(browser: Browser, evenflow: RunningEvenflow
     for path in ("/", "/dags", "/dags/orders/runs/morning%204", FAILED):
         see(page, path)
         assert violations(page) == [], path
-    page.context.close()
 
 
 def test_what_is_set_aside_is_told_at_home_and_tried_again(page: Page, evenflow: RunningEvenflow) -> None:
@@ -404,7 +405,6 @@ def test_an_admin_makes_a_user_who_may_look_and_nothing_else(page: Page, browser
     see(eve, FAILED)
     expect(eve.get_by_role("button", name="Run again")).to_be_enabled()
     assert eve.flaws == []  # type: ignore[attr-defined]
-    eve.context.close()
 
 
 def test_one_logs_oneself_out_elsewhere(browser: Browser, evenflow: RunningEvenflow) -> None:
@@ -423,4 +423,3 @@ def test_one_logs_oneself_out_elsewhere(browser: Browser, evenflow: RunningEvenf
     assert violations(here) == []
     for page in (here, elsewhere):
         assert page.flaws == []  # type: ignore[attr-defined]
-        page.context.close()

@@ -19,7 +19,7 @@ from tests.identity_providers import LIBRARY, running_provider
 from tests.ports import lasting_port
 from tests.running import RunningEvenflow, environment, running_evenflow
 from tests.running import evenflow as run_evenflow
-from tests.ui.browsing import WITHIN_MS, chromium, logged_in, opened, settled, violations, watched
+from tests.ui.browsing import WITHIN_MS, logged_in, opened, settled, violations, watched
 from tests.ui.seed import ask
 
 pytestmark = [
@@ -44,12 +44,6 @@ def evenflow() -> Iterator[RunningEvenflow]:
             yield running
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as started:
-        yield started
-
-
 def log_in_at_the_provider(page: Page, name: str) -> None:
     """From the page where one logs in, by the provider's own pages."""
     page.get_by_role("link", name="Log in at 127.0.0.1").click()
@@ -70,7 +64,6 @@ def test_one_logs_in_by_the_provider_and_comes_back_to_the_page(browser: Browser
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     expect(page).to_have_url(re.compile("/runs$"))
     assert page.flaws == []  # type: ignore[attr-defined]
-    page.context.close()
 
 
 def test_who_is_not_let_in_reads_why(browser: Browser, evenflow: RunningEvenflow) -> None:
@@ -83,7 +76,6 @@ def test_who_is_not_let_in_reads_why(browser: Browser, evenflow: RunningEvenflow
     expect(page.get_by_label("Name")).to_be_visible()
     assert violations(page) == []
     assert page.flaws == []  # type: ignore[attr-defined]
-    page.context.close()
 
 
 def test_an_admin_says_where_a_role_counts(browser: Browser, evenflow: RunningEvenflow) -> None:
@@ -102,7 +94,6 @@ def test_an_admin_says_where_a_role_counts(browser: Browser, evenflow: RunningEv
     (found,) = [user for user in ask(evenflow, "GET", "users")["items"] if user["name"] == "eve"]
     assert (found["scope"]["tags"], found["scope"]["pools"]) == (["etl", "reports"], ["etl"])
     assert page.flaws == []  # type: ignore[attr-defined]
-    page.context.close()
 
 
 def test_an_admin_gives_a_token_to_a_tool_and_takes_it_back(browser: Browser, evenflow: RunningEvenflow) -> None:
@@ -131,7 +122,6 @@ def test_an_admin_gives_a_token_to_a_tool_and_takes_it_back(browser: Browser, ev
     with pytest.raises(HTTPError, match="401"):
         asked_with(evenflow, text)
     assert page.flaws == []  # type: ignore[attr-defined]
-    page.context.close()
 
 
 def asked_with(evenflow: RunningEvenflow, token: str) -> tuple[str, str]:
@@ -185,4 +175,3 @@ def test_a_command_line_is_logged_in_by_who_signs_on_elsewhere(browser: Browser,
     assert run_evenflow(tmp_path, "logout").returncode == 0
     assert not (tmp_path / "login.json").exists()
     assert page.flaws == []  # type: ignore[attr-defined]
-    page.context.close()
