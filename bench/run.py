@@ -89,7 +89,7 @@ def results_of(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if case == dump_midnight.CASE:
         return dump_midnight.run(size=given.size, schedulers=given.schedulers, dsn=given.dsn)
     if case == spark_chaos.CASE:
-        return spark_chaos.run(runs=given.runs)
+        return spark_chaos.run(runs=given.runs, first=given.first, results=given.results)
     if case in spark_start.TASKS:
         return spark_start.run(case)
     if case == insights.CASE:
@@ -181,6 +181,8 @@ def main() -> int:
         " tasks; scaling_decision: workers; autoscaler_steps: each so manieth step; fleet_week: days;"
         " parsing: files; api_lists: task instances; api_fuzz: requests of each kind to each operation",
     )
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="spark_chaos: the number of the first run")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="spark_chaos: where the verdicts of several parts add up")
     parser.add_argument("--pages", type=int, default=200, help="ui_pages: how many are open")
     parser.add_argument("--target", choices=sawtooth.TARGETS, help="sawtooth, autoscaler_steps: what runs the workers")
     parser.add_argument("--snapshot", action="store_true", help="a_sustain: another session holds a snapshot open for 10 minutes")

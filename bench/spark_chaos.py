@@ -1,32 +1,40 @@
 """spark_chaos: Spark applications on a real standalone cluster and queries on a Connect server; each run loses one of the processes
 that it stands on.
 
-Each driver appends to a ledger, several times a second, so that it is known afterwards how many of one task ran at a time; of a
-query its rows do. A run is a task of SparkSubmit, in client or cluster mode, or one of ``@task.spark`` on the Connect server of
-``evenflow up``, with tries to spare. Killed with SIGKILL, once: the driver's Python, its JVM, its wrapper, an executor, the master,
-the Connect server, or the worker, triggerer or scheduler of Evenflow, when the driver has just been ordered, when it runs, or
-when it ends; or the run is cancelled. The master comes back where it was, by the harness; the Connect server by Evenflow.
+A run is a task of SparkSubmit, in client or cluster mode, or one of ``@task.spark`` on the Connect server of ``evenflow up``, with
+tries to spare. Killed with SIGKILL, once: the driver's Python, its JVM, its wrapper, an executor, the master, the Connect server,
+or the worker, triggerer or scheduler of Evenflow, when the driver has just been ordered, when it runs, or when it ends; or the run
+is cancelled. The master comes back where it was, by the harness; the Connect server by Evenflow.
+
+Several runs go side by side on one cluster, one Connect server and one Evenflow. What kills a part that all have strikes all of
+them, wherever they are. ``--first N`` begins with the Nth run, and with ``--results FILE`` the verdicts of several parts add up.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
 import random
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
+from measure import load
+from spark_chaos_dags import APPLICATION, SHORT_LIVED, dag_file
+from spark_chaos_verdicts import ORPHAN_S, ChaosRun, append_verdict, read_verdicts, summed, verdict
 
-from tests.running import RunningEvenflow, evenflow_json, running_evenflow
+from evenflow.client.rest import RestClient
+from evenflow.spark.class_data import use_archive
+from evenflow.spark.java import find_java
+from tests.running import RunningEvenflow, running_evenflow
 from tests.spark.servers import Cluster, recovering_cluster
-from tests.waiting import wait_until
+
+T = TypeVar("T")
 
 CASE = "spark_chaos"
 OF_EVENFLOW = ("worker", "scheduler", "cancel")
@@ -36,87 +44,32 @@ PAIRS = [
     *(("connect", victim) for victim in ("python", "connect", *OF_EVENFLOW)),
 ]  # in turn
 MOMENTS = ("ordered", "running", "ending")
-WORKS_S, ENDS_S = 6.0, 1.5  # of an application: long enough to be met in the middle
-ORPHAN_S = 30.0
-RUN_WITHIN_S = 600.0
-
-APPLICATION = f"""
-import json, os, sys, threading, time
-from pyspark.sql import SparkSession
-
-ledger, run, key = sys.argv[1], sys.argv[2], os.urandom(6).hex()
-
-def say(what, **more):
-    with open(ledger, "a") as file:
-        file.write(json.dumps(dict(run=run, key=key, what=what, at=time.time(), pid=os.getpid(), jvm=os.getppid(), **more)) + "\\n")
-
-def beat():
-    while True:
-        say("beat")
-        time.sleep(0.1)
-
-threading.Thread(target=beat, daemon=True).start()
-spark = SparkSession.builder.getOrCreate()
-say("running", app=spark.sparkContext.applicationId)
-until = time.monotonic() + {WORKS_S}
-while time.monotonic() < until:
-    assert spark.range(1000).count() == 1000
-say("done")
-time.sleep({ENDS_S})
-spark.stop()
-"""
-
-DAG_FILE = """
-import json, os, time
-from evenflow import DAG, SparkSubmit, get_current_context, task
-
-LEDGER, WORKS_S, ENDS_S = {ledger!r}, {works_s}, {ends_s}
-
-def say(what, **more):
-    with open(LEDGER, "a") as file:
-        file.write(json.dumps(dict(what=what, at=time.time(), **more)) + "\\n")
-
-with DAG("connect"):
-    @task.spark(conn_id="spark_connect", retries=4, retry_delay=0)
-    def query(*, spark):
-        of_it = dict(run=get_current_context()["run_id"], client=os.getpid())
-        say("begun", key=os.urandom(6).hex(), **of_it)
-
-        def rows(batches):
-            key, until = os.urandom(6).hex(), time.monotonic() + WORKS_S
-            say("running", key=key, **of_it)
-            while time.monotonic() < until:
-                say("beat", key=key, **of_it)
-                time.sleep(0.1)
-            say("done", key=key, **of_it)
-            yield from batches
-
-        assert spark.range(0, 1, 1, 1).mapInArrow(rows, "id long").count() == 1
-        time.sleep(ENDS_S)
-
-    query()
-
-SMALL = {{"spark.executor.memory": "512m", "spark.driver.memory": "512m", "spark.cores.max": "1"}}
-for mode in ("client", "cluster"):
-    with DAG(mode):
-        SparkSubmit(task_id="app", application="app.py", args=[LEDGER, "{{{{ run_id }}}}"], conf=SMALL, conn_id=mode,
-                    retries=4, retry_delay=0)
-"""
+LANES = 6  # runs at a time: most of a run is waiting for leases and for the end of what was killed
+CORES = 6  # of each of the two workers: a run takes two of them, and what was killed keeps its own for a moment
+RUN_WITHIN_S = 900.0
+BEGINS_S = 300.0  # until a victim is there
+LOOK_S = 0.2  # at ledgers and folders
+ASK_S = 1.0  # the API, for the end of a run
 
 
-def run(*, runs: int) -> Iterator[dict[str, Any]]:
-    """One result for all ``runs``."""
+def run(*, runs: int, first: int = 0, results: Path | None = None) -> Iterator[dict[str, Any]]:
+    """One result for all ``runs``, and for those of earlier parts that ``results`` has."""
+    began = time.monotonic()
     with (
-        tempfile.TemporaryDirectory(prefix="spark-chaos-") as folder,
-        recovering_cluster(Path(folder), workers=2, cores=2) as (cluster, kill_master),
+        tempfile.TemporaryDirectory(prefix="spark-chaos-", ignore_cleanup_errors=True) as folder,
+        recovering_cluster(Path(folder), workers=2, cores=CORES, java_options=_java_options()) as (cluster, kill_master),
     ):
         base = Path(folder, "evidence")
         with running_evenflow(None, "--spark-connect", **_connections(cluster, base)) as system:
-            chaos = _Chaos(system, Path(folder, "ledger"), base, kill_master)
-            told = [chaos.once(number) for number in range(runs)]
-            ended = chaos.ledger()
-            time.sleep(ORPHAN_S)
-            yield _judged(told, ended, chaos.ledger())
+            series = _ChaosSeries(system, Path(folder, "ledger"), base, kill_master, results or Path(folder, "results"))
+            asyncio.run(series.all(range(first, first + runs)))
+            judged = read_verdicts(series.results)
+    yield {**summed(judged), "part_s": round(time.monotonic() - began), "load": load()}
+
+
+def _java_options() -> str:
+    """A JVM that lives for seconds has nothing of a second compiler, and much of a class archive."""
+    return " ".join([SHORT_LIVED, *use_archive(find_java()).values()])
 
 
 def _connections(cluster: Cluster, base: Path) -> dict[str, Any]:
@@ -124,113 +77,183 @@ def _connections(cluster: Cluster, base: Path) -> dict[str, Any]:
     return {f"EVENFLOW_CONN_{mode.upper()}": f"{cluster.uri}?deploy_mode={mode}&{common}" for mode in ("client", "cluster")}
 
 
-class _Chaos:
-    def __init__(self, system: RunningEvenflow, ledger: Path, base: Path, kill_master: Callable[[], None]) -> None:
-        self._system, self._ledger, self._base, self._kill_master = system, ledger, base, kill_master
+class _ChaosSeries:
+    def __init__(self, system: RunningEvenflow, ledger: Path, base: Path, kill_master: Callable[[], None], results: Path) -> None:
+        self._system, self._ledger, self._base, self._kill_master, self.results = system, ledger, base, kill_master, results
+        self._master_turn = asyncio.Lock()
+        self._told: list[ChaosRun] = []
+        ledger.mkdir()
         (system.dags / "app.py").write_text(APPLICATION)
-        (system.dags / "chaos.py").write_text(DAG_FILE.format(ledger=str(ledger), works_s=WORKS_S, ends_s=ENDS_S))
-        wait_until(lambda: len(evenflow_json(system.home, "dags", "list")["dags"]) >= 3, lambda: system.log, within_s=120)
+        (system.dags / "chaos.py").write_text(dag_file(str(ledger)))
 
-    def ledger(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self._ledger.read_text().splitlines()] if self._ledger.exists() else []
+    async def all(self, numbers: Iterable[int]) -> None:
+        """Runs these in lanes. The verdict of a run is appended when it is known whether it left something behind, and once more if
+        it is another one when all have ended.
+        """
+        left = iter(numbers)
+        async with RestClient(self._system.api_url, self._system.token, patience_s=BEGINS_S) as api:
+            self._api = api
+            await self._dags_are_there()
+            judging = asyncio.create_task(self._judge_in_time())
 
-    def once(self, number: int) -> dict[str, Any]:
+            async def lane() -> None:
+                for number in left:
+                    await self._once(number)
+
+            await asyncio.gather(*(lane() for _ in range(LANES)))
+            judging.cancel()
+            await asyncio.sleep(ORPHAN_S)
+        known = {each["number"]: each for each in read_verdicts(self.results)}
+        for told in self._told:
+            judged = self._verdict(told)
+            if judged != known.get(told.number):
+                append_verdict(self.results, judged)
+
+    async def _dags_are_there(self) -> None:
+        async def are_there() -> bool:
+            return len((await self._api.list_dags()).items) >= 3
+
+        await _until(are_there, ASK_S, BEGINS_S)
+
+    async def _judge_in_time(self) -> None:
+        judged = 0
+        while True:
+            await asyncio.sleep(ASK_S)
+            while judged < len(self._told) and time.time() > self._told[judged].at + ORPHAN_S + ASK_S:
+                append_verdict(self.results, self._verdict(self._told[judged]))
+                judged += 1
+
+    def _verdict(self, told: ChaosRun) -> dict[str, Any]:
+        return verdict(told, self._lines(told.run))
+
+    async def _once(self, number: int) -> None:
         (mode, victim), moment = PAIRS[number % len(PAIRS)], random.Random(number).choice(MOMENTS)
-        before = self._orders()
-        run_id = evenflow_json(self._system.home, "runs", "trigger", mode)["run_id"]
-        if mode == "connect":
-            order = None
-            self._await(run_id, "begun")
-        else:
-            order = wait_until(lambda: next(iter(self._orders() - before), None), within_s=120)
-        if moment != "ordered" or victim in ("python", "jvm", "executor"):
-            self._await(run_id, "done" if moment == "ending" else "running")
-        hit = self._strike(victim, mode, run_id, order)
-        state = wait_until(lambda: self._ended(mode, run_id), within_s=RUN_WITHIN_S)
-        told = {"run": run_id, "mode": mode, "victim": victim, "moment": moment, "hit": hit, "state": state, "at": time.time()}
-        print(json.dumps(told), file=sys.stderr, flush=True)
-        return told
+        run_id = f"chaos-{number}"
+        await self._api.trigger_run(mode, run_id=run_id)
+        ending = asyncio.create_task(self._end(mode, run_id))
+        striking = asyncio.create_task(self._strike(victim, mode, run_id, moment))
+        await asyncio.wait((ending, striking), return_when=asyncio.FIRST_COMPLETED)
+        if not striking.done():
+            striking.cancel()  # the run is over, and its victim never came
+        hit = (await asyncio.gather(striking, return_exceptions=True))[0] is True
+        told = ChaosRun(number, run_id, mode, victim, moment, hit, await ending, time.time())
+        self._told.append(told)
+        print(json.dumps({"number": number, "mode": mode, "victim": victim, "moment": moment, "hit": hit, "state": told.state}))
+        sys.stdout.flush()
 
-    def _orders(self) -> set[Path]:
-        return {path.parent for path in self._base.glob("*/*/order.json")}
+    async def _end(self, mode: str, run_id: str) -> str:
+        """The state in which a run ends; ``given up`` when it does not."""
 
-    def _await(self, run_id: str, what: str) -> None:
-        wait_until(lambda: any(line["what"] == what for line in self._of(run_id)), within_s=RUN_WITHIN_S)
+        async def ended() -> str | None:
+            state = str((await self._api.get_run(mode, run_id)).state)
+            return state if state in ("success", "failed") else None
 
-    def _of(self, run_id: str) -> list[dict[str, Any]]:
-        return [line for line in self.ledger() if line["run"] == run_id]
+        try:
+            return await _until(ended, ASK_S, RUN_WITHIN_S)
+        except TimeoutError:
+            return "given up"
 
-    def _ended(self, mode: str, run_id: str) -> str | None:
-        (found,) = (each for each in evenflow_json(self._system.home, "runs", "list", mode)["runs"] if each["run_id"] == run_id)
-        return found["state"] if found["state"] in ("success", "failed") else None
-
-    def _strike(self, victim: str, mode: str, run_id: str, folder: Path | None) -> bool:
+    async def _strike(self, victim: str, mode: str, run_id: str, moment: str) -> bool:
         """Whether there was something to strike."""
-        last: dict[str, Any] = next((line for line in reversed(self._of(run_id))), {})
-        finders: dict[str, Callable[[], int | None]] = {
-            "python": lambda: last.get("client", last.get("pid")),
-            "jvm": lambda: last.get("jvm"),
-            "wrapper": lambda: self._wrapper(folder),
-            "executor": lambda: _jvm_of(psutil.process_iter(), "CoarseGrainedExecutorBackend", str(self._base.parent)),
-            "connect": lambda: _jvm_of(psutil.Process(self._system.process.pid).children(recursive=True), "SparkConnectServer"),
-        }
+        if mode == "connect":
+            await self._says(run_id, "begun")
+        else:
+            await self._found(lambda: self._order(run_id))
+        if moment != "ordered" or victim in ("python", "jvm", "executor"):
+            await self._says(run_id, "done" if moment == "ending" else "running")
         if victim == "cancel":
-            return self._system.evenflow("runs", "cancel", f"{mode}/{run_id}", "--yes").returncode == 0
+            await self._api.cancel_run(mode, run_id)
+            return True
         if victim == "master":
-            self._kill_master()
+            async with self._master_turn:
+                await asyncio.to_thread(self._kill_master)
             return True
-        pid = finders[victim]() if victim in finders else self._system.service(victim).pid
-        if pid is None:
-            return False
-        with suppress(ProcessLookupError):
-            os.kill(pid, 9)
+        return _killed(await self._found(lambda: self._process(victim, run_id)))
+
+    def _process(self, victim: str, run_id: str) -> psutil.Process | None:
+        lines = self._lines(run_id)
+        last: dict[str, Any] = lines[-1] if lines else {}
+        match victim:
+            case "python":
+                return _born_before(last["client" if "client" in last else "pid"], last["at"])
+            case "jvm":
+                return _born_before(last["jvm"], last["at"])
+            case "wrapper":
+                return self._wrapper(run_id)
+            case "executor":
+                app = next((line["app"] for line in reversed(lines) if "app" in line), None)
+                return _jvm_of(psutil.process_iter(), "CoarseGrainedExecutorBackend", app) if app else None
+            case "connect":
+                return _jvm_of(psutil.Process(self._system.process.pid).children(recursive=True), "SparkConnectServer")
+            case _:
+                return self._service(victim)
+
+    def _service(self, kind: str) -> psutil.Process | None:
+        """None while another one takes its place."""
+        with suppress(psutil.Error, StopIteration):
+            return self._system.service(kind)
+        return None
+
+    def _wrapper(self, run_id: str) -> psutil.Process | None:
+        folder = self._order(run_id)
+        if folder is None or not (folder / "claim.json").exists():
+            return None
+        return _born_before(int(json.loads((folder / "claim.json").read_text())["pid"]), time.time())
+
+    def _order(self, run_id: str) -> Path | None:
+        """The folder of the try of this run that has been ordered last and is not over."""
+        found: list[tuple[float, Path]] = []
+        for order in self._base.glob("*/*/order.json"):
+            with suppress(FileNotFoundError):  # the try is over just now
+                if run_id in json.loads(order.read_text())["application_arguments"]:
+                    found.append((order.stat().st_mtime, order.parent))
+        return max(found)[1] if found else None
+
+    async def _says(self, run_id: str, what: str) -> None:
+        await self._found(lambda: any(line["what"] == what for line in self._lines(run_id)))
+
+    async def _found(self, look: Callable[[], T | None]) -> T:
+        async def seen() -> T | None:
+            return look()
+
+        return await _until(seen, LOOK_S, RUN_WITHIN_S)
+
+    def _lines(self, run_id: str) -> list[dict[str, Any]]:
+        file = self._ledger / run_id
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+async def _until(look: Callable[[], Awaitable[T | None]], every_s: float, within_s: float) -> T:
+    """What ``look`` finds as soon as it is true."""
+    async with asyncio.timeout(within_s):
+        while True:
+            if found := await look():
+                return found
+            await asyncio.sleep(every_s)
+
+
+def _killed(process: psutil.Process | None) -> bool:
+    with suppress(psutil.Error):
+        if process is not None:
+            process.kill()
             return True
-        return False
-
-    def _wrapper(self, folder: Path | None) -> int | None:
-        claim = folder and folder / "claim.json"
-        return int(json.loads(claim.read_text())["pid"]) if claim and claim.exists() else None
+    return False
 
 
-def _jvm_of(processes: Iterable[psutil.Process], main: str, words: str = "") -> int | None:
-    """The pid of one that runs this class and has ``words`` in its folder or arguments."""
-    for process in processes:
-        with suppress(psutil.Error):
-            command = process.cmdline()
-            if any(main in word for word in command) and words in " ".join([process.cwd(), *command]):
-                return int(process.pid)
+def _born_before(pid: int, at: float) -> psutil.Process | None:
+    """The process that had this pid then, and not one that has got it since."""
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        if process.create_time() <= at:
+            return process
     return None
 
 
-def _judged(told: list[dict[str, Any]], ended: list[dict[str, Any]], later: list[dict[str, Any]]) -> dict[str, Any]:
-    at_once = max((_most_at_once([line for line in later if line["run"] == each["run"]]) for each in told), default=0)
-    done = {line["run"] for line in later if line["what"] == "done"}
-    false = [each["run"] for each in told if each["state"] == "success" and each["run"] not in done]
-    ends = {each["run"]: each["at"] for each in told}
-    orphans = {line["key"] for line in later if line["at"] > ends[line["run"]] + ORPHAN_S}
-    wrong = [each["run"] for each in told if each["victim"] != "cancel" and each["state"] != "success"]
-    return {
-        "ok": at_once <= 1 and not false and not orphans,
-        "runs": len(told),
-        "hit": sum(each["hit"] for each in told),
-        "drivers": len({line["key"] for line in later}),
-        "at_once_max": at_once,
-        "false_success": len(false),
-        "orphans_after_30_s": len(orphans),
-        "not_brought_to_success": len(wrong),
-    }
-
-
-def _most_at_once(lines: list[dict[str, Any]]) -> int:
-    """Of the spans from the first to the last line of each driver, the most that share an instant. A client of a Connect server is
-    none: its query is.
-    """
-    spans: dict[str, list[float]] = defaultdict(list)
-    for line in lines:
-        spans[line["key"]].append(line["at"])
-    moves = sorted(move for ats in spans.values() for move in ((min(ats), 1), (max(ats), -1)))
-    now = most = 0
-    for _, change in moves:
-        now += change
-        most = max(most, now)
-    return most
+def _jvm_of(processes: Iterable[psutil.Process], main: str, argument: str = "") -> psutil.Process | None:
+    """One that runs this class and has ``argument`` among its own."""
+    for process in processes:
+        with suppress(psutil.Error):
+            command = process.cmdline()
+            if any(main in word for word in command) and (not argument or argument in command):
+                return process
+    return None

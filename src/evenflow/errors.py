@@ -92,6 +92,12 @@ class TaskFailedForGood(EvenflowError):
     """Raise inside a task to end it as ``failed`` whatever tries are left."""
 
 
+class InfrastructureLost(EvenflowError):
+    """What a try stood on has ended, through no fault of its task: like the loss of a worker, it uses up no try, as often as
+    ``infrastructure_retries`` allows.
+    """
+
+
 class SensorTimeout(TaskFailedForGood):
     """A sensor's timeout is over, and its condition does not hold."""
 
@@ -400,6 +406,10 @@ class SparkNotInstalled(EvenflowError):
 
 class SparkUnavailable(EvenflowError):
     """The Spark master or Spark Connect server of a connection does not answer, or this process cannot have a session."""
+
+
+class SparkServerLost(SparkUnavailable, InfrastructureLost):
+    """The Spark Connect server of a try has ended meanwhile, or answers nothing any more."""
 
 
 class SparkMasterAway(SparkUnavailable):

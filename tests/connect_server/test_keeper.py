@@ -21,7 +21,7 @@ from evenflow.connect_server.jvm import ServerProcess
 from evenflow.connect_server.keeper import ServerKeeper, ServerLimits
 from evenflow.connect_server.service import ConnectServerService
 from evenflow.errors import SettingsError, SparkUnavailable
-from evenflow.spark.local_server import ServerLaunch
+from evenflow.spark.local_server import TOO_LARGE, ServerLaunch
 from tests.observed import observations
 from tests.waiting import until
 
@@ -157,6 +157,7 @@ async def test_one_that_is_too_large_is_killed(tmp_path: Path, monkeypatch: pyte
     async with kept(tmp_path, memory=150) as found:
         await found.port()
         await looked(found, lambda: found._server is None)
+    assert f"{TOO_LARGE} " in (tmp_path / "server.log").read_text()
 
 
 async def test_one_that_does_not_start_is_told_with_its_last_words_and_not_tried_at_once(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from evenflow.api.rest import spark_ui_pages
 from evenflow.connect_server.keeper import ServerLimits
 from evenflow.connect_server.service import ConnectServerService
+from evenflow.errors import SparkServerLost
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark.local_server import uri_of
 from evenflow.spark.session import session_for
@@ -93,3 +95,42 @@ async def test_it_is_known_by_its_token_and_there_again_after_it_was_killed(
         (second,) = jvms()
     assert not second.is_running()
     assert (tmp_path / "spark.log").exists()
+
+
+MEMORY_RUNS_OUT = "select length(concat_ws('', collect_list(repeat(cast(id as string), 100000)))) from range(20000)"
+
+
+def asked(service: ConnectServerService, marker: Path, statement: str | None) -> None:
+    """A query that waits for ever, or this statement."""
+
+    def rows(batches: Any) -> Any:
+        marker.touch()
+        time.sleep(SYSTEM_DEADLINE_S)
+        yield from batches
+
+    conn = Connection.parse("spark_default", uri_of(service.port, TOKEN, log=service._log))
+    with session_for(conn, app_name="x", conf={}, progress=lambda *_: None) as spark:
+        if statement is None:
+            spark.range(0, 1, 1, 1).mapInArrow(rows, "id long").count()
+        else:
+            spark.sql(statement).collect()
+
+
+async def test_who_has_a_session_when_the_server_ends_loses_its_try_and_memory_is_the_reason(tmp_path: Path) -> None:
+    """R-SP6: the owner has another server running soon, which knows nothing of the session. A query that takes all memory costs
+    the others theirs: they are told why, and have not failed.
+    """
+    async with served(tmp_path / "spark.log", 0) as service:
+        assert await asyncio.to_thread(counted, service) == 7
+        (jvm,) = jvms()
+        waiting = asyncio.create_task(asyncio.to_thread(asked, service, tmp_path / "first", None))
+        await until((tmp_path / "first").exists, within_s=SYSTEM_DEADLINE_S)
+        jvm.kill()
+        with pytest.raises(SparkServerLost, match=r"has ended meanwhile|does not answer any more") as lost:
+            await waiting
+        assert "OutOfMemoryError" not in str(lost.value)
+        waiting = asyncio.create_task(asyncio.to_thread(asked, service, tmp_path / "second", None))
+        await until((tmp_path / "second").exists, within_s=SYSTEM_DEADLINE_S)
+        for query in (asyncio.create_task(asyncio.to_thread(asked, service, tmp_path, MEMORY_RUNS_OUT)), waiting):
+            with pytest.raises(SparkServerLost, match=r"^OutOfMemoryError: .*EVENFLOW_SPARK_CONNECT_MEMORY"):
+                await query

@@ -49,9 +49,11 @@ def cluster_with_rest(directory: Path, cores: int = 1) -> Iterator[Cluster]:
 
 
 @contextmanager
-def recovering_cluster(directory: Path, workers: int, cores: int) -> Iterator[tuple[Cluster, Callable[[], None]]]:
+def recovering_cluster(
+    directory: Path, workers: int, cores: int, java_options: str = ""
+) -> Iterator[tuple[Cluster, Callable[[], None]]]:
     """Such a cluster with ``workers`` of ``cores`` each, and what kills its master by SIGKILL and starts it again where it was: the
-    master writes down what it runs, and reads it when it starts.
+    master writes down what it runs, and reads it when it starts. All its JVMs have ``java_options``, drivers and executors too.
     """
     settings = {
         "spark.master.rest.enabled": "true",
@@ -64,7 +66,7 @@ def recovering_cluster(directory: Path, workers: int, cores: int) -> Iterator[tu
 
     def begin() -> Path:
         log = directory / f"master-{len(masters)}.log"
-        masters.append(_start(log, command))
+        masters.append(_start(log, command, java_options))
         return log
 
     def kill() -> None:
@@ -74,7 +76,7 @@ def recovering_cluster(directory: Path, workers: int, cores: int) -> Iterator[tu
 
     try:
         log = begin()
-        with _workers(directory, _master_uri(log), count=workers, cores=cores):
+        with _workers(directory, _master_uri(log), count=workers, cores=cores, java_options=java_options):
             yield _cluster(log), kill
     finally:
         _end(masters[-1])
@@ -98,13 +100,13 @@ def _cluster(log: Path) -> Cluster:
 
 
 @contextmanager
-def _workers(directory: Path, uri: str, *, count: int, cores: int) -> Iterator[None]:
+def _workers(directory: Path, uri: str, *, count: int, cores: int, java_options: str = "") -> Iterator[None]:
     listen = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
     resources = ["--cores", str(cores), "--memory", f"{cores}g", "--work-dir", str(directory / "work")]
     worker = ["spark-class", "org.apache.spark.deploy.worker.Worker", *listen, *resources, uri]
     with ExitStack() as running:
         for number in range(count):
-            log = running.enter_context(_running(directory / f"worker-{number}.log", worker))
+            log = running.enter_context(_running(directory / f"worker-{number}.log", worker, java_options))
             _seen(log, r"(Successfully registered with master)")
         yield
 
@@ -132,15 +134,15 @@ def connect_server(directory: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _running(log: Path, command: list[str]) -> Iterator[Path]:
-    process = _start(log, command)
+def _running(log: Path, command: list[str], java_options: str = "") -> Iterator[Path]:
+    process = _start(log, command, java_options)
     try:
         yield log
     finally:
         _end(process)
 
 
-def _start(log: Path, command: list[str]) -> subprocess.Popen[bytes]:
+def _start(log: Path, command: list[str], java_options: str = "") -> subprocess.Popen[bytes]:
     environ = {
         **os.environ,
         "JAVA_HOME": str(find_java().home),
@@ -148,6 +150,7 @@ def _start(log: Path, command: list[str]) -> subprocess.Popen[bytes]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(log.parent / "local"),
         "PYSPARK_PYTHON": sys.executable,
+        **({"JDK_JAVA_OPTIONS": java_options} if java_options else {}),
     }
     with log.open("wb") as out:
         program = [str(SPARK_HOME / "bin" / command[0]), *command[1:]]

@@ -14,6 +14,7 @@ from evenflow.connect_server import observations as seen
 from evenflow.connect_server.jvm import ServerProcess
 from evenflow.connect_server.limits import FROZEN, HEAP, LOOK, PAUSE, STARTS
 from evenflow.errors import EvenflowError, SparkUnavailable
+from evenflow.spark.local_server import TOO_LARGE
 from evenflow.telemetry.observing import observe
 
 
@@ -89,6 +90,8 @@ class ServerKeeper:
             return
         if server.resident() > self._limits.memory and (memory := await asyncio.to_thread(server.memory)) > self._limits.memory:
             observe(seen.too_large(memory, self._limits.memory, self.sessions))
+            with self._log.open("a") as log:  # for the tries that lose their sessions
+                log.write(f"{TOO_LARGE} {memory} MiB of memory, and may have {self._limits.memory}\n")
         elif not await self._is_alive(server):
             observe(seen.frozen(round(self._clock() - self._answered_at, 1), self.sessions))
         elif self._limits.idle and now - self._used_at > self._limits.idle:

@@ -31,6 +31,7 @@ from evenflow.spark.limits import (
     MOST_SAID,
     PYTHON_ENDS,
 )
+from evenflow.spark.server_end import ServerEnd, is_of_another_server
 from evenflow.spark.target import SparkTarget, target_of
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def connect_session(
 
     spark = SparkSession.builder.remote(_url(target, session_id)).create()  # the server is not asked yet, so this does not fail
     watch = _ConnectServerWatch(target, spark)
+    end = ServerEnd(watch.where, target.own_log)
     known = True  # to the server
     with watch.looking():
         try:
@@ -124,10 +126,12 @@ def connect_session(
             spark.addTag(tag)
             yield spark
             if watch.gone:
-                raise _server_gone(target, watch.where)  # the task continues after each error
+                raise end.gone()  # the task continues after each error
         except Exception as error:
             if watch.gone:
-                raise _server_gone(target, watch.where) from error
+                raise end.gone() from error
+            if is_of_another_server(error):
+                raise end.replaced() from error
             known = not _refuses_the_token(error)
             if not known:
                 raise SparkUnavailable(
@@ -154,19 +158,6 @@ def _is_released(spark: Any, target: SparkTarget, session_id: str) -> bool:
         if client is not spark.client:
             client.close()
     return True
-
-
-def _server_gone(target: SparkTarget, where: str) -> SparkUnavailable:
-    return SparkUnavailable(
-        f"The Spark Connect server at {where} does not answer any more, for {CONNECT_GONE:g} s; what ran there has ended, or "
-        f"stands still. {_look(target)}; the task may be tried again when it is back."
-    )
-
-
-def _look(target: SparkTarget) -> str:
-    if target.own_log is None:
-        return "Look at its log"
-    return f"Its log is {target.own_log}: if it ends with OutOfMemoryError, raise EVENFLOW_SPARK_CONNECT_MEMORY"
 
 
 def _configure(spark: SparkSession, conf: Mapping[str, Any], *, own: bool) -> None:

@@ -64,6 +64,7 @@ ENDS_WITHIN = 25.0  # on_kill: below the 30 s that a worker gives it
 KEPT_FOR = 30 * 86_400.0  # the seals of a task instance: not needed once its run is over
 MOST_REASON = 600  # characters of a reason: a list of runs shows the first hundred
 MOST_SAID = 200  # characters of what a server answers, in a reason that says what to type behind it
+MOST_OWN_LOG = 256 * 1024  # bytes of what Evenflow's own Connect server has said last: its last words, and those of its successor
 MOST_OUTPUT_SHOWN = 64 * 1024  # bytes of a driver's output in the log of the task: earlier output is in its file
 
 # -- what an application may say that it took ------------------------------------------------------------------------------

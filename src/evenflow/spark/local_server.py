@@ -16,6 +16,7 @@ from evenflow.spark.java import find_java
 from evenflow.spark.properties import write_properties
 
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"  # the variable, which keeps it out of arguments and files
+TOO_LARGE = "Evenflow ends this server: it has"  # what its log has as the last line when it is killed for its memory
 HOST = "localhost"  # pyspark shows a token without TLS to no other name
 
 

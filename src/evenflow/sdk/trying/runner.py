@@ -15,7 +15,16 @@ from evenflow.core.deferral import Purpose
 from evenflow.core.ending import Defer, Ending, OutcomeName
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
-from evenflow.errors import BadArgument, EvenflowError, TaskDeferred, TaskFailedForGood, TaskRescheduled, TaskSkipped, XComError
+from evenflow.errors import (
+    BadArgument,
+    EvenflowError,
+    InfrastructureLost,
+    TaskDeferred,
+    TaskFailedForGood,
+    TaskRescheduled,
+    TaskSkipped,
+    XComError,
+)
 from evenflow.sdk import xcom
 from evenflow.sdk.callbacks import call
 from evenflow.sdk.clock import clock
@@ -109,7 +118,7 @@ def guarded(execute: Callable[[], Ending]) -> Ending:
         return _failure("failed", error, f"SystemExit: the task called sys.exit({error.code!r}).")
     except BaseException as error:
         _print_traceback(error)
-        return _failure("failed_for_good" if isinstance(error, TaskFailedForGood) else "failed", error, _reason(error))
+        return _failure(_outcome_of(error), error, _reason(error))
     finally:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):  # the task has closed or replaced it
@@ -363,6 +372,12 @@ class _Previous:
 
 def _failure(outcome: OutcomeName, error: BaseException, reason: str) -> Ending:
     return Ending(outcome=outcome, reason=_bounded(reason), error_types=_types(error))
+
+
+def _outcome_of(error: BaseException) -> OutcomeName:
+    if isinstance(error, InfrastructureLost):
+        return "lost"
+    return "failed_for_good" if isinstance(error, TaskFailedForGood) else "failed"
 
 
 def _reason(error: BaseException) -> str:
