@@ -11,10 +11,14 @@ class EvenflowError(Exception):
     """Base of all errors raised by Evenflow.
 
     ``str(error)`` is one or two sentences for a person: what happened, to which object, and the cure. Where the cure is
-    given apart, ``detail`` is without it, and ``hint`` is the cure.
+    given apart, ``detail`` is without it, and ``hint`` is the cure. Where the text begins with the class of what has failed
+    elsewhere, ``names_cause`` says so: then the class of the error itself adds nothing in front.
     """
 
-    def __init__(self, *told: object, hint: str = "") -> None:
+    names_cause = False
+
+    def __init__(self, *told: object, hint: str = "", names_cause: bool = False) -> None:
+        self.names_cause = names_cause
         self.detail, self.hint = str(told[0]) if told else "", hint.strip()
         super().__init__(*((f"{told[0]} {self.hint}",) if self.hint else told))
 

@@ -37,7 +37,7 @@ def test_a_query_from_a_file_with_bound_parameters_and_one_that_spark_cannot_pla
     assert reasons["unbound"].endswith("parameters= has: hour.")
     (wrong,) = (each for each in run.tasks if each.task_id == "wrong")
     assert (wrong.state, wrong.tries) == ("failed", 1)
-    assert (wrong.reason or "").startswith("SparkFailedForGood: AnalysisException: [TABLE_OR_VIEW_NOT_FOUND]")
+    assert (wrong.reason or "").startswith("AnalysisException: [TABLE_OR_VIEW_NOT_FOUND]")
 
 
 @pytest.mark.parametrize(

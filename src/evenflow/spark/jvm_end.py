@@ -63,7 +63,8 @@ def in_use(jvm: JVM, error: Exception) -> SparkUnavailable | None:
     if code == OUT_OF_MEMORY:
         return SparkUnavailable(
             f"OutOfMemoryError: Java heap space, as a rule: Spark's JVM {_ended(code)} while the task used it, which says that "
-            f"memory ran out; its last words are in the log. {MORE_MEMORY}"
+            f"memory ran out; its last words are in the log. {MORE_MEMORY}",
+            names_cause=True,
         )
     return SparkUnavailable(
         f"Spark's JVM {_ended(code)} while the task used it; its last words are in the log. If it ran out of memory: {MORE_MEMORY}"

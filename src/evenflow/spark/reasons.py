@@ -59,7 +59,8 @@ class Reason:
     final: bool = False
 
     def as_error(self, more: str = "") -> SparkFailed:
-        return (SparkFailedForGood if self.final else SparkFailed)(f"{self.text.rstrip('.')}.{more}")
+        kind = SparkFailedForGood if self.final else SparkFailed
+        return kind(f"{self.text.rstrip('.')}.{more}", names_cause=self.text.startswith(self.kind))
 
 
 @contextmanager

@@ -32,17 +32,15 @@ class ServerEnd:
 
     def gone(self) -> SparkServerLost:
         """It answers nothing any more."""
-        return SparkServerLost(
-            self._out_of_memory()
-            or f"The Spark Connect server at {self._where} does not answer any more, for {CONNECT_GONE:g} s; what ran there has "
+        return self._out_of_memory() or SparkServerLost(
+            f"The Spark Connect server at {self._where} does not answer any more, for {CONNECT_GONE:g} s; what ran there has "
             f"ended, or stands still. {self._look}; the task is tried again."
         )
 
     def replaced(self) -> SparkServerLost:
         """Another one is in its place."""
-        return SparkServerLost(
-            self._out_of_memory()
-            or f"The Spark Connect server at {self._where} has ended meanwhile, and all that ran there with it; another one is "
+        return self._out_of_memory() or SparkServerLost(
+            f"The Spark Connect server at {self._where} has ended meanwhile, and all that ran there with it; another one is "
             f"there. {self._look}."
         )
 
@@ -50,15 +48,16 @@ class ServerEnd:
     def _look(self) -> str:
         return "Look at its log" if self._log is None else f"Its log is {self._log}"
 
-    def _out_of_memory(self) -> str | None:
+    def _out_of_memory(self) -> SparkServerLost | None:
         """The reason, where the server has said that it has no memory left."""
         said = self._said()
         if not any(words in said for words in _NO_MEMORY):
             return None
-        return (
+        return SparkServerLost(
             f"OutOfMemoryError: Evenflow's own Spark Connect server at {self._where} ran out of memory and ended, and all that ran "
             "there with it; that may be the fault of another task's query. Raise EVENFLOW_SPARK_CONNECT_MEMORY, or run fewer such "
-            f"tasks at once. {self._look}."
+            f"tasks at once. {self._look}.",
+            names_cause=True,
         )
 
     def _said(self) -> bytes:

@@ -194,6 +194,7 @@ def test_an_exception_is_a_failure_with_its_classes(dag: DAG, capsys: pytest.Cap
         (TaskSkipped(), "skipped", "The task raised TaskSkipped."),
         (TaskFailedForGood("never"), "failed_for_good", "TaskFailedForGood: never"),
         (InfrastructureLost("it is gone"), "lost", "InfrastructureLost: it is gone"),
+        (TaskFailedForGood("KeyError: elsewhere", names_cause=True), "failed_for_good", "KeyError: elsewhere"),
         (ValueError(), "failed", "ValueError"),
         (ValueError("x" * 5000), "failed", "ValueError: " + "x" * 1985 + "..."),
         (ValueError("a\0b\ud800"), "failed", "ValueError: a\\0b\\ud800"),

@@ -385,6 +385,8 @@ def _reason(error: BaseException) -> str:
         message = str(error)
     except Exception:
         message = "(its text cannot be made)"
+    if isinstance(error, EvenflowError) and error.names_cause:
+        return message
     reason = f"{type(error).__name__}: {message}" if message else type(error).__name__
     if isinstance(error, ModuleNotFoundError) and error.name:
         from evenflow.sdk.loading.installed_modules import cure_of_module
