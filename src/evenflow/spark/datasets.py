@@ -23,14 +23,19 @@ _DATABASES = {
 }
 
 
+_PARTITIONS = re.compile(r"(?<=[^/])(/[^/=?#]+=[^/?#]*)+/?$")  # at the end of a path
+
+
 class Dataset(NamedTuple):
     namespace: str
     name: str
 
 
 def of_path(address: str) -> Dataset:
-    """Of files: the address of their folder, as Hadoop writes it."""
-    parts = urlsplit(address)
+    """Of files: the address of their folder, as Hadoop writes it. A folder of a partition, as ``day=2026-01-31``, is a part of its
+    dataset: a partition that gets no rows is written by itself.
+    """
+    parts = urlsplit(_PARTITIONS.sub("", address) or address)
     scheme, path = {"s3a": "s3", "s3n": "s3", "": "file"}.get(parts.scheme, parts.scheme), parts.path.rstrip("/") or "/"
     if scheme == "file":
         return Dataset("file", path)
