@@ -11,11 +11,8 @@ class EvenflowError(Exception):
     """Base of all errors raised by Evenflow.
 
     ``str(error)`` is one or two sentences for a person: what happened, to which object, and the cure. Where the cure is
-    given apart, ``detail`` is without it, and ``hint`` is the cure. Where the text begins with the class of what has failed
-    elsewhere, ``names_cause`` says so: then the class of the error itself adds nothing in front.
+    given apart, ``detail`` is without it, and ``hint`` is the cure. ``names_cause``: it begins with the class of what failed.
     """
-
-    names_cause = False
 
     def __init__(self, *told: object, hint: str = "", names_cause: bool = False) -> None:
         self.names_cause = names_cause
@@ -94,12 +91,6 @@ class TaskSkipped(EvenflowError):
 
 class TaskFailedForGood(EvenflowError):
     """Raise inside a task to end it as ``failed`` whatever tries are left."""
-
-
-class InfrastructureLost(EvenflowError):
-    """What a try stood on has ended, through no fault of its task: like the loss of a worker, it uses up no try, as often as
-    ``infrastructure_retries`` allows.
-    """
 
 
 class SensorTimeout(TaskFailedForGood):
@@ -204,10 +195,8 @@ class XComError(EvenflowError):
 class XComTooLarge(XComError):
     def __init__(self, what: str, size: int, limit: int) -> None:
         super().__init__(
-            f"{what} is {size:,} bytes as JSON, above the limit of {limit:,}. "
-            "Write it to storage and return its path or URL instead."
+            f"{what} is {size:,} bytes as JSON, above the limit of {limit:,}. Write it to storage and return its path or URL instead."
         )
-        self.size, self.limit = size, limit
 
 
 # -- the state machine -------------------------------------------------------------------------------------------------
@@ -216,7 +205,6 @@ class XComTooLarge(XComError):
 class IllegalMove(EvenflowError):
     def __init__(self, what: str, state: str, event: str, legal: Sequence[str]) -> None:
         super().__init__(f"A {what} in state {state!r} cannot take {event!r}; legal there: {', '.join(legal) or 'nothing'}.")
-        self.state, self.event = state, event
 
 
 class StaleEpoch(EvenflowError):
@@ -265,7 +253,6 @@ class DatabaseTooOld(EvenflowError):
 class DatabaseNotMigrated(EvenflowError):
     def __init__(self, found: int, needed: int) -> None:
         super().__init__(f"The database is at schema version {found}, this Evenflow needs {needed}. Type: evenflow db migrate")
-        self.found, self.needed = found, needed
 
 
 class DatabaseOfDevelopment(EvenflowError):
@@ -283,7 +270,6 @@ class DatabaseTooNew(EvenflowError):
             f"The database is at schema version {found}, on which a program must know version {needed}; this Evenflow knows "
             f"{known}. Upgrade Evenflow on this host."
         )
-        self.found, self.needed, self.known = found, needed, known
 
 
 class ContractNeeded(EvenflowError):
@@ -412,8 +398,8 @@ class SparkUnavailable(EvenflowError):
     """The Spark master or Spark Connect server of a connection does not answer, or this process cannot have a session."""
 
 
-class SparkServerLost(SparkUnavailable, InfrastructureLost):
-    """The Spark Connect server of a try has ended meanwhile, or answers nothing any more."""
+class SparkServerLost(SparkUnavailable):
+    """The Spark Connect server of a try has ended meanwhile. Like the loss of a worker it uses up no try."""
 
 
 class SparkMasterAway(SparkUnavailable):

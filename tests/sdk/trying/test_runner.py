@@ -11,7 +11,7 @@ import pytest
 
 from evenflow import DAG, BashOperator, Context, PythonOperator, TaskFailedForGood, TaskSkipped, get_current_context, task
 from evenflow.core.ending import Ending
-from evenflow.errors import InfrastructureLost, NoContext
+from evenflow.errors import NoContext, SparkServerLost
 from evenflow.sdk.trying.runner import TryContext, run_try
 from tests.sdk.recording import RUN_AFTER, Recorder, context
 
@@ -193,7 +193,7 @@ def test_an_exception_is_a_failure_with_its_classes(dag: DAG, capsys: pytest.Cap
         (TaskSkipped("not today"), "skipped", "not today"),
         (TaskSkipped(), "skipped", "The task raised TaskSkipped."),
         (TaskFailedForGood("never"), "failed_for_good", "TaskFailedForGood: never"),
-        (InfrastructureLost("it is gone"), "lost", "InfrastructureLost: it is gone"),
+        (SparkServerLost("it is gone"), "lost", "SparkServerLost: it is gone"),
         (TaskFailedForGood("KeyError: elsewhere", names_cause=True), "failed_for_good", "KeyError: elsewhere"),
         (ValueError(), "failed", "ValueError"),
         (ValueError("x" * 5000), "failed", "ValueError: " + "x" * 1985 + "..."),

@@ -18,7 +18,7 @@ from evenflow.core.model import UNMAPPED
 from evenflow.errors import (
     BadArgument,
     EvenflowError,
-    InfrastructureLost,
+    SparkServerLost,
     TaskDeferred,
     TaskFailedForGood,
     TaskRescheduled,
@@ -375,7 +375,7 @@ def _failure(outcome: OutcomeName, error: BaseException, reason: str) -> Ending:
 
 
 def _outcome_of(error: BaseException) -> OutcomeName:
-    if isinstance(error, InfrastructureLost):
+    if isinstance(error, SparkServerLost):
         return "lost"
     return "failed_for_good" if isinstance(error, TaskFailedForGood) else "failed"
 
