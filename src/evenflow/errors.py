@@ -195,7 +195,7 @@ class XComError(EvenflowError):
 class XComTooLarge(XComError):
     def __init__(self, what: str, size: int, limit: int) -> None:
         super().__init__(
-            f"{what} is {size:,} bytes as JSON, above the limit of {limit:,}. Write it to storage and return its path or URL instead."
+            f"{what} is {size:,} bytes as JSON, above the limit of {limit:,}. Write it to storage and return its path or URL."
         )
 
 
