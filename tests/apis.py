@@ -8,6 +8,7 @@ from pathlib import Path
 
 from evenflow.api import limits
 from evenflow.api.service import ApiService
+from evenflow.api.tracing.settings import TraceSettings
 from evenflow.api.vault import Vault
 from evenflow.core.people.identities import IdentityProvider
 from evenflow.wire.objects import ObjectStorage
@@ -29,6 +30,7 @@ def make_api(
     secret_stores: str = "",
     provider: IdentityProvider | None = None,
     requests_each: float = limits.REQUESTS_EACH,
+    tracing: TraceSettings | None = None,
 ) -> ApiService:
     """One that is not started. Those of one ``folder`` share keys, logs and large values; port 0 is a free one, ``logs`` a URL."""
     vault = vault or Vault(folder / "secrets.key")
@@ -46,14 +48,20 @@ def make_api(
         operator_token=operator_token,
         provider=provider,
         requests_each=requests_each,
+        tracing=tracing,
     )
 
 
 @asynccontextmanager
 async def running_api(
-    database_url: str, folder: Path, *, port: int = 0, operator_token: str | None = None
+    database_url: str,
+    folder: Path,
+    *,
+    port: int = 0,
+    operator_token: str | None = None,
+    tracing: TraceSettings | None = None,
 ) -> AsyncIterator[ApiService]:
-    api = make_api(database_url, folder, port=port, operator_token=operator_token)
+    api = make_api(database_url, folder, port=port, operator_token=operator_token, tracing=tracing)
     await api.start()
     try:
         yield api

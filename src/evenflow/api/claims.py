@@ -33,6 +33,7 @@ from evenflow.core.meter import Meter
 from evenflow.core.metrics import CLAIM_WAIT
 from evenflow.core.model import TaskSpec
 from evenflow.core.selection.order import DispatchClass
+from evenflow.core.tracing import RunTrace, read_traceparent
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.db.notify import DISPATCH, RESUMES
@@ -74,8 +75,12 @@ class PushedQueues:
 class Claims(LongPoll[Claim, ClaimAnswer]):
     channels = (DISPATCH, RESUMES)
 
-    def __init__(self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter) -> None:
+    def __init__(
+        self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter, traced: float | None = None
+    ) -> None:
+        """``traced`` is the share of runs whose traces are told; None: none is, and tasks hear of no trace."""
         super().__init__(pool, ClaimAnswer)
+        self._traced = traced
         self.server: int | None = None  # id of this service, once registered: then turns may give tries to claims that wait here
         self._waiting_as: dict[tuple[int, str], dict[WaitingClaim[Claim, ClaimAnswer], None]] = {}  # by worker and key, in order
         self._deliveries: set[asyncio.Task[None]] = set()
@@ -242,6 +247,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                     reuse=task.reuse,
                     resources=task.resources,
                     resumed=None if row.resume is None else self._resumed(row, row.resume, task),
+                    traceparent=self._traceparent(row),
                     **_of_run(row, version),
                 )
             )
@@ -249,6 +255,12 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
                 call = calls[row.run_key]
                 out[-1] = _calling(out[-1], call, called[call.version_key])
         return out
+
+    def _traceparent(self, row: dispatch.ClaimedTry) -> str:
+        if self._traced is None or row.dag_id == CALLBACK_DAG:
+            return ""
+        caller = read_traceparent(row.traceparent)
+        return RunTrace(self._tokens.installation, row.run_key, caller, self._traced).traceparent(row.epoch)
 
     def _resumed(self, row: dispatch.ClaimedTry, resume: dispatch.ClaimedResume, task: TaskSpec) -> Resumed:
         what = f"What task {task.task_id!r} in run {row.run_id!r} of DAG {row.dag_id!r} waited for"

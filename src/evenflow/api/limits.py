@@ -46,6 +46,20 @@ LINEAGE_EVENTS = 50  # taken at once; each is a request
 LINEAGE_TIMEOUT = 10.0  # for one request: the collector stores some KiB
 LINEAGE_AGAIN = 900.0  # after a failure or the death of the sender: above what all of these requests may take
 
+TRACES_PAUSE = (
+    2.0  # between two looks for runs that have ended: a trace is there soon after its run, and a look is one short statement
+)
+TRACES_AT_ONCE = 50  # ends of runs taken at once, some seconds of requests where each has its own
+TRACES_AGAIN = 600.0  # after the death of an API server that has taken some: above what telling all of them may take
+TRACES_AGE = 86_400.0  # since the end of a run that is still told: an outage of a collector over a night
+TRACES_WAITING = 100_000  # ends of runs that wait for the collector, 10 MB of the database; the oldest go then
+TRACES_BACKOFF = 60.0  # the longest pause after requests that failed, which doubles from a second
+TRACE_MOVES = 20_000  # of task instances, read at once: 10 MB; of a single instance these are all that is told
+TRACE_SPANS = 500  # of a request, some 500 KB before compression; collectors take 4 MB and more
+TRACE_TIMEOUT = 10.0  # for one request, the default of OpenTelemetry's exporters
+TRACE_CAUSES = 50  # links of a run to others that changed its assets; a trace viewer shows no more
+TRACE_TEXT = 2_000  # characters of an attribute or a reason: names and reasons are shorter
+
 SPARK_UI_PAGE = 16 * 2**20  # bytes of one answer of a Spark UI: a page of stages with thousands of tasks has some MiB
 SPARK_UI_ANSWERS = 20.0  # for an answer of a Spark UI: a busy driver draws its page
 SPARK_APPLICATIONS = 2**20  # bytes of a Spark UI's list of applications; one application has some hundred

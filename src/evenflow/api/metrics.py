@@ -12,7 +12,7 @@ from evenflow.core.meter import Reading
 from evenflow.core.meter import system_readings as of
 from evenflow.store.db.connect import AsyncConn, AsyncPool, Row
 from evenflow.store.serving import metrics as counts
-from evenflow.store.serving import quarantine, views
+from evenflow.store.serving import quarantine, traces, views
 
 
 def system_metrics(pool: AsyncPool) -> SharedReading[list[Reading]]:
@@ -46,6 +46,7 @@ async def _read(conn: AsyncConn) -> list[Reading]:
         *of(metrics.RUNS_RUNNING, [((), backlog.runs_running)]),
         *of(metrics.REPORTS_WAITING, [((), backlog.reports_waiting)]),
         *of(metrics.REPORTS_OLDEST, [((), backlog.reports_oldest_s or 0.0)]),
+        *of(metrics.TRACES_WAITING, [((), await traces.count_due(conn))]),
         *of(metrics.TRIGGERS_WAITING, [((), triggers.waiting)]),
         *of(metrics.TRIGGERS_RUNNING, [((), triggers.running)]),
         *of(metrics.DAG_FILES_BROKEN, [((), backlog.dag_files_broken)]),

@@ -7,7 +7,8 @@ import contextlib
 import os
 import socket
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from evenflow.api.probes import Probes
 from evenflow.api.secret_stores.lookup import open_stores
 from evenflow.api.token_watch import ServerWatch, TokenWatch, read_keys
 from evenflow.api.tokens import Tokens
+from evenflow.api.tracing.settings import TraceSettings
 from evenflow.api.trail import Trail
 from evenflow.api.triggers import TriggerClaims
 from evenflow.api.vault import Vault
@@ -35,7 +37,7 @@ from evenflow.api.versions import Versions
 from evenflow.core import metrics
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.core.people.identities import IdentityProvider
-from evenflow.errors import DatabaseNotMigrated, DatabaseTooNew
+from evenflow.errors import DatabaseNotMigrated, DatabaseTooNew, ExtraMissing
 from evenflow.store.db import migrate
 from evenflow.store.db.connect import AsyncPool, connect, open_pool
 from evenflow.store.db.notify import TOKENS, AsyncListener
@@ -77,6 +79,7 @@ class ApiService(Service):
         metrics_token: str = "",
         requests_each: float = REQUESTS_EACH,
         openlineage: tuple[str, str] = ("", ""),
+        tracing: TraceSettings | None = None,
         provider: IdentityProvider | None = None,
         health: HealthMonitor | None = None,
     ) -> None:
@@ -93,7 +96,7 @@ class ApiService(Service):
         )
         self._opened.callback(self._logs.close)
         self._stores, self._requests_each = open_stores(secret_stores), requests_each
-        self._openlineage, self._provider = openlineage, provider
+        self._openlineage, self._provider, self._tracing = openlineage, provider, tracing
         self._judge = Judge()
         self._opened.push_async_callback(self._judge.close)
         self._server = ServerWatch(database_url, name)
@@ -115,7 +118,9 @@ class ApiService(Service):
         tokens, versions = Tokens(keys, operator_token=self._operator_token), Versions()
         self._trail = trail = Trail(pool)
         watch = TokenWatch(pool, self._vault, tokens, keys)
-        self._claims = claims = Claims(claiming, versions, tokens, self._vault, self.health.meter)
+        self._claims = claims = Claims(
+            claiming, versions, tokens, self._vault, self.health.meter, self._tracing.ratio if self._tracing else None
+        )
         self._triggers = triggers = TriggerClaims(claiming, versions, tokens, self._vault, self.health.meter)
         if keys.quiet_s > 0:
             observe(seen.backup_restored(round(keys.quiet_s)))
@@ -176,7 +181,18 @@ class ApiService(Service):
 
     def _sending(self, tokens: Tokens) -> Loops:
         url, key = self._openlineage
-        return {"lineage": LineageSender(self._pool, url, key, tokens.installation).run()} if url else {}
+        loops = {"lineage": LineageSender(self._pool, url, key, tokens.installation).run()} if url else {}
+        if self._tracing is not None:
+            loops["traces"] = self._trace_sender(self._tracing, tokens.installation)
+        return loops
+
+    def _trace_sender(self, tracing: TraceSettings, installation: str) -> Coroutine[Any, Any, None]:
+        try:
+            from evenflow.api.tracing.sending import TraceSender  # imports OTLP's messages, which are an extra
+        except ImportError as error:
+            raise ExtraMissing("EVENFLOW_TRACES_URL", "otel", error) from None
+        public_url = tracing.public_url or f"{self._tls.scheme}://{self.health.address}"
+        return TraceSender(self._pool, replace(tracing, public_url=public_url), installation, self.health.meter).run()
 
     async def _finish(self) -> None:
         """Answers long polls and finishes requests in hand. New requests are refused, so their callers go to another API

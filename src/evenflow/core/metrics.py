@@ -71,6 +71,9 @@ RUNS_RUNNING = gauge("evenflow_runs_running", SYSTEM, "Runs that take a place of
 RUNS_QUEUED = gauge("evenflow_runs_queued", SYSTEM, "Runs that wait to be created or for such a place. At 10,000 counting ends.")
 REPORTS_WAITING = gauge("evenflow_reports_waiting", SYSTEM, "Reports that no scheduler has applied yet. At 10,000 counting ends.")
 REPORTS_OLDEST = gauge("evenflow_reports_oldest_seconds", SYSTEM, "Age of the oldest of them.")
+TRACES_WAITING = gauge(
+    "evenflow_traces_waiting", SYSTEM, "Ends of runs whose traces are to be sent to the collector. At 10,000 counting ends."
+)
 TRIGGERS_WAITING = gauge(
     "evenflow_triggers_waiting", SYSTEM, "Triggers that no triggerer has. At 10,000 counting ends. Above 0 for long: start another."
 )
@@ -301,6 +304,11 @@ LOG_BYTES_LOST = counter(
     "evenflow_api_log_bytes_lost",
     API,
     "Bytes that are missing before what it has stored of a log: lost, or at another server that has a folder of its own.",
+)
+TRACE_SPANS = counter("evenflow_api_trace_spans", API, "Spans of traces that the collector took.")
+TRACE_FAILURES = counter("evenflow_api_trace_failures", API, "Times that the collector did not answer, or took nothing.")
+TRACES_LOST = counter(
+    "evenflow_api_traces_lost", API, "Ends of runs of which spans were refused for good, or waited too long for the collector."
 )
 LOGS_REFUSED = counter("evenflow_api_logs_refused", API, "Times that it could not write to a log, as the disk was full or failed.")
 LOG_DISK_FREE = gauge("evenflow_api_log_disk_free_bytes", API, "Free space where it stores logs.")

@@ -17,6 +17,7 @@ from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.service import Service
 
 if TYPE_CHECKING:
+    from evenflow.api.tracing.settings import TraceSettings
     from evenflow.launcher.executor import KubernetesSettings
 
 
@@ -38,6 +39,7 @@ def build_service(kind: ServiceKind, settings: ServiceSettings, health: HealthMo
                 metrics_token=settings.metrics_token,
                 requests_each=settings.api_requests,
                 openlineage=(settings.openlineage_url, settings.openlineage_key),
+                tracing=_tracing(settings),
                 provider=IdentityProvider.from_json(settings.identity),
                 logs=settings.log_storage,
                 secret_stores=settings.secret_stores,
@@ -82,6 +84,15 @@ def build_service(kind: ServiceKind, settings: ServiceSettings, health: HealthMo
             )
         case _:
             return _of_user_code(kind, settings, health)
+
+
+def _tracing(settings: ServiceSettings) -> TraceSettings | None:
+    from evenflow.api.tracing.settings import TraceSettings, read_headers
+
+    if not settings.traces_url:
+        return None
+    headers = read_headers(settings.traces_headers)
+    return TraceSettings(url=settings.traces_url, headers=headers, ratio=settings.traces_ratio, public_url=settings.public_url)
 
 
 def _kubernetes(settings: ServiceSettings) -> KubernetesSettings:

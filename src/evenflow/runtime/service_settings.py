@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_type_hints
 from urllib.parse import unquote, urlsplit
 
 from evenflow.api.limits import REQUESTS_EACH
+from evenflow.api.tracing.settings import read_headers
 from evenflow.connect_server.limits import IDLE, LEAST_MEMORY, MEMORY
 from evenflow.core.bounds import Between, Chars, Networks
 from evenflow.core.bundle import BundleSource, sources_from_json, sources_to_json
@@ -67,6 +68,10 @@ class SharedSettings:
         int, Between(-1, MAX_PORT), "Port of health and metrics; 0 takes a free one, -1 none. An API has its own"
     ] = 0
     openlineage_url: Annotated[str, "Where an API sends what tasks on Spark read and write; empty: nowhere"] = ""
+    traces_url: Annotated[
+        str, "Where an API sends traces of runs by OTLP over HTTP, such as http://host:4318/v1/traces; empty: nowhere"
+    ] = ""
+    traces_ratio: Annotated[float, Between(0.0, 1.0), "Share of runs of which traces are sent; the same on all API servers"] = 1.0
     statsd_address: Annotated[str, "host:port of a StatsD server that all services send their metrics to"] = ""
     statsd_prefix: Annotated[str, Chars(100), "What the names of metrics in StatsD begin with"] = "evenflow"
     statsd_style: Annotated[Style, "plain: labels are parts of the name; datadog: tags"] = "plain"
@@ -136,6 +141,8 @@ _TOLD = {
     "kubernetes_template": frozenset({ServiceKind.LAUNCHER}),
     "kubernetes": frozenset({ServiceKind.LAUNCHER, ServiceKind.AUTOSCALER}),
     "openlineage_key": frozenset({ServiceKind.API}),
+    "traces_headers": frozenset({ServiceKind.API}),
+    "public_url": frozenset({ServiceKind.API}),
     "identity": frozenset({ServiceKind.API}),
     "spark_connect_token": frozenset({ServiceKind.CONNECT_SERVER}),
 }
@@ -150,6 +157,8 @@ class ServiceSettings(SharedSettings):
     secret_keys: str = ""  # they seal connections and variables; empty: those of the file in the home
     metrics_token: str = ""  # a scrape must show it; empty: none
     openlineage_key: str = ""
+    traces_headers: str = ""
+    public_url: str = ""  # of an API: where people find it, as far as the settings say
     identity: str = ""  # the provider of identities, as JSON; empty: none
     sources: tuple[BundleSource, ...]
     environments: Mapping[str, str] = field(default_factory=dict)  # paths of Pythons, by name
@@ -209,6 +218,7 @@ class ServiceSettings(SharedSettings):
             self.token,
             self.metrics_token,
             self.openlineage_key,
+            *read_headers(self.traces_headers).values(),
             provider.client_secret if (provider := IdentityProvider.from_json(self.identity)) is not None else "",
             self.spark_connect_token,
             *self.secret_keys.split(","),

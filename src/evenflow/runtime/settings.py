@@ -18,13 +18,14 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from evenflow.api.tracing.settings import read_headers
 from evenflow.core import limits
 from evenflow.core.bounds import Bound
 from evenflow.core.bundle import HISTORY_BUNDLE, BundleSource
 from evenflow.core.hosts import is_loopback
 from evenflow.core.object_names import CONNECTION
 from evenflow.core.people.identities import IdentityProvider, rights_from
-from evenflow.errors import SettingsError
+from evenflow.errors import BadValue, SettingsError
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.insights import PIPELINE
 from evenflow.runtime import trust
@@ -63,6 +64,10 @@ class Settings(BaseSettings, SharedSettings):
         description="What is to be shown for /metrics; without it the API asks other hosts for an operator's token",
     )
     openlineage_key: SecretStr | None = Field(None, description="What is shown at `openlineage_url` (Authorization: Bearer ...)")
+    traces_headers: SecretStr | None = Field(
+        None,
+        description="What is shown at `traces_url`: name=value, with commas between, as OTEL_EXPORTER_OTLP_HEADERS has them",
+    )
     identity_issuer: str = Field(
         "", description="Address of the OpenID Connect provider by which people log in; empty: by password"
     )
@@ -174,7 +179,7 @@ class Settings(BaseSettings, SharedSettings):
     def _absolute(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser().absolute()
 
-    @field_validator("token", "metrics_token", "openlineage_key", mode="before")
+    @field_validator("token", "metrics_token", "openlineage_key", "traces_headers", mode="before")
     @classmethod
     def _one_line(cls, token: Any) -> Any:
         """Strips the line end of a file."""
@@ -191,6 +196,26 @@ class Settings(BaseSettings, SharedSettings):
         if url and (parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc):
             raise ValueError("write it as https://host/api/v1/lineage, and what is to be shown there as openlineage_key")
         return url
+
+    @field_validator("traces_url")
+    @classmethod
+    def _traces_endpoint(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if url and (parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.path in ("", "/")):
+            raise ValueError(
+                "write it in full, such as http://host:4318/v1/traces, and what is to be shown there as traces_headers"
+            )
+        return url
+
+    @field_validator("traces_headers")
+    @classmethod
+    def _headers(cls, headers: SecretStr | None) -> SecretStr | None:
+        if headers is not None:
+            try:
+                read_headers(headers.get_secret_value())
+            except BadValue as error:
+                raise ValueError(str(error)) from None
+        return headers
 
     @field_validator("identity_issuer", "identity_url")
     @classmethod
@@ -366,12 +391,17 @@ class Settings(BaseSettings, SharedSettings):
             issuer=self.identity_issuer,
             client_id=self.identity_client_id,
             client_secret=secret,
-            url=(self.identity_url or self.api_url.split(",")[0]).strip().rstrip("/"),
+            url=self.public_url,
             name_claim=self.identity_name_claim,
             groups_claim=self.identity_groups_claim,
             groups=self.identity_groups,
         )
         return provider.to_json()
+
+    @property
+    def public_url(self) -> str:
+        """Where people find Evenflow, as far as settings say it."""
+        return (self.identity_url or self.api_url.split(",")[0]).strip().rstrip("/")
 
     def for_service(self, *, name: str, **given: Any) -> ServiceSettings:
         """Returns the settings of a service of this name; ``given`` are values of its own."""
@@ -381,6 +411,8 @@ class Settings(BaseSettings, SharedSettings):
             "secret_keys": self.secret_keys.get_secret_value() if self.secret_keys is not None else "",
             "metrics_token": self.metrics_token.get_secret_value() if self.metrics_token is not None else "",
             "openlineage_key": self.openlineage_key.get_secret_value() if self.openlineage_key is not None else "",
+            "traces_headers": self.traces_headers.get_secret_value() if self.traces_headers is not None else "",
+            "public_url": self.public_url,
             "identity": self.identity,
             "celery_broker": self.celery_broker.get_secret_value() if self.celery_broker is not None else "",
             "kubernetes": self.kubernetes.get_secret_value() if self.kubernetes is not None else "",

@@ -17,6 +17,8 @@ _NOT_SHOWN = (
     "metrics_token",
     "openlineage_url",
     "openlineage_key",
+    "traces_url",
+    "traces_headers",
     "identity_client_secret",
     "secret_keys",
     "celery_broker",

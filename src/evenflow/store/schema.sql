@@ -286,6 +286,7 @@ create table dag_run (
     quarantined_at       timestamptz,                        -- set: what is said of it waits, and nothing of it starts
     branched             boolean not null default false,     -- a branch has skipped something of it
     marked_failed_by     text,                               -- who said so of a success, which it is again when somebody takes that back
+    traceparent          text,                               -- the span of the program that asked for it (core/tracing); null: none, or it did not say
     unique (dag_id, run_id)
 ) with (fillfactor = 80);
 create index dag_run_waiting on dag_run (dag_id, priority desc, run_after, run_key) where state = 'queued';   -- runs/take_queued
@@ -1054,6 +1055,18 @@ create table notification_rule (
 -- How far history was looked at for them. One row, under whose lock a scheduler looks.
 create table notification_look (snapshot pg_snapshot not null);
 
+-- Ends of runs whose traces are to be sent to a collector, and how far history was looked at for them: one row, under whose lock an API
+-- server looks. Both stay as they are where no collector is named.
+create table trace_due (
+    run_key   bigint not null,
+    ended_at  timestamptz not null,                          -- the time of its row in run_event: a run that is cleared ends again
+    due_at    timestamptz not null default now(),            -- from when on an API server may take it: one that has is given time
+    primary key (run_key, ended_at)
+);
+create index trace_due_next on trace_due (due_at);                                                           -- traces/take_due
+create index trace_due_oldest on trace_due (ended_at);                                                       -- traces/drop_old
+create table trace_look (snapshot pg_snapshot not null);
+
 -------------------------------------------------------------------------------------------------------------- services
 
 -- Everything that heartbeats. A worker may claim only while it is 'active' and its lease holds.
@@ -1761,6 +1774,7 @@ where m.name = 'violations';
 -------------------------------------------------------------------------------------------------------- what is always there
 
 insert into notification_look (snapshot) values (pg_current_snapshot());
+insert into trace_look (snapshot) values (pg_current_snapshot());
 insert into lease_clock (ticked_at, counted_from) values (now(), now());
 insert into pool (name, description, while_deferred) values ('default_pool', 'Tasks that name no pool', 'release');
 insert into executor (name, kind, changed_by) values ('worker', 'native', 'evenflow');

@@ -160,6 +160,9 @@ class Assignment(Message):
     environment: str = ""  # the name of the Python that runs it; empty: the worker's own
     callback: CallbackOf | None = None  # set: the try calls a function of the task, or of the DAG when ``task_id`` is empty
     resumed: Resumed | None = None  # set: the try has begun before, and resumes from waiting
+    traceparent: str = (
+        ""  # the span that its process is, for spans of the task's own (W3C Trace Context); empty: runs are not traced
+    )
 
 
 class ClaimAnswer(Message):

@@ -74,7 +74,15 @@ def prepare_file(config: FrameHeader, load: Callable[[Path, Path], File]) -> Fil
     return loaded
 
 
+def join_trace(job: FrameHeader) -> None:
+    """Tells what runs in this process, and what it starts, which span it is: spans of the task's own join the trace of its run."""
+    os.environ.pop("TRACEPARENT", None)  # of the try before, or of whatever started the worker
+    if job.get("traceparent"):
+        os.environ["TRACEPARENT"] = job["traceparent"]
+
+
 def run(loaded: LoadedFile, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
+    join_trace(job)
     killing.on_armed = partial(_arm, link)
     callback = job.get("callback")
     if callback is not None and callback.get("notifier") is not None:

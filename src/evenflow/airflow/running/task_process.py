@@ -55,6 +55,7 @@ def prepare(config: FrameHeader) -> tuple[MixedFile, Path, str]:
 def run(prepared: tuple[MixedFile, Path, str], job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
     from evenflow.airflow.running.dag_callbacks import call_back
 
+    task_process.join_trace(job)
     loaded, root, file = prepared
     dag = loaded.foreign.get(job["dag_id"])
     if (callback := job.get("callback")) is not None and callback.get("notifier") is not None:

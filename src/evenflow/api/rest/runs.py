@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Annotated
 
 import msgspec
-from fastapi import Query, Request, Response
+from fastapi import Header, Query, Request, Response
 
 from evenflow.api import limits
 from evenflow.api.refusals import Refused
@@ -29,6 +29,7 @@ from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.states import RUN_FINISHED, TaskState
 from evenflow.core.timetable import manual_interval
+from evenflow.core.tracing import read_traceparent
 from evenflow.errors import DagNotFound
 from evenflow.explaining import why
 from evenflow.store.db.connect import AsyncConn, Row
@@ -36,13 +37,25 @@ from evenflow.store.serving import callbacks, dags, events, views
 
 routes = Routes("Runs")
 
+TraceParent = Annotated[
+    str | None, Header(description="The caller's span (W3C Trace Context), which the trace of the run is a part of then.")
+]
+
 
 @routes.post("/dags/{dag_id}/runs", Role.AUTHOR, status_code=201)
 @answered_once
 async def trigger_run(
-    conn: Connection, within: InContext, actor: Actor, dag_id: str, request: RunRequest, response: Response, once: Repeatable
+    conn: Connection,
+    within: InContext,
+    actor: Actor,
+    dag_id: str,
+    request: RunRequest,
+    response: Response,
+    once: Repeatable,
+    traceparent: TraceParent = None,
 ) -> RunSummary:
     """Asks for a run of the DAG's newest version. The run of a paused DAG waits until it is unpaused."""
+    caller = read_traceparent(traceparent)
     check_dag(dag_id)
     current = await current_version(conn, dag_id)
     if not current.is_active:
@@ -63,6 +76,7 @@ async def trigger_run(
             interval=None if request.logical_date is None else manual_interval(spec, request.logical_date),
             priority=request.priority,
             note=request.note,
+            traceparent=caller.traceparent if caller is not None else None,
         )
         if run_key is None:
             raise await _exists(conn, dag_id, run_id, request.logical_date)

@@ -306,6 +306,7 @@ async def insert_run(
     interval: tuple[datetime, datetime] | None = None,
     priority: int = 0,
     note: str | None = None,
+    traceparent: str | None = None,
 ) -> int | None:
     """The key of a new run, queued for the schedulers; null when the DAG has a run of this name or this logical date. ``params`` is
     JSON.
@@ -321,6 +322,7 @@ async def insert_run(
         "interval_end": end,
         "priority": priority,
         "note": note,
+        "traceparent": traceparent,
     }
     async with conn.transaction():
         row = await (await conn.execute(sql("dags/insert_run"), names)).fetchone()

@@ -86,6 +86,7 @@ class ClaimedTry(NamedTuple):
     logical_date: datetime | None
     data_interval_start: datetime | None
     data_interval_end: datetime | None
+    traceparent: str | None  # of the program that asked for the run
     resume: ClaimedResume | None = None  # of class DispatchClass.RESUME
 
 

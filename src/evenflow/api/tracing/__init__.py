@@ -1,0 +1,1 @@
+"""Traces of runs, made from history and sent to a collector of OpenTelemetry."""
