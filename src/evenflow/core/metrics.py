@@ -307,8 +307,9 @@ LOG_BYTES_LOST = counter(
 )
 TRACE_SPANS = counter("evenflow_api_trace_spans", API, "Spans of traces that the collector took.")
 TRACE_FAILURES = counter("evenflow_api_trace_failures", API, "Times that the collector did not answer, or took nothing.")
+TRACE_SPANS_REFUSED = counter("evenflow_api_trace_spans_refused", API, "Spans that the collector refused for good.")
 TRACES_LOST = counter(
-    "evenflow_api_traces_lost", API, "Ends of runs of which spans were refused for good, or waited too long for the collector."
+    "evenflow_api_traces_lost", API, "Ends of runs that waited too long for the collector, or of which no trace could be made."
 )
 LOGS_REFUSED = counter("evenflow_api_logs_refused", API, "Times that it could not write to a log, as the disk was full or failed.")
 LOG_DISK_FREE = gauge("evenflow_api_log_disk_free_bytes", API, "Free space where it stores logs.")

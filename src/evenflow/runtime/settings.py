@@ -391,17 +391,16 @@ class Settings(BaseSettings, SharedSettings):
             issuer=self.identity_issuer,
             client_id=self.identity_client_id,
             client_secret=secret,
-            url=self.public_url,
+            url=self.public_url(self.api_url),
             name_claim=self.identity_name_claim,
             groups_claim=self.identity_groups_claim,
             groups=self.identity_groups,
         )
         return provider.to_json()
 
-    @property
-    def public_url(self) -> str:
-        """Where people find Evenflow, as far as settings say it."""
-        return (self.identity_url or self.api_url.split(",")[0]).strip().rstrip("/")
+    def public_url(self, api_url: str) -> str:
+        """Returns where people find Evenflow, as far as settings say it."""
+        return (self.identity_url or api_url.split(",")[0]).strip().rstrip("/")
 
     def for_service(self, *, name: str, **given: Any) -> ServiceSettings:
         """Returns the settings of a service of this name; ``given`` are values of its own."""
@@ -412,7 +411,7 @@ class Settings(BaseSettings, SharedSettings):
             "metrics_token": self.metrics_token.get_secret_value() if self.metrics_token is not None else "",
             "openlineage_key": self.openlineage_key.get_secret_value() if self.openlineage_key is not None else "",
             "traces_headers": self.traces_headers.get_secret_value() if self.traces_headers is not None else "",
-            "public_url": self.public_url,
+            "public_url": self.public_url(given.get("api_url", self.api_url)),
             "identity": self.identity,
             "celery_broker": self.celery_broker.get_secret_value() if self.celery_broker is not None else "",
             "kubernetes": self.kubernetes.get_secret_value() if self.kubernetes is not None else "",

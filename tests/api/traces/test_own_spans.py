@@ -61,12 +61,11 @@ def test_spans_of_a_task_join_the_trace_of_its_run(collector: OtlpReceiver) -> N
         trigger(up)
         wait_until(lambda: collector.named("run traced"))
         said = [line.split() for line in (up.home / "said").read_text().splitlines()]
-        url = up.api_url
         assert "shown" not in up.log
-    runs = sorted(collector.named("run"), key=lambda span: span.start_time_unix_nano)
-    assert said == [[CALLER[3:35], span.span_id.hex(), "True"] for span in runs]
-    assert [span.status.message for span in runs] == ["ValueError: the first try fails", ""]
-    root = collector.one("run traced")
-    assert (root.trace_id.hex(), root.parent_span_id.hex()) == (CALLER[3:35], CALLER[36:52])
-    assert attributes(root)["cicd.pipeline.run.url.full"] == f"{url}/dags/traced/runs/r1"
+        runs = sorted(collector.named("run"), key=lambda span: span.start_time_unix_nano)
+        assert said == [[CALLER[3:35], span.span_id.hex(), "True"] for span in runs]
+        assert [span.status.message for span in runs] == ["ValueError: the first try fails", ""]
+        root = collector.one("run traced")
+        assert (root.trace_id.hex(), root.parent_span_id.hex()) == (CALLER[3:35], CALLER[36:52])
+        assert attributes(root)["cicd.pipeline.run.url.full"] == f"{up.api_url}/dags/traced/runs/r1"
     assert {(shown["x-team"], shown["authorization"]) for shown in collector.headers} == {("ours", "Bearer shown")}

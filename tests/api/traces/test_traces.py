@@ -233,12 +233,27 @@ async def test_what_is_refused_for_good_is_not_sent_again(world: World, collecto
     collector.statuses = [400]
     async with sender(database_url, collector) as telling:
         await telling.tell()
-        assert telling.meter.value(metrics.TRACES_LOST) == 1
-        assert world.due == 0
+        refused = telling.meter.value(metrics.TRACE_SPANS_REFUSED)
+        assert (world.due, telling.meter.value(metrics.TRACE_SPANS)) == (0, 0)
+        assert refused >= 8
         ended(world)
         collector.rejects = 1
         await telling.tell()
-        assert telling.meter.value(metrics.TRACES_LOST) == 2
+        assert telling.meter.value(metrics.TRACE_SPANS_REFUSED) == refused + 1
+
+
+async def test_a_run_whose_history_cannot_be_read_keeps_up_no_other(
+    world: World, collector: OtlpReceiver, database_url: str
+) -> None:
+    broken, good = ended(world), ended(world)
+    world.conn.execute(
+        "update task_event set detail = '{\"ran_s\": \"no number\"}' where event = 'succeed' and run_key = %s", [broken]
+    )
+    async with sender(database_url, collector) as telling:
+        await telling.tell()
+        assert telling.meter.value(metrics.TRACES_LOST) == 1
+    assert RunTrace("here", good).root(1) in {span.span_id.hex() for span in collector.named("run d")}
+    assert world.due == 0
 
 
 async def test_who_dies_in_the_middle_loses_nothing_and_doubles_no_id(
@@ -251,8 +266,8 @@ async def test_who_dies_in_the_middle_loses_nothing_and_doubles_no_id(
         await dying.sender.look()
         await world_takes(world)  # as one that was killed would have it
         trace = RunTrace("here", run_key)
-        part = [spans async for _, spans in dying.sender._told(trace, await due_of(world))]
-        await dying.collector.send(trace.trace_id, part[1][:3])
+        part = [spans async for spans in dying.sender._told(trace, await due_of(world))]
+        await dying.collector.send(part[1][:3])
     sent = {span.span_id for span in collector.spans}
     assert len(sent) == 3
     async with sender(database_url, collector) as other:

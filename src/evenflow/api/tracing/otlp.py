@@ -36,9 +36,9 @@ class Collector:
     def __init__(self, session: aiohttp.ClientSession, url: str, headers: Mapping[str, str], resource: Mapping[str, str]) -> None:
         self._session, self._url, self._headers, self._resource = session, url, {**headers, **_CONTENT}, resource
 
-    async def send(self, trace_id: str, spans: Sequence[RunSpan]) -> Taken:
+    async def send(self, spans: Sequence[RunSpan]) -> Taken:
         """Raises :class:`OSError` or what aiohttp does when they are to be sent again."""
-        body = gzip.compress(encoded(trace_id, spans, self._resource), compresslevel=3)
+        body = gzip.compress(encoded(spans, self._resource), compresslevel=3)
         timeout = aiohttp.ClientTimeout(total=limits.TRACE_TIMEOUT)
         post = self._session.post(self._url, data=body, headers=self._headers, allow_redirects=False, timeout=timeout)
         async with post as answer:
@@ -63,7 +63,7 @@ def pause_s(failures: int) -> float:
     return longest * random.uniform(0.5, 1.0)
 
 
-def encoded(trace_id: str, spans: Sequence[RunSpan], resource: Mapping[str, str]) -> bytes:
+def encoded(spans: Sequence[RunSpan], resource: Mapping[str, str]) -> bytes:
     """Returns the body of a request."""
     request = ExportTraceServiceRequest()
     of_resource = request.resource_spans.add()
@@ -71,13 +71,13 @@ def encoded(trace_id: str, spans: Sequence[RunSpan], resource: Mapping[str, str]
     of_scope = of_resource.scope_spans.add()
     of_scope.scope.name = "evenflow"
     of_scope.scope.version = resource.get("service.version", "")
-    of_scope.spans.extend(_span(trace_id, span) for span in spans)
+    of_scope.spans.extend(map(_span, spans))
     return bytes(request.SerializeToString())
 
 
-def _span(trace_id: str, span: RunSpan) -> pb.Span:
+def _span(span: RunSpan) -> pb.Span:
     out = pb.Span(
-        trace_id=bytes.fromhex(trace_id),
+        trace_id=bytes.fromhex(span.trace_id),
         span_id=bytes.fromhex(span.span_id),
         parent_span_id=bytes.fromhex(span.parent_id or ""),
         flags=1,

@@ -7,7 +7,8 @@ the collector has taken its spans. If an API server dies in between, another one
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import version
 from urllib.parse import quote
 
@@ -27,6 +28,19 @@ from evenflow.store.db.connect import AsyncPool
 from evenflow.store.serving import traces
 from evenflow.store.serving.traces import DueTrace
 from evenflow.telemetry.observing import observe
+
+
+class HistoryUnreadable(Exception):
+    """Spans cannot be made of what history says of a run."""
+
+
+@contextmanager
+def making() -> Iterator[None]:
+    """Tells what is wrong with one run from what is wrong with the database or the collector."""
+    try:
+        yield
+    except Exception as error:
+        raise HistoryUnreadable(f"{type(error).__name__}: {error}") from error
 
 
 class TraceSender:
@@ -70,44 +84,58 @@ class TraceSender:
             observe(seen.traces_given_up(lost))
 
     async def send_some(self, collector: Collector) -> bool:
-        """Returns whether there may be more. Raises what the collector does; the rest is then due again."""
+        """Returns whether there may be more. Raises what the collector does; all that was taken is then due again."""
         async with self._pool.connection() as conn:
             due = await traces.take_due(conn, limit=limits.TRACES_AT_ONCE, again_s=limits.TRACES_AGAIN)
-        told = 0
+        is_told = False
         try:
-            for one in due:
-                trace = RunTrace(self._installation, one.run_key, read_traceparent(one.traceparent), self._settings.ratio)
-                if trace.is_sampled:
-                    await self._send(collector, trace, one)
-                    if self._failures:
-                        self._failures = 0
-                        observe(seen.traces_sent_again(self._settings.url))
-                told += 1
+            await self._send(collector, due)
+            is_told = True
         finally:
             async with self._pool.connection() as conn:
-                await traces.forget(conn, due[:told])
-                await traces.give_back(conn, due[told:])
+                await (traces.forget if is_told else traces.give_back)(conn, due)
+        if due and self._failures:
+            self._failures = 0
+            observe(seen.traces_sent_again(self._settings.url))
         return len(due) == limits.TRACES_AT_ONCE
 
-    async def _send(self, collector: Collector, trace: RunTrace, one: DueTrace) -> None:
-        refused, reason, name = 0, "", ""
-        async for run, spans in self._told(trace, one):
-            for first in range(0, len(spans), limits.TRACE_SPANS):
-                part = spans[first : first + limits.TRACE_SPANS]
-                taken = await collector.send(trace.trace_id, part)
-                self._meter.count(metrics.TRACE_SPANS, len(part) - taken.refused)
-                refused, reason, name = refused + taken.refused, taken.reason or reason, f"{run.dag_id}/{run.run_id}"
-        if refused:
-            self._meter.count(metrics.TRACES_LOST)
-            observe(seen.spans_refused(self._settings.url, name, refused, reason))
+    async def _send(self, collector: Collector, due: Sequence[DueTrace]) -> None:
+        """Sends runs together, as far as a request has room."""
+        waiting: list[RunSpan] = []
+        for one in due:
+            trace = RunTrace(self._installation, one.run_key, read_traceparent(one.traceparent), self._settings.ratio)
+            if not trace.is_sampled:
+                continue
+            try:
+                async for spans in self._told(trace, one):
+                    waiting.extend(spans)
+                    while len(waiting) >= limits.TRACE_SPANS:
+                        await self._post(collector, waiting[: limits.TRACE_SPANS])
+                        del waiting[: limits.TRACE_SPANS]
+            except HistoryUnreadable as error:  # the others are told all the same
+                self._meter.count(metrics.TRACES_LOST)
+                observe(seen.trace_not_made(one.run_key, error))
+        if waiting:
+            await self._post(collector, waiting)
 
-    async def _told(self, trace: RunTrace, one: DueTrace) -> AsyncIterator[tuple[ToldRun, Sequence[RunSpan]]]:
-        """Yields the spans of a run by parts that fit into memory; its own come first. No connection is held meanwhile."""
+    async def _post(self, collector: Collector, spans: Sequence[RunSpan]) -> None:
+        taken = await collector.send(spans)
+        self._meter.count(metrics.TRACE_SPANS, len(spans) - taken.refused)
+        if taken.refused:
+            self._meter.count(metrics.TRACE_SPANS_REFUSED, taken.refused)
+            observe(seen.spans_refused(self._settings.url, taken.refused, taken.reason))
+
+    async def _told(self, trace: RunTrace, one: DueTrace) -> AsyncIterator[Sequence[RunSpan]]:
+        """Yields the spans of a run by parts that fit into memory; its own come first. No connection is held meanwhile. Raises
+        :class:`HistoryUnreadable`.
+        """
         found = await self._read_run(one)
         if found is None:
             return  # it was deleted meanwhile
         run, life = found
-        yield run, spans_of_run(trace, run, life, self._pages)
+        with making():
+            spans = spans_of_run(trace, run, life, self._pages)
+        yield spans
         after = (-1, -1)
         while True:
             async with self._pool.connection() as conn:
@@ -115,7 +143,9 @@ class TraceSender:
             moves = [TaskMove(*row) for row in rows]
             if moves:
                 moves, after = _whole_instances(moves)
-                yield run, list(spans_of_tasks(trace, run, life, moves, self._pages))
+                with making():
+                    spans = list(spans_of_tasks(trace, run, life, moves, self._pages))
+                yield spans
             if len(rows) < limits.TRACE_MOVES:
                 return
 
@@ -125,8 +155,9 @@ class TraceSender:
             moves = [RunMove(*move) for move in await traces.list_run_moves(conn, one.run_key)]
         if row is None:
             return None
-        run = ToldRun(**{**row, "causes": [Cause(*cause) for cause in row["causes"]]}, moves=moves)
-        life = life_of(run, one.ended_at)
+        with making():
+            run = ToldRun(**{**row, "causes": [Cause(*cause) for cause in row["causes"]]}, moves=moves)
+            life = life_of(run, one.ended_at)
         return None if life is None else (run, life)
 
 

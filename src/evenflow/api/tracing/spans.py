@@ -81,6 +81,7 @@ class RunSpan:
     """``failure`` is why it failed; None: it did not."""
 
     name: str
+    trace_id: str
     span_id: str
     parent_id: str | None
     began_at: datetime
@@ -121,6 +122,7 @@ def spans_of_run(trace: RunTrace, run: ToldRun, life: Life, pages: Pages) -> lis
     default = "The run was cancelled." if cancelled else "Tasks of the run failed."
     root = RunSpan(
         f"run {run.dag_id}",
+        trace.trace_id,
         trace.root(life.number),
         trace.caller.span_id if trace.caller is not None else None,
         life.began_at,
@@ -136,7 +138,7 @@ def spans_of_run(trace: RunTrace, run: ToldRun, life: Life, pages: Pages) -> lis
         return [root]
     waited = {**_of_run(run), "evenflow.wait.cause": "run"}
     key = trace.span("wait for its turn", -1, -1, life.number)
-    return [root, RunSpan("wait for its turn", key, root.span_id, life.began_at, started.at, waited)]
+    return [root, RunSpan("wait for its turn", trace.trace_id, key, root.span_id, life.began_at, started.at, waited)]
 
 
 def _links(trace: RunTrace, run: ToldRun, life: Life) -> list[SpanLink]:
@@ -238,7 +240,7 @@ class _Instance:
         if kind in ("try", "segment"):
             attributes["evenflow.try.number"] = move.try_number
         key = self._trace.span(kind, move.task_index, move.map_index, which)
-        return RunSpan(name, key, parent, began, max(began, ended), attributes)
+        return RunSpan(name, self._trace.trace_id, key, parent, began, max(began, ended), attributes)
 
 
 def _end(span: RunSpan, move: TaskMove, *, is_process: bool = False) -> None:
