@@ -18,18 +18,18 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from evenflow.api.tracing.settings import read_headers
 from evenflow.core import limits
 from evenflow.core.bounds import Bound
 from evenflow.core.bundle import HISTORY_BUNDLE, BundleSource
 from evenflow.core.hosts import is_loopback
 from evenflow.core.object_names import CONNECTION
 from evenflow.core.people.identities import IdentityProvider, rights_from
-from evenflow.errors import BadValue, SettingsError
+from evenflow.errors import SettingsError
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.insights import PIPELINE
 from evenflow.runtime import trust
 from evenflow.runtime.bundle_settings import BundleSettings, check_bundles, check_environments, pythons_of
+from evenflow.runtime.endpoints import check_endpoint
 from evenflow.runtime.project import PATHS, ConfigFile, bundle_of, config_file, default_home, project_dir
 from evenflow.runtime.secret_files import SUFFIX, SecretFiles, secret_fields
 from evenflow.runtime.service_settings import ServiceSettings, SharedSettings
@@ -189,33 +189,11 @@ class Settings(BaseSettings, SharedSettings):
                 raise ValueError("it is one line, as `evenflow tokens create` prints it, and this has a line break or a tab in it")
         return token
 
-    @field_validator("openlineage_url")
+    @field_validator("openlineage_url", "traces_url", "traces_headers")
     @classmethod
-    def _endpoint(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if url and (parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc):
-            raise ValueError("write it as https://host/api/v1/lineage, and what is to be shown there as openlineage_key")
-        return url
-
-    @field_validator("traces_url")
-    @classmethod
-    def _traces_endpoint(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if url and (parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.path in ("", "/")):
-            raise ValueError(
-                "write it in full, such as http://host:4318/v1/traces, and what is to be shown there as traces_headers"
-            )
-        return url
-
-    @field_validator("traces_headers")
-    @classmethod
-    def _headers(cls, headers: SecretStr | None) -> SecretStr | None:
-        if headers is not None:
-            try:
-                read_headers(headers.get_secret_value())
-            except BadValue as error:
-                raise ValueError(str(error)) from None
-        return headers
+    def _told(cls, value: Any, info: ValidationInfo) -> Any:
+        check_endpoint(info.field_name or "", value)
+        return value
 
     @field_validator("identity_issuer", "identity_url")
     @classmethod

@@ -33,7 +33,7 @@ class TaskMove(NamedTuple):
     operator: str
 
 
-class Cause(NamedTuple):
+class RunCause(NamedTuple):
     """A run whose task made this one begin: it triggered it, or changed an asset."""
 
     kind: str
@@ -55,7 +55,7 @@ class ToldRun(NamedTuple):
     backfill_id: int | None
     traceparent: str | None
     moves: Sequence[RunMove]
-    causes: Sequence[Cause]
+    causes: Sequence[RunCause]
 
     @property
     def lives(self) -> int:
@@ -64,7 +64,7 @@ class ToldRun(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class RunLife:
     """A run from its trigger, or from when people cleared it, to its end. ``number`` counts from 1."""
 
     number: int
@@ -79,7 +79,7 @@ class Life:
         return is_later and (at <= self.end.at or xact == self.end.xact)
 
 
-def life_of(run: ToldRun, ended_at: datetime) -> Life | None:
+def life_of(run: ToldRun, ended_at: datetime) -> RunLife | None:
     """Returns the life that ended then; None where history has no such end any more."""
     before: RunMove | None = None
     number, began = 1, run.created_at
@@ -91,6 +91,6 @@ def life_of(run: ToldRun, ended_at: datetime) -> Life | None:
         if move.event not in _ENDS:
             continue
         if move.at == ended_at:
-            return Life(number, min(began, move.at), move, before, moves)
+            return RunLife(number, min(began, move.at), move, before, moves)
         before, number, moves = move, number + 1, []
     return None

@@ -15,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.trace.v1 import trace_pb2 as pb
 
 from evenflow.api import limits
-from evenflow.api.tracing.spans import Attribute, RunSpan
+from evenflow.api.tracing.spans import RunSpan, SpanValue
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _CONTENT = {"Content-Type": "application/x-protobuf", "Content-Encoding": "gzip"}
@@ -102,11 +102,11 @@ def _nanoseconds(at: datetime) -> int:
     return (at - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
-def _attributes(attributes: Mapping[str, Attribute]) -> list[KeyValue]:
+def _attributes(attributes: Mapping[str, SpanValue]) -> list[KeyValue]:
     return [KeyValue(key=name, value=_value(value)) for name, value in attributes.items()]
 
 
-def _value(value: Attribute) -> AnyValue:
+def _value(value: SpanValue) -> AnyValue:
     match value:
         case bool():
             return AnyValue(bool_value=value)

@@ -16,7 +16,7 @@ import aiohttp
 
 from evenflow.api import limits
 from evenflow.api import observations as seen
-from evenflow.api.tracing.history import Cause, Life, RunMove, TaskMove, ToldRun, life_of
+from evenflow.api.tracing.history import RunCause, RunLife, RunMove, TaskMove, ToldRun, life_of
 from evenflow.api.tracing.otlp import Collector, pause_s
 from evenflow.api.tracing.settings import TraceSettings
 from evenflow.api.tracing.spans import Pages, RunSpan, spans_of_run, spans_of_tasks
@@ -149,14 +149,14 @@ class TraceSender:
             if len(rows) < limits.TRACE_MOVES:
                 return
 
-    async def _read_run(self, one: DueTrace) -> tuple[ToldRun, Life] | None:
+    async def _read_run(self, one: DueTrace) -> tuple[ToldRun, RunLife] | None:
         async with self._pool.connection() as conn:
             row = await traces.read_run(conn, one.run_key, causes=limits.TRACE_CAUSES)
             moves = [RunMove(*move) for move in await traces.list_run_moves(conn, one.run_key)]
         if row is None:
             return None
         with making():
-            run = ToldRun(**{**row, "causes": [Cause(*cause) for cause in row["causes"]]}, moves=moves)
+            run = ToldRun(**{**row, "causes": [RunCause(*cause) for cause in row["causes"]]}, moves=moves)
             life = life_of(run, one.ended_at)
         return None if life is None else (run, life)
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from evenflow.errors import BadValue
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceSettings:
@@ -20,14 +18,14 @@ class TraceSettings:
 
 
 def read_headers(text: str) -> dict[str, str]:
-    """Returns headers as ``OTEL_EXPORTER_OTLP_HEADERS`` has them: ``name=value,name=value``. Raises :class:`BadValue`, which does
-    not repeat them.
+    """Returns headers as ``OTEL_EXPORTER_OTLP_HEADERS`` has them: ``name=value,name=value``. Raises :class:`ValueError`, which
+    does not repeat them.
     """
     headers = {}
     for part in filter(None, map(str.strip, text.split(","))):
         name, is_pair, value = part.partition("=")
         name, value = name.strip(), unquote(value.strip())
         if not is_pair or not name.replace("-", "").replace("_", "").isalnum() or not name.isascii() or not value.isprintable():
-            raise BadValue("write headers as name=value, several with commas between, such as: authorization=Bearer%20abc")
+            raise ValueError("write headers as name=value, several with commas between, such as: authorization=Bearer%20abc")
         headers[name] = value
     return headers

@@ -7,8 +7,8 @@ its tries, and in a try the segments in which a process ran. Between them are th
 for the next try. What was cleared while its run went on is another span of the same task.
 
 History has a row for each move. A row opens a stay in a state, and the next row ends it, so a span needs both. A try that ended
-before its start was told has its running time in the row of its end. What one transaction wrote happened at once: such stays are no
-spans. Every id is made from numbers in these rows, so the same history gives the same spans, however often they are made.
+before its start was told has its running time in the row of its end. What one transaction wrote happened at once: such stays make
+no span. Every id is made from numbers in these rows, so the same history gives the same spans, however often they are made.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from evenflow.api.tracing.history import Life, TaskMove, ToldRun
+from evenflow.api.tracing.history import RunLife, TaskMove, ToldRun
 from evenflow.core.states import RunEvent, RunState, TaskEvent, TaskState
 from evenflow.core.tracing import RunTrace, read_traceparent
 
-Attribute = str | int | float | bool
+SpanValue = str | int | float | bool
 
 # Stays that are waits: the name of the span, and what is waited for.
 _WAITS = {
@@ -66,14 +66,14 @@ _RESULTS = {  # as the semantic conventions for pipelines call them
 class SpanEvent:
     name: str
     at: datetime
-    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    attributes: Mapping[str, SpanValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class SpanLink:
     trace_id: str
     span_id: str
-    attributes: Mapping[str, Attribute]
+    attributes: Mapping[str, SpanValue]
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class RunSpan:
     parent_id: str | None
     began_at: datetime
     ended_at: datetime
-    attributes: dict[str, Attribute]
+    attributes: dict[str, SpanValue]
     events: list[SpanEvent] = field(default_factory=list)
     links: list[SpanLink] = field(default_factory=list)
     failure: str | None = None
@@ -101,12 +101,12 @@ class Pages:
     log: Callable[[ToldRun, str, int, int], str]
 
 
-def spans_of_run(trace: RunTrace, run: ToldRun, life: Life, pages: Pages) -> list[RunSpan]:
+def spans_of_run(trace: RunTrace, run: ToldRun, life: RunLife, pages: Pages) -> list[RunSpan]:
     """Returns the root, and how long the run waited for its turn."""
     failed = life.end.state == RunState.FAILED
     cancelled = life.end.event == RunEvent.CANCEL
     is_newest = run.ended_at is not None and life.number == run.lives
-    attributes: dict[str, Attribute] = {
+    attributes: dict[str, SpanValue] = {
         **_of_run(run),
         "cicd.pipeline.result": "cancellation" if cancelled else "failure" if failed else "success",
         "cicd.pipeline.run.url.full": pages.page(run, "", -1),
@@ -141,7 +141,7 @@ def spans_of_run(trace: RunTrace, run: ToldRun, life: Life, pages: Pages) -> lis
     return [root, RunSpan("wait for its turn", trace.trace_id, key, root.span_id, life.began_at, started.at, waited)]
 
 
-def _links(trace: RunTrace, run: ToldRun, life: Life) -> list[SpanLink]:
+def _links(trace: RunTrace, run: ToldRun, life: RunLife) -> list[SpanLink]:
     """What made it begin, and its life before this one."""
     links = []
     if life.number > 1:
@@ -152,21 +152,21 @@ def _links(trace: RunTrace, run: ToldRun, life: Life) -> list[SpanLink]:
     return links
 
 
-def spans_of_tasks(trace: RunTrace, run: ToldRun, life: Life, moves: Sequence[TaskMove], pages: Pages) -> Iterator[RunSpan]:
+def spans_of_tasks(trace: RunTrace, run: ToldRun, life: RunLife, moves: Sequence[TaskMove], pages: Pages) -> Iterator[RunSpan]:
     """``moves`` are those of whole task instances, each in the order in which they happened."""
     for _, of_instance in groupby(moves, key=lambda move: (move.task_index, move.map_index)):
         since = 0
         within = [move for move in of_instance if life.has(move.at, move.xact)]
         for position, move in enumerate(within):
             if move.state in (TaskState.NONE, TaskState.REMOVED) or position == len(within) - 1:
-                yield from _Instance(trace, run, life, within[since : position + 1], pages).spans()
+                yield from _InstanceSpans(trace, run, life, within[since : position + 1], pages).spans()
                 since = position + 1
 
 
-class _Instance:
+class _InstanceSpans:
     """A task instance from when it could begin to its end, or until it was cleared."""
 
-    def __init__(self, trace: RunTrace, run: ToldRun, life: Life, moves: Sequence[TaskMove], pages: Pages) -> None:
+    def __init__(self, trace: RunTrace, run: ToldRun, life: RunLife, moves: Sequence[TaskMove], pages: Pages) -> None:
         self._trace, self._run, self._life, self._moves, self._pages = trace, run, life, moves, pages
         self._try: RunSpan | None = None
         self._number = 0  # of that try
@@ -228,7 +228,7 @@ class _Instance:
 
     def _span(self, name: str, kind: str, move: TaskMove, began: datetime, ended: datetime, parent: str) -> RunSpan:
         which = round(move.at.timestamp() * 1_000_000)
-        attributes: dict[str, Attribute] = {
+        attributes: dict[str, SpanValue] = {
             **_of_run(self._run),
             "cicd.pipeline.task.name": move.task_id,
             "cicd.pipeline.task.run.id": f"{self._run.run_id}/{move.task_id}"
@@ -253,11 +253,11 @@ def _end(span: RunSpan, move: TaskMove, *, is_process: bool = False) -> None:
     if error_types := move.detail.get("error_types"):
         span.attributes["error.type"] = str(error_types[0])
         if is_process:
-            said: dict[str, Attribute] = {"exception.type": str(error_types[0]), "exception.message": span.failure}
+            said: dict[str, SpanValue] = {"exception.type": str(error_types[0]), "exception.message": span.failure}
             span.events.append(SpanEvent("exception", move.at, said))
 
 
-def _why(move: TaskMove) -> dict[str, Attribute]:
+def _why(move: TaskMove) -> dict[str, SpanValue]:
     return {
         f"evenflow.{name}": value
         for name in ("reason", "delay_s", "trigger", "queue", "not_direct")
@@ -265,5 +265,5 @@ def _why(move: TaskMove) -> dict[str, Attribute]:
     }
 
 
-def _of_run(run: ToldRun) -> dict[str, Attribute]:
+def _of_run(run: ToldRun) -> dict[str, SpanValue]:
     return {"cicd.pipeline.name": run.dag_id, "cicd.pipeline.run.id": run.run_id}
