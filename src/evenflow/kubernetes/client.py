@@ -7,18 +7,17 @@ So each write has a name or a uid, and after a create a conflict counts as an an
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
 import msgspec
 
 from evenflow.errors import ClusterRefused, ClusterUnavailable
+from evenflow.http_dates import told_time
 from evenflow.kubernetes import limits
 from evenflow.kubernetes.address import ClusterAddress
 from evenflow.kubernetes.pacing import RequestPace
@@ -199,8 +198,8 @@ class KubernetesClient:
             allow_redirects=False,
             ssl=self.address.tls or True,
         ) as answer:
-            with contextlib.suppress(KeyError, ValueError):
-                self._ahead = parsedate_to_datetime(answer.headers["Date"]) - datetime.now(UTC)
+            if (told := told_time(answer.headers.get("Date"))) is not None:
+                self._ahead = told - datetime.now(UTC)
             return answer.status, answer.headers, await answer.read()
 
     def _opened(self) -> aiohttp.ClientSession:

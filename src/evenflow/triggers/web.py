@@ -14,13 +14,13 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from evenflow.core.hosts import in_url
 from evenflow.errors import LookRefused, LookUnanswered
+from evenflow.http_dates import told_time
 from evenflow.sdk.secrets.connections import Connection
 from evenflow.triggers import limits
 
@@ -101,7 +101,7 @@ async def fetch(request: WebRequest) -> Answer:
                 raise LookRefused(
                     f"{request.who} answered with more than {limits.MOST_BYTES:,} bytes. Ask it for less: a status, not data."
                 )
-            return Answer(response.status, body, request.who, _told_time(response.headers.get("Date", "")))
+            return Answer(response.status, body, request.who, told_time(response.headers.get("Date")) or datetime.now(UTC))
     except aiohttp.InvalidURL:
         raise LookRefused(f"{request.who} has no valid URL. It begins with http:// or https:// and names a host.") from None
     except aiohttp.ClientConnectorCertificateError as error:
@@ -111,14 +111,6 @@ async def fetch(request: WebRequest) -> Answer:
     except (aiohttp.ClientError, OSError) as error:
         why = getattr(error, "strerror", None) or type(error).__name__
         raise LookUnanswered(f"{request.who} does not answer ({why}).") from None
-
-
-def _told_time(date: str) -> datetime:
-    """Returns that of a ``Date`` header, or ours without one."""
-    try:
-        return parsedate_to_datetime(date).replace(tzinfo=UTC)  # HTTP has times of UTC alone
-    except ValueError:
-        return datetime.now(UTC)
 
 
 def _authorization(login: str, password: str) -> dict[str, str]:
