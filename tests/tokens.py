@@ -10,10 +10,11 @@ from psycopg.conninfo import conninfo_to_dict
 
 from evenflow.api import tokens as t
 from evenflow.api.vault import Vault
-from evenflow.contracts.rest.tokens import TokenSummary
+from evenflow.contracts.rest.tokens import GivenToken, TokenSummary
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights, scope_text
-from evenflow.core.service import UserCodeKind
+from evenflow.core.service import TokenKind, UserCodeKind
+from evenflow.runtime.tokens import token_maker
 from evenflow.store.db.connect import connect_async
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import tokens as stored
@@ -80,6 +81,12 @@ def operator_token(
 
 def try_token(db: psycopg.Connection[Any], token: t.TryToken) -> str:
     return t.mint(key_state(db), token, ttl=HOUR_S)
+
+
+async def create_token(database_url: str, vault: Vault, kind: TokenKind, *, name: str, by: str) -> GivenToken:
+    """As a command makes one, with the database alone."""
+    async with token_maker(database_url, vault) as maker:
+        return await maker.make(kind, name=name, by=by)
 
 
 async def given_tokens(database_url: str) -> list[TokenSummary]:

@@ -26,7 +26,7 @@ from evenflow.killpoints import KillPoint
 from evenflow.runtime.embedded import EmbeddedPostgres
 from evenflow.runtime.service_settings import SECRETS_FILE
 from evenflow.runtime.settings import Settings
-from evenflow.runtime.tokens import create_token
+from evenflow.runtime.tokens import token_maker
 from tests.chaos.meddler import Meddler
 from tests.chaos.nursery import Started
 from tests.chaos.server import ChaosServer
@@ -233,8 +233,8 @@ class Cluster:
 
     async def _mint(self) -> dict[str, str]:
         """As on hosts with servers: no ``evenflow up`` is there that would keep what it has on a lease."""
-        vault = Vault(self.home / SECRETS_FILE)
-        return {kind: (await create_token(self.direct_url, vault, kind, name="chaos", by="chaos")).token for kind in LASTS_S}
+        async with token_maker(self.direct_url, Vault(self.home / SECRETS_FILE)) as maker:
+            return {kind: (await maker.make(kind, name="chaos", by="chaos")).token for kind in LASTS_S}
 
     def start(self, sizes: dict[ServiceKind, int]) -> None:
         """Returns when all have registered and the DAGs are known."""

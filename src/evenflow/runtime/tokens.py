@@ -7,7 +7,8 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import NoReturn
@@ -15,7 +16,7 @@ from typing import NoReturn
 import psycopg
 
 from evenflow.api.keys import check_keys
-from evenflow.api.token_making import LASTS_S, OPERATOR, make_token
+from evenflow.api.token_making import LASTS_S, TokenMaker
 from evenflow.api.token_watch import read_keys
 from evenflow.api.tokens import (
     LEASED_S,
@@ -26,7 +27,7 @@ from evenflow.api.tokens import (
     mint,
 )
 from evenflow.api.vault import Vault
-from evenflow.contracts.rest.tokens import GivenToken, TokenSummary
+from evenflow.contracts.rest.tokens import TokenSummary
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import Rights
 from evenflow.core.service import TokenKind
@@ -48,24 +49,13 @@ def vault_of(settings: Settings) -> Vault:
     return Vault(settings.home / SECRETS_FILE, keys)
 
 
-async def create_token(
-    database_url: str,
-    vault: Vault,
-    kind: TokenKind,
-    *,
-    name: str,
-    by: str,
-    serves: Sequence[str] = (),
-    rights: Rights = OPERATOR,
-    ttl: float | None = None,
-    leased: bool = False,
-) -> GivenToken:
-    """As :func:`evenflow.api.token_making.make_token`. A ``leased`` token is valid while :func:`keep_tokens` runs. Raises
-    :class:`SecretsError`.
+@asynccontextmanager
+async def token_maker(database_url: str, vault: Vault) -> AsyncIterator[TokenMaker]:
+    """Yields what makes tokens of this database while the context lasts. A leased token is valid while :func:`keep_tokens` runs.
+    Raises :class:`SecretsError`.
     """
     async with await connect_async(database_url, name="tokens") as conn:
-        keys = await _keys(conn, vault)
-        return await make_token(conn, keys, kind, name=name, by=by, serves=serves, rights=rights, ttl=ttl, leased=leased)
+        yield TokenMaker(conn, await _keys(conn, vault))
 
 
 async def create_tokens(
@@ -74,10 +64,9 @@ async def create_tokens(
     """Makes one of each kind for an ``evenflow up``, which restarts services while it runs, and keeps their tokens by
     :func:`keep_tokens`. Earlier tokens of ``by`` become void.
     """
-    async with await connect_async(database_url, name="tokens") as conn:
-        await stored.revoke_made_by(conn, by)
-        keys = await _keys(conn, vault)
-        lent = partial(make_token, conn, keys, name=name, by=by, rights=Rights(Role.ADMIN), ttl=LEASED_TTL_S, leased=True)
+    async with token_maker(database_url, vault) as maker:
+        await stored.revoke_made_by(maker.conn, by)
+        lent = partial(maker.make, name=name, by=by, rights=Rights(Role.ADMIN), ttl=LEASED_TTL_S, leased=True)
         made = [await lent(kind, serves=scopes.get(kind, ())) for kind in LASTS_S]
         return {given.kind: given.token for given in made}
 

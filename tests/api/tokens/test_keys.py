@@ -15,11 +15,11 @@ from evenflow.api.service import ApiService
 from evenflow.api.tokens import OperatorToken, mint, verify
 from evenflow.api.vault import Vault, new_key
 from evenflow.errors import NotAllowed, SecretsError
-from evenflow.runtime.tokens import create_token, rotate_keys
+from evenflow.runtime.tokens import rotate_keys
 from evenflow.store.serving.tokens import KeyState
 from tests.api.world import World
 from tests.apis import make_api
-from tests.tokens import key_state
+from tests.tokens import create_token, key_state
 
 Start = Callable[[Vault], Awaitable[ApiService]]
 

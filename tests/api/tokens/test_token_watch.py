@@ -18,13 +18,13 @@ from evenflow.client.rest import RestClient
 from evenflow.core.limits import LEASE_S
 from evenflow.errors import ApiRefused, DatabaseSetBack, DatabaseUnavailable
 from evenflow.runtime import tokens
-from evenflow.runtime.tokens import create_token, create_tokens, keep_tokens, revoke_tokens, rotate_keys
+from evenflow.runtime.tokens import create_tokens, keep_tokens, revoke_tokens, rotate_keys
 from evenflow.store.scheduling.incarnation import begin_incarnation
 from evenflow.store.serving import tokens as stored
 from evenflow.wire import messages as m
 from tests.api.world import ClientOfAll, World, new_worker
 from tests.apis import make_api
-from tests.tokens import given_tokens, key_state, revoke
+from tests.tokens import create_token, given_tokens, key_state, revoke
 from tests.waiting import DEADLINE_S, until
 
 

@@ -17,11 +17,10 @@ from evenflow.api.trail import OTHERS
 from evenflow.client.execution import ExecutionClient
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
-from evenflow.runtime.tokens import create_token
 from evenflow.store.serving.events import Origin
 from evenflow.wire import questions as q
 from tests.api.world import World, new_worker
-from tests.tokens import key_state
+from tests.tokens import create_token, key_state
 
 
 async def flushed(api: ApiService) -> None:

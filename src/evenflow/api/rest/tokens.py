@@ -11,7 +11,7 @@ from evenflow.api.rest.context import Actor, Connection, InContext
 from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.rest.users import check_rights
-from evenflow.api.token_making import make_token
+from evenflow.api.token_making import TokenMaker
 from evenflow.api.tokens import DAY_S
 from evenflow.contracts.rest.queries import TokenQuery
 from evenflow.contracts.rest.record import Page
@@ -36,9 +36,7 @@ async def create_token(conn: Connection, within: InContext, actor: Actor, reques
     """Makes a token. Its text is in the answer, once."""
     role = request.role or Role.OPERATOR
     check_rights(role, request.scope)
-    return await make_token(
-        conn,
-        within.tokens.keys,
+    return await TokenMaker(conn, within.tokens.keys).make(
         request.kind,
         name=request.name or actor,
         by=actor,

@@ -91,17 +91,10 @@ async def _made_in_the_database(request: rest.tokens.TokenRequest) -> rest.token
     from evenflow.runtime import tokens
 
     by = getpass.getuser()
+    rights, ttl = Rights(request.role or Role.OPERATOR, request.scope), None if request.days is None else request.days * DAY_S
     with _database() as (url, settings):
-        return await tokens.create_token(
-            url,
-            tokens.vault_of(settings),
-            request.kind,
-            name=request.name or by,
-            by=by,
-            serves=request.serves,
-            rights=Rights(request.role or Role.OPERATOR, request.scope),
-            ttl=None if request.days is None else request.days * DAY_S,
-        )
+        async with tokens.token_maker(url, tokens.vault_of(settings)) as maker:
+            return await maker.make(request.kind, name=request.name or by, by=by, serves=request.serves, rights=rights, ttl=ttl)
 
 
 @verb(app, "list")

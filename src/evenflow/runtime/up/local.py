@@ -296,15 +296,9 @@ async def lent_processor(settings: Settings, api_url: str, screen: LogScreen) ->
 
     maker = f"evenflow run on {socket.gethostname()}: {os.getpid()}"
     with reach_database(settings.own_database_url, settings.home) as database_url:
-        token = await tokens.create_token(
-            database_url,
-            tokens.vault_of(settings),
-            "processor",
-            name=f"{settings.bundle} on {socket.gethostname()}",
-            serves=scopes(settings)["processor"],
-            by=maker,
-            leased=True,
-        )
+        whose, serves = f"{settings.bundle} on {socket.gethostname()}", scopes(settings)["processor"]
+        async with tokens.token_maker(database_url, tokens.vault_of(settings)) as making:
+            token = await making.make("processor", name=whose, serves=serves, by=maker, leased=True)
     name = f"processor-{settings.bundle}"
     template = ServiceTemplate(settings.home, [ServiceKind.PROCESSOR], load_within_s=settings.start_timeout)
     child = service_child(
