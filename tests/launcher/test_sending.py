@@ -8,11 +8,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from evenflow.control import service as database_service
 from evenflow.core.limits import LEASE_S
 from evenflow.errors import ExecutorUnavailable, SettingsError
 from evenflow.launcher import limits
 from evenflow.launcher.executor import LaunchFailure, LaunchLedger, PushExecutor
 from evenflow.launcher.service import LauncherService
+from evenflow.store.db.connect import connect_async
 from evenflow.store.serving import views
 from evenflow.store.serving.executors import LaunchedExecutor
 from tests.launcher.world import Memory, Pushed
@@ -83,6 +85,38 @@ async def test_a_launcher_ends_though_a_client_takes_its_cancellation_for_a_time
     monkeypatch.setattr(memory, "watch", watch)
     async with launcher(database_url, memory):
         await until(lambda: told(pushed) == {"elsewhere": (1, None)})
+    assert memory.closed
+
+
+async def test_a_launcher_signs_off_when_its_executors_are_closed(
+    pushed: Pushed, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA2: until then it may have tries in hand."""
+    seen: list[tuple[int, str | None]] = []
+
+    async def close() -> None:
+        seen.append(told(pushed)["elsewhere"])
+
+    memory = Memory()
+    monkeypatch.setattr(memory, "close", close)
+    async with launcher(database_url, memory):
+        await until(lambda: told(pushed) == {"elsewhere": (1, None)})
+    assert seen == [(1, None)]
+    assert told(pushed) == {"elsewhere": (0, None)}
+
+
+async def test_a_turn_that_does_not_end_keeps_no_executor_open(
+    pushed: Pushed, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA2: as where a lock of the table lasts. It is ended, and begins nothing afterwards."""
+    monkeypatch.setattr(database_service, "LAST_WORDS_S", 0.1)
+    monkeypatch.setattr(limits, "LOOK_S", 0.01)
+    memory = Memory()
+    async with await connect_async(database_url, name="a test") as other, other.transaction(), launcher(database_url, memory):
+        await until(lambda: told(pushed) == {"elsewhere": (1, None)})
+        await other.execute("lock table executor in access exclusive mode")
+        waits = "select count(*) from pg_locks where not granted and relation = 'executor'::regclass"
+        await until(lambda: pushed.one(waits) > 0)
     assert memory.closed
 
 

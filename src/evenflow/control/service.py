@@ -60,8 +60,11 @@ class DatabaseService(Service):
         """Returns what all may know of it."""
         return dict(self.health.detail)
 
+    async def _after_turns(self) -> None:
+        """Called when no turn comes any more: closes what turns have opened."""
+
     async def _signing_off(self, conn: AsyncConn) -> None:
-        """Called after the last turn."""
+        """Called after that."""
 
     async def _begin(self) -> Loops:
         """Raises :class:`EvenflowError` when the database is not there, or has another schema."""
@@ -78,16 +81,11 @@ class DatabaseService(Service):
         return {self.kind: self._run()}
 
     async def _finish(self) -> None:
-        self._ending.set()
-        self._news.set()
-        await self._ended.wait()
+        await self._end_turns()
 
     async def _leave(self) -> None:
-        self._ending.set()
-        self._news.set()
         try:
-            async with asyncio.timeout(LAST_WORDS_S):
-                await self._ended.wait()
+            await self._end_turns(LAST_WORDS_S)
             conn = await self._connected()
             await self._signing_off(conn)
             await services.beat(conn, service_id=self._service_id, kind=self.kind, state="stopped")
@@ -95,6 +93,19 @@ class DatabaseService(Service):
             observe(goodbye_not_said(self.kind, str(error)))
         finally:
             await self._disconnect()
+
+    async def _end_turns(self, within_s: float | None = None) -> None:
+        """Raises TimeoutError where the running turn had to be ended."""
+        self._ending.set()
+        self._news.set()
+        try:
+            async with asyncio.timeout(within_s):
+                await self._ended.wait()
+        except TimeoutError:
+            await self._end_loops()
+            raise
+        finally:
+            await self._after_turns()
 
     def _check_schema(self) -> None:
         with connect(self._url, name=self.name) as conn:

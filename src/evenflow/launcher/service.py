@@ -46,15 +46,11 @@ class LauncherService(DatabaseService):
         self._ledger = LaunchLedger(self._pool, self.health.meter)
         return loops
 
-    async def _finish(self) -> None:
+    async def _after_turns(self) -> None:
         """Closes the executors. Another launcher sends the waiting tries, or this one later."""
-        await super()._finish()
-        await self._close_all()
-
-    async def _leave(self) -> None:
-        self._ending.set()
-        await self._close_all()
-        await super()._leave()
+        while self._served:
+            _, sending = self._served.popitem()
+            await sending.close()
 
     def _detail(self) -> dict[str, Any]:
         """Returns the executors that it serves, and why it does not serve others, or they take nothing now."""
@@ -74,7 +70,7 @@ class LauncherService(DatabaseService):
             if rows.get(name) != sending.row:
                 await self._served.pop(name).close()
         for name, row in rows.items():
-            if name not in self._served and not self._ending.is_set():
+            if name not in self._served:
                 self._serve(row)
         self._refused = {name: reason for name, reason in self._refused.items() if name in rows}
         if self._detail() != self._told:
@@ -84,7 +80,7 @@ class LauncherService(DatabaseService):
     async def _rest(self, began: float) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(began + limits.LOOK_S):
-                await self._ending.wait()
+                await self._news.wait()
 
     def _serve(self, row: LaunchedExecutor) -> None:
         try:
@@ -94,8 +90,3 @@ class LauncherService(DatabaseService):
             if self._refused.get(row.name) != str(error):
                 self._refused[row.name] = str(error)
                 observe(seen.executor_refused(row.name, str(error)))
-
-    async def _close_all(self) -> None:
-        while self._served:
-            _, sending = self._served.popitem()
-            await sending.close()
