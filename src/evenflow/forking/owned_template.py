@@ -48,6 +48,10 @@ class TemplateFailed(EvenflowError):
         self.output = output
 
 
+class TemplateLate(TemplateFailed):
+    """The shared code is not loaded in time."""
+
+
 class OwnedTemplate:
     """Made by :meth:`start` or :meth:`fork`. ``children`` counts the living; ``alive``: a child can be forked."""
 
@@ -115,8 +119,10 @@ class OwnedTemplate:
         except BaseException as error:
             ours.close()
             os.close(output)
-            if isinstance(error, (NotBorn, TimeoutError)):
-                raise TemplateFailed(str(error) or f"no process was there for it after {load_timeout_s:g} s", "") from error
+            if isinstance(error, TimeoutError):
+                raise TemplateLate(f"no process was there for it after {load_timeout_s:g} s", "") from error
+            if isinstance(error, NotBorn):
+                raise TemplateFailed(str(error), "") from error
             raise
         return await cls(process, ours, output, memory_limit)._prepare(config, load_timeout_s)
 
@@ -129,18 +135,20 @@ class OwnedTemplate:
                 self.memory = self._process.memory()  # before it has a child, with which it would share all
                 self._spare = self._fork() if self._ahead else None
                 return self
-            reason = await self._end_of_load(load_timeout_s)
+            is_late = not self._ready.done() and not self._ended.done()
+            reason = await self._end_late(load_timeout_s) if is_late else await self._end_of_load()
         except BaseException:
             self._process.send_signal(signal.SIGKILL)
             raise
-        raise TemplateFailed(reason, self._printed.decode(errors="replace"))
+        raise (TemplateLate if is_late else TemplateFailed)(reason, self._printed.decode(errors="replace"))
 
-    async def _end_of_load(self, load_timeout_s: float) -> str:
-        """Ends a template that did not get ready, and returns why."""
-        if not self._ready.done() and not self._ended.done():
-            self._process.send_signal(signal.SIGABRT)  # faulthandler prints where it is
-            await self.close()
-            return f"it was not loaded after {load_timeout_s:g} s; the log shows where it was"
+    async def _end_late(self, load_timeout_s: float) -> str:
+        self._process.send_signal(signal.SIGABRT)  # faulthandler prints where it is
+        await self.close()
+        return f"it was not loaded after {load_timeout_s:g} s; the log shows where it was"
+
+    async def _end_of_load(self) -> str:
+        """Ends a template that could not be loaded, and returns why."""
         await self.close()
         if self._ready.done():
             failure = self._ready.result()

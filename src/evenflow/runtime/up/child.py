@@ -20,6 +20,7 @@ FIRST_DELAY_S, MAX_DELAY_S = 0.5, 30.0  # between restarts: short after an accid
 SILENT_S = 30.0  # a service that is silent for this long hangs: its leases are over by then
 LOOK_S = 1.0  # how often that is checked
 ABORT_S = 2.0  # for it to print where it hangs, before it is killed
+IF_SLOW = "If this machine is only slow, raise EVENFLOW_START_TIMEOUT"
 STEADY_S = 60.0  # a service that lived this long starts with the first delay again
 
 
@@ -115,8 +116,7 @@ class Child:
         elif not self._supervisor.done():
             self._is_late = True
             raise ServiceFailed(
-                f"The {self.name} is not ready after {self._start_within_s:g} s. Its log: {self._log.file}. If this machine is "
-                "only slow, raise EVENFLOW_START_TIMEOUT"
+                f"The {self.name} is not ready after {self._start_within_s:g} s. Its log: {self._log.file}. {IF_SLOW}"
             )
 
     @property

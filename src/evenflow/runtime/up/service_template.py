@@ -12,8 +12,9 @@ from evenflow.core.service import ServiceKind
 from evenflow.errors import ServiceFailed
 from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_child import ChildEvents, OwnedChild
-from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
+from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed, TemplateLate
 from evenflow.forking.sandbox import own_environment
+from evenflow.runtime.up.child import IF_SLOW
 
 MODULE = "evenflow.runtime.up.service_process"
 
@@ -46,7 +47,8 @@ class ServiceTemplate:
             listeners = [self._listener] if self._listener is not None and job["kind"] == ServiceKind.API else []
             return template.begin(job, events, handed=[each.fileno() for each in listeners])
         except (TemplateFailed, OSError) as error:
-            raise ServiceFailed(f"The services cannot be started: {error}. {getattr(error, 'output', '')[-2000:]}") from error
+            advice, printed = f"{IF_SLOW}. " if isinstance(error, TemplateLate) else "", getattr(error, "output", "")[-2000:]
+            raise ServiceFailed(f"The services cannot be started: {error}. {advice}{printed}") from error
 
     async def close(self) -> None:
         """Ends the process, and what is left of the services."""
