@@ -70,6 +70,17 @@ async def test_all_is_forgotten_at_once(client: ExecutionClient, token: str) -> 
     assert [(await ask(client, token, name)).kept for name in ("job", "other")] == [None, None]
 
 
+async def test_what_may_still_run_outside_is_not_forgotten_with_all(client: ExecutionClient, token: str) -> None:
+    """The next try finds it there, or ends it. By its name it is forgotten, as by who knows that it is over."""
+    for name, outside in (("job", True), ("other", False)):
+        await ask(client, token, name)
+        await client.ask(token, "set_once", q.SetOnce(name=name, kept=q.KeptValue(value=1), outside=outside))
+    await client.ask(token, "forget_once", q.ForgetOnce())
+    assert [(await ask(client, token, name)).kept for name in ("job", "other")] == [q.KeptValue(value=1), None]
+    await client.ask(token, "forget_once", q.ForgetOnce(name="job"))
+    assert (await ask(client, token)).kept is None
+
+
 async def test_null_is_a_value(client: ExecutionClient, token: str) -> None:
     await ask(client, token)
     await put(client, token, None)
