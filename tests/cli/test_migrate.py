@@ -205,13 +205,18 @@ def test_imports_alone_say_what_is_refused_and_which_providers_are_needed(tmp_pa
     assert judged.needs == ["apache-airflow-providers-cncf-kubernetes", "apache-airflow-providers-ssh"]
 
 
-def test_check_and_rewrite_by_the_command_line(evenflow: Evenflow, tmp_path: Path) -> None:
-    moves = _file(tmp_path, "moves.py", MOVES)
+def test_check_by_the_command_line(evenflow: Evenflow, tmp_path: Path) -> None:
+    _file(tmp_path, "moves.py", MOVES)
     _file(tmp_path, "stays.py", STAYS + "from airflow.operators.subdag import SubDagOperator\n")
     checked = evenflow("migrate", "check", str(tmp_path), "--json")
     assert checked.returncode == 1
     told = json.loads(checked.stdout)
     assert [(Path(file["path"]).name, file["runs"]) for file in told["files"]] == [("moves.py", True), ("stays.py", False)]
+
+
+def test_rewrite_by_the_command_line(evenflow: Evenflow, tmp_path: Path) -> None:
+    moves = _file(tmp_path, "moves.py", MOVES)
+    _file(tmp_path, "stays.py", STAYS + "from airflow.operators.subdag import SubDagOperator\n")
     shown = evenflow("migrate", "rewrite", str(tmp_path))
     assert "+from evenflow import DAG" in shown.stdout
     assert shown.returncode == 1
