@@ -195,7 +195,7 @@ def test_imports_alone_say_what_is_refused_and_which_providers_are_needed(tmp_pa
     text = (
         "from airflow.contrib.operators.ssh_operator import SSHOperator\n"
         "from airflow.operators.subdag_operator import SubDagOperator\n"
-        "from airflow.sdk import AssetWatcher\n"
+        "from airflow.sdk import CronPartitionTimetable\n"
         "from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator\n"
         "from airflow.utils.email import send_email\n"
     )

@@ -216,6 +216,7 @@ async def _store_dag(
     made = {name for task in spec.tasks for name in task.outlets}
     await assets.register(conn, spec.assets, made=made)
     await assets.set_producer(conn, spec.dag_id, made)
+    await assets.set_watch(conn, spec.dag_id, spec.schedule.watch, spec.schedule.watch_key)
     await assets.set_consumer(conn, spec.dag_id, set(leaves(spec.schedule.assets)) if spec.schedule.assets is not None else ())
 
 

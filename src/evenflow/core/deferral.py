@@ -17,6 +17,7 @@ from evenflow.errors import BadValue
 
 HOLD, RELEASE = "hold", "release"
 AIRFLOW_TRIGGER = "evenflow.airflow.waiting.trigger.AirflowTrigger"  # what waits in the place of a trigger of Airflow's
+AIRFLOW_WATCH = "evenflow.airflow.waiting.watch.AirflowWatch"  # the same for one that watches an asset
 
 
 class Purpose(StrEnum):

@@ -83,7 +83,7 @@ def instance_name(task_id: str, map_index: int) -> str:
 class Schedule:
     """When runs are created. :mod:`evenflow.core.timetable` defines the kinds; the other fields belong to them."""
 
-    kind: str = "manual"  # manual, cron, delta, dates, once, continuous, assets, code
+    kind: str = "manual"  # manual, cron, delta, dates, once, continuous, assets, code, watch
     cron: CronText | None = None
     timezone: Zone = "UTC"
     also: Annotated[tuple[CronText, ...], Items(limits.MAX_CRONS - 1)] = ()  # cron: further ones; a run for every tick of any
@@ -93,6 +93,8 @@ class Schedule:
     window_s: Interval = 0.0  # of a trigger: how far the data interval reaches back from its tick
     run_immediately: bool = False  # of a trigger without start_date: the first run is for the tick before the DAG was seen
     code: Annotated[str, Chars(limits.MAX_NAME_CHARS)] = ""  # code: how the timetable calls itself
+    watch: AssetName = ""  # watch: the asset whose changes outside the one task of the DAG waits for
+    watch_key: Annotated[str, Chars(limits.MAX_NAME_CHARS)] = ""  # watch: of several DAGs with one key, one at a time watches
     assets: Any = None  # a condition of core.assets, beside or instead of the times
 
 

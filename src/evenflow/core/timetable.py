@@ -10,8 +10,9 @@ logical date, and the run is created at the second, when the data of the interva
 
 The runs of ``code``, a timetable that an author wrote, are those of a :class:`~evenflow.core.forecast.Forecast`.
 
-``once`` makes one run, at ``start_date`` or as soon as the DAG is known. ``continuous`` makes the next run when the last has ended;
-its data interval begins where the last one ended. ``manual`` and ``assets`` have no ticks.
+``once`` makes one run, at ``start_date`` or as soon as the DAG is known. ``continuous`` makes the next run when the last has
+ended; its data interval begins where the last one ended. ``watch`` does that while a DAG that is on waits for the asset.
+``manual`` and ``assets`` have no ticks.
 
 The first tick at or after ``start_date`` is the first one, none is later than ``end_date``. With ``catchup`` every tick gets its
 run. Without it, only the newest of the passed ticks gets one, for a new DAG and after a pause or an outage of the scheduler. A
@@ -33,7 +34,8 @@ from evenflow.core.likeness import meant_or
 from evenflow.core.model import DagSpec, Schedule
 from evenflow.errors import BadSchedule
 
-KINDS = ("manual", "cron", "delta", "dates", "once", "continuous", "assets", "code")
+KINDS = ("manual", "cron", "delta", "dates", "once", "continuous", "assets", "code", "watch")
+ENDLESS = ("continuous", "watch")  # the kinds of which one run follows the end of another
 TICKING = ("cron", "delta", "dates")  # the kinds whose past runs can be computed
 
 _OFFSET = re.compile(r"[+-](0\d|1[0-4]):[0-5]\d")  # from Greenwich, in a zone that has no other name
@@ -90,7 +92,7 @@ def next_run(
         case "once":
             tick = (start_date or known_since or now) if after is None else None
             return None if tick is None or _is_later(tick, end_date) else _exact(tick.astimezone(UTC))
-        case "continuous":
+        case "continuous" | "watch":
             begin = after_end or after or start_date or known_since or now
             begin = begin if after is None else max(begin, after + _INSTANT)  # a run of another schedule's tick may be empty
             begin, end = begin.astimezone(UTC), max(begin + _INSTANT, now).astimezone(UTC)  # no two runs begin at one instant
@@ -123,7 +125,7 @@ def next_of(spec: DagSpec, past: Past, now: datetime) -> TimetableRun | None:
 
 def due_runs(spec: DagSpec, past: Past, now: datetime, most: int) -> tuple[list[TimetableRun], TimetableRun | None]:
     """Returns the due runs of a DAG with this past, the earliest first and at most ``most``, and the run after them."""
-    most = min(most, 1) if spec.schedule.kind == "continuous" else most  # its next run is due when this one has ended
+    most = min(most, 1) if spec.schedule.kind in ENDLESS else most  # its next run is due when this one has ended
     runs: list[TimetableRun] = []
     run = next_of(spec, past, now)
     while run is not None and run.run_after <= now and len(runs) < most:
@@ -180,6 +182,8 @@ def describe(schedule: Schedule) -> str | None:
             return "assets"
         case "code":
             return schedule.code
+        case "watch":
+            return f"while a DAG waits for {schedule.watch}"
         case _:
             return None
 
@@ -190,6 +194,8 @@ def check_schedule(schedule: Schedule) -> None:
         raise BadSchedule(f"The schedule kind {schedule.kind!r} is not known here. There are: {', '.join(KINDS)}.")
     if schedule.kind == "delta" and not (schedule.every_s and schedule.every_s >= 1):
         raise BadSchedule("The time between two runs must be at least a second. Type for example: schedule=timedelta(hours=2)")
+    if schedule.kind == "watch" and not (schedule.watch and schedule.watch_key):
+        raise BadSchedule("A DAG that watches needs the asset that it watches, and a key.")
     if schedule.kind in TICKING:
         ticks_of(schedule, None)
 

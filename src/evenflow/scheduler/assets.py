@@ -41,6 +41,13 @@ def produce(facts: Facts, messages: Messages, item: Item, spec: TaskSpec, payloa
             messages.produced.append(Produced(change["asset"], change["uri"], change.get("extra", {}), alias, None, *item.key))
 
 
+def end_watches(conn: Conn) -> None:
+    """Ends what watches an asset that no DAG waits for, or by a version of its file that is not the newest."""
+    with conn.transaction():
+        if assets.end_watches(conn):
+            inbox.notify(conn, INBOX)
+
+
 def create_asset_runs(conn: Conn) -> None:
     """Makes a run for every DAG whose condition holds. A DAG whose run cannot be made is set aside until its next version."""
     seen: dict[str, set[Leaf]] = defaultdict(set)

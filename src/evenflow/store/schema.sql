@@ -545,6 +545,14 @@ create table asset_producer (
 );
 create index asset_producer_of_dag on asset_producer (dag_id);                                               -- assets/delete_producers
 
+-- Which DAGs watch an asset from outside: as their newest versions say. Of those with one key one at a time does.
+create table asset_watch (
+    dag_id     text primary key,
+    asset      text not null,
+    watch_key  text not null
+);
+create index asset_watch_by_key on asset_watch (watch_key);                                                  -- schedules/take_due_dags
+
 -- Append-only: an asset changed, through the success of a task or by hand.
 create table asset_event (
     event_id   bigint generated always as identity primary key,
@@ -872,6 +880,7 @@ create table deferral (
     claimed_at    timestamptz,
     claim_key     text,
     failures      smallint not null default 0,               -- of its trigger
+    told          bigint not null default 0,                 -- of a trigger that watches an asset: which claim told last, and what number
     due_at        timestamptz not null default now(),        -- no triggerer gets it before; infinity: it waits for a person
     purpose       text,                                      -- null: it waits; what its resume is for: event, timeout, failed, clean_up
     event         bytea,                                     -- of the trigger, sealed

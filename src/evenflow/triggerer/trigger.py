@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from evenflow.core.deferral import AIRFLOW_TRIGGER
+from evenflow.core.deferral import AIRFLOW_TRIGGER, AIRFLOW_WATCH
 from evenflow.fleet.log_shipper import LogShipper
 from evenflow.fleet.log_stream import LogStream
 from evenflow.fleet.masked_log import MaskedLog
@@ -51,7 +51,7 @@ class Trigger:
     def file(self) -> TemplateKey:
         """What its host must have loaded."""
         a = self.assignment
-        if is_built_in(a.path) and a.path != AIRFLOW_TRIGGER:
+        if is_built_in(a.path) and a.path not in (AIRFLOW_TRIGGER, AIRFLOW_WATCH):
             return NO_FILE
         if str(a.kwargs.get("classpath", "")).startswith("airflow."):  # of a package: all its triggers may share a host
             return NO_FILE._replace(environment=a.environment)

@@ -211,6 +211,15 @@ class ForgetAssetValues(Message):
     name: str | None = None  # null: all of it
 
 
+class TellWatched(Message):
+    """The asset that the DAG of this trigger watches has changed. What a trigger tells is numbered from 1 on; the same number again
+    changes nothing.
+    """
+
+    number: int
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
 class AskFolder(Message):
     """Where may this try put a DataFrame that will be its result?"""
 
@@ -267,4 +276,5 @@ QUESTIONS: dict[str, tuple[type[Message], type[Message]]] = {
     "asset_value": (AskAssetValue, AssetValue),
     "set_asset_value": (SetAssetValue, Done),
     "forget_asset_values": (ForgetAssetValues, Done),
+    "watched": (TellWatched, Done),
 }

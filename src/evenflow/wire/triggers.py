@@ -13,8 +13,9 @@ from msgspec import field
 
 from evenflow.wire.messages import Message
 
-# Of wire.questions.QUESTIONS, those that a trigger may ask: it looks, and changes nothing, but says of Spark what people see.
-TRIGGER_QUESTIONS = ("connection", "variable", "states", "record")
+# Of wire.questions.QUESTIONS, those that a trigger may ask: it looks, and changes nothing, but says of Spark what people see, and
+# tells what the asset does that it watches.
+TRIGGER_QUESTIONS = ("connection", "variable", "states", "record", "watched")
 
 
 class ClaimTriggers(Message):

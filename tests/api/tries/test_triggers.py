@@ -298,3 +298,31 @@ async def test_people_see_who_waits_for_what(waiting: World, new_triggerer: NewT
     finally:
         await client.close()
     assert given.epoch == 1
+
+
+async def test_a_trigger_tells_of_the_asset_that_its_dag_watches_once_for_each_number(
+    waiting: World, new_triggerer: NewTriggerer
+) -> None:
+    """R-AF1: each is an event of the asset, with the task that waits as its origin, and wakes the DAGs that wait for it."""
+    triggerer = await new_triggerer()
+    waiting.waits(PATH, number=2, moment=1)
+    waiting.conn.execute("insert into asset (name, uri) values ('a', 'a')")
+    waiting.conn.execute("insert into asset_watch values ('d', 'a', 'k')")
+    waiting.conn.execute("insert into asset_consumer values ('d', 'a', false)")
+    first, lost = (await triggerer.claim("a")).assignments
+    for number, n in ((1, 1), (1, 1), (2, 2)):
+        await triggerer.client.ask(first.token, "watched", q.TellWatched(number=number, extra={"n": n}))
+    waiting.ends(lost.epoch)
+    with pytest.raises(StaleEpoch, match="This trigger is over"):
+        await triggerer.client.ask(lost.token, "watched", q.TellWatched(number=1))
+    with pytest.raises(ApiRefused, match=r"The extra of the event .* 16,384"):
+        await triggerer.client.ask(first.token, "watched", q.TellWatched(number=3, extra={"n": "x" * 20_000}))
+    with pytest.raises(ApiRefused, match="numbered from 1 on"):
+        await triggerer.client.ask(first.token, "watched", q.TellWatched(number=0))
+    told = waiting.all("select asset, extra ->> 'n', dag_id, task_id, actor from asset_event order by event_id")
+    assert told == [("a", "1", "d", "t", "trigger"), ("a", "2", "d", "t", "trigger")]
+    assert waiting.one("select count(*) from asset_queue where dag_id = 'd'") == 2
+    await triggerer.report(TriggerReport(token=first.token, given_back=True))
+    (again,) = (await triggerer.claim("b")).assignments
+    await triggerer.client.ask(again.token, "watched", q.TellWatched(number=1))
+    assert waiting.one("select count(*) from asset_event") == 3, "another claim counts anew"

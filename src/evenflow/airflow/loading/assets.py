@@ -8,7 +8,7 @@ from typing import Any
 from airflow.sdk import Asset, AssetAlias, AssetAll, AssetAny
 from airflow.sdk.definitions.asset import AssetNameRef, AssetUriRef
 
-from evenflow.airflow.loading.refusals import IMPORTS, DagRefusals
+from evenflow.airflow.loading.refusals import DagRefusals
 from evenflow.core.model import AssetSpec
 
 
@@ -40,8 +40,6 @@ def specs_of(named: Iterable[Any], refusals: DagRefusals) -> tuple[AssetSpec, ..
     found = {}
     for asset in _leaves(named):
         if isinstance(asset, Asset):
-            if asset.watchers:
-                refusals.add(f"AssetWatcher (of asset {asset.name!r})", IMPORTS["AssetWatcher"])
             found[asset.name] = AssetSpec(name=asset.name, uri=asset.uri, group=asset.group, extra=dict(asset.extra))
         elif isinstance(asset, AssetNameRef | AssetUriRef):
             name = name_of(asset, refusals)

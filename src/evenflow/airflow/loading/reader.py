@@ -19,6 +19,7 @@ from evenflow.airflow.airflow2 import old_context, old_imports, settings
 from evenflow.airflow.airflow2.homes import provider_of
 from evenflow.airflow.loading.dags import spec_of
 from evenflow.airflow.loading.forecasts import forecast_of
+from evenflow.airflow.loading.watches import watches_of
 from evenflow.core.forecast import Forecast
 from evenflow.core.model import DagSpec
 from evenflow.errors import DagError, DagFileError
@@ -60,6 +61,9 @@ def load_mixed(path: Path, root: Path) -> MixedFile:
             raise DagFileError(path.name, None, f"This file has two DAGs with the id {dag.dag_id!r}. Rename one of them.")
         dag.fileloc = str(path)
         dag.resolve_template_files()
+        foreign[dag.dag_id] = dag
+    for dag in watches_of(list(foreign.values()), path.relative_to(root).as_posix()):
+        dag.fileloc = str(path)
         foreign[dag.dag_id] = dag
     values = {field.name: getattr(loaded, field.name) for field in fields(LoadedFile)}
     return MixedFile(**values, foreign=foreign)

@@ -30,7 +30,6 @@ OF_DAGS: Mapping[str, Unknown] = {
 
 _PARTITIONED = "Say when it runs by a cron expression or by assets: there are no runs of parts of assets."
 IMPORTS: Mapping[str, str] = {  # names that files import only to use them
-    "AssetWatcher": "Make a DAG with a sensor that has the asset as its outlet.",
     "CronPartitionTimetable": _PARTITIONED,
     "PartitionedAssetTimetable": _PARTITIONED,
     "PartitionedAtRuntime": _PARTITIONED,

@@ -23,6 +23,7 @@ from pendulum.tz.timezone import FixedTimezone
 from evenflow.airflow.loading.assets import condition_of
 from evenflow.airflow.loading.core_timetables import of_sdk
 from evenflow.airflow.loading.refusals import DagRefusals
+from evenflow.airflow.loading.watches import WatchTimetable
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.core.model import Schedule
 
@@ -40,6 +41,8 @@ def schedule_of(timetable: Any, refusals: DagRefusals) -> Schedule:
         return Schedule(kind="once")
     if kind is ContinuousTimetable:
         return Schedule(kind="continuous")
+    if kind is WatchTimetable:
+        return Schedule(kind="watch", watch=timetable.asset, watch_key=timetable.key)
     if kind is AssetTriggeredTimetable:
         return Schedule(kind="assets", assets=condition_of(timetable.asset_condition, refusals))
     if kind is AssetOrTimeSchedule:

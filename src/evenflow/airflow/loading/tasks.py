@@ -13,9 +13,10 @@ from evenflow.airflow.loading.mappings import mapping_of
 from evenflow.airflow.loading.pods import pod_override_of
 from evenflow.airflow.loading.refusals import OF_TASKS, DagRefusals
 from evenflow.airflow.loading.schedules import seconds_of
+from evenflow.airflow.loading.watches import AssetWatch
 from evenflow.core.deferral import RELEASE
 from evenflow.core.limits import MAX_CHOICES
-from evenflow.core.model import TaskSpec
+from evenflow.core.model import WAITING_HOLDS, TaskSpec
 from evenflow.core.trigger_rules import TriggerRule
 
 _ASKS = "HITLOperator"  # of the standard provider, which need not be installed
@@ -63,7 +64,7 @@ class TaskReader:
             max_retry_delay=float(longest) if isinstance(longest, int | float) else seconds_of(longest, self._refusals) or None,
             depends_on_past=bool(task.depends_on_past or task.wait_for_downstream),
             wait_for_downstream=bool(task.wait_for_downstream),
-            while_deferred={"pool": RELEASE} if _asks_people(task) else None,
+            while_deferred=_while_deferred(task),
             display_name=task.task_display_name if task.task_display_name != task.task_id else "",
             doc=next(
                 (doc for kind in ("doc_md", "doc", "doc_rst", "doc_yaml", "doc_json") if (doc := getattr(task, kind, None))), ""
@@ -87,6 +88,12 @@ class TaskReader:
             self._refusals.add(f"trigger rule {name!r}", f"There are: {', '.join(sorted(_RULES))}.", of)
             return TriggerRule.ALL_SUCCESS
         return TriggerRule(name)
+
+
+def _while_deferred(task: Any) -> dict[str, str] | None:
+    if isinstance(task, AssetWatch):
+        return dict.fromkeys(WAITING_HOLDS, RELEASE)
+    return {"pool": RELEASE} if _asks_people(task) else None
 
 
 def _asks_people(task: Any) -> bool:

@@ -16,7 +16,7 @@ def ahead() -> None:
     configure()
     import airflow.triggers.base  # noqa: F401
 
-    from evenflow.airflow.waiting import trigger  # noqa: F401
+    from evenflow.airflow.waiting import trigger, watch  # noqa: F401
 
 
 def prepare(config: FrameHeader) -> TriggerOutput:

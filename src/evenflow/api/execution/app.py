@@ -57,7 +57,7 @@ def execution_routes(
     files = FileRoutes(pool, versions, judge)
     triggers = TriggerRoutes(reports, tokens, vault, trigger_claims)
     body = limits.EXECUTION_BODY
-    answers = _answers(pool, tries, versions, vault, stores, judge, storage)
+    answers = _answers(pool, tries, versions, vault, stores, judge, storage) | {"watched": triggers.watched}
 
     table: list[tuple[str, str, Handler, tuple[str, ...], type[Message] | None, int]] = [
         # method, path, handler, kinds of token, type of the message (None: raw bytes), limit of the body

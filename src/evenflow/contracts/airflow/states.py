@@ -10,7 +10,7 @@ from typing import Any
 from evenflow.contracts.airflow.answers import DONE, ExecutionAnswer, found, refused, unknown
 from evenflow.contracts.airflow.of_try import AirflowTry
 from evenflow.contracts.airflow.people import HumanInput, event_of
-from evenflow.core.deferral import AIRFLOW_TRIGGER, Purpose
+from evenflow.core.deferral import AIRFLOW_TRIGGER, AIRFLOW_WATCH, Purpose
 from evenflow.core.ending import AssetChange, Defer, Ending, OutcomeName
 from evenflow.core.limits import MAX_REASON
 from evenflow.core.model import UNMAPPED
@@ -161,9 +161,11 @@ def _continued(resumed: Any) -> tuple[str | None, dict[str, Any]]:
 
 
 def _defer(body: Any) -> Defer:
+    path, arguments = body["classpath"], body.get("trigger_kwargs") or {}
+    watches = path == AIRFLOW_WATCH  # its arguments are those of every trigger of Airflow's here
     return Defer(
-        trigger=AIRFLOW_TRIGGER,
-        trigger_kwargs={"classpath": body["classpath"], "arguments": body.get("trigger_kwargs") or {}},
+        trigger=path if watches else AIRFLOW_TRIGGER,
+        trigger_kwargs=arguments if watches else {"classpath": path, "arguments": arguments},
         method=body["next_method"],
         kwargs=body.get("next_kwargs") or {},
         timeout_s=_seconds(body.get("trigger_timeout")),

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from evenflow.core.limits import BEAT_S, CLEAN_UP_S, CLEAN_UPS_AT_ONCE, HOUSEKEEPING_S, HUNG_S, LEASE_S, PULSE_S, SWEEP_S, WATCH_S
 from evenflow.core.meter import Meter
 from evenflow.scheduler import observations as seen
-from evenflow.scheduler.assets import create_asset_runs
+from evenflow.scheduler.assets import create_asset_runs, end_watches
 from evenflow.scheduler.database import Fitness
 from evenflow.scheduler.duties.agenda import Duty
 from evenflow.scheduler.duties.audit import Sweep, Watchdog
@@ -114,6 +114,7 @@ def decisions(meter: Meter, fitness: Fitness) -> list[Duty]:
         Duty("schedules", SWEEP_S, Schedules().perform),
         Duty("backfills", SWEEP_S, make_backfill_runs),
         Duty("assets", SWEEP_S, create_asset_runs),
+        Duty("watches", SWEEP_S, end_watches),
         Duty("drains", SWEEP_S, end_drains),
         Duty("clean-ups", CLEAN_UP_S, call_clean_ups),
         Duty("notifications", SWEEP_S, notify_by_rules),

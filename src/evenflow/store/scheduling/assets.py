@@ -56,6 +56,11 @@ def record_events(conn: Conn, events: Sequence[Produced]) -> None:
     execute(conn, "assets/record_events", params)
 
 
+def end_watches(conn: Conn) -> int:
+    """Returns how many runs that watch an asset are told to end."""
+    return execute(conn, "assets/end_watches", {"actor": "scheduler"}).rowcount
+
+
 def list_pending(conn: Conn) -> list[Pending]:
     return list(map(row_of(Pending), execute(conn, "assets/list_pending").fetchall()))
 

@@ -55,6 +55,11 @@ async def set_producer(conn: AsyncConn, dag_id: str, made: Collection[str]) -> N
         await conn.execute(sql("assets/insert_producers"), names)
 
 
+async def set_watch(conn: AsyncConn, dag_id: str, asset: str, key: str) -> None:
+    """Says which asset a DAG watches from outside. An empty name: none."""
+    await conn.execute(sql("assets/set_watch"), {"dag_id": dag_id, "asset": asset, "watch_key": key})
+
+
 async def list_assets(conn: AsyncConn, *, scope: str | None, limit: int, after: str | None) -> list[Row]:
     return await _rows(conn, "assets/list_assets", scope=scope, limit=limit, after=after)
 

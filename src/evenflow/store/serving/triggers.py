@@ -10,6 +10,7 @@ from psycopg.rows import dict_row
 
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.failures import BAD_VALUE, not_storable
 from evenflow.store.db.notify import INBOX, execute_then_wake
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.tasks import TryKey
@@ -125,6 +126,17 @@ async def record_failures(
 async def give_back(conn: AsyncConn, keys: Sequence[TriggerKey]) -> None:
     """Gives back triggers for another triggerer, at once; those of claims that are over stay where they are."""
     await conn.execute(sql("triggers/give_back"), _columns(keys))
+
+
+async def tell_watched(conn: AsyncConn, key: TriggerKey, number: int, extra: str) -> bool:
+    """Records an event of the asset that the DAG of this trigger watches, once for each number of a claim. Returns False when the
+    claim is over. ``extra`` is JSON. Raises :class:`XComError` when the database cannot hold it.
+    """
+    names = {**asdict(key), "number": number, "extra": extra}
+    try:
+        return await (await conn.execute(sql("triggers/tell_watched"), names, prepare=True)).fetchone() is not None
+    except BAD_VALUE as error:
+        raise not_storable("The extra of the event", error) from None
 
 
 async def is_claimed(conn: AsyncConn, key: TriggerKey) -> bool:

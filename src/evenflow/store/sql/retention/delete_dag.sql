@@ -9,6 +9,8 @@ with dags as (
     delete from asset_consumer where dag_id = %(dag_id)s
 ), produced as (
     delete from asset_producer where dag_id = %(dag_id)s
+), watched as (
+    delete from asset_watch where dag_id = %(dag_id)s
 ), queued as (
     delete from asset_queue where dag_id = %(dag_id)s
 ), opened as (
