@@ -52,7 +52,18 @@ def _headline(error: BaseException) -> str:
         return f"it called sys.exit({error.code!r})"
     if isinstance(error, ImportError):  # its notes come after the place
         return f"{type(error).__name__}: {error}"
-    return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    return telling_line(error)
+
+
+def telling_line(error: BaseException) -> str:
+    """Returns the type of an error and the first line of its text, with the next one if that ends with a colon; of an error with
+    notes the last note, which says where it comes from.
+    """
+    notes = [line for note in getattr(error, "__notes__", ()) if (line := str(note).strip().partition("\n")[0])]
+    if notes:
+        return notes[-1]
+    first, *others = [line.strip() for line in "".join(traceback.format_exception_only(error)).splitlines() if line.strip()]
+    return f"{first} {others[0]}" if first.endswith(":") and others else first
 
 
 def _place(name: Path, lineno: int, file: Path, root: Path) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from evenflow.core.limits import MAX_DEFERRED_BYTES, MAX_REASON
 from evenflow.errors import ApiRefused, TriggerEnded
 from evenflow.forking.frames import FrameHeader, Link
+from evenflow.forking.tracebacks import telling_line
 from evenflow.masker import Masker
 from evenflow.sdk import xcom
 from evenflow.sdk.secrets import outside
@@ -168,4 +169,4 @@ async def _event(trigger: BaseTrigger, path: str) -> bytes:
 
 
 def _summary(error: BaseException) -> str:
-    return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1][:MAX_REASON]
+    return telling_line(error)[:MAX_REASON]
