@@ -61,14 +61,16 @@ def summed(verdicts: Iterable[dict[str, Any]]) -> dict[str, Any]:
     at_once = max((each["at_once"] for each in judged), default=0)
     false, orphans = (sum(each[name] for each in judged) for name in ("false_success", "orphans"))
     wrong = [each["number"] for each in judged if each["victim"] != "cancel" and each["state"] != "success"]
+    given_up = sum(each["state"] == "given up" for each in judged)
     return {
-        "ok": at_once <= 1 and not false and not orphans,
+        "ok": at_once <= 1 and not false and not orphans and not given_up,
         "runs": len(judged),
         "hit": sum(each["hit"] for each in judged),
         "drivers": sum(each["drivers"] for each in judged),
         "at_once_max": at_once,
         "false_success": false,
         "orphans_after_30_s": orphans,
+        "given_up": given_up,
         "not_brought_to_success": len(wrong),
     }
 

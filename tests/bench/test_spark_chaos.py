@@ -63,6 +63,11 @@ def test_parts_add_up_and_a_later_verdict_of_a_run_counts(tmp_path: Path) -> Non
     assert (total["runs"], total["hit"], total["orphans_after_30_s"], total["not_brought_to_success"]) == (4, 3, 1, 1)
 
 
+def test_a_run_that_did_not_end_is_no_proof_of_anything() -> None:
+    judged = summed([verdict(told(state="given up"), ONE_AFTER_THE_OTHER)])
+    assert (judged["ok"], judged["given_up"]) == (False, 1)
+
+
 def test_a_cancelled_run_need_not_succeed() -> None:
     judged = verdict(told(victim="cancel", state="failed"), [])
     assert summed([judged]) == {**summed([judged]), "ok": True, "not_brought_to_success": 0}
