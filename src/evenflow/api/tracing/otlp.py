@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import random
 from collections.abc import Mapping, Sequence
@@ -38,7 +39,7 @@ class Collector:
 
     async def send(self, spans: Sequence[RunSpan]) -> Taken:
         """Raises :class:`OSError` or what aiohttp does when they are to be sent again."""
-        body = gzip.compress(encoded(spans, self._resource), compresslevel=3)
+        body = await asyncio.to_thread(_packed, spans, self._resource)
         timeout = aiohttp.ClientTimeout(total=limits.TRACE_TIMEOUT)
         post = self._session.post(self._url, data=body, headers=self._headers, allow_redirects=False, timeout=timeout)
         async with post as answer:
@@ -47,6 +48,10 @@ class Collector:
             if answer.status >= 300:
                 raise OSError(f"it answered {answer.status}")
             return _partly(await answer.content.read(limits.REST_BODY))
+
+
+def _packed(spans: Sequence[RunSpan], resource: Mapping[str, str]) -> bytes:
+    return gzip.compress(encoded(spans, resource), compresslevel=3)
 
 
 def _partly(body: bytes) -> Taken:
