@@ -15,6 +15,7 @@ from tests.house.project import imported_names, nodes, source_modules
 DECLARED = [fact for observer in OBSERVERS for fact in declared(observer)]
 LOGGING = {
     "evenflow.airflow.running.log_lines": "makes lines for people of what a task of Airflow logs",
+    "evenflow.airflow.running.task_log": "is the log of tasks of Airflow, as the SDK sets it up",
     "evenflow.telemetry.observing": "the interpreter",
     "evenflow.runtime.logging": "says how lines look",
     "evenflow.runtime.up.service_log": "reads levels of lines, and keeps them in a file that turns over",

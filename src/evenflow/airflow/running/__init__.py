@@ -1,1 +1,1 @@
-"""A try of an Airflow task: the SDK's supervisor around it, in a process of a worker's template."""
+"""A try of an Airflow task: the SDK's task runner and its supervisor, in a process of a worker's template."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import structlog
+from airflow.sdk.execution_time.supervisor import process_log_messages_from_subprocess
 
-_PRINTED = ("task.stdout", "task.stderr")
+from evenflow.airflow.running.task_log import Taking, task_log
+
+_SUPERVISORS = ("supervisor",)
 _KNOWN = {"event", "level", "timestamp", "logger", "error_detail", "filename", "lineno", "loc", "logger_name"}
 _SAID_BY_THE_LOG = {"dag_id", "run_id", "task_id", "map_index", "try_number", "ti_id", "ti"}  # the log belongs to this very try
 _NAMES = ("airflow.task.operators.", "airflow.task.hooks.")
@@ -16,24 +19,42 @@ _FOLDS = ("::group::", "::endgroup::")  # for pages that fold lines
 
 
 class AirflowLog:
-    """``reason`` and ``error_types`` belong to the last exception, ``skipped_for`` to a task that skipped itself."""
+    """``reason`` and ``error_types`` belong to the last exception, ``skipped_for`` to a task that skipped itself. Lines go to a
+    copy of stdout, so that a task may close or replace its own.
+    """
 
     def __init__(self) -> None:
+        self._output = os.fdopen(os.dup(1), "w", buffering=1, errors="backslashreplace")
         self.reason: str | None = None
         self.error_types: list[str] = []
         self.skipped_for: str | None = None
 
-    def logger(self) -> Any:
-        """Returns a logger for the task's own lines, which the SDK's supervisor passes on. The supervisor's own lines show from
-        warnings on.
-        """
-        structlog.configure(processors=[_of_supervisor], logger_factory=structlog.WriteLoggerFactory(sys.stdout))
-        return structlog.wrap_logger(structlog.WriteLogger(sys.stdout), processors=[self._line]).bind()
+    def begin(self) -> None:
+        """Makes the log of this process the task's. What is printed needs nothing."""
+        task_log().begin(self.from_task())
+
+    def end(self) -> None:
+        task_log().end()
+        self._output.close()
+
+    def from_task(self) -> Taking:
+        """Returns what takes the lines of JSON that the SDK's log has."""
+        taking: Taking = process_log_messages_from_subprocess((self.tasks(),))
+        next(taking)
+        return taking
+
+    def tasks(self) -> Any:
+        """Returns a logger for the task's own lines."""
+        return structlog.wrap_logger(structlog.WriteLogger(self._output), processors=[self._line]).bind()
+
+    def supervisors(self) -> Any:
+        """Returns a logger for the supervisor's own lines, which show from warnings on."""
+        return structlog.wrap_logger(structlog.WriteLogger(self._output), processors=[_of_supervisor]).bind()
 
     def _line(self, logger: Any, method: str, event: Mapping[str, Any]) -> str:
         text = str(event.get("event") or "")
-        if event.get("logger") in _PRINTED:
-            return text
+        if event.get("logger") in _SUPERVISORS:
+            return _of_supervisor(logger, method, event)
         if text.startswith(_FOLDS):
             raise structlog.DropEvent
         if text == "Skipping task." and event.get("reason"):

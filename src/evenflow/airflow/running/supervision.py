@@ -1,27 +1,29 @@
-"""The SDK's supervisor around one task: it forks the task, answers it by the contract, and notices its end at once."""
+"""A task of the SDK in the process of its try: what the SDK asks its supervisor is answered here, by the contract, without another
+process. A Python that a task begins may ask, too, over a descriptor that the task lends it.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
-import select
-import signal
-import socket
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk.api.datamodels._generated import BundleInfo, TaskInstance, TaskInstanceState
+from airflow.sdk.exceptions import AirflowRuntimeError
 from airflow.sdk.execution_time import task_runner
+from airflow.sdk.execution_time.comms import MaskSecret, _RequestFrame
 from airflow.sdk.execution_time.supervisor import ActivitySubprocess
 
-from evenflow.airflow.comms import client_of
+from evenflow.airflow.comms import DirectClient, ThreadedAsking
+from evenflow.airflow.running.lent import lend, may_borrow
 from evenflow.airflow.running.log_lines import AirflowLog
 from evenflow.contracts.airflow.handler import ExecutionApi
 from evenflow.contracts.airflow.of_try import AirflowTry
-from evenflow.worker.limits import CLEAN_UP_GRACE
-
-ON_KILL_GRACE = CLEAN_UP_GRACE - 5.0  # the worker ends everything at CLEAN_UP_GRACE
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,50 +35,64 @@ class Bundle:
     version: str | None = None
 
 
-class Supervised(ActivitySubprocess):  # type: ignore[misc]
-    """Ends with its task: the SDK's own supervisor waits five seconds once the task has closed all descriptors."""
+class InPlace(ActivitySubprocess):  # type: ignore[misc]
+    """The SDK's supervisor of a task that runs in the same process: its answers stay here."""
 
-    def watch(self, told: socket.socket, end: Callable[[], None]) -> None:
-        """Once ``told`` is readable, ends the task, with its ``on_kill``, and then calls ``end``."""
-        self._ends = False
-        self._end = end
-        self.selector.register(told, 1, (self._hear, lambda _: None))
+    def send_msg(self, msg: Any, request_id: int, error: Any = None, **dump_opts: Any) -> None:
+        self._answer, self._error = msg, error
 
-    def _hear(self, told: socket.socket) -> bool:
-        told.recv(1)
-        self._ends = True
-        return True
+    def answered(self, msg: Any) -> Any:
+        """Answers like the SDK's own connection. Raises the SDK's error for a refused request."""
+        requests = self.handle_requests(self.process_log)  # one for each request, because a signal's handler may ask meanwhile
+        next(requests)
+        self._answer = self._error = None
+        requests.send(_RequestFrame(id=0, body=msg))
+        answer, error = self._answer, self._error
+        if error is not None:
+            raise AirflowRuntimeError(error=error)
+        return answer
 
-    def _service_subprocess(self, max_wait_time: float, raise_on_timeout: bool = False, expect_signal: int | None = None) -> Any:
-        if not self._open_sockets:
-            self._wait_for_exit(max_wait_time)
-            return self._check_subprocess_exit(raise_on_timeout=raise_on_timeout, expect_signal=expect_signal)
-        exit_code = super()._service_subprocess(max_wait_time, raise_on_timeout, expect_signal)
-        if getattr(self, "_ends", False):
-            self._ends = False
-            self.kill(signal.SIGTERM, escalation_delay=ON_KILL_GRACE, force=True)
-            self._end()
-        return exit_code
+    def kill(self, *how: Any, **more: Any) -> None:
+        """Does nothing: the SDK calls it for a task that may not begin, and raises then."""
 
-    def _wait_for_exit(self, seconds: float) -> None:
-        """The task has closed its connections; the kernel reports its end."""
-        pidfd = os.pidfd_open(self.pid) if self._exit_code is None else None
-        if pidfd is not None:
-            try:
-                select.select([pidfd], [], [], max(seconds, 0.0))
-            finally:
-                os.close(pidfd)
+    def ended(self, code: int) -> None:
+        """Reports what the task itself could not report."""
+        self._exit_code = code
+        self.update_task_state_if_needed()
+
+
+class _Comms(ThreadedAsking):
+    """Replaces the SDK's connection to its supervisor in a task. ``socket`` is for the SDK, which would close it."""
+
+    socket = None
+
+    def __init__(self, supervisor: InPlace) -> None:
+        self._supervisor = supervisor
+        self._lock = threading.RLock()  # a signal's handler may ask while its thread does
+
+    def __getitem__(self, kinds: Any) -> Callable[..., _Comms]:
+        return lambda **_: self
+
+    def _get_response(self) -> Any:
+        return self._supervisor._answer
+
+    def send(self, msg: Any) -> Any:
+        if isinstance(msg, MaskSecret):
+            return None  # the code that gives out secrets masks them, and the SDK's supervisor would ask here again
+        with self._lock:
+            return self._supervisor.answered(msg)
 
 
 def supervise(
-    of_try: AirflowTry, dags: Mapping[str, Any], root: Path, file: str, armed: Callable[[Supervised], None]
+    of_try: AirflowTry, dags: Mapping[str, Any], root: Path, file: str, armed: Callable[[Any], None] = lambda instance: None
 ) -> ExecutionApi:
-    """Runs the task to its end. ``armed`` gets its process when an early end must stop something outside."""
+    """Runs the task to its end. ``armed`` gets the SDK's instance of it once the SDK has set its own signal
+    handlers.
+    """
     context = of_try.context
     lines = AirflowLog()
     api = ExecutionApi(of_try)
     bundle = Bundle(root)
-    task_runner.parse = _Loaded(dags, bundle).parse
     what = TaskInstance(
         id=of_try.id,
         task_id=context.task_id,
@@ -86,17 +102,54 @@ def supervise(
         dag_version_id=of_try.id,
         map_index=context.map_index,
     )
-    process = Supervised.start(
-        what=what,
+    client = _client()
+    client.api = api
+    supervisor = InPlace(id=what.id, pid=os.getpid(), stdin=None, process=None, client=client, process_log=lines.supervisors())
+    atexit._clear()  # what the template has registered is not the task's
+    lines.begin()
+    if may_borrow(dags[context.dag_id].task_dict[context.task_id]):
+        lend(what.id, client, lines)
+    task_runner.parse = _Loaded(dags, bundle).parse
+    task_runner._prepare = _Armed(armed)
+    task_runner.CommsDecoder = _Comms(supervisor)
+    supervisor._on_child_started(
+        ti=what,
         dag_rel_path=file,
         bundle_info=BundleInfo(name=bundle.name, version=bundle.version),
-        client=client_of(api),
-        logger=lines.logger(),
+        sentry_integration="",
     )
-    armed(process)
-    process.wait()
+    supervisor.ended(_exit_code(task_runner.main))
+    atexit._run_exitfuncs()
+    lines.end()
     api.tasks.explain(lines.reason, lines.error_types, lines.skipped_for)
     return api
+
+
+@cache
+def _client() -> DirectClient:
+    return DirectClient()
+
+
+def _exit_code(main: Callable[[], None]) -> int:
+    try:
+        main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    return 0
+
+
+_prepare = task_runner._prepare
+
+
+@dataclass(frozen=True, slots=True)
+class _Armed:
+    """Replaces the SDK's ``_prepare``, which comes after its signal handlers and before the task's own code."""
+
+    armed: Callable[[Any], None]
+
+    def __call__(self, ti: Any, log: Any, context: Any) -> Any:
+        self.armed(ti)
+        return _prepare(ti, log, context)
 
 
 @dataclass(frozen=True, slots=True)

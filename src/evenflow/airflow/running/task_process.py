@@ -1,7 +1,6 @@
 """The program in a worker's template of an environment with Airflow: ``python -m evenflow.airflow.running.task_process FD``.
 
-It works like :mod:`evenflow.worker.task_process`, for files with DAGs of both kinds. A try of an Airflow task has two processes:
-this one, which is connected to the worker, and the task, which the SDK's supervisor forks from it.
+It works like :mod:`evenflow.worker.task_process`, for files with DAGs of both kinds.
 """
 
 from __future__ import annotations
@@ -9,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +29,6 @@ from evenflow.worker.task_process import LinkChannel
 
 if TYPE_CHECKING:
     from evenflow.airflow.loading.reader import MixedFile
-    from evenflow.airflow.running.supervision import Supervised
 
 
 def ahead() -> None:
@@ -68,6 +66,8 @@ def run(prepared: tuple[MixedFile, Path, str], job: FrameHeader, link: Link) -> 
 
 
 def _tried(dag: Any, dags: dict[str, Any], context: TryContext, link: Link, root: Path, file: str) -> Ending:
+    from airflow.sdk.execution_time.supervisor import block_orm_access
+
     from evenflow.airflow.running.supervision import supervise
     from evenflow.contracts.airflow.of_try import AirflowTry
 
@@ -83,7 +83,9 @@ def _tried(dag: Any, dags: dict[str, Any], context: TryContext, link: Link, root
         looks=int(getattr(task, "mode", "") == "reschedule"),
     )
     with outside.reaching(channel):
-        api = supervise(of_try, dags, root, file, partial(_arm, link, task))
+        block_orm_access()
+        link.spoiled = True  # its signal handlers, log and environment are this task's
+        api = supervise(of_try, dags, root, file, partial(_arm, link))
     return api.tasks.ending or Ending(outcome="failed", reason="The process of the task ended and has not said why.")
 
 
@@ -103,27 +105,29 @@ def _has_instances(task: Any) -> bool:
     return bool(task.is_mapped or task.get_closest_mapped_task_group() is not None)
 
 
-def _arm(link: Link, task: Any, process: Supervised) -> None:
-    """While the task has something to stop outside, SIGTERM makes it run its on_kill first; otherwise it ends everything at
-    once.
+def _arm(link: Link, instance: Any) -> None:
+    """While the task has something to stop outside, SIGTERM runs its on_kill before it ends the process; otherwise it ends the
+    process at once, where the SDK would run an on_kill that does nothing.
     """
     from airflow.sdk import BaseOperator
 
-    kind = task.operator_class if task.is_mapped else type(task)
+    kind = instance.task.operator_class if instance.task.is_mapped else type(instance.task)
     if getattr(kind, "on_kill", None) is BaseOperator.on_kill:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         return
-    heard, telling = socket.socketpair()
-    process.watch(heard, task_process.die)
     me = os.getpid()
 
-    def end(*_: Any) -> None:
-        if os.getpid() != me:
-            return
+    def end() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        link.when_free(lambda: link.send({"say": "cleaning_up"}))
-        telling.send(b".")
+        with suppress(OSError):  # the worker is gone, and this process ends soon
+            link.send({"say": "cleaning_up"})
+        try:
+            instance.task.on_kill()  # of a mapped task it is the operator once it is rendered
+        except Exception:
+            traceback.print_exc()
+        task_process.die()
 
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, lambda *_: link.when_free(end) if os.getpid() == me else task_process.die())
 
 
 if __name__ == "__main__":
