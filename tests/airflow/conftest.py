@@ -27,9 +27,9 @@ def airflow_python() -> Path:
 
 
 def run_inside(python: Path, script: str, *arguments: str, **environ: str) -> str:
-    """What a script of ``inside`` prints, run by that Python."""
+    """What a script of ``inside`` prints, run by that Python. It may import from its neighbours."""
     done = subprocess.run(
-        [python, "-P", INSIDE / script, *arguments],
+        [python, INSIDE / script, *arguments],
         env={**os.environ, **environ},
         capture_output=True,
         text=True,

@@ -13,11 +13,11 @@ configure()
 from airflow.api_fastapi.execution_api.datamodels.taskinstance import TIRunContext  # noqa: E402
 from airflow.api_fastapi.execution_api.versions import bundle  # noqa: E402
 from airflow.sdk import Param  # noqa: E402
-from airflow.sdk.api.client import ServerResponseError  # noqa: E402
 from airflow.sdk.api.datamodels._generated import HITLUser  # noqa: E402
 from airflow.sdk.execution_time.comms import AwaitInputTask, DeferTask, RescheduleTask, SkipDownstreamTasks  # noqa: E402
 from airflow.sdk.serde import deserialize  # noqa: E402
 from cadwyn import generate_versioned_models  # noqa: E402
+from statuses import status_of  # noqa: E402
 
 from evenflow.airflow.comms import client_of  # noqa: E402
 from evenflow.contracts.airflow.handler import ExecutionApi  # noqa: E402
@@ -120,14 +120,6 @@ def of_try(answers: Answers, **more: Any) -> AirflowTry:
         **more,
     )
     return AirflowTry(context, answers, {"one": 0, "many": 1, "t": 2, "skipped": 3}, frozenset({"many"}))  # type: ignore[arg-type]
-
-
-def status_of(call: Any) -> int:
-    try:
-        call()
-    except ServerResponseError as error:
-        return error.response.status_code
-    return 200
 
 
 def main() -> dict[str, Any]:

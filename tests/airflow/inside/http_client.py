@@ -13,18 +13,11 @@ from typing import Any
 from evenflow.airflow.installed import configure
 
 configure()
-from airflow.sdk.api.client import Client, ServerResponseError  # noqa: E402
+from airflow.sdk.api.client import Client  # noqa: E402
 from airflow.sdk.execution_time.comms import SkipDownstreamTasks  # noqa: E402
+from statuses import status_of  # noqa: E402
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-
-
-def status_of(call: Any) -> int:
-    try:
-        call()
-    except ServerResponseError as error:
-        return error.response.status_code
-    return 200
 
 
 def main(url: str, token: str, id: uuid.UUID) -> dict[str, Any]:
