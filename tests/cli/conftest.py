@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from evenflow.cli.output import terminal
 from evenflow.runtime.embedded import EmbeddedPostgres
 from tests.cli.command_line import DAGS, CommandLine
 from tests.clouds import cloud, shared_cloud
+from tests.commands import run_command
 from tests.running import RunningEvenflow
 
 Evenflow = Callable[..., subprocess.CompletedProcess[str]]
@@ -43,8 +43,7 @@ def evenflow(home: Path) -> Evenflow:
     def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         ours: Mapping[str, str] = {"HOME": str(home), "DAGS": str(home / "dags"), **settings}
         environment = {**clean, **{f"EVENFLOW_{name}": value for name, value in ours.items()}, "COLUMNS": "200"}
-        command = [sys.executable, "-m", "evenflow", *arguments]
-        return subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, timeout=60, check=False)
+        return run_command(arguments, environment=environment, folder=home, within_s=60)
 
     return run
 
