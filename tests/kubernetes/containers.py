@@ -12,6 +12,7 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,41 +71,27 @@ class Container:
         self.log = Log()
         self.reason: str | None = None
         self.peak = 0
-        self._process: asyncio.subprocess.Process | None = None
-        self._tasks: list[asyncio.Task[None]] = []
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output = asyncio.StreamReader(limit=2**24)
+        self._life: asyncio.Task[int] | None = None
 
     async def start(self, command: Sequence[str], env: Mapping[str, str], folder: Path) -> None:
-        self._process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            cwd=folder,
-            env=env,
-            start_new_session=True,
-            limit=2**24,
-        )
-        self._tasks.append(asyncio.create_task(self._read()))
-        limit = (self.spec.get("resources") or {}).get("limits", {}).get("memory")
-        if limit is not None:
-            self._tasks.append(asyncio.create_task(self._watch_memory(quantity(limit))))
+        self._process = _begun(command, env, folder)
+        loop = asyncio.get_running_loop()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(self._output), self._process.stdout)
+        self._life = asyncio.create_task(self._live(self._process))
 
     async def wait(self) -> int:
         """Its exit code, when its output is complete too."""
-        assert self._process is not None
-        code = await self._process.wait()
-        for task in self._tasks[1:]:
-            task.cancel()
-        self.signal(signal.SIGKILL)  # what it has left in its group: with its first process a container ends
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self.log.end()
-        return code if code >= 0 else 128 - code
+        assert self._life is not None
+        return await asyncio.shield(self._life)
 
     def signal(self, number: int) -> None:
-        """To its first process, as a runtime does; KILL ends all of them."""
-        if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                (os.killpg if number == signal.SIGKILL else os.kill)(self._process.pid, number)
+        """To its first process, as a runtime does; KILL ends all of them. Does nothing after its end: another process may have its
+        pid.
+        """
+        if self._process is not None and self._process.returncode is None:
+            (os.killpg if number == signal.SIGKILL else os.kill)(self._process.pid, number)
 
     def kill(self, reason: str) -> None:
         self.reason = self.reason or reason
@@ -115,10 +102,22 @@ class Container:
         assert self._process is not None
         return self._process.pid
 
+    async def _live(self, process: subprocess.Popen[bytes]) -> int:
+        others = [asyncio.create_task(self._read())]
+        limit = (self.spec.get("resources") or {}).get("limits", {}).get("memory")
+        if limit is not None:
+            others.append(asyncio.create_task(self._watch_memory(quantity(limit))))
+        await _ended(process.pid)
+        self.signal(signal.SIGKILL)  # what it has left in its group: with its first process a container ends
+        code = process.wait()  # only now its pid, and with it the group's id, is free for others
+        for task in others[1:]:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        self.log.end()
+        return code if code >= 0 else 128 - code
+
     async def _read(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        while line := await self._process.stdout.readline():
+        while line := await self._output.readline():
             self.log.add(line.removesuffix(b"\n"))
 
     async def _watch_memory(self, limit: float) -> None:
@@ -131,6 +130,30 @@ class Container:
                     self.kill("OOMKilled")
                     return
             await asyncio.sleep(MEMORY_EVERY_S)
+
+
+def _begun(command: Sequence[str], env: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=folder,
+        env=env,
+        start_new_session=True,
+    )
+
+
+async def _ended(pid: int) -> None:
+    """Returns when this child has ended, and leaves it to be collected."""
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    descriptor = os.pidfd_open(pid)
+    loop.add_reader(descriptor, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
 
 
 def mounts_of(pod: Mapping[str, Any], container: Mapping[str, Any], folder: Path, secrets: Mapping[str, Any]) -> dict[str, Path]:

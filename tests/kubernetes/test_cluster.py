@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection, HTTPResponse, RemoteDisconnected
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.kubernetes.cluster import Cluster, kubernetes
@@ -175,6 +177,27 @@ def test_deletion_gives_grace(cluster: Cluster, tmp_path: Any) -> None:
     assert "deletionTimestamp" in (cluster.pod("b") or {})["metadata"]
     wait_until(lambda: not cluster.objects())
     assert (tmp_path / "told").exists()
+
+
+def test_a_pod_that_has_ended_gets_no_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pid may be of another process by then: of a browser of another test, for example."""
+    struck: list[int] = []
+    with kubernetes() as cluster:
+        ask(cluster, "POST", PODS, pod("ended", "true"))
+        wait_until(lambda: phase(cluster, "ended") == "Succeeded", "its end")
+        pid = cluster.container(cluster.objects()[0]).pid
+        monkeypatch.setattr(os, "killpg", lambda group, _: struck.append(group))
+        ask(cluster, "DELETE", f"{PODS}/ended?gracePeriodSeconds=0")
+        ask(cluster, "POST", PODS, pod("next", "true"))
+        wait_until(lambda: phase(cluster, "next") == "Succeeded", "turns of the controllers")
+    assert pid not in struck
+
+
+def test_what_a_container_leaves_ends_with_it(cluster: Cluster) -> None:
+    ask(cluster, "POST", PODS, pod("leaves", "sh", "-c", "sleep 60 & echo $!"))
+    wait_until(lambda: phase(cluster, "leaves") == "Succeeded", "its end")
+    left = int(ask(cluster, "GET", f"{PODS}/leaves/log")[1])
+    wait_until(lambda: not psutil.pid_exists(left), "the end of what it has left")
 
 
 def test_a_sidecar_ends_after_the_others(cluster: Cluster) -> None:

@@ -121,6 +121,16 @@ async def test_who_kills_it_kills_its_pool() -> None:
     await until(lambda: not psutil.pid_exists(place) or psutil.Process(place).status() == psutil.STATUS_ZOMBIE, "its pool to end")
 
 
+async def test_one_that_has_ended_unseen_may_be_told_to_end_and_killed() -> None:
+    """Its pid stays its own until its end is seen."""
+    process, heard = await _begin("print('begun', flush=True)")
+    left = psutil.Process(process._process.pid)
+    wait_until(lambda: left.status() == psutil.STATUS_ZOMBIE, "its end, which the loop does not see")
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGKILL)
+    assert await asyncio.wait_for(heard.end, 20) == Exit(0)
+
+
 async def test_what_cannot_be_started_is_a_service_that_failed() -> None:
     with pytest.raises(ServiceFailed, match="cannot be started"):
         await CeleryWorkers().begin({"command": ["/nonexistent/celery"], "environment": {}}, Heard())

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +42,7 @@ def start(folder: Path) -> Iterator[Start]:
 
     yield begin
     for process in started:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()  # unless a test has waited for its end: its pid may be of another process by then
         process.wait()
 
 
@@ -156,6 +154,29 @@ def test_a_driver_that_stands_still_is_not_dead_on_its_own_host(
     wait_until(lambda: watch.end().over)
     assert watch.look().life == Life.LOST
     assert wait_until(lambda: driver.born(int(ledger(folder).split()[0])) is None)
+
+
+def test_a_driver_that_ends_when_it_is_to_be_killed(start: Start, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at it and the signal: no other process gets that, and it is no error."""
+    monkeypatch.setattr(runs, "FROZEN_AFTER", 0.0)
+    process = start(f"{APPENDS}; time.sleep(60)")
+    wait_until(lambda: ledger(folder))
+    os.kill(process.pid, signal.SIGSTOP)
+    watch, born, looks = Watch(folder), driver.born, list[int]()
+
+    def ends(pid: int) -> int | None:
+        looks.append(pid)
+        found = born(pid)
+        if len(looks) == 3:  # two looks say how it is, the third is the last before the signal
+            process.kill()
+            process.wait()
+        return found
+
+    watch.look()
+    monkeypatch.setattr(driver, "born", ends)
+    assert watch.end().life == Life.RUNNING
+    assert len(looks) >= 3
+    assert watch.look().life == Life.LOST
 
 
 def test_a_driver_that_was_taken_for_dead_kills_its_application_when_it_wakes(

@@ -23,18 +23,19 @@ from tests.waiting import wait_until
 @pytest.fixture
 def orphan() -> Iterator[Any]:
     """Starts ``sh -c script`` as nobody's child, as a task does that ends before it, and tells its id."""
-    started: list[int] = []
+    started: list[psutil.Process] = []
 
     def start(command: list[str]) -> int:
         launch = f"{' '.join(map(_quoted, command))} > /dev/null 2>&1 & echo $!"
         pid = int(subprocess.run(["sh", "-c", launch], capture_output=True, text=True, check=True, start_new_session=True).stdout)
-        started.append(pid)
+        started.append(psutil.Process(pid))
         return pid
 
     yield start
-    for pid in started:
-        with suppress(ProcessLookupError):
-            os.killpg(os.getpgid(pid), signal.SIGKILL)
+    for process in started:
+        if process.is_running():  # it, and no later one with its pid
+            with suppress(ProcessLookupError):
+                os.killpg(os.getpgid(process.pid), signal.SIGKILL)
 
 
 def _quoted(word: str) -> str:

@@ -100,7 +100,7 @@ class Watch:
         if seen.life == Life.LOST:
             self._leave(DEAD)
         elif seen.life == Life.RUNNING and self._silent_for() > FROZEN_AFTER and _is_alive(seen.claim):
-            os.kill(seen.claim["pid"], signal.SIGKILL)  # what it has started dies with it
+            _kill(seen.claim)  # what it has started dies with it
         return seen
 
     def _leave(self, word: str) -> None:
@@ -162,6 +162,17 @@ def sweep(base: Path, now: float) -> None:
         with suppress(FileNotFoundError):
             if now - instance.stat().st_mtime > KEPT_FOR and all(Watch(each).look().over for each in instance.iterdir()):
                 shutil.rmtree(instance, ignore_errors=True)
+
+
+def _kill(claim: dict[str, Any]) -> None:
+    """Kills the process of this claim, and no other one that has got its pid meanwhile."""
+    with suppress(ProcessLookupError):
+        descriptor = os.pidfd_open(claim["pid"])
+        try:
+            if _is_alive(claim):
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+        finally:
+            os.close(descriptor)
 
 
 def _is_alive(claim: dict[str, Any]) -> bool | None:

@@ -62,17 +62,17 @@ class CeleryProcess:
 
     def send_signal(self, signum: signal.Signals) -> None:
         """Sends a signal. A second SIGTERM is a cold shutdown in Celery. SIGKILL also goes to its pool; the worker of Evenflow
-        beside it finishes its tries, and ends.
+        beside it finishes its tries, and ends. It is not collected before :meth:`_end`, so its pid is its own.
         """
         if self._has_ended:
             return
         if signum is signal.SIGKILL:
             os.killpg(self._process.pid, signum)
         elif signum is signal.SIGTERM and self._told_to_end:
-            self._process.send_signal(signal.SIGQUIT)
+            signal.pidfd_send_signal(self._ended, signal.SIGQUIT)
         else:
             self._told_to_end = self._told_to_end or signum is signal.SIGTERM
-            self._process.send_signal(signum)
+            signal.pidfd_send_signal(self._ended, signum)
 
     def _read(self) -> None:
         """Reads the output to its end, which may come long after that of the process: the worker beside it writes there, too."""
