@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from evenflow.errors import ClusterRefused, ClusterUnavailable, SettingsError
 from evenflow.kubernetes import limits
@@ -16,6 +18,7 @@ from evenflow.kubernetes.client import KubernetesClient, Object
 from evenflow.kubernetes.mirror import Mirror
 from evenflow.kubernetes.pacing import RequestPace
 from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.server import serve
 from tests.kubernetes.store import POD
 from tests.kubernetes.test_cluster import pod
 from tests.waiting import until
@@ -54,6 +57,37 @@ async def test_a_cluster_that_is_away_is_told_in_a_sentence(cluster: Cluster) ->
         await client.get(PODS)
     await client.close()
     cluster.start_api()
+
+
+async def test_what_is_no_api_of_a_cluster_is_told_in_a_sentence() -> None:
+    """A proxy that wants a login, or a page of its own, stands where the API is thought to be."""
+
+    async def login(_: web.Request) -> web.Response:
+        return web.Response(status=302, headers={"Location": "https://login.example/"}, text="<html>moved</html>")
+
+    async def page(_: web.Request) -> web.Response:
+        return web.Response(text="<html>welcome</html>\n")
+
+    for handler, words in ((login, "status 302"), (page, "status 200")):
+        runner, port = await serve(handler, 0)
+        client = KubernetesClient(await find_cluster(f"kubernetes://127.0.0.1:{port}/?tls=off", {}), patience_s=0.3)
+        try:
+            for request in (client.get(PODS), client.list_all(PODS), anext(client.watch(PODS, "1"))):
+                with pytest.raises(ClusterRefused, match=f"answered with no object of Kubernetes .{words}"):
+                    await request
+        finally:
+            await client.close()
+            await runner.cleanup()
+
+
+async def test_a_token_that_cannot_be_read_is_told_in_a_sentence(cluster: Cluster, tmp_path: Path) -> None:
+    """As while its file is put in place anew."""
+    where = f"kubernetes://127.0.0.1:{cluster.port}/?tls=off&token_file={tmp_path / 'token'}"
+    client = KubernetesClient(await find_cluster(where, {}), patience_s=0.1)
+    for request in (client.get(PODS), anext(client.watch(PODS, "1"))):
+        with pytest.raises(ClusterUnavailable, match="No such file"):
+            await request
+    await client.close()
 
 
 async def test_only_the_pod_that_is_meant_is_deleted(cluster: Cluster, client: KubernetesClient) -> None:

@@ -69,6 +69,17 @@ async def test_an_executor_that_takes_nothing_is_told_until_it_takes_something(
     assert memory.epochs == [epoch]
 
 
+async def test_an_executor_whose_launcher_fails_says_so(pushed: Pushed, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-EX1: a defect is no secret, and its text, which may have one, stays in the log."""
+    monkeypatch.setattr(limits, "LONGEST_PAUSE_S", 0.05)
+    memory = Memory(failing=[ValueError("swordfish")] * 10_000)
+    pushed.tries()
+    async with launcher(database_url, memory):
+        await until(lambda: told(pushed) == {"elsewhere": (1, "its launcher failed (ValueError), and its log says more")})
+        memory.failing.clear()
+        await until(lambda: told(pushed) == {"elsewhere": (1, None)})
+
+
 async def test_a_launcher_ends_though_a_client_takes_its_cancellation_for_a_timeout(
     pushed: Pushed, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

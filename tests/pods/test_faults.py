@@ -21,6 +21,12 @@ from tests.kubernetes.store import POD, QUOTA, SECRET
 from tests.pods.world import QUEUE, PodWorld, StartLauncher, of_epoch, running
 from tests.waiting import until
 
+OUTAGE = """
+create function away() returns trigger language plpgsql as
+$$ begin raise exception 'the server is away' using errcode = 'admin_shutdown'; end $$;
+create trigger away before insert on report for each row execute function away();
+"""
+
 
 @pytest.fixture(autouse=True)
 def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,6 +221,21 @@ async def test_a_pod_that_somebody_deletes_before_it_has_begun_is_made_anew(
     (pod,) = await until(lambda: of_epoch(cluster, epoch))
     await until(lambda: pod["metadata"]["name"] in {each["metadata"]["name"] for each in cluster.objects()})
     cluster.do(lambda: cluster.store.delete(POD, "default", pod["metadata"]["name"], grace_s=0))
+    assert "Somebody deleted the pod" in await world.lost(epoch)
+
+
+async def test_the_end_of_a_pod_that_went_during_an_outage_is_told_after_it(
+    world: PodWorld, cluster: Cluster, launcher: LauncherService
+) -> None:
+    """R-EX2: only this launcher knows its last state. Until then the launcher says why its executor takes nothing."""
+    cluster.images.missing.add("evenflow")
+    world.executor(on_image="wait")
+    epoch = world.pod("...")
+    (pod,) = await until(lambda: of_epoch(cluster, epoch))
+    world.conn.execute(OUTAGE)
+    cluster.do(lambda: cluster.store.delete(POD, "default", pod["metadata"]["name"], grace_s=0))
+    await until(lambda: "the server is away" in str(launcher._served["k8s"].trouble), "the trouble")
+    world.conn.execute("drop trigger away on report")
     assert "Somebody deleted the pod" in await world.lost(epoch)
 
 

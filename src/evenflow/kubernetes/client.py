@@ -7,6 +7,7 @@ So each write has a name or a uid, and after a create a conflict counts as an an
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -121,7 +122,7 @@ class KubernetesClient:
             query["labelSelector"] = labels
         async with self.stream("GET", path, query, silence_s=for_s + limits.WATCH_SILENCE_S - limits.WATCH_LASTS_S) as lines:
             async for line in lines:
-                event = _decode(line)
+                event = self._read(200, line)
                 if event["type"] == "ERROR":
                     raise _refusal(int(event["object"].get("code", 500)), event["object"])
                 yield event["type"], event["object"]
@@ -132,15 +133,23 @@ class KubernetesClient:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Yields its lines, as they arrive. Raises :class:`ClusterUnavailable` when it breaks off."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=limits.CONNECT_S, sock_read=silence_s)
-        headers = dict(await self.address.credentials.headers())
         async with self._pace:
             pass
         try:
+            headers = dict(await self.address.credentials.headers())
             async with self._opened().request(
-                method, self.address.url + path, params=query, headers=headers, timeout=timeout, ssl=self.address.tls or True
+                method,
+                self.address.url + path,
+                params=query,
+                headers=headers,
+                timeout=timeout,
+                allow_redirects=False,
+                ssl=self.address.tls or True,
             ) as answer:
                 if answer.status >= 400:
                     raise _refusal(answer.status, _said(await answer.read()))
+                if answer.status >= 300:
+                    self._read(answer.status, b"")
                 yield _lines(answer.content)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ClusterUnavailable(f"{self.address.url} has broken off: {error or type(error).__name__}.") from error
@@ -171,8 +180,7 @@ class KubernetesClient:
                     ) from error
             else:
                 if status < 400:
-                    found: Object = _decode(text)
-                    return found
+                    return self._read(status, text)
                 if status in _PASSING:
                     told = headers.get("Retry-After", "")
                     wait_s = max(wait_s, min(float(told), limits.LONGEST_TOLD_PAUSE_S) if told.isdecimal() else 0.0)
@@ -180,6 +188,14 @@ class KubernetesClient:
                     raise _refusal(status, _said(text))
             await asyncio.sleep(wait_s)
             pause = min(2 * pause, limits.LONGEST_PAUSE_S)
+
+    def _read(self, status: int, text: bytes) -> Object:
+        """Raises :class:`ClusterRefused` for what another server than the API of a cluster has answered."""
+        with contextlib.suppress(msgspec.DecodeError):
+            if status < 300 and isinstance(found := _decode(text), dict):
+                return found
+        what = f"{self.address.url} answered with no object of Kubernetes (status {status})"
+        raise ClusterRefused(status, "", f"{what}: is it the API of a cluster, and no proxy that wants a login?")
 
     async def _once(
         self, method: str, path: str, body: bytes | None, query: Mapping[str, str] | None, content_type: str

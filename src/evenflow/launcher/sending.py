@@ -59,6 +59,7 @@ class Sending:
                 self.trouble = str(error) or type(error).__name__
                 observe(seen.not_taken(self.row.name, self.trouble), self._meter)
             except Exception as error:
+                self.trouble = f"its launcher failed ({type(error).__name__}), and its log says more"
                 observe(seen.executor_failed(self.row.name, error), self._meter)
             well = clock() - began > limits.LONGEST_PAUSE_S
             pause_s = limits.PAUSE_S if well else min(2 * pause_s, limits.LONGEST_PAUSE_S)

@@ -62,20 +62,27 @@ class PodCare:
         """The epochs of existing pods."""
         return {epoch for pod in self._mirror.objects.values() if (epoch := epoch_of(pod)) is not None}
 
-    async def run(self) -> NoReturn:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._mirror.run())
-            await self._mirror.listed.wait()
-            clock, full_at = asyncio.get_running_loop().time, 0.0
-            while True:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout_at(full_at):
-                        await self._news.wait()
-                self._news.clear()
-                is_full, dirty, self._dirty = clock() >= full_at, self._dirty, set()
-                await self._look(None if is_full else dirty)
-                full_at = clock() + limits.LOOK_S if is_full else full_at
-                await asyncio.sleep(limits.REST_S)
+    async def run(self) -> None:
+        """Returns never. Raises what has stopped it, such as an outage of the database."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._mirror.run())
+                await self._looks()
+        except ExceptionGroup as stopped:
+            raise stopped.exceptions[0] from None
+
+    async def _looks(self) -> NoReturn:
+        await self._mirror.listed.wait()
+        clock, full_at = asyncio.get_running_loop().time, 0.0
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(full_at):
+                    await self._news.wait()
+            self._news.clear()
+            is_full, dirty, self._dirty = clock() >= full_at, self._dirty, set()
+            await self._look(None if is_full else dirty)
+            full_at = clock() + limits.LOOK_S if is_full else full_at
+            await asyncio.sleep(limits.REST_S)
 
     def _changed(self, name: str, before: Object | None, after: Object | None) -> None:
         if after is None and before is not None:
@@ -97,12 +104,12 @@ class PodCare:
         epochs = {epoch for pod in (*pods, *gone.values()) if (epoch := epoch_of(pod)) is not None}
         try:
             current = await self._ledger.current(epochs) if epochs else {}
-        except BaseException:
+            for uid, pod in gone.items():
+                self._since.pop(uid, None)
+                await self._follow_gone(pod, current.get(epoch_of(pod) or 0))
+        except BaseException:  # of two ends of a try the first counts
             self._gone = {**gone, **self._gone}
             raise
-        for uid, pod in gone.items():
-            self._since.pop(uid, None)
-            await self._follow_gone(pod, current.get(epoch_of(pod) or 0))
         await asyncio.gather(*(self._follow(pod, current.get(epoch_of(pod) or 0)) for pod in pods))
 
     async def _follow_gone(self, pod: Object, of_try: LaunchedTry | None) -> None:
