@@ -62,6 +62,7 @@ def test_lists_of_things_with_names_are_merged_by_these() -> None:
         {"spec": {"initContainers": [{"name": "fetch", "image": "busybox", "command": ["true"]}]}},
         {"spec": {"initContainers": None, "volumes": None, "terminationGracePeriodSeconds": None}},
         of_try(volumeMounts=None, resources=None, env=None),
+        of_try(ports=[{"containerPort": 80, "hostPort": 0}], readinessProbe={"httpGet": {"path": "/", "port": 80}}),
     ],
 )
 def test_what_is_harmless_is_taken(value: Any) -> None:
@@ -96,6 +97,14 @@ def test_what_is_harmless_is_taken(value: Any) -> None:
         (of_try(volumeMounts="v"), "each with its mountPath"),
         (of_try(resources="4Gi"), "no dict such as"),
         (of_try(resources={"limits": "4Gi"}), "no dict such as"),
+        (of_try(ports=[{"containerPort": 80, "hostPort": 80}]), "a port of its node in container 'try'"),
+        (of_try(ports=[{"containerPort": 80, "hostIP": "10.0.0.1"}]), "a port of its node in container 'try'"),
+        (of_try(livenessProbe={"httpGet": {"host": "10.0.0.1", "port": 10255}}), "livenessProbe in container 'try' that asks"),
+        (of_try(readinessProbe={"tcpSocket": {"host": "10.0.0.1", "port": 1}}), "readinessProbe in container 'try' that asks"),
+        (
+            {"spec": {"containers": [{"name": "x", "lifecycle": {"preStop": {"httpGet": {"host": "10.0.0.1", "port": 1}}}}]}},
+            "lifecycle in container 'x' that asks",
+        ),
         (of_try(env=5), "no list of dicts"),
         (of_try(command=["sh"]), "what runs there is Evenflow's"),
         (of_try(args=["sh"]), "what runs there is Evenflow's"),

@@ -41,6 +41,8 @@ _OF_TEMPLATE_ALONE = {
 }  # fmt: skip
 _CONTAINERS = ("containers", "initContainers")
 _OF_TRY_CONTAINER = {"command", "args", "lifecycle"}
+_ASKED_BY_NODES = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
+_OF_NODE = {"hostPort", "hostIP"}  # of a port
 _VOLUMES = {"emptyDir", "configMap", "secret", "persistentVolumeClaim", "downwardAPI", "ephemeral", "projected"}
 
 
@@ -183,6 +185,11 @@ def _flaws_of_container(container: dict[str, Any]) -> Iterator[str]:
         items = container.get(name) or []
         if not isinstance(items, list) or not all(isinstance(each, dict) and KEYS[name] in each for each in items):
             yield f"has {name} {where} that are no list of dicts, each with its {KEYS[name]}"
+        elif name == "ports" and any(each.get(key) for each in items for key in _OF_NODE):
+            yield f"takes a port of its node {where}, which only the template of the executor may say: ask who runs the cluster"
+    for name in _ASKED_BY_NODES:
+        if _names_host(container.get(name)):
+            yield f"has a {name} {where} that asks another host from its node: leave out its host"
     resources = container.get("resources") or {}
     if not isinstance(resources, dict) or not all(isinstance(part or {}, (dict, list)) for part in resources.values()):
         yield f'has resources {where} that are no dict such as {{"limits": {{"memory": "4Gi"}}}}'
@@ -203,6 +210,11 @@ def _flaws_of_container(container: dict[str, Any]) -> Iterator[str]:
         for name in _secrets_in(entry):
             if flaw := _flaw_of_secret(name):
                 yield f"{flaw} {where}"
+
+
+def _names_host(handler: Any) -> bool:
+    """Returns whether its node would send a request to a host that it names: the node reaches what no pod reaches."""
+    return isinstance(handler, dict) and (bool(handler.get("host")) or any(map(_names_host, handler.values())))
 
 
 def _flaws_of_volume(volume: dict[str, Any]) -> Iterator[str]:
