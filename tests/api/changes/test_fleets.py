@@ -41,6 +41,12 @@ async def test_a_deployment_is_of_one_fleet(rest: RestClient) -> None:
         await rest.set_fleet("ml", target="kubernetes", queues=["ml"], options=etl)
     await rest.set_fleet("ml", target="kubernetes", queues=["ml"], options={**etl, "namespace": "ml"})
     await rest.set_fleet("etl", policy={"max": 3})
+    with pytest.raises(ApiRefused, match="is that of fleet 'etl' already") as refused:  # without a namespace it may be this one
+        await rest.set_fleet("ops", target="kubernetes", queues=["ops"], options={"deployment": "workers"})
+    assert "name it for both: --option.namespace" in str(refused.value)
+    await rest.set_fleet("ops", target="kubernetes", queues=["ops"], options={"deployment": "others"})
+    with pytest.raises(ApiRefused, match="is that of fleet 'ops' already"):
+        await rest.set_fleet("lab", target="kubernetes", queues=["lab"], options={"deployment": "others", "namespace": "lab"})
 
 
 async def test_what_makes_no_fleet_is_refused_with_what_to_type(rest: RestClient) -> None:

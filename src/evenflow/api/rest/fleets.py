@@ -72,22 +72,23 @@ async def set_fleet(conn: Connection, actor: Actor, name: Annotated[ObjectName, 
             f"Fleet {rival[0]!r} serves {', '.join(rival[1])}, and a queue is of one fleet.",
             hint=f"To see it, type: evenflow autoscaler show {rival[0]}",
         )
-    same = [
-        each for each in await scaling.list_fleets(conn) if each.name != name and _deployment(each.options) == _deployment(options)
-    ]
+    others = [each for each in await scaling.list_fleets(conn) if each.name != name]
+    same = [each for each in others if _may_be_one_deployment(each.options, options)]
     if target == "kubernetes" and same:
         raise Refused(
             409,
             "deployment_taken",
             f"Deployment {options['deployment']} is that of fleet {same[0].name!r} already, and each would set another number. Let "
             f"that fleet serve these queues, too: evenflow autoscaler set {same[0].name} --queue",
+            hint="A fleet without a namespace is in that of its autoscaler. If the Deployments differ, name it for both: "
+            "--option.namespace",
         )
     for executor in await list_executors(conn):
-        if (others := sorted(set(queues).intersection(executor["queues"]))) and not serves(target, executor["kind"]):
+        if (of_it := sorted(set(queues).intersection(executor["queues"]))) and not serves(target, executor["kind"]):
             raise Refused(
                 409,
                 "other_executor",
-                f"The queue {others[0]} is of executor {executor['name']!r}, of kind {executor['kind']}: no worker of a fleet with "
+                f"The queue {of_it[0]} is of executor {executor['name']!r}, of kind {executor['kind']}: no worker of a fleet with "
                 f"target {target!r} gets its tries.",
                 hint=f"To see it, type: evenflow executors show {executor['name']}",
             )
@@ -162,8 +163,10 @@ async def _found(conn: AsyncConn, name: str) -> FleetRow:
     return found[0]
 
 
-def _deployment(options: Mapping[str, Any]) -> tuple[Any, Any]:
-    return options.get("namespace"), options.get("deployment")
+def _may_be_one_deployment(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Only autoscalers know which namespace is meant where none is named."""
+    namespaces = {one.get("namespace"), other.get("namespace")}
+    return one.get("deployment") == other.get("deployment") and (len(namespaces) == 1 or None in namespaces)
 
 
 def _policy(change: FleetChange, old: FleetRow | None) -> dict[str, Any]:
