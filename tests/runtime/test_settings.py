@@ -128,6 +128,16 @@ def test_what_a_service_has_to_know_reaches_it(monkeypatch: pytest.MonkeyPatch) 
     assert {name: str(getattr(service, name)) for name in told.keys() & both} == {name: told[name] for name in told.keys() & both}
 
 
+@pytest.mark.parametrize("url", ["redis://:pa/ss@host:6379/0", "amqp://a:b@one//;amqp://me:pa#ss@two//", "redis://[host"])
+def test_a_broker_that_would_be_read_wrongly_is_refused_and_not_shown(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Celery takes a part of the password for the port, and quotes it in its error."""
+    monkeypatch.setenv("EVENFLOW_CELERY_BROKER", url)
+    with pytest.raises(SettingsError, match=r"^EVENFLOW_CELERY_BROKER: a broker is redis://.* %2F %23 %40 %3A\.$"):
+        load_settings()
+    monkeypatch.setenv("EVENFLOW_CELERY_BROKER", "redis://:pa%2Fss@host:6379/0")
+    assert load_settings().celery_broker is not None
+
+
 def test_a_token_may_come_with_the_end_of_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """As from a file of a secret. With more in it than a header may have it is refused, and not shown."""
     monkeypatch.setenv("EVENFLOW_TOKEN", " a.b.c\n")

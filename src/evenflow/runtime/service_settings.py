@@ -212,8 +212,11 @@ class ServiceSettings(SharedSettings):
     @property
     def secrets(self) -> list[str]:
         """The secrets that this process has in its settings."""
-        urls = (self.database_url, *self.celery_broker.split(";"))
+        urls = (self.database_url, self.kubernetes, *self.celery_broker.split(";"))
         passwords = [password for url in urls if (password := urlsplit(url).password)]
+        passwords += [
+            value for part in urlsplit(self.kubernetes).query.split("&") if (value := part.removeprefix("token=")) != part
+        ]
         return [
             self.token,
             self.metrics_token,

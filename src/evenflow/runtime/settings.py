@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from evenflow.core import limits
@@ -33,7 +33,7 @@ from evenflow.runtime.endpoints import check_endpoint
 from evenflow.runtime.project import PATHS, ConfigFile, bundle_of, config_file, default_home, project_dir
 from evenflow.runtime.secret_files import SUFFIX, SecretFiles, secret_fields
 from evenflow.runtime.service_settings import ServiceSettings, SharedSettings
-from evenflow.runtime.wrong_settings import did_you_mean, explain
+from evenflow.runtime.wrong_settings import did_you_mean, explain, readable_broker
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.secrets.connections import env_name
 from evenflow.telemetry.statsd import parse_address
@@ -125,7 +125,7 @@ class Settings(BaseSettings, SharedSettings):
     triggerers: int = Field(1, ge=0, le=limits.MOST_PROCESSES, description="Triggerer processes of `evenflow up`")
     trigger_queues: Annotated[list[str], NoDecode] = Field(default=[], description="Queues that a triggerer serves; none: all")
 
-    celery_broker: SecretStr | None = Field(
+    celery_broker: Annotated[SecretStr | None, AfterValidator(readable_broker)] = Field(
         None, description="URL of the broker of Celery executors, as Celery names it (redis://..., amqp://...)"
     )
     kubernetes: SecretStr | None = Field(

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
 
 from evenflow.core.likeness import closest
 from evenflow.forking.sandbox import OURS as PREFIX
@@ -54,3 +57,18 @@ def explain(problem: Any, given: Mapping[str, Any], known: Collection[str]) -> s
 def did_you_mean(name: str, known: Collection[str]) -> str:
     close = closest(name, sorted(known))
     return f" Did you mean {close}?" if close else ""
+
+
+def readable_broker(broker: SecretStr | None) -> SecretStr | None:
+    """Refuses what would be read wrongly: a / or # in a password ends the host, and errors would quote a part of it. Raises
+    :class:`ValueError`.
+    """
+    for url in broker.get_secret_value().split(";") if broker is not None else ():
+        try:
+            _ = urlsplit(url).port
+        except ValueError:
+            raise ValueError(
+                "a broker is redis://:PASSWORD@HOST:6379/0 or amqp://USER:PASSWORD@HOST//, with a number as its port. Write "
+                "characters such as / # @ : of a password as %2F %23 %40 %3A"
+            ) from None
+    return broker
