@@ -116,6 +116,19 @@ with DAG("no_deadline", schedule=None, deadline=DeadlineAlert(Own(), VariableInt
     EmptyOperator(task_id="a")
 """,
     "unknown": 'make("unknown", None, weight_rule="no.such.Rule")',
+    "harmless": """
+from airflow.sdk.api.datamodels._generated import DagRunType
+
+with DAG("harmless", schedule=None, allowed_run_types=list(DagRunType), access_control={}):
+    EmptyOperator(task_id="a", wait_for_past_depends_before_skipping=True)
+""",
+    "limited": """
+from airflow.sdk.api.datamodels._generated import DagRunType
+
+rules = {"a": {"can_read"}}
+with DAG("limited", schedule="@daily", start_date=FIRST, allowed_run_types=DagRunType.SCHEDULED, access_control=rules):
+    EmptyOperator(task_id="a", wait_for_past_depends_before_skipping=True, depends_on_past=True)
+""",
 }
 
 
@@ -160,12 +173,20 @@ def test_timetables_of_core_and_offsets_are_schedules(loaded: dict[str, Any]) ->
         ("no_number", "task 'a': Evenflow has no weight 'high', as Says says. Return an integer"),
         ("no_deadline", "Evenflow has no deadline by Own. Say DeadlineReference.DAGRUN_QUEUED_AT"),
         ("no_deadline", "Evenflow has no deadline with an interval of type VariableInterval. Say interval=timedelta(...)"),
+        ("limited", "DAG 'limited': Evenflow has no allowed_run_types without backfill, manual"),
+        ("limited", "Evenflow has no access_control. Roles say what a person may do, and scopes in which DAGs: evenflow users"),
+        ("limited", "task 'a': Evenflow has no wait_for_past_depends_before_skipping. Leave it out"),
         ("unknown", "task 'a': Evenflow has no weight rule 'no.such.Rule'. There are: absolute, downstream, upstream, and each"),
     ],
 )
 def test_what_such_code_does_wrong_is_the_error_of_its_file(loaded: dict[str, Any], file: str, error: str) -> None:
     assert error in loaded[file]["error"]
     assert loaded[file]["dags"] == {}
+
+
+def test_settings_that_change_nothing_are_not_refused(loaded: dict[str, Any]) -> None:
+    """All types of runs are allowed, there is no rule of access, and the task does not depend on its past."""
+    assert loaded["harmless"]["error"] == ""
 
 
 def test_a_strategy_gives_each_task_its_weight(loaded: dict[str, Any]) -> None:

@@ -27,12 +27,14 @@ from evenflow.sdk.graph import topological_order
 from evenflow.sdk.param_schema import problem_of_value
 
 _NOBODY = "airflow"  # the default owner
+_ASKED_FOR = {"manual", "backfill", "operator_triggered"}  # types of runs that no schedule makes
 
 
 def spec_of(dag: Any) -> DagSpec:
     """Raises :class:`DagError` with everything that has no counterpart, a line for each."""
     refusals = DagRefusals(dag.dag_id)
     refusals.look(OF_DAGS, dag)
+    _check_run_types(dag, refusals)
     tasks = list(dag.task_dict.values())
     index_of = {task.task_id: index for index, task in enumerate(tasks)}
     groups = list(_groups_in(dag.task_group))
@@ -73,6 +75,13 @@ def spec_of(dag: Any) -> DagSpec:
     refusals.tell()
     check_size(spec)
     return spec
+
+
+def _check_run_types(dag: Any, refusals: DagRefusals) -> None:
+    """Refuses a list that leaves out runs that people or tasks ask for. The SDK has checked that it has those of the schedule."""
+    allowed = dag.allowed_run_types
+    if allowed and (out := sorted(_ASKED_FOR - {kind.value for kind in allowed})):
+        refusals.add(f"allowed_run_types without {', '.join(out)}", "Leave it out: who may trigger is said by roles.")
 
 
 def _groups_in(group: TaskGroup) -> Iterator[TaskGroup]:

@@ -18,14 +18,14 @@ class Unknown(NamedTuple):
 OF_TASKS: Mapping[str, Unknown] = {
     "run_as_user": Unknown("Start a worker as this user, and name its queue by queue=."),
     "resources": Unknown("Leave it out: Airflow does nothing with it either."),
-    "wait_for_past_depends_before_skipping": Unknown("Leave it out: a task is skipped at once.", (None, False)),
     "start_from_trigger": Unknown("Say start_from_trigger=False: the task then defers as soon as it runs.", (None, False)),
     "depends_on_previous_tasks": Unknown("Say depends_on_past=."),
 }
 
 OF_DAGS: Mapping[str, Unknown] = {
-    "access_control": Unknown("Who may do what is said by roles: evenflow users.", (None, {})),
-    "allowed_run_types": Unknown("Leave it out: who may trigger is said by roles."),
+    "access_control": Unknown(
+        "Roles say what a person may do, and scopes in which DAGs: evenflow users set-scope NAME --tag TAG", (None, {})
+    ),
 }
 
 _PARTITIONED = "Say when it runs by a cron expression or by assets: there are no runs of parts of assets."

@@ -77,6 +77,8 @@ class TaskReader:
             self._refusals.add("start_date of a task that is later than its DAG's", "Give the date to the DAG.", of)
         if self._dates.ends_earlier(task.end_date):
             self._refusals.add("end_date of a task that is earlier than its DAG's", "Give the date to the DAG.", of)
+        if getattr(task, "wait_for_past_depends_before_skipping", False) and task.depends_on_past:
+            self._refusals.add("wait_for_past_depends_before_skipping", "Leave it out: a task is skipped at once.", of)
         if _asks_people(task) and len(getattr(task, "options", ())) > MAX_CHOICES:
             self._refusals.add(f"question with more than {MAX_CHOICES} options", "Say params= with an enum, or ask twice.", of)
 
