@@ -7,15 +7,33 @@ import json
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evenflow.forking.frames import FrameBuffer, FrameHeader, Link, pack_frame
+from evenflow.sdk import xcom
 from evenflow.triggerer import limits
 from evenflow.triggerer.capture import TriggerOutput
 from evenflow.triggerer.host_loop import HostLoop
 from evenflow.triggerer.outbox import Outbox
+
+# Is imported once its gate is open
+HEAVY = """
+import os, time
+from evenflow.sdk.triggers import DateTimeTrigger
+
+deadline = time.monotonic() + 60
+while not os.path.exists({gate!r}):
+    assert time.monotonic() < deadline
+    time.sleep(0.01)
+
+
+class Heavy(DateTimeTrigger):
+    pass
+"""
 
 
 class Owner:
@@ -55,6 +73,29 @@ async def test_a_trigger_that_is_stopped_before_its_first_step_has_stopped(owner
     job = {"key": 1, "path": "evenflow.sdk.triggers.DateTimeTrigger", "kwargs": {}}
     owner.say(({"start": True}, [job]), ({"stop": [1]}, None))
     await owner.hear(lambda header: header == {"say": "stopped", "key": 1})
+    owner.close()
+    await asyncio.wait_for(serving, 30)
+
+
+async def test_a_trigger_whose_module_takes_long_to_import_leaves_the_loop_to_others(
+    owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-DQ1: nor is its author, who may have written none, told to use asyncio's ways to wait."""
+    gate = tmp_path / "gate"
+    (tmp_path / "heavy_to_import.py").write_text(HEAVY.format(gate=str(gate)))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert sys.__stdout__ is not None
+    host = HostLoop(Link(owner.theirs), TriggerOutput(sys.__stdout__))
+    serving = asyncio.create_task(host.serve())
+    past = {"moment": xcom.encode(datetime(2026, 1, 1, tzinfo=UTC), "moment")}
+    jobs = [
+        {"key": 1, "path": "heavy_to_import.Heavy", "kwargs": past},
+        {"key": 2, "path": "evenflow.sdk.triggers.DateTimeTrigger", "kwargs": past},
+    ]
+    owner.say(({"start": True}, jobs))
+    await owner.hear(lambda header: header == {"say": "fired", "key": 2})
+    gate.touch()
+    await owner.hear(lambda header: header == {"say": "fired", "key": 1})
     owner.close()
     await asyncio.wait_for(serving, 30)
 

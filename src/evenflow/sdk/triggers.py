@@ -135,7 +135,7 @@ def load(path: str, kwargs: Mapping[str, Any]) -> BaseTrigger:
     """
     from evenflow.sdk import xcom  # here: not needed for `import evenflow`
 
-    kind = _find(path)
+    kind = find(path)
     decoded = {name: xcom.decode(value, f"The argument {name!r} of the trigger {path}") for name, value in kwargs.items()}
     try:
         return kind(**decoded)
@@ -145,7 +145,13 @@ def load(path: str, kwargs: Mapping[str, Any]) -> BaseTrigger:
         ) from error
 
 
-def _find(path: str) -> type[BaseTrigger]:
+def is_imported(path: str) -> bool:
+    """Returns whether the module of a trigger's class is there already."""
+    return path.rpartition(".")[0] in sys.modules
+
+
+def find(path: str) -> type[BaseTrigger]:
+    """Returns the class of a trigger, whose module it imports if need be. Raises :class:`BadDeferral`, or what that raises."""
     names = path.split(".")
     for length in range(len(names) - 1, 0, -1):
         module = _module(".".join(names[:length]))

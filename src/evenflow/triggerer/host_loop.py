@@ -16,7 +16,7 @@ from evenflow.forking.tracebacks import telling_line
 from evenflow.masker import Masker
 from evenflow.sdk import xcom
 from evenflow.sdk.secrets import outside
-from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, load
+from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, find, is_imported, load
 from evenflow.triggerer import limits
 from evenflow.triggerer.capture import CURRENT, TriggerOutput
 from evenflow.triggerer.outbox import Outbox
@@ -108,6 +108,8 @@ class HostLoop:
         trigger: BaseTrigger | None = None
         told: tuple[FrameHeader, bytes]
         try:
+            if not is_imported(job["path"]):
+                await asyncio.to_thread(find, job["path"])  # modules may take seconds, and others run meanwhile
             trigger = load(job["path"], job["kwargs"])
             trigger.channel = self
             told = {"say": "fired", "key": key}, await _event(trigger, job["path"])

@@ -33,8 +33,8 @@ export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
               label={`Workers and work of ${fleet.name}`}
               at={seen.map((look) => Date.parse(look.at) / 1000)}
               lines={[
-                { name: "workers asked for", values: seen.map((look) => look.asked) },
-                { name: "workers ready", values: seen.map((look) => look.ready) },
+                { name: "workers needed", values: seen.map((look) => look.asked) },
+                { name: "slots ready", values: seen.map((look) => look.ready) },
                 { name: "tasks running", values: seen.map((look) => look.running) },
                 { name: "tasks waiting", values: seen.map((look) => look.waiting) },
               ]}
@@ -49,7 +49,7 @@ export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
           page.items.length ? (
             <Table
               label={`Steps of ${fleet.name}`}
-              rows={page.items}
+              rows={page.items.filter((step) => step.words.length || (step.is_open && !step.done_at))}
               keyOf={(step) => `${step.plan} ${step.step} ${step.at}`}
               columns={[
                 { name: "At", cell: (step) => <Time at={step.at} /> },

@@ -70,8 +70,8 @@ function Services({ services, closed }: { services: Service[]; closed: Schemas["
           },
           { name: "Kind", cell: (service) => service.kind },
           { name: "Host", cell: (service) => service.host },
-          { name: "State", cell: (service) => (draining.has(service.name) && service.kind === "worker" ? "draining" : service.healthy ? service.state : "silent") },
-          { name: "Taken", as: "meter-cell", cell: (service) => <Load service={service} /> },
+          { name: "State", cell: (service) => (!service.healthy ? "lost" : draining.has(service.name) && service.kind === "worker" ? "draining" : service.state) },
+          { name: "Taken", as: "meter-cell", cell: (service) => service.healthy && <Load service={service} /> },
           { name: "Queues", cell: (service) => listed(service.detail.queues) },
           { name: "Version", cell: (service) => service.version },
           { name: "Last heard", as: "right", cell: (service) => `${duration(service.beat_age_s)} ago` },
@@ -81,7 +81,7 @@ function Services({ services, closed }: { services: Service[]; closed: Schemas["
             hidden: true,
             as: "right",
             cell: (service) =>
-              service.kind === "worker" && (
+              service.kind === "worker" && (service.healthy || draining.has(service.name)) && (
                 <Allowed to="operator">
                   <button type="button" onClick={() => setDrained({ name: service.name, state: draining.has(service.name) ? "active" : "draining" })}>
                     {draining.has(service.name) ? "Activate" : "Drain"}

@@ -229,7 +229,7 @@ function Services({ status }: { status: Status }) {
               </td>
               <td>{service.kind}</td>
               <td className="ellipsis">{service.host}</td>
-              <td>{service.healthy ? service.state : "silent"}</td>
+              <td>{service.healthy ? service.state : "lost"}</td>
               <td className="right number">{duration(service.beat_age_s)} ago</td>
               <td className="right">
                 <Time at={service.started_at} />
