@@ -890,7 +890,8 @@ create table deferral (
     primary key (run_key, task_index, map_index)
 ) with (fillfactor = 70);
 create index deferral_unclaimed on deferral (queue, due_at) where triggerer_id is null and purpose is null;  -- triggers/claim
-create index deferral_for_people on deferral (deferred_at) where due_at = 'infinity' and purpose is null;   -- approvals/list_waiting
+create index deferral_for_people on deferral (deferred_at, epoch) where due_at = 'infinity' and purpose is null;  -- approvals/list_waiting
+create index deferral_for_triggers on deferral (deferred_at, epoch) where due_at < 'infinity' and purpose is null;  -- triggers/list_waiting
 create index deferral_of_triggerer on deferral (triggerer_id, claim_key) where triggerer_id is not null;     -- triggers/compare_listed
 
 -- What people answered to tasks that asked; the first answer counts. What they typed into the form is in the result of the task.

@@ -27,5 +27,7 @@ async def one_instant(conn: AsyncConn) -> AsyncIterator[None]:
 
 
 async def read(conn: AsyncConn, name: str, params: Mapping[str, Any] | None = None) -> list[Row]:
-    """Rows of a statement, planned with its values, by column."""
+    """Rows of a statement, by column. It is planned each time, with its values: a filter that is unused must not spoil the plan of
+    one that is used, nor a page that begins at a place read all that is before it.
+    """
     return await (await conn.cursor(row_factory=dict_row).execute(sql(name), params or {}, prepare=False)).fetchall()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from psycopg.rows import dict_row
 
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.db.sql import sql
 
 
@@ -21,8 +22,7 @@ async def list_waiting(
 ) -> list[Row]:
     """What is asked is sealed in them."""
     names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index, "scope": scope}
-    cursor = conn.cursor(row_factory=dict_row)
-    return await (await cursor.execute(sql("approvals/list_waiting"), {**names, "limit": limit, "after": after})).fetchall()
+    return await read(conn, "approvals/list_waiting", {**names, "limit": limit, "after": after})
 
 
 async def lock_run(conn: AsyncConn, dag_id: str, run_id: str) -> bool:

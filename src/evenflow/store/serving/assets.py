@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from psycopg.rows import dict_row, kwargs_row
+from psycopg.rows import kwargs_row
 
 from evenflow.contracts.rest.assets import Emitted
 from evenflow.core.assets import Leaf
@@ -14,6 +14,7 @@ from evenflow.core.ending import told
 from evenflow.core.model import AssetSpec
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.failures import BAD_VALUE, not_storable
+from evenflow.store.db.instant import read
 from evenflow.store.db.sql import sql
 
 
@@ -135,4 +136,4 @@ async def forget_values(conn: AsyncConn, asset: str, name: str | None, *, epoch:
 
 
 async def _rows(conn: AsyncConn, name: str, **names: Any) -> list[Row]:
-    return await (await conn.cursor(row_factory=dict_row).execute(sql(name), names)).fetchall()
+    return await read(conn, name, names)

@@ -15,6 +15,7 @@ import psycopg
 from psycopg.rows import dict_row
 
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.db.sql import sql
 
 
@@ -101,8 +102,7 @@ async def list_events(
 ) -> list[Row]:
     """The newest first; ``action`` may be a kind alone, and ``name`` that of a DAG stands for its runs, too."""
     names = {"actor": actor, "action": action, "object": name, "scope": scope, "limit": limit, "after": after}
-    # Planned with its values: an unused filter must not spoil the plan of a used one.
-    return await (await conn.cursor(row_factory=dict_row).execute(sql("events/list_all"), names, prepare=False)).fetchall()
+    return await read(conn, "events/list_all", names)
 
 
 class ExportPlace(NamedTuple):

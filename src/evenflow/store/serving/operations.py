@@ -13,6 +13,7 @@ from evenflow.core.operations import Operation, TargetKey
 from evenflow.core.states import Ender
 from evenflow.store.db.columns import numbers, words
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.operations import key_columns
 
@@ -75,12 +76,11 @@ async def delete_runs(conn: AsyncConn, run_keys: Iterable[int]) -> int:
 
 async def list_run_events(conn: AsyncConn, run_key: int, *, limit: int, after: str | None) -> list[Row]:
     params = {"run_key": run_key, "limit": limit, "after": after}
-    return await (await conn.cursor(row_factory=dict_row).execute(sql("views/list_run_events"), params)).fetchall()
+    return await read(conn, "views/list_run_events", params)
 
 
 async def list_task_events(
     conn: AsyncConn, run_key: int, *, task_id: str, map_index: int | None, limit: int, after: str | None
 ) -> list[Row]:
     params = {"run_key": run_key, "task_id": task_id, "map_index": map_index, "limit": limit, "after": after}
-    cursor = conn.cursor(row_factory=dict_row)
-    return await (await cursor.execute(sql("views/list_task_events"), params, prepare=False)).fetchall()
+    return await read(conn, "views/list_task_events", params)

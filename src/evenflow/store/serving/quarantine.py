@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from psycopg.rows import dict_row
-
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
@@ -14,7 +13,7 @@ from evenflow.store.scheduling.inbox import EXECUTOR_LOCK
 async def list_quarantine(conn: AsyncConn, *, scope: str | None, limit: int, after: str | None) -> list[Row]:
     """kind, object, since, reason; of a run dag_id and run_id too. The latest first."""
     names = {"scope": scope, "limit": limit, "after": after}
-    return await (await conn.cursor(row_factory=dict_row).execute(sql("quarantine/list_all"), names)).fetchall()
+    return await read(conn, "quarantine/list_all", names)
 
 
 async def count_quarantine(conn: AsyncConn, *, scope: str | None = None) -> dict[str, int]:

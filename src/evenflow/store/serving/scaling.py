@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from psycopg.rows import args_row, dict_row
+from psycopg.rows import args_row
 
 from evenflow.core.limits import LEASE_S
 from evenflow.core.scaling.forecast import RunningTask, Successor, TaskHabits
@@ -19,6 +19,7 @@ from evenflow.core.trigger_rules import UpstreamCounts
 from evenflow.errors import EvenflowError, NotActing
 from evenflow.store.db.columns import numbers, texts
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.db.notify import DISPATCH, FLEETS, RESUMES, wake_async
 from evenflow.store.db.sql import sql
 
@@ -292,9 +293,8 @@ async def record_look(conn: AsyncConn, fleet: str, look: Look, sizing: Sizing) -
 
 async def list_looks(conn: AsyncConn, fleet: str, *, since: float, limit: int, after: str | None = None) -> list[Row]:
     """The newest first."""
-    cursor = conn.cursor(row_factory=dict_row)
     params = {"fleet": fleet, "since": since, "limit": limit, "after": after}
-    return await (await cursor.execute(sql("scaling/list_looks"), params)).fetchall()
+    return await read(conn, "scaling/list_looks", params)
 
 
 async def forget_looks(conn: AsyncConn, fleet: str, *, kept_s: float) -> None:
@@ -381,9 +381,7 @@ async def read_open(conn: AsyncConn, fleet: str) -> dict[int, list[StepRow]]:
 
 
 async def list_steps(conn: AsyncConn, fleet: str, *, limit: int, after: str | None = None) -> list[Row]:
-    cursor = conn.cursor(row_factory=dict_row)
-    params = {"fleet": fleet, "limit": limit, "after": after}
-    return await (await cursor.execute(sql("scaling/list_steps"), params)).fetchall()
+    return await read(conn, "scaling/list_steps", {"fleet": fleet, "limit": limit, "after": after})
 
 
 # -- native workers

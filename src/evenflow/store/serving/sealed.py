@@ -10,6 +10,7 @@ from psycopg.rows import dict_row
 
 from evenflow.core.object_names import SealedKind
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.views import SIMILAR
 
@@ -59,8 +60,7 @@ async def read_value(conn: AsyncConn, kind: SealedKind, name: str) -> Row | None
 
 async def list_values(conn: AsyncConn, kind: SealedKind, *, limit: int, after: str | None = None) -> list[Row]:
     """By name."""
-    cursor = conn.cursor(row_factory=dict_row)
-    return await (await cursor.execute(sql("sealed/list_all"), {"kind": kind, "limit": limit, "after": after})).fetchall()
+    return await read(conn, "sealed/list_all", {"kind": kind, "limit": limit, "after": after})
 
 
 async def list_similar(conn: AsyncConn, kind: SealedKind, wanted: str) -> list[tuple[str, list[str]]]:

@@ -9,6 +9,7 @@ from psycopg.rows import dict_row
 
 from evenflow.core.settings import DAGS_ARE_PAUSED_AT_CREATION, DEFAULT_TIMEZONE, SETTINGS
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
 
@@ -58,4 +59,4 @@ async def unset_value(conn: AsyncConn, name: str, *, actor: str) -> None:
 async def list_changes(conn: AsyncConn, name: str, *, limit: int, after: str | None = None) -> list[Row]:
     """The newest first; a value that is None: the setting was unset, and its default held."""
     names = {"name": name, "limit": limit, "after": after}
-    return await (await conn.cursor(row_factory=dict_row).execute(sql("settings/list_changes"), names)).fetchall()
+    return await read(conn, "settings/list_changes", names)

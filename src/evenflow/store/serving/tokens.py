@@ -12,13 +12,14 @@ from datetime import date, datetime
 from typing import Any, NamedTuple, cast
 
 import psycopg
-from psycopg.rows import args_row, dict_row
+from psycopg.rows import args_row
 
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights, scope_text
 from evenflow.core.service import TokenState
 from evenflow.errors import SecretsError
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.events import recorded
 from evenflow.store.serving.sealed import Seals
@@ -193,7 +194,7 @@ async def list_tokens(
 ) -> list[Row]:
     """Of one kind or in one state, or all; the newest first."""
     names = {"kind": kind, "state": state, "limit": limit, "after": after}
-    return await (await conn.cursor(row_factory=dict_row).execute(sql("tokens/list_all"), names)).fetchall()
+    return await read(conn, "tokens/list_all", names)
 
 
 async def renew_made_by(conn: AsyncConn, by: str, *, lease: float, every: float) -> None:

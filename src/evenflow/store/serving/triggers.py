@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
-from psycopg.rows import dict_row
-
 from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.failures import BAD_VALUE, not_storable
+from evenflow.store.db.instant import read
 from evenflow.store.db.notify import INBOX, execute_then_wake
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.tasks import TryKey
@@ -149,8 +148,7 @@ async def list_waiting(
 ) -> list[Row]:
     """Which task waits for what, the longest waiting first."""
     names = {"dag_id": dag_id, "run_id": run_id, "scope": scope, "limit": limit, "after": after}
-    cursor = conn.cursor(row_factory=dict_row)
-    return await (await cursor.execute(sql("triggers/list_waiting"), names)).fetchall()
+    return await read(conn, "triggers/list_waiting", names)
 
 
 def _columns(keys: Sequence[TriggerKey]) -> dict[str, str]:

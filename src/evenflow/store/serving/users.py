@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import psycopg
-from psycopg.rows import args_row, dict_row
+from psycopg.rows import args_row
 
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import PersonScope, Rights, scope_text
 from evenflow.core.people.user_names import IDENTITY_PROVIDER
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.db.sql import sql
 from evenflow.store.serving.events import recorded
 
@@ -92,7 +93,7 @@ async def find_user(conn: AsyncConn, name: str) -> FoundUser | None:
 
 async def list_users(conn: AsyncConn, *, name: str | None = None, limit: int, after: str | None = None) -> list[Row]:
     names = {"name": name, "limit": limit, "after": after}
-    return await (await conn.cursor(row_factory=dict_row).execute(sql("users/list_all"), names)).fetchall()
+    return await read(conn, "users/list_all", names)
 
 
 async def change_user(
@@ -162,4 +163,4 @@ async def list_sessions(
 ) -> list[Row]:
     """Of one user, or of one token, or all, or one of these; the newest first."""
     names = {"user": user, "login_id": login_id, "session_id": session_id, "limit": limit, "after": after}
-    return await (await conn.cursor(row_factory=dict_row).execute(sql("tokens/list_sessions"), names)).fetchall()
+    return await read(conn, "tokens/list_sessions", names)

@@ -13,6 +13,7 @@ from evenflow.core.likeness import did_you_mean
 from evenflow.core.limits import INSIGHT_DAYS, INSIGHT_ROWS, OUTRUN_NAMED
 from evenflow.core.model import DagSpec
 from evenflow.store.db.connect import AsyncConn, Row
+from evenflow.store.db.instant import read
 from evenflow.store.db.sql import sql
 
 
@@ -40,8 +41,7 @@ class InstanceState(NamedTuple):
 
 
 async def _rows(conn: AsyncConn, name: str, **names: Any) -> list[Row]:
-    # Planned each time, with its values: an unused filter must not spoil the plan of a used one.
-    return await (await conn.cursor(row_factory=dict_row).execute(sql(name), names, prepare=False)).fetchall()
+    return await read(conn, name, names)
 
 
 async def list_dags(

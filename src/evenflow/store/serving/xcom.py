@@ -8,6 +8,7 @@ from psycopg.rows import dict_row
 
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.failures import BAD_VALUE, not_storable
+from evenflow.store.db.instant import read
 from evenflow.store.db.sql import sql
 
 PRIOR_RUNS = 1_000  # that are looked through for a value: a thousand lookups by primary key, some milliseconds
@@ -109,7 +110,7 @@ async def list_values(
 ) -> list[dict[str, Any]]:
     """What the tasks of a run pushed, in the order of the DAG, without the values."""
     names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "limit": limit, "after": after}
-    return await (await conn.cursor(row_factory=dict_row).execute(sql("xcom/list_values"), names, prepare=False)).fetchall()
+    return await read(conn, "xcom/list_values", names)
 
 
 async def read_value(conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str, map_index: int, key: str) -> dict[str, Any] | None:

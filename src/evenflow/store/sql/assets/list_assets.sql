@@ -1,6 +1,6 @@
 -- Assets by name, with their last event, the DAGs that make them, and the DAGs that wait for them.
 select jsonb_build_array(a.name) as place, a.name, a.uri, a.group_name as "group", a.extra, a.partitions,
-       (select max(at) from asset_event e where e.asset = a.name) as last_event_at,
+       (select at from asset_event e where e.asset = a.name order by event_id desc limit 1) as last_event_at,
        array(select maker from producers_of(a.name) as maker
            where (%(scope)s::jsonb is null or maker in (select dags_in_scope(%(scope)s::jsonb)))
              order by maker) as producers,

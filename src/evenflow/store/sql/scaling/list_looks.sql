@@ -4,5 +4,5 @@ select jsonb_build_array(at) as place, extract(epoch from at)::float8 as at, run
 from scaling_look
 where fleet = %(fleet)s and at >= to_timestamp(%(since)s)
   and (%(after)s::jsonb is null or at < (%(after)s::jsonb ->> 0)::timestamptz)
-order by at desc
+order by scaling_look.at desc
 limit %(limit)s
