@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -139,6 +140,82 @@ def test_a_run_is_triggered_with_values_and_watched_to_its_end(page: Page, evenf
     expect(page.locator(".head .state")).to_have_text("success")
     run = ask(evenflow, "GET", "runs?dag_id=orders")["items"][0]
     assert run["params"] == {"break_it": False, "limit": 7, "region": "south"}
+
+
+def test_what_is_meant_once_is_triggered_once(page: Page, evenflow: RunningEvenflow) -> None:
+    """R-SE3: by two clicks, and by another one when the answer to the first was lost. Other values are another run."""
+    see(page, "/dags/orders?trigger=true")
+    form = page.get_by_role("dialog", name="Trigger orders")
+    send = form.get_by_role("button", name="Trigger", exact=True)
+
+    def lose(route: Route) -> None:
+        route.fetch()  # it arrives, and its answer does not
+        route.abort()
+
+    def runs() -> list[str]:
+        items = ask(evenflow, "GET", "runs?dag_id=orders")["items"]
+        return [run["run_id"] for run in items if run["note"] in ("once", "twice")]
+
+    form.get_by_label("Note").fill("once")
+    page.route("**/api/v1/dags/orders/runs", lose)
+    send.dblclick()
+    expect(form.get_by_role("alert")).to_be_visible()
+    (made,) = runs()
+    page.unroute("**/api/v1/dags/orders/runs", lose)
+    send.click()
+    expect(page).to_have_url(re.compile(f"/runs/{quote(made)}$"))
+    see(page, "/dags/orders?trigger=true")
+    form.get_by_label("Note").fill("twice")
+    send.dblclick()
+    expect(page).to_have_url(re.compile("/runs/manual__"))
+    assert len(runs()) == 2
+
+
+def test_lists_are_pages_with_addresses(page: Page, evenflow: RunningEvenflow) -> None:
+    """R-SE3: as the API gives them; a link that opens something of the page keeps it, and one that has become empty leads back."""
+    with psycopg.connect(EmbeddedPostgres(evenflow.home).url(), autocommit=True) as conn:
+        conn.execute(
+            "insert into asset (name, uri) select 'z' || lpad(n::text, 3, '0'), 'x://' || n from generate_series(1, 250) n"
+        )
+        names = [row[0] for row in conn.execute("select name from asset order by name").fetchall()]
+        see(page, "/assets")
+        rows = page.get_by_role("region", name="Assets").get_by_role("row")
+        expect(rows.nth(1)).to_contain_text(names[0])
+        page.get_by_role("button", name="Next").click()
+        expect(rows.nth(1)).to_contain_text(names[200])
+        expect(page.get_by_role("button", name="Next")).to_have_count(0)
+        rows.get_by_role("link", name="z250").click()
+        expect(page.get_by_role("dialog", name="z250")).to_be_visible()
+        page.reload()
+        expect(page.get_by_role("dialog", name="z250")).to_be_visible()
+        page.get_by_role("button", name="Close").click()
+        assert violations(page) == []
+        conn.execute("delete from asset where name ~ '^z[0-9]{3}$'")
+        expect(rows).to_have_count(1)
+        page.get_by_role("button", name="First").click()
+        expect(rows.nth(1)).to_contain_text(names[0])
+
+
+def test_a_rule_is_made_switched_off_and_deleted(page: Page, evenflow: RunningEvenflow) -> None:
+    """R-SE3: the command that is shown is the same request."""
+    see(page, "/notifications")
+    page.get_by_role("button", name="Add a rule").click()
+    form = page.get_by_role("dialog", name="Add a rule")
+    expect(form.get_by_role("button", name="Add", exact=True)).to_be_disabled()
+    form.get_by_label("Name").fill("on call")
+    form.get_by_label("DAGs (with commas)").fill("orders")
+    expect(form).to_contain_text("evenflow notifications set 'on call'")
+    assert violations(page) == []
+    form.get_by_role("button", name="Add", exact=True).click()
+    row = page.get_by_role("row", name=re.compile("on call.*orders"))
+    expect(row).to_be_visible()
+    row.get_by_role("switch", name="Tell by the rule on call").click()
+    expect(row.get_by_role("switch")).not_to_be_checked()
+    (rule,) = ask(evenflow, "GET", "notification-rules")["items"]
+    assert (rule["name"], rule["is_enabled"], rule["dags"]) == ("on call", False, ["orders"])
+    row.get_by_role("button", name="Delete the rule on call").click()
+    page.get_by_role("button", name="Delete it").click()
+    expect(page.get_by_text("There is no rule yet.")).to_be_visible()
 
 
 def test_a_value_that_the_schema_refuses_is_told_in_the_apis_words(page: Page) -> None:

@@ -27,11 +27,12 @@ client.getQueryCache().subscribe(({ type, query }) => {
   if (isOver && query.queryKey[0] !== "session") void client.invalidateQueries({ queryKey: sessionQuery.queryKey });
 });
 
+const optional = (value: unknown) => (typeof value === "string" && value ? value : undefined);
 const root = createRootRoute({
   component: Shell,
   notFoundComponent: () => <Empty title="There is nothing at this address." />,
+  validateSearch: (search: Record<string, unknown>): { cursor?: string } => ({ cursor: optional(search.cursor) }),
 });
-const optional = (value: unknown) => (typeof value === "string" && value ? value : undefined);
 const login = createRoute({
   getParentRoute: () => root,
   path: "/login",
@@ -80,10 +81,9 @@ const runs = createRoute({
   getParentRoute: () => root,
   path: "/runs",
   component: lazyRouteComponent(() => import("./runs/Runs"), "Runs"),
-  validateSearch: (search: Record<string, unknown>): { state?: string; dag?: string; cursor?: string } => ({
+  validateSearch: (search: Record<string, unknown>): { state?: string; dag?: string } => ({
     state: optional(search.state),
     dag: optional(search.dag),
-    cursor: optional(search.cursor),
   }),
 });
 const run = createRoute({
@@ -129,11 +129,10 @@ const events = createRoute({
   getParentRoute: () => root,
   path: "/events",
   component: lazyRouteComponent(() => import("./events/Events"), "Events"),
-  validateSearch: (search: Record<string, unknown>): { actor?: string; action?: string; object?: string; cursor?: string } => ({
+  validateSearch: (search: Record<string, unknown>): { actor?: string; action?: string; object?: string } => ({
     actor: optional(search.actor),
     action: optional(search.action),
     object: optional(search.object),
-    cursor: optional(search.cursor),
   }),
 });
 const quarantine = createRoute({ getParentRoute: () => root, path: "/quarantine", component: lazyRouteComponent(() => import("./quarantine/Quarantine"), "Quarantine") });

@@ -21,6 +21,7 @@ export interface Asked<P extends keyof paths, M extends Method> {
   query?: Query<Route<P, M>>;
   body?: Body<Route<P, M>>;
   signal?: AbortSignal;
+  key?: string; // of what is meant: asked again with it, the API gives the first answer (Idempotency-Key)
 }
 
 /** What the API refuses, in its own words: `message` is what happened, then what to do about it. */
@@ -36,9 +37,9 @@ export class Refusal extends Error {
 export async function ask<M extends Method, P extends PathsOf<M>>(
   method: M,
   path: P,
-  { names, query, body, signal }: Asked<P, M> = {},
+  { names, query, body, signal, key }: Asked<P, M> = {},
 ): Promise<Answer<P, M>> {
-  const answer = await send(method, path, names, query as Record<string, unknown> | undefined, body, signal);
+  const answer = await send(method, path, names, query as Record<string, unknown> | undefined, body, signal, key);
   return (method === "get" ? await reading(answer) : await answer.json()) as Answer<P, M>;
 }
 
@@ -94,6 +95,7 @@ async function send(
   query: Record<string, unknown> | undefined,
   body: unknown,
   signal: AbortSignal | undefined,
+  key?: string,
 ): Promise<Response> {
   const to = address(path, names, query);
   const known = method === "get" ? read.get(new URL(to, location.href).href)?.tag : undefined;
@@ -104,7 +106,11 @@ async function send(
       credentials: "same-origin",
       signal: signal ?? null,
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...(known ? { "If-None-Match": known } : {}) },
+      headers: {
+        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+        ...(known ? { "If-None-Match": known } : {}),
+        ...(key ? { "Idempotency-Key": key } : {}),
+      },
     });
   } catch (error) {
     if (!signal?.aborted) lost();

@@ -5,6 +5,12 @@ import type { TOKEN_STATES } from "../users/tokens";
 import { ask, type Schemas } from "./client";
 import { every, instancesSince, runsSince } from "./live";
 
+/** Where a page of a list begins, and how long it is. */
+interface Page {
+  cursor?: string;
+  limit: number;
+}
+
 const LIVE_MS = 2_000; // what is looked at while it changes
 const CALM_MS = 5_000; // what changes as a whole
 
@@ -22,21 +28,23 @@ export const sessionQuery = queryOptions({
   staleTime: 60_000,
 });
 
-export const sessionsQuery = (limit: number) =>
+export const sessionsQuery = (page: Page) =>
   queryOptions({
-    queryKey: ["sessions", limit],
-    queryFn: ({ signal }) => ask("get", "/api/v1/sessions", { query: { limit }, signal }),
+    queryKey: ["sessions", page],
+    queryFn: ({ signal }) => ask("get", "/api/v1/sessions", { query: page, signal }),
     refetchInterval: every(CALM_MS),
+    placeholderData: keepPreviousData,
   });
 
-export const usersQuery = (limit: number) =>
+export const usersQuery = (page: Page) =>
   queryOptions({
-    queryKey: ["users", limit],
-    queryFn: ({ signal }) => ask("get", "/api/v1/users", { query: { limit }, signal }),
+    queryKey: ["users", page],
+    queryFn: ({ signal }) => ask("get", "/api/v1/users", { query: page, signal }),
     refetchInterval: every(CALM_MS),
+    placeholderData: keepPreviousData,
   });
 
-export const tokensQuery = (wanted: { state?: (typeof TOKEN_STATES)[number]; limit: number }) =>
+export const tokensQuery = (wanted: { state?: (typeof TOKEN_STATES)[number] } & Page) =>
   queryOptions({
     queryKey: ["tokens", wanted],
     queryFn: ({ signal }) => ask("get", "/api/v1/tokens", { query: wanted, signal }),
@@ -50,11 +58,12 @@ export const statusQuery = queryOptions({
   refetchInterval: every(CALM_MS),
 });
 
-export const quarantineQuery = (limit: number) =>
+export const quarantineQuery = (page: Page) =>
   queryOptions({
-    queryKey: ["quarantine", limit],
-    queryFn: ({ signal }) => ask("get", "/api/v1/quarantine", { query: { limit }, signal }),
+    queryKey: ["quarantine", page],
+    queryFn: ({ signal }) => ask("get", "/api/v1/quarantine", { query: page, signal }),
     refetchInterval: every(CALM_MS),
+    placeholderData: keepPreviousData,
   });
 
 export const planQuery = (limit: number) =>
@@ -70,10 +79,10 @@ export const parseErrorsQuery = queryOptions({
   refetchInterval: every(CALM_MS * 2),
 });
 
-export const dagsQuery = (search: string, limit: number) =>
+export const dagsQuery = (search: string, page: Page) =>
   queryOptions({
-    queryKey: ["dags", search, limit],
-    queryFn: ({ signal }) => ask("get", "/api/v1/dags", { query: { recent: 24, limit, ...(search ? { search } : {}) }, signal }),
+    queryKey: ["dags", search, page],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags", { query: { recent: 24, ...page, ...(search ? { search } : {}) }, signal }),
     refetchInterval: every(CALM_MS),
     placeholderData: keepPreviousData,
   });
@@ -99,15 +108,16 @@ export const codeQuery = (dagId: string, version: number) =>
     queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/code", { names: { dag_id: dagId }, query: { version }, signal }),
   });
 
-export const versionsQuery = (dagId: string) =>
+export const versionsQuery = (dagId: string, page: Page) =>
   queryOptions({
-    queryKey: ["versions", dagId],
-    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/versions", { names: { dag_id: dagId }, query: { limit: 100 }, signal }),
+    queryKey: ["versions", dagId, page],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/versions", { names: { dag_id: dagId }, query: page, signal }),
+    placeholderData: keepPreviousData,
   });
 
 type RunState = Schemas["RunState"];
 
-export const runsQuery = (wanted: { dag_id?: string; state?: RunState; cursor?: string; limit: number }) =>
+export const runsQuery = (wanted: { dag_id?: string; state?: RunState } & Page) =>
   queryOptions({
     queryKey: ["runs", wanted],
     queryFn: async ({ signal }) => {
@@ -130,7 +140,7 @@ export const runQuery = (dagId: string, runId: string) =>
     refetchInterval: every(LIVE_MS),
   });
 
-export const tasksQuery = (dagId: string, runId: string, wanted: { task_id?: string; limit: number }) =>
+export const tasksQuery = (dagId: string, runId: string, wanted: { task_id?: string } & Page) =>
   queryOptions({
     queryKey: ["tasks", dagId, runId, wanted],
     queryFn: async ({ signal }) => {
@@ -273,7 +283,7 @@ export const fleetStepsQuery = (name: string) =>
     refetchInterval: every(CALM_MS),
   });
 
-export const eventsQuery = (wanted: { actor?: string; action?: string; object?: string; cursor?: string; limit: number }) =>
+export const eventsQuery = (wanted: { actor?: string; action?: string; object?: string } & Page) =>
   queryOptions({
     queryKey: ["events", wanted],
     queryFn: ({ signal }) => ask("get", "/api/v1/events", { query: wanted, signal }),
@@ -281,7 +291,7 @@ export const eventsQuery = (wanted: { actor?: string; action?: string; object?: 
     placeholderData: keepPreviousData,
   });
 
-export const backfillsQuery = (wanted: { dag_id?: string; limit: number }) =>
+export const backfillsQuery = (wanted: { dag_id?: string } & Page) =>
   queryOptions({
     queryKey: ["backfills", wanted],
     queryFn: ({ signal }) => ask("get", "/api/v1/backfills", { query: wanted, signal }),
@@ -316,10 +326,10 @@ export const variablesQuery = queryOptions({
   queryFn: ({ signal }) => ask("get", "/api/v1/variables", { query: { limit: 1000 }, signal }),
 });
 
-export const assetsQuery = (limit: number) =>
+export const assetsQuery = (page: Page) =>
   queryOptions({
-    queryKey: ["assets", limit],
-    queryFn: ({ signal }) => ask("get", "/api/v1/assets", { query: { limit }, signal }),
+    queryKey: ["assets", page],
+    queryFn: ({ signal }) => ask("get", "/api/v1/assets", { query: page, signal }),
     refetchInterval: every(CALM_MS),
     placeholderData: keepPreviousData,
   });

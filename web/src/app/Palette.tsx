@@ -43,7 +43,7 @@ export function Palette({ open, setOpen, logOut }: { open: boolean; setOpen: (op
 function Choice({ close, logOut }: { close: () => void; logOut: () => void }) {
   const [typed, setTyped] = useState("");
   const search = useDeferredValue(typed.trim());
-  const dags = useQuery({ ...dagsQuery(search, SHOWN), refetchInterval: false });
+  const dags = useQuery({ ...dagsQuery(search, { limit: SHOWN }), refetchInterval: false });
   const navigate = useNavigate();
   const places = usePlaces();
   const entries: Entry[] = [

@@ -5,7 +5,9 @@ import { ask, type Schemas } from "../api/client";
 import { assetEventsQuery, assetsQuery, partitionsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
-import { Command, Dialog, Empty, Found, MoreButton, Section } from "../parts/parts";
+import { useKey } from "../parts/once";
+import { usePages } from "../parts/paging";
+import { Command, Dialog, Empty, Found, Section } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
@@ -18,28 +20,28 @@ export function Assets() {
   useTitle("Assets");
   const { asset } = useSearch({ from: "/assets" });
   const navigate = useNavigate({ from: "/assets" });
-  const [limit, setLimit] = useState(PAGE);
-  const assets = useQuery(assetsQuery(limit));
+  const { from, pages } = usePages();
+  const assets = useQuery(assetsQuery({ ...from, limit: PAGE }));
   const chosen = assets.data?.items.find((one) => one.name === asset);
   return (
     <div className="page">
       <h1>Assets</h1>
       <Found of={assets}>
         {(page) =>
-          page.items.length ? (
+          page.items.length || from.cursor ? (
             <>
               <Section title="Who makes what, and who waits for it">
                 <Suspense fallback={<div className="loading" role="status" aria-label="Loading" />}>
                   <Lineage assets={page.items} />
                 </Suspense>
               </Section>
-              <Section title="All assets" aside={counted(page.items.length, "asset")}>
+              <Section title="All assets" aside={!page.more && !from.cursor && counted(page.items.length, "asset")}>
                 <Table
                   label="Assets"
                   rows={page.items}
                   keyOf={(one) => one.name}
                   columns={[
-                    { name: "Asset", cell: (one) => <Link to="/assets" search={{ asset: one.name }}>{one.name}</Link> },
+                    { name: "Asset", cell: (one) => <Link to="/assets" search={(before) => ({ ...before, asset: one.name })}>{one.name}</Link> },
                     { name: "Where", as: "wide", cell: (one) => <code>{one.uri}</code> },
                     { name: "Made by", cell: (one) => <Dags of={one.producers} /> },
                     { name: "Waited for by", cell: (one) => <Dags of={one.consumers} /> },
@@ -47,9 +49,9 @@ export function Assets() {
                     { name: "Changed last", as: "right", cell: (one) => <Time at={one.last_event_at} /> },
                   ]}
                 />
-                <MoreButton more={page.more && limit < 1000} show={() => setLimit(Math.min(1000, limit + PAGE))} />
+                {pages(page.next)}
               </Section>
-              {chosen && <One asset={chosen} close={() => void navigate({ search: {}, replace: true })} />}
+              {chosen && <One asset={chosen} close={() => void navigate({ search: (before) => ({ ...before, asset: undefined }), replace: true })} />}
             </>
           ) : (
             <Empty title="There is no asset yet.">
@@ -111,18 +113,24 @@ function One({ asset, close }: { asset: Schemas["AssetSummary"]; close: () => vo
           </button>
         </Allowed>
       </footer>
-      {emits && (
-        <Sure
-          title={`${asset.name} has changed`}
-          verb="Say so"
-          command={`evenflow assets emit ${quoted(asset.name)}`}
-          act={() => ask("post", "/api/v1/assets/events", { body: { asset: asset.name } })}
-          close={() => setEmits(false)}
-        >
-          <p>{asset.consumers.length ? `DAGs that wait for it may begin a run: ${asset.consumers.join(", ")}.` : "No DAG waits for it."}</p>
-        </Sure>
-      )}
+      {emits && <Emit asset={asset} close={() => setEmits(false)} />}
     </Dialog>
+  );
+}
+
+function Emit({ asset, close }: { asset: Schemas["AssetSummary"]; close: () => void }) {
+  const keyOf = useKey();
+  const body = { asset: asset.name };
+  return (
+    <Sure
+      title={`${asset.name} has changed`}
+      verb="Say so"
+      command={`evenflow assets emit ${quoted(asset.name)}`}
+      act={() => ask("post", "/api/v1/assets/events", { body, key: keyOf(body) })}
+      close={close}
+    >
+      <p>{asset.consumers.length ? `DAGs that wait for it may begin a run: ${asset.consumers.join(", ")}.` : "No DAG waits for it."}</p>
+    </Sure>
   );
 }
 

@@ -66,7 +66,7 @@ function LineageBox({ data: { name, isAsset } }: NodeProps<LineageNode>) {
     <>
       <Handle type="target" position={Position.Left} isConnectable={false} />
       {isAsset ? (
-        <Link to="/assets" search={{ asset: name }} className="node asset-node">
+        <Link to="/assets" search={(before) => ({ ...before, asset: name })} className="node asset-node">
           <Icon name="asset" /> {name}
         </Link>
       ) : (

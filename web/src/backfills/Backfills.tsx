@@ -5,7 +5,8 @@ import { ask, type Schemas } from "../api/client";
 import { backfillsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
-import { Command, Empty, Found, MoreButton } from "../parts/parts";
+import { usePages } from "../parts/paging";
+import { Command, Empty, Found } from "../parts/parts";
 import { Shares } from "../parts/Shares";
 import { Sure } from "../parts/Sure";
 import { Table, type Column } from "../parts/Table";
@@ -28,14 +29,14 @@ export function Backfills() {
 
 /** All of them, or those of a DAG. */
 export function BackfillList({ dagId }: { dagId?: string }) {
-  const [limit, setLimit] = useState(PAGE);
+  const { from, pages } = usePages("Newest", "Older");
   const [change, setChange] = useState<Change | null>(null);
-  const backfills = useQuery(backfillsQuery({ dag_id: dagId, limit }));
+  const backfills = useQuery(backfillsQuery({ dag_id: dagId, ...from, limit: PAGE }));
   const ofDag: Column<Backfill>[] = dagId ? [] : [{ name: "DAG", cell: (one) => <Link to="/dags/$dagId/backfills" params={{ dagId: one.dag_id }}>{one.dag_id}</Link> }];
   return (
     <Found of={backfills}>
       {(page) =>
-        page.items.length ? (
+        page.items.length || from.cursor ? (
           <>
             <Table
               label="Backfills"
@@ -53,7 +54,7 @@ export function BackfillList({ dagId }: { dagId?: string }) {
                 { name: "Change", hidden: true, as: "right", cell: (one) => <Buttons of={one} act={setChange} /> },
               ]}
             />
-            <MoreButton more={page.more && limit < 500} show={() => setLimit(limit + PAGE)} />
+            {pages(page.next)}
             {change && <Changed change={change} close={() => setChange(null)} />}
           </>
         ) : (

@@ -10,7 +10,7 @@ import { count } from "../parts/words";
 export function AboutTab() {
   const { dagId } = useParams({ from: "/dags/$dagId" });
   const dag = useQuery(dagQuery(dagId));
-  const assets = useQuery(assetsQuery(1000));
+  const assets = useQuery(assetsQuery({ limit: 1000 }));
   const around = (assets.data?.items ?? []).filter((one) => one.producers.includes(dagId) || one.consumers.includes(dagId));
   return (
     <Found of={dag}>

@@ -10,7 +10,7 @@ export function CodeTab() {
   const { version = 0 } = useSearch({ from: "/dags/$dagId/code" });
   const navigate = useNavigate();
   const code = useQuery(codeQuery(dagId, version));
-  const versions = useQuery(versionsQuery(dagId));
+  const versions = useQuery(versionsQuery(dagId, { limit: 100 }));
   return (
     <>
       <p className="choose">

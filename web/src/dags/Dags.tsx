@@ -1,12 +1,12 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { dagsQuery, refresh } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed, useWhyNot } from "../parts/Allowed";
 import { Icon } from "../parts/icons";
-import { Command, Empty, Found, MoreButton, Switch } from "../parts/parts";
+import { usePages } from "../parts/paging";
+import { Command, Empty, Found, Switch } from "../parts/parts";
 import { stateWord } from "../parts/states";
 import { Time } from "../parts/time";
 import { counted, duration } from "../parts/words";
@@ -16,9 +16,9 @@ const PAGE = 50;
 export function Dags() {
   useTitle("DAGs");
   const { search = "" } = useSearch({ from: "/dags" });
-  const [limit, setLimit] = useState(PAGE);
+  const { from, pages } = usePages();
   const navigate = useNavigate({ from: "/dags" });
-  const dags = useQuery(dagsQuery(search, limit));
+  const dags = useQuery(dagsQuery(search, { ...from, limit: PAGE }));
   return (
     <div className="page">
       <div className="head">
@@ -33,7 +33,7 @@ export function Dags() {
       </div>
       <Found of={dags}>
         {(page) =>
-          page.items.length ? (
+          page.items.length || from.cursor ? (
             <>
               <table className="list dags">
                 <thead>
@@ -52,7 +52,7 @@ export function Dags() {
                   ))}
                 </tbody>
               </table>
-              <MoreButton more={page.more} show={() => setLimit(limit + PAGE)} />
+              {pages(page.next)}
             </>
           ) : search ? (
             <Empty title={`No DAG has “${search}” in its name, tags or owner.`} />

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { refresh } from "../api/queries";
 import { Allowed } from "../parts/Allowed";
+import { useKey } from "../parts/once";
 import { Command, Dialog, Trouble } from "../parts/parts";
 import { quoted } from "../parts/words";
 import { useFields } from "./Fields";
@@ -16,9 +17,10 @@ export function Trigger({ dag, close }: { dag: Detail; close: () => void }) {
   const [note, setNote] = useState("");
   const client = useQueryClient();
   const navigate = useNavigate();
+  const keyOf = useKey();
+  const body = { params: given, ...(note.trim() ? { note: note.trim() } : {}) };
   const trigger = useMutation({
-    mutationFn: () =>
-      ask("post", "/api/v1/dags/{dag_id}/runs", { names: { dag_id: dag.dag_id }, body: { params: given, ...(note.trim() ? { note: note.trim() } : {}) } }),
+    mutationFn: () => ask("post", "/api/v1/dags/{dag_id}/runs", { names: { dag_id: dag.dag_id }, body, key: keyOf(body) }),
     onSuccess: async (run) => {
       await refresh(client);
       await navigate({ to: "/dags/$dagId/runs/$runId", params: { dagId: dag.dag_id, runId: run.run_id } });

@@ -2,16 +2,20 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import type { Schemas } from "../api/client";
 import { diffQuery, versionsQuery } from "../api/queries";
+import { usePages } from "../parts/paging";
 import { Empty, Found, Section } from "../parts/parts";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
 import { count } from "../parts/words";
 
+const PAGE = 100;
+
 /** The versions of a DAG, and what changed between two: settings, tasks and code. */
 export function VersionsTab() {
   const { dagId } = useParams({ from: "/dags/$dagId" });
   const { after } = useSearch({ from: "/dags/$dagId/versions" });
-  const versions = useQuery(versionsQuery(dagId));
+  const { from, pages } = usePages("Newest", "Older");
+  const versions = useQuery(versionsQuery(dagId, { ...from, limit: PAGE }));
   return (
     <Found of={versions}>
       {(page) => {
@@ -23,7 +27,7 @@ export function VersionsTab() {
               rows={page.items}
               keyOf={(one) => String(one.version_number)}
               columns={[
-                { name: "Version", cell: (one) => <Link to="." search={{ after: one.version_number }} aria-current={one === chosen ? "true" : undefined}>{one.version_number}</Link> },
+                { name: "Version", cell: (one) => <Link to="." search={(before: Record<string, unknown>) => ({ ...before, after: one.version_number, before: undefined })} aria-current={one === chosen ? "true" : undefined}>{one.version_number}</Link> },
                 { name: "Since", cell: (one) => <Time at={one.created_at} as="moment" /> },
                 { name: "Tasks", as: "right", cell: (one) => count(one.tasks) },
                 { name: "Runs", as: "right", cell: (one) => count(one.runs) },
@@ -33,7 +37,8 @@ export function VersionsTab() {
                 { name: "Code", hidden: true, as: "right", cell: (one) => <Link to="/dags/$dagId/code" params={{ dagId }} search={{ version: one.version_number }}>Code</Link> },
               ]}
             />
-            {chosen && page.items.length > 1 ? <Between dagId={dagId} versions={page.items} after={chosen.version_number} /> : <p className="quiet note-below">It is its first version: there is nothing to compare.</p>}
+            {pages(page.next)}
+            {chosen && <Between dagId={dagId} versions={page.items} after={chosen.version_number} goesOn={page.more} />}
           </>
         );
       }}
@@ -41,20 +46,21 @@ export function VersionsTab() {
   );
 }
 
-function Between({ dagId, versions, after }: { dagId: string; versions: Schemas["DagVersion"][]; after: number }) {
+function Between({ dagId, versions, after, goesOn }: { dagId: string; versions: Schemas["DagVersion"][]; after: number; goesOn: boolean }) {
   const { before: asked } = useSearch({ from: "/dags/$dagId/versions" });
   const navigate = useNavigate();
   const older = versions.filter((one) => one.version_number < after);
   const before = asked !== undefined && asked < after ? asked : older[0]?.version_number;
   const diff = useQuery({ ...diffQuery(dagId, before ?? 0, after), enabled: before !== undefined });
-  if (before === undefined) return <p className="quiet note-below">It is the first version: there is nothing before it.</p>;
+  if (before === undefined)
+    return <p className="quiet note-below">{goesOn ? "The versions before it are on the next page." : "It is the first version: there is nothing to compare."}</p>;
   return (
     <Section
       title={`What version ${after} changed`}
       aside={
         <label>
           since version{" "}
-          <select value={before} onChange={(event) => void navigate({ to: ".", search: { after, before: Number(event.target.value) }, replace: true })}>
+          <select value={before} onChange={(event) => void navigate({ to: ".", search: (kept: Record<string, unknown>) => ({ ...kept, after, before: Number(event.target.value) }), replace: true })}>
             {older.map((one) => (
               <option key={one.version_number} value={one.version_number}>
                 {one.version_number}

@@ -3,7 +3,8 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import type { Schemas } from "../api/client";
 import { eventsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
-import { Command, Empty, Found, Pages } from "../parts/parts";
+import { usePages } from "../parts/paging";
+import { Command, Empty, Found } from "../parts/parts";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
 import { count } from "../parts/words";
@@ -18,9 +19,10 @@ const FILTERS = [
 
 export function Events() {
   useTitle("Events");
-  const { cursor, ...wanted } = useSearch({ from: "/events" });
+  const { cursor: _, ...wanted } = useSearch({ from: "/events" });
   const navigate = useNavigate({ from: "/events" });
-  const events = useQuery(eventsQuery({ ...wanted, ...(cursor ? { cursor } : {}), limit: PAGE }));
+  const { from, pages } = usePages("Newest", "Older");
+  const events = useQuery(eventsQuery({ ...wanted, ...from, limit: PAGE }));
   const isFiltered = FILTERS.some(({ name }) => wanted[name]);
   return (
     <div className="page">
@@ -41,7 +43,7 @@ export function Events() {
       </form>
       <Found of={events}>
         {(page) =>
-          page.items.length ? (
+          page.items.length || from.cursor ? (
             <>
               <Table
                 label="Events"
@@ -56,7 +58,7 @@ export function Events() {
                   { name: "From", cell: (event) => <span title={[event.request_id && `request ${event.request_id}`, event.token_id !== null && `token ${event.token_id}`].filter(Boolean).join(", ")}>{event.address ?? ""}</span> },
                 ]}
               />
-              <Pages cursor={cursor} next={page.next} go={(to) => void navigate({ search: (before) => ({ ...before, cursor: to }) })} />
+              {pages(page.next)}
             </>
           ) : isFiltered ? (
             <Empty title="There is no such event." />

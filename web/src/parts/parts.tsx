@@ -117,33 +117,3 @@ export function Dialog({ title, open, close, wide, children }: { title: string; 
     </Ariakit.Dialog>
   );
 }
-
-/** Of a list with the newest first, which goes back further than anybody scrolls: `cursor` is where this page begins. */
-export function Pages({ cursor, next, go }: { cursor: string | undefined; next: string | null | undefined; go: (cursor: string | undefined) => void }) {
-  if (!cursor && !next) return null;
-  return (
-    <nav className="more" aria-label="Pages">
-      {cursor && (
-        <button type="button" onClick={() => go(undefined)}>
-          Newest
-        </button>
-      )}{" "}
-      {next && (
-        <button type="button" onClick={() => go(next)}>
-          Older
-        </button>
-      )}
-    </nav>
-  );
-}
-
-export function MoreButton({ more, show }: { more: boolean; show: () => void }) {
-  if (!more) return null;
-  return (
-    <p className="more">
-      <button type="button" onClick={show}>
-        Show more
-      </button>
-    </p>
-  );
-}

@@ -6,7 +6,8 @@ import { ask, type Schemas } from "../api/client";
 import { quarantineQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
-import { Empty, Found, MoreButton } from "../parts/parts";
+import { usePages } from "../parts/paging";
+import { Empty, Found } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
@@ -14,22 +15,23 @@ import { quoted } from "../parts/words";
 import { Operate } from "../runs/Operate";
 import { placeOf, whatIs } from "./places";
 
+const PAGE = 100;
 type Entry = Schemas["QuarantineEntry"];
 type Kind = Schemas["SetAside"]["kind"];
 
 export function Quarantine() {
   useTitle("Quarantine");
-  const [limit, setLimit] = useState(100);
+  const { from, pages } = usePages("Newest", "Older");
   const [released, setReleased] = useState<Entry | null>(null);
   const [cancelled, setCancelled] = useState<{ dagId: string; runId: string } | null>(null);
-  const entries = useQuery(quarantineQuery(limit));
+  const entries = useQuery(quarantineQuery({ ...from, limit: PAGE }));
   return (
     <div className="page">
       <h1>Quarantine</h1>
       <p className="quiet">What cannot be handled, however often it is tried, is set aside: it stands still, and all others go on.</p>
       <Found of={entries}>
         {(page) =>
-          page.items.length ? (
+          page.items.length || from.cursor ? (
             <>
               <Table
                 label="Quarantine"
@@ -43,7 +45,7 @@ export function Quarantine() {
                   { name: "Cure", hidden: true, as: "right", cell: (one) => <Cures entry={one} release={setReleased} cancel={setCancelled} /> },
                 ]}
               />
-              <MoreButton more={page.more && limit < 1000} show={() => setLimit(1000)} />
+              {pages(page.next)}
             </>
           ) : (
             <Empty title="Nothing is in quarantine." />

@@ -5,22 +5,23 @@ import type { Schemas } from "../api/client";
 import { runQuery, tasksQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
-import { Empty, Found, MoreButton } from "../parts/parts";
+import { usePages } from "../parts/paging";
+import { Empty, Found } from "../parts/parts";
 import { StateMark, StateName, stateWord } from "../parts/states";
 import { Time, Took } from "../parts/time";
 import { count, duration, firstLine, instanceName } from "../parts/words";
 import { Operate, type Operation } from "./Operate";
 
-const PAGE = 200; // instances of a run that are listed at first
+const PAGE = 200; // instances of a run
 const ENDED = new Set(["success", "failed"]);
 
 export function Run() {
   const { dagId, runId } = useParams({ from: "/dags/$dagId/runs/$runId" });
   useTitle(`${runId} of ${dagId}`);
-  const [limit, setLimit] = useState(PAGE);
+  const { from, pages } = usePages();
   const [operation, setOperation] = useState<Operation | null>(null);
   const run = useQuery(runQuery(dagId, runId));
-  const tasks = useQuery(tasksQuery(dagId, runId, { limit }));
+  const tasks = useQuery(tasksQuery(dagId, runId, { ...from, limit: PAGE }));
   return (
     <div className="page">
       <p className="crumbs">
@@ -64,10 +65,10 @@ export function Run() {
             </p>
             <Found of={tasks}>
               {(page) =>
-                page.items.length ? (
+                page.items.length || from.cursor ? (
                   <>
                     <Instances dagId={dagId} runId={runId} tasks={page.items} began={found.started_at} />
-                    <MoreButton more={page.more && limit < 1000} show={() => setLimit(Math.min(1000, limit + PAGE))} />
+                    {pages(page.next)}
                   </>
                 ) : (
                   <Empty title="The run has no tasks." />

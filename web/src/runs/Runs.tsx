@@ -2,7 +2,8 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { runsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
-import { Empty, Found, Pages } from "../parts/parts";
+import { usePages } from "../parts/paging";
+import { Empty, Found } from "../parts/parts";
 import { StateName } from "../parts/states";
 import { Time, Took } from "../parts/time";
 import { firstLine } from "../parts/words";
@@ -12,10 +13,11 @@ const STATES = ["queued", "running", "success", "failed"] as const;
 
 export function Runs() {
   useTitle("Runs");
-  const { state, dag, cursor } = useSearch({ from: "/runs" });
+  const { state, dag } = useSearch({ from: "/runs" });
   const navigate = useNavigate({ from: "/runs" });
+  const { from, pages } = usePages("Newest", "Older");
   const known = STATES.find((one) => one === state);
-  const runs = useQuery(runsQuery({ ...(known ? { state: known } : {}), ...(dag ? { dag_id: dag } : {}), ...(cursor ? { cursor } : {}), limit: PAGE }));
+  const runs = useQuery(runsQuery({ ...(known ? { state: known } : {}), ...(dag ? { dag_id: dag } : {}), ...from, limit: PAGE }));
   return (
     <div className="page">
       <div className="head">
@@ -38,7 +40,7 @@ export function Runs() {
       </div>
       <Found of={runs}>
         {(page) =>
-          page.items.length ? (
+          page.items.length || from.cursor ? (
             <>
               <table className="list">
                 <thead>
@@ -81,7 +83,7 @@ export function Runs() {
                   ))}
                 </tbody>
               </table>
-              <Pages cursor={cursor} next={page.next} go={(to) => void navigate({ search: (before) => ({ ...before, cursor: to }) })} />
+              {pages(page.next)}
             </>
           ) : (
             <Empty title={known || dag ? "No run is like that." : "Nothing has run yet."}>

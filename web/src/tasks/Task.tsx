@@ -5,7 +5,8 @@ import { ask, type Schemas } from "../api/client";
 import { namesOf, renderedQuery, sparkUiQuery, taskEventsQuery, tasksQuery, whyQuery, xcomsQuery, type InstanceName } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
-import { Empty, Found, MoreButton } from "../parts/parts";
+import { usePages } from "../parts/paging";
+import { Empty, Found } from "../parts/parts";
 import { StateMark, StateName, stateWord } from "../parts/states";
 import { Time, Took } from "../parts/time";
 import { count, instanceName } from "../parts/words";
@@ -23,14 +24,14 @@ const TABS = [
   ["spark", "Spark"],
 ] as const;
 const AT_WORK = ["running", "deferred"];
-const INSTANCES = 200; // of a mapped task, listed at first
+const INSTANCES = 200; // of a mapped task, on a page
 
 export function Task() {
   const { dagId, runId, taskId } = useParams({ from: "/dags/$dagId/runs/$runId/tasks/$taskId" });
   const { map } = useSearch({ from: "/dags/$dagId/runs/$runId/tasks/$taskId" });
   useTitle(`${instanceName(taskId, map ?? -1)} of ${dagId}`);
-  const [limit, setLimit] = useState(INSTANCES);
-  const instances = useQuery(tasksQuery(dagId, runId, { task_id: taskId, limit }));
+  const { from, pages } = usePages();
+  const instances = useQuery(tasksQuery(dagId, runId, { task_id: taskId, ...from, limit: INSTANCES }));
   return (
     <div className="page">
       <p className="crumbs">
@@ -47,13 +48,13 @@ export function Task() {
         {(page) => {
           const chosen = page.items.find((one) => one.map_index === (map ?? -1));
           if (chosen) return <Instance of={{ dagId, runId, taskId, map: chosen.map_index }} instance={chosen} />;
-          if (map !== undefined && page.more) return <Instance of={{ dagId, runId, taskId, map }} />;
-          if (!page.items.length || map !== undefined) return <Unknown of={instanceName(taskId, map ?? -1)} />;
+          if (map !== undefined && (page.more || from.cursor)) return <Instance of={{ dagId, runId, taskId, map }} />;
+          if ((!page.items.length && !from.cursor) || map !== undefined) return <Unknown of={instanceName(taskId, map ?? -1)} />;
           return (
             <>
               <h1>{taskId}</h1>
               <Mapped instances={page.items} dagId={dagId} runId={runId} taskId={taskId} />
-              <MoreButton more={page.more && limit < 1000} show={() => setLimit(Math.min(1000, limit + INSTANCES))} />
+              {pages(page.next)}
             </>
           );
         }}

@@ -7,21 +7,23 @@ import { refresh, sessionQuery, sessionsQuery } from "../api/queries";
 import { PASSWORD_LEAST } from "../api/words";
 import { useTitle } from "../app/title";
 import { allows } from "../parts/Allowed";
-import { Empty, Found, MoreButton, Section, Trouble } from "../parts/parts";
+import { usePages } from "../parts/paging";
+import { Empty, Found, Section, Trouble } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
 import { browserName } from "./browsers";
 import { Where } from "./Scope";
 
+const PAGE = 100;
 type Summary = Schemas["SessionSummary"];
 
 export function Sessions() {
   useTitle("Sessions");
-  const [limit, setLimit] = useState(100);
+  const { from, pages } = usePages("Newest", "Older");
   const [ended, setEnded] = useState<Summary | null>(null);
   const session = useQuery(sessionQuery);
-  const sessions = useQuery(sessionsQuery(limit));
+  const sessions = useQuery(sessionsQuery({ ...from, limit: PAGE }));
   const isAdmin = session.data !== undefined && allows(session.data.role, "admin");
   return (
     <div className="page">
@@ -37,7 +39,7 @@ export function Sessions() {
         </p>
         <Found of={sessions}>
           {(page) =>
-            page.items.length ? (
+            page.items.length || from.cursor ? (
               <>
                 <Table
                   label="Sessions"
@@ -66,7 +68,7 @@ export function Sessions() {
                     },
                   ]}
                 />
-                <MoreButton more={page.more && limit < 1000} show={() => setLimit(1000)} />
+                {pages(page.next)}
               </>
             ) : (
               <Empty title="Nobody is logged in." />

@@ -6,7 +6,8 @@ import { ask, type Schemas } from "../api/client";
 import { tokensQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed, type Role } from "../parts/Allowed";
-import { Command, Empty, Found, MoreButton } from "../parts/parts";
+import { usePages } from "../parts/paging";
+import { Command, Empty, Found } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
@@ -16,6 +17,7 @@ import { namesIn } from "./scopes";
 import { ShownOnce } from "./ShownOnce";
 import { createCommand, servedBy, TOKEN_KINDS, TOKEN_STATES, type TokenKind } from "./tokens";
 
+const PAGE = 100;
 type Token = Schemas["TokenSummary"];
 
 export function Tokens() {
@@ -23,11 +25,11 @@ export function Tokens() {
   const { state } = useSearch({ from: "/tokens" });
   const navigate = useNavigate({ from: "/tokens" });
   const known = state === "any" ? undefined : (TOKEN_STATES.find((one) => one === state) ?? "good");
-  const [limit, setLimit] = useState(100);
+  const { from, pages } = usePages("Newest", "Older");
   const [revoked, setRevoked] = useState<Token | null>(null);
   const [isAdded, setAdded] = useState(false);
   const [given, setGiven] = useState<Schemas["GivenToken"] | null>(null);
-  const tokens = useQuery(tokensQuery({ ...(known ? { state: known } : {}), limit }));
+  const tokens = useQuery(tokensQuery({ ...(known ? { state: known } : {}), ...from, limit: PAGE }));
   return (
     <div className="page">
       <div className="head">
@@ -48,7 +50,7 @@ export function Tokens() {
       <p className="quiet">Tools show one with each request, and services when they start. A text is shown once, and stored nowhere.</p>
       <Found of={tokens}>
         {(page) =>
-          page.items.length ? (
+          page.items.length || from.cursor ? (
             <>
               <Table
                 label="Tokens"
@@ -58,7 +60,7 @@ export function Tokens() {
                   { name: "Number", as: "right", cell: (one) => one.token_id },
                   { name: "Name", cell: (one) => <strong>{one.name}</strong> },
                   { name: "For", cell: (one) => <For of={one} /> },
-                  { name: "Where", as: "wide", cell: (one) => (one.serves.length ? one.serves.join(", ") : <Where of={one.scope} />) },
+                  { name: "Where", cell: (one) => (one.serves.length ? one.serves.join(", ") : <Where of={one.scope} />) },
                   { name: "State", cell: (one) => <StateOf of={one} /> },
                   { name: "Made", cell: (one) => <><Time at={one.created_at} /> <span className="quiet">by {one.created_by}</span></> },
                   { name: "Used", cell: (one) => (one.used_at ? <Time at={one.used_at} /> : <span className="quiet">not yet</span>) },
@@ -76,7 +78,7 @@ export function Tokens() {
                   },
                 ]}
               />
-              <MoreButton more={page.more && limit < 1000} show={() => setLimit(1000)} />
+              {pages(page.next)}
             </>
           ) : (
             <Empty title={known ? `No token is ${known}.` : "No token was given out yet."}>

@@ -6,7 +6,8 @@ import { ask, type Schemas } from "../api/client";
 import { usersQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed, type Role } from "../parts/Allowed";
-import { Command, Empty, Found, MoreButton } from "../parts/parts";
+import { usePages } from "../parts/paging";
+import { Command, Empty, Found } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
@@ -15,13 +16,14 @@ import { RoleField } from "./RoleField";
 import { useScope, Where } from "./Scope";
 import { ShownOnce } from "./ShownOnce";
 
+const PAGE = 100;
 type User = Schemas["User"];
 type Asked = { what: "add" } | { what: "role" | "scope" | "password" | "disable" | "enable"; user: User };
 
 export function Users() {
   useTitle("Users");
-  const [limit, setLimit] = useState(100);
-  const users = useQuery(usersQuery(limit));
+  const { from, pages } = usePages();
+  const users = useQuery(usersQuery({ ...from, limit: PAGE }));
   const [asked, setAsked] = useState<Asked | null>(null);
   const [given, setGiven] = useState<Schemas["GivenPassword"] | null>(null);
   return (
@@ -38,7 +40,7 @@ export function Users() {
       <p className="quiet">They log in with a name and a password. Tools show <Link to="/tokens">tokens</Link>.</p>
       <Found of={users}>
         {(page) =>
-          page.items.length ? (
+          page.items.length || from.cursor ? (
             <>
               <Table
                 label="Users"
@@ -53,7 +55,7 @@ export function Users() {
                   { name: "Change", hidden: true, as: "right", cell: (user) => <Buttons user={user} ask={setAsked} /> },
                 ]}
               />
-              <MoreButton more={page.more && limit < 1000} show={() => setLimit(1000)} />
+              {pages(page.next)}
             </>
           ) : (
             <Empty title="There is no user yet.">
