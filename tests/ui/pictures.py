@@ -36,6 +36,11 @@ def prices():
 
 prices()
 """
+RULES = {
+    "broken": {"event": "run_failed", "notifier": "slack", "conn_id": "on_call", "scope": {"tags": ["nightly"]}},
+    "late": {"event": "deadline_missed", "notifier": "email", "conn_id": "smtp_default", "recipients": ["data@example.com"]},
+    "orders": {"event": "task_failed", "notifier": "pagerduty", "conn_id": "pagerduty_default", "dags": ["orders"]},
+}
 SHOWN = {
     "home": "/",
     "dags": "/dags",
@@ -52,6 +57,7 @@ SHOWN = {
     "code": "/dags/orders/code",
     "fleet": "/fleet",
     "events": "/events",
+    "notifications": "/notifications",
     "settings": "/settings",
     "tokens": "/tokens",
     "quarantine": "/quarantine",
@@ -71,6 +77,8 @@ def main() -> int:
         for name, role in (("grafana", "viewer"), ("deploy", "author")):
             ask(evenflow, "POST", "tokens", {"kind": "operator", "name": name, "role": role})
         ask(evenflow, "POST", "tokens", {"kind": "worker", "name": "gpu-fleet", "serves": ["gpu"], "days": 90})
+        for name, rule in RULES.items():
+            ask(evenflow, "PUT", f"notification-rules/{name}", rule)
         for name, path in SHOWN.items():
             if name == "quarantine":  # the last: the home page and the run would tell of it
                 set_aside(evenflow, "run", "orders/morning 4", "KeyError in scheduler/branches.py, line 44")
