@@ -421,6 +421,8 @@ async def test_who_stands_by_looks_when_the_lease_ends_and_who_acts_looks_often_
 
 
 async def test_one_fleet_that_fails_or_is_refused_keeps_no_other_waiting(fleets: Fleets) -> None:
+    """R-AS2: and each says why none looks after it."""
+
     class Broken:
         async def sight(self, conn: Any, fleet: Any) -> Sight:
             raise UnfitTarget("a StatefulSet ends its pods in order") if fleet.name == "a" else RuntimeError("a defect")
@@ -442,6 +444,11 @@ async def test_one_fleet_that_fails_or_is_refused_keeps_no_other_waiting(fleets:
     fleets.tries(1)
     await steering.loop(conn)
     assert fleets.native() == [("f-1", False)]
+    assert steering.refused == {
+        "a": "a StatefulSet ends its pods in order",
+        "b": "its autoscaler failed (RuntimeError), and its log says more",
+        "c": "Fleet 'c' has target 'unknown', which this autoscaler does not know.",
+    }
     await conn.close()
 
 

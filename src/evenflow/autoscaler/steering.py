@@ -90,6 +90,8 @@ class Steering:
                 await self._away(conn, demand, [each for each in fleets if each.target == fleet.target], str(error))
             except Exception as error:
                 observe(seen.fleet_failed(fleet.name, error), self._meter)
+                memory = self.memories.setdefault(fleet.name, FleetMemory(fleet))
+                memory.refused = f"its autoscaler failed ({type(error).__name__}), and its log says more"
         await self._clear_fences(conn)
         return True
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any
 
 import pytest
 
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
+from tests.api.world import World
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -58,3 +62,40 @@ async def test_what_makes_no_fleet_is_refused_with_what_to_type(rest: RestClient
         await rest.set_fleet("etl", policy={"min": 4})
     with pytest.raises(ApiRefused, match="evenflow autoscaler delete etl"):
         await rest.set_fleet("etl", target="celery")
+
+
+async def _at_once(world: World, table: str, *changes: Coroutine[Any, Any, Any]) -> list[Any]:
+    """Changes of a table that none of them may change before all of them wait."""
+    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    with world.conn.transaction():
+        world.conn.execute(f"lock table {table} in share row exclusive mode")
+        tasks = [asyncio.create_task(change) for change in changes]
+        await until(lambda: world.one(waiting) == len(changes), "all changes wait")
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _codes(answers: list[Any]) -> list[str]:
+    return sorted(answer.code if isinstance(answer, ApiRefused) else "set" for answer in answers)
+
+
+async def test_of_two_that_take_a_queue_or_a_deployment_at_once_one_is_refused(rest: RestClient, world: World) -> None:
+    """R-AS2: each would start workers for one load, or set another number of one Deployment."""
+    answers = await _at_once(world, "fleet", *(rest.set_fleet(name, queues=["etl", name]) for name in ("one", "two")))
+    assert _codes(answers) == ["queue_taken", "set"], answers
+    of_cluster = {"target": "kubernetes", "options": {"deployment": "workers"}}
+    answers = await _at_once(world, "fleet", *(rest.set_fleet(name, queues=[name], **of_cluster) for name in ("ml", "lab")))
+    assert _codes(answers) == ["deployment_taken", "set"], answers
+
+
+async def test_of_two_that_change_one_fleet_at_once_both_count(rest: RestClient, world: World) -> None:
+    """R-AS2: what is not said stays, also what was said a moment ago."""
+    await rest.set_fleet("etl", queues=["etl"])
+    changes: list[dict[str, Any]] = [{"min": 2}, {"max": 9}]
+    await _at_once(world, "fleet", *(rest.set_fleet("etl", policy=policy) for policy in changes))
+    assert (await rest.get_fleet("etl")).policy == {"min": 2, "max": 9}
+
+
+async def test_of_two_executors_that_take_a_queue_at_once_one_is_refused(rest: RestClient, world: World) -> None:
+    """R-EX1: the tries of a queue would be sent twice."""
+    changes = (rest.set_executor(name, kind="celery", queues=["etl"]) for name in ("one", "two"))
+    assert _codes(await _at_once(world, "executor", *changes)) == ["queue_taken", "set"]

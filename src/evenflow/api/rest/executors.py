@@ -40,6 +40,30 @@ async def set_executor(conn: Connection, actor: Actor, name: Annotated[ObjectNam
     """Makes an executor or changes one; fields that are not given stay. Running tries keep their slots, even above a limit, and
     stay where they are when their queue gets another executor; waiting tries go with the queue.
     """
+    async with events.recorded(conn, actor, "executor.set", name, **change.model_dump(exclude_none=True)):
+        await executors.lock_owners(conn)
+        await _set(conn, actor, name, change)
+    await executors.wake_takers(conn)
+    return await _found(conn, name)
+
+
+@routes.delete("/executors/{name}", Role.OPERATOR)
+async def delete_executor(conn: Connection, actor: Actor, name: str) -> Executor:
+    """Deletes an executor. Its queues belong to `worker` from now on, with all tries that have not begun; running tries end where
+    they are. Answers with the deleted executor.
+    """
+    async with events.recorded(conn, actor, "executor.delete", name):
+        await executors.lock_owners(conn)
+        found = await _found(conn, name)
+        if name == DEFAULT_EXECUTOR:
+            raise Refused(409, "executor_in_use", f"The executor {name} has all queues that no other one has, so it stays.")
+        await executors.delete_executor(conn, name)
+    await executors.wake_takers(conn)
+    return found
+
+
+async def _set(conn: AsyncConn, actor: str, name: str, change: ExecutorChange) -> None:
+    """While queues keep their owners. Raises :class:`Refused`."""
     old = next((Executor.model_validate(row) for row in await executors.list_executors(conn, name)), None)
     kind = change.kind if old is None else change.kind or old.kind
     if kind is None:
@@ -57,30 +81,13 @@ async def set_executor(conn: Connection, actor: Actor, name: Annotated[ObjectNam
             hint=f"To see its queues, type: evenflow executors show {rival[0]}",
         )
     slots = change.slots if change.slots is not None else old.slots if old is not None else UNLIMITED_SLOTS
-    async with events.recorded(conn, actor, "executor.set", name, **change.model_dump(exclude_none=True)):
-        if not await executors.set_executor(conn, name=name, kind=kind, queues=queues, slots=slots, options=options, by=actor):
-            raise Refused(
-                409,
-                "other_kind",
-                f"Executor {name!r} is of another kind.",
-                hint=f"Delete it first: evenflow executors delete {name}",
-            )
-    await executors.wake_takers(conn)
-    return await _found(conn, name)
-
-
-@routes.delete("/executors/{name}", Role.OPERATOR)
-async def delete_executor(conn: Connection, actor: Actor, name: str) -> Executor:
-    """Deletes an executor. Its queues belong to `worker` from now on, with all tries that have not begun; running tries end where
-    they are. Answers with the deleted executor.
-    """
-    found = await _found(conn, name)
-    if name == DEFAULT_EXECUTOR:
-        raise Refused(409, "executor_in_use", f"The executor {name} has all queues that no other one has, so it stays.")
-    async with events.recorded(conn, actor, "executor.delete", name):
-        await executors.delete_executor(conn, name)
-    await executors.wake_takers(conn)
-    return found
+    if not await executors.set_executor(conn, name=name, kind=kind, queues=queues, slots=slots, options=options, by=actor):
+        raise Refused(
+            409,
+            "other_kind",
+            f"Executor {name!r} is of another kind.",
+            hint=f"Delete it first: evenflow executors delete {name}",
+        )
 
 
 def _check_queues(name: str, kind: str, queues: list[str]) -> None:

@@ -26,7 +26,7 @@ from evenflow.core.scaling.sizing import Look, load_of, slots_needed
 from evenflow.explaining.fleet_costs import fleet_workers
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import events, scaling
-from evenflow.store.serving.executors import list_executors
+from evenflow.store.serving.executors import list_executors, lock_owners
 from evenflow.store.serving.scaling import FleetRow, WorkerRow
 
 routes = Routes("Fleets")
@@ -55,52 +55,9 @@ async def set_fleet(conn: Connection, actor: Actor, name: Annotated[ObjectName, 
     """Makes a fleet, or changes one; what is not said stays. It counts from the next look of the autoscaler on, a second later at
     most.
     """
-    old = next(iter(await scaling.list_fleets(conn, name)), None)
-    target = change.target or (NATIVE if old is None else old.target)
-    queues = change.queues or ([] if old is None else old.queues)
-    options = change.options if change.options is not None else {} if old is None else old.options
-    if not queues:
-        raise Refused(
-            422, "bad_value", f"There is no fleet {name!r}.", hint="To make it, name each queue that its workers serve: --queue"
-        )
-    policy = ScalingPolicy.of(_policy(change, old))
-    check_target(target, options)
-    if (rival := await scaling.find_rival(conn, name, queues)) is not None:
-        raise Refused(
-            409,
-            "queue_taken",
-            f"Fleet {rival[0]!r} serves {', '.join(rival[1])}, and a queue is of one fleet.",
-            hint=f"To see it, type: evenflow autoscaler show {rival[0]}",
-        )
-    others = [each for each in await scaling.list_fleets(conn) if each.name != name]
-    same = [each for each in others if _may_be_one_deployment(each.options, options)]
-    if target == "kubernetes" and same:
-        raise Refused(
-            409,
-            "deployment_taken",
-            f"Deployment {options['deployment']} is that of fleet {same[0].name!r} already, and each would set another number. Let "
-            f"that fleet serve these queues, too: evenflow autoscaler set {same[0].name} --queue",
-            hint="A fleet without a namespace is in that of its autoscaler. If the Deployments differ, name it for both: "
-            "--option.namespace",
-        )
-    for executor in await list_executors(conn):
-        if (of_it := sorted(set(queues).intersection(executor["queues"]))) and not serves(target, executor["kind"]):
-            raise Refused(
-                409,
-                "other_executor",
-                f"The queue {of_it[0]} is of executor {executor['name']!r}, of kind {executor['kind']}: no worker of a fleet with "
-                f"target {target!r} gets its tries.",
-                hint=f"To see it, type: evenflow executors show {executor['name']}",
-            )
     async with events.recorded(conn, actor, "fleet.set", name, **change.model_dump(exclude_none=True)):
-        told: dict[str, Any] = {"target": target, "queues": queues, "options": options}
-        if not await scaling.set_fleet(conn, name=name, policy=policy, by=actor, **told):
-            raise Refused(
-                409,
-                "other_target",
-                f"Fleet {name!r} has another target.",
-                hint=f"Delete it first: evenflow autoscaler delete {name}",
-            )
+        await lock_owners(conn)
+        await _set(conn, actor, name, change)
     return FleetSummary(**await _summary(conn, await _found(conn, name)))
 
 
@@ -109,8 +66,9 @@ async def delete_fleet(conn: Connection, actor: Actor, name: str) -> FleetSummar
     """Deletes a fleet: no autoscaler changes its size from now on. Its workers stay, except for native ones, which end when they
     have drained.
     """
-    fleet = FleetSummary(**await _summary(conn, await _found(conn, name)))
     async with events.recorded(conn, actor, "fleet.delete", name):
+        await lock_owners(conn)
+        fleet = FleetSummary(**await _summary(conn, await _found(conn, name)))
         await scaling.delete_fleet(conn, name)
     return fleet
 
@@ -153,6 +111,60 @@ async def get_queue_demand(conn: Connection, queue: str) -> QueueDemand:
         load=round(slots / available, 3) if available else None,
         is_known=bool(serving or slots) or await scaling.is_queue_known(conn, queue),
     )
+
+
+async def _set(conn: AsyncConn, actor: str, name: str, change: FleetChange) -> None:
+    """While queues keep their owners. Raises :class:`Refused`."""
+    old = next(iter(await scaling.list_fleets(conn, name)), None)
+    target = change.target or (NATIVE if old is None else old.target)
+    queues = change.queues or ([] if old is None else old.queues)
+    options = change.options if change.options is not None else {} if old is None else old.options
+    if not queues:
+        raise Refused(
+            422, "bad_value", f"There is no fleet {name!r}.", hint="To make it, name each queue that its workers serve: --queue"
+        )
+    policy = ScalingPolicy.of(_policy(change, old))
+    check_target(target, options)
+    await _check_owners(conn, name, target, queues, options)
+    told: dict[str, Any] = {"target": target, "queues": queues, "options": options}
+    if not await scaling.set_fleet(conn, name=name, policy=policy, by=actor, **told):
+        raise Refused(
+            409,
+            "other_target",
+            f"Fleet {name!r} has another target.",
+            hint=f"Delete it first: evenflow autoscaler delete {name}",
+        )
+
+
+async def _check_owners(conn: AsyncConn, name: str, target: str, queues: list[str], options: Mapping[str, Any]) -> None:
+    """Raises :class:`Refused` where another fleet has a queue or the Deployment, or an executor for which no worker of it works."""
+    if (rival := await scaling.find_rival(conn, name, queues)) is not None:
+        raise Refused(
+            409,
+            "queue_taken",
+            f"Fleet {rival[0]!r} serves {', '.join(rival[1])}, and a queue is of one fleet.",
+            hint=f"To see it, type: evenflow autoscaler show {rival[0]}",
+        )
+    others = [each for each in await scaling.list_fleets(conn) if each.name != name]
+    same = [each for each in others if _may_be_one_deployment(each.options, options)]
+    if target == "kubernetes" and same:
+        raise Refused(
+            409,
+            "deployment_taken",
+            f"Deployment {options['deployment']} is that of fleet {same[0].name!r} already, and each would set another number. Let "
+            f"that fleet serve these queues, too: evenflow autoscaler set {same[0].name} --queue",
+            hint="A fleet without a namespace is in that of its autoscaler. If the Deployments differ, name it for both: "
+            "--option.namespace",
+        )
+    for executor in await list_executors(conn):
+        if (of_it := sorted(set(queues).intersection(executor["queues"]))) and not serves(target, executor["kind"]):
+            raise Refused(
+                409,
+                "other_executor",
+                f"The queue {of_it[0]} is of executor {executor['name']!r}, of kind {executor['kind']}: no worker of a fleet with "
+                f"target {target!r} gets its tries.",
+                hint=f"To see it, type: evenflow executors show {executor['name']}",
+            )
 
 
 async def _found(conn: AsyncConn, name: str) -> FleetRow:

@@ -51,6 +51,11 @@ async def list_pushed(conn: AsyncConn) -> dict[str, PushedTo]:
     return {queue: PushedTo(executor, kind) for queue, executor, kind in rows}
 
 
+async def lock_owners(conn: AsyncConn) -> None:
+    """Until the end of the transaction no other one changes which queue is of which executor or fleet."""
+    await conn.execute(sql("executors/lock_owners"))
+
+
 async def find_rival(conn: AsyncConn, name: str, queues: Collection[str]) -> tuple[str, str] | None:
     """(executor, queue) of another executor that has one of these queues."""
     row = await (await conn.execute(sql("executors/find_rival"), {"name": name, "queues": list(queues)})).fetchone()
