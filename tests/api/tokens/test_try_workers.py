@@ -82,6 +82,19 @@ async def test_it_reads_no_code_but_that_of_its_try(join: Join, world: World) ->
     assert await client.get_code(CODE_HASH)
 
 
+async def test_it_registers_under_no_name_but_its_own(api_url: str, join: Join, world: World) -> None:
+    """R-SE1, R-AS5: a fleet knows its workers by their names, so one that is called like them would be chosen in their place."""
+    epoch = world.dispatch(world.run(world.add_dag()), 1, queue=QUEUE)
+    own = t.FleetToken("worker", scope=(QUEUE,), epoch=epoch, worker="evenflow-1")
+    async with AsyncExitStack() as clients:
+        client = ExecutionClient(api_url, t.mint(key_state(world.conn), own, ttl=60))
+        clients.push_async_callback(client.close)
+        with pytest.raises(ApiRefused, match="is for 'evenflow-1', and cannot register 'workers-5d9f-x'") as no:
+            await client.register(identity("worker", "workers-5d9f-x", {"queues": [QUEUE], "handed": True}))
+        assert no.value.status == 403
+        assert await client.register(identity("worker", "evenflow-1", {"queues": [QUEUE], "handed": True}))
+
+
 async def test_it_is_void_with_its_try(join: Join, world: World) -> None:
     """R-SE1: when that is over nobody registers with it any more."""
     epoch = world.dispatch(world.run(world.add_dag()), 1, queue=QUEUE)

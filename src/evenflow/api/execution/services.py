@@ -35,6 +35,8 @@ class ServiceRoutes:
         if message.kind != call.of_fleet.kind:
             raise Forbidden(f"A token for a {call.of_fleet.kind} cannot register a {message.kind}.")
         _check_names(message)
+        if (own := call.of_fleet.worker) and message.name != own:
+            raise Forbidden(f"This worker's token is for {own!r}, and cannot register {message.name!r}.")
         queues = served(message.kind, message.detail)
         call.within_scope(queues)
         wire = _agreed(message)
