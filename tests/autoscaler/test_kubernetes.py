@@ -84,6 +84,20 @@ async def test_it_grows_and_those_that_are_busy_stay(pod_fleets: PodFleets) -> N
         assert pod_fleets.held(pod_fleets.alive(busy) or 0) == [held]
 
 
+async def test_a_fleet_says_that_its_pods_have_other_slots_than_it_counts(pod_fleets: PodFleets) -> None:
+    """R-AS2: its load is wrong until somebody says so."""
+    pod_fleets.deploy(0)
+    pod_fleets.fleet(replace(EAGER, slots=16))
+    async with acting(pod_fleets) as (steering, conn):
+        pod_fleets.tries(2)
+        await steering.loop(conn)
+        pod_fleets.settle()
+        steering.memories["f"].kept_at = 0.0  # so that this look is kept, too
+        await steering.loop(conn)
+        told = "it counts 16 slots for each worker, and there are some with 2: evenflow autoscaler set f --slots 2"
+        assert told in pod_fleets.one("select string_agg(reason, ' ') from scaling_look")
+
+
 async def test_those_that_are_chosen_get_the_lowest_costs_by_their_rank(pod_fleets: PodFleets) -> None:
     """R-AS5: an int32, below what people may have said of others."""
     pod_fleets.deploy(3)

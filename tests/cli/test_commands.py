@@ -21,12 +21,15 @@ from evenflow.contracts.rest.system import DatabaseStatus, ServiceStatus, Status
 from evenflow.core.quantities import duration
 from evenflow.core.why import OutrunTry
 from evenflow.errors import ParamError
+from evenflow.runtime.diagnosis import _secret_stores
 from evenflow.runtime.exits import ExitCode
 from evenflow.runtime.service_settings import RUNS_AS_ROOT
+from evenflow.runtime.settings import load_settings
 from evenflow.scheduler.duties.partitions import make_partitions
 from evenflow.store.db.migrate import SCHEMA_VERSION, migrations
 from tests.cli.conftest import Evenflow
 from tests.clouds import Cloud
+from tests.secret_stores.vault_server import running_vault
 from tests.tokens import given_tokens
 
 NOUNS = ("dags", "runs", "tasks", "pools", "settings", "db", "tokens")
@@ -173,6 +176,18 @@ def test_doctor_finds_everything_well(evenflow, database_url: str) -> None:
     assert {name: findings[name]["verdict"] for name in ("Database", "Schema", "Clock", "LISTEN", "Home")} == dict.fromkeys(
         ("Database", "Schema", "Clock", "LISTEN", "Home"), "ok"
     )
+
+
+@pytest.mark.parametrize(("token", "verdict", "said"), [("good-token", "ok", "answers"), ("stolen", "fail", "evenflow-doctor")])
+def test_doctor_asks_each_secret_store(monkeypatch: pytest.MonkeyPatch, token: str, verdict: str, said: str) -> None:
+    monkeypatch.setenv("EVENFLOW_SECRET_STORES", "vault,environment")
+    monkeypatch.setenv("VAULT_TOKEN", token)
+    with running_vault() as (_, address):
+        monkeypatch.setenv("VAULT_ADDR", address)
+        vault, environment = _secret_stores(load_settings())
+    assert (vault.verdict, environment.verdict) == (verdict, "ok")
+    assert said in vault.found
+    assert token not in f"{vault.found} {vault.cure}"
 
 
 @pytest.mark.parametrize(

@@ -291,6 +291,16 @@ def test_holders_fit_a_narrow_screen(monkeypatch: pytest.MonkeyPatch, capsys: py
     ]
 
 
+def test_a_command_is_one_line_on_a_narrow_screen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """R-ST10: who copies it has all of it."""
+    monkeypatch.setattr(terminal.output, "width", 80)
+    full = x.FullLimit(limit="pool", name="p" * 60, **LINE)
+    print_why(Why(dag_id="d", run_id="r", task_id="t", map_index=-1, state="scheduled", run_state="running", reasons=[full]))
+    [typed] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("   to make room   evenflow ")]
+    assert "p" * 60 in typed
+    assert len(typed) > 80
+
+
 @pytest.mark.usefixtures("wide")
 def test_several_reasons_are_numbered(capsys: pytest.CaptureFixture[str]) -> None:
     reasons: list[x.Reason] = [x.Paused(dag_id="d"), x.NoScheduler()]

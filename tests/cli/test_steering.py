@@ -112,7 +112,7 @@ def test_tasks_and_their_logs(cli: CommandLine) -> None:
     )
     code, out, told = cli("tasks", "logs", "steered", "check", "--run", "unlucky", "--map-index", "99")
     assert (code, out) == (0, "")
-    assert "The log is empty: the task has not begun, or has printed nothing." in told
+    assert "The log is empty: the task has not begun, or has printed nothing so far." in told
     assert "evenflow why steered/unlucky check --map-index 99\n" in told
     assert "has no task 'nope'" in cli.refused("tasks", "logs", "steered", "nope", "--run", "unlucky")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from evenflow.autoscaler.forecasting import Forecasting
 from evenflow.autoscaler.target import Replica
 from evenflow.core.limits import MOST_TRIES_COUNTED
+from evenflow.core.quantities import counted
 from evenflow.core.scaling.choosing import Candidate
 from evenflow.core.scaling.fleet_options import serves
 from evenflow.core.scaling.forecast import Outlook, SlotChange, most_coming
@@ -38,6 +39,18 @@ class FleetView:
         """Workers that people took out of service; they count as none, and others take their place."""
         return {name for name, worker in self.workers.items() if worker.cordoned}
 
+    @property
+    def other_slots(self) -> str:
+        """In words, that pods run more or fewer tries at once than the fleet counts for each; empty when none does. The Deployment
+        says how many: the fleet cannot.
+        """
+        slots = self.policy.slots
+        found = sorted({worker.slots for worker in self.workers.values() if worker.takes_tries} - {slots})
+        if self.fleet.target != "kubernetes" or not found:
+            return ""
+        fits = f"evenflow autoscaler set {self.fleet.name} --slots {found[0]}"
+        return f"it counts {counted(slots, 'slot')} for each worker, and there are some with {found[0]}: {fits}"
+
 
 @dataclass(slots=True)
 class Demand:
@@ -61,9 +74,9 @@ class Demand:
         return cls(at, workers, {row.queue: row for row in waiting}, expected, changes)
 
 
-def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Collection[str], counted: Collection[str]) -> FleetView:
+def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Collection[str], untold: Collection[str]) -> FleetView:
     """``chosen`` are the workers that plans under way are about to end. Their tries need no other slots. The target has not been
-    told yet of those that are ``counted``. Queues whose executor sends its tries elsewhere add no demand to the fleet.
+    told yet of those that are ``untold``. Queues whose executor sends its tries elsewhere add no demand to the fleet.
     """
     policy = fleet.rule
     going = frozenset(chosen) | {replica.name for replica in replicas if replica.leaving}
@@ -81,7 +94,7 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
     held = [worker for worker in (*staying, *others) if not worker.cordoned]
     sees = policy.forecast and policy.foresees is Foresees.GRAPH
     outlook = most_coming(demand.changes, queues, policy.forecast) if sees else Outlook()
-    counts_no_more = len({replica.name for replica in replicas if not replica.leaving}.intersection(counted))
+    counts_no_more = len({replica.name for replica in replicas if not replica.leaving}.intersection(untold))
     running = sum(number for worker in held for queue, number in (worker.by_queue or {}).items() if queue in queues)
     look = Look(
         at=demand.at,

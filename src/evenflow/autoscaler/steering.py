@@ -149,6 +149,8 @@ class Steering:
         sighted = await self._retire(conn, sighted, target, plans)
         memory.history.add(sighted.look, sighted.policy)
         sizing = decide(memory.history, sighted.policy)
+        if sighted.other_slots:
+            sizing = replace(sizing, reason=f"{sizing.reason}; {sighted.other_slots}")
         observe(seen.decided(self._looked_s + time.perf_counter() - began), self._meter)
         by = sizing.replicas - sighted.look.replicas
         if by or sighted.look.at - memory.kept_at >= RECORD_S:

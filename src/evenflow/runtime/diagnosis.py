@@ -20,6 +20,7 @@ import psycopg
 
 from evenflow.api.keys import key_problem
 from evenflow.api.logs.bucket import Bucket
+from evenflow.api.secret_stores.lookup import probe_stores
 from evenflow.core.limits import PARTITIONS_AHEAD, PARTITIONS_LEAST
 from evenflow.core.quantities import counted
 from evenflow.core.why import OUTRUN_CURE
@@ -76,6 +77,7 @@ def diagnose(settings: Settings) -> Iterator[Diagnosis]:
     yield _user()
     yield _disk(settings)
     yield from _storage(settings)
+    yield from _secret_stores(settings)
     yield from _database(settings)
     yield _transport(settings)
     yield from _apis(settings)
@@ -138,6 +140,11 @@ def _storage(settings: Settings) -> Iterator[Diagnosis]:
             yield Diagnosis(what, Severity.FAIL, f"{url} cannot be written and read: {type(error).__name__}: {error}", cure)
         else:
             yield Diagnosis(what, Severity.OK, f"{url} is written and read ({(time.monotonic() - began) * 1000:.0f} ms)")
+
+
+def _secret_stores(settings: Settings) -> Iterator[Diagnosis]:
+    for name, wrong in probe_stores(settings.secret_stores):
+        yield _failed("Secret stores", wrong) if wrong else Diagnosis("Secret stores", Severity.OK, f"{name} answers")
 
 
 def _database(settings: Settings) -> Iterator[Diagnosis]:

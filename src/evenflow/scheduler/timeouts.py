@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from evenflow.core.callbacks import Callback
 from evenflow.core.model import Unclaimed
+from evenflow.core.quantities import duration
 from evenflow.core.selection.order import DispatchClass
 from evenflow.core.states import RunState, TaskEvent, TaskState
 from evenflow.scheduler.facts import Facts, Run
@@ -100,7 +101,7 @@ def end_queueing(facts: Facts, dispatches: Dispatches, timers: Sequence[TakenTim
         item, timer = waiting[unclaimed.epoch]
         spec = spec_of(facts, item)
         policy = spec.when_unclaimed(resumes=unclaimed.resumes)
-        reason = f"no worker has claimed it in the queue {unclaimed.queue} within {timedelta(seconds=spec.queued_timeout or 0.0)}"
+        reason = f"no worker has claimed it in the queue {unclaimed.queue} within {duration(spec.queued_timeout)}"
         moves.messages.overdue[policy] += 1
         if policy is Unclaimed.FAIL:
             _end(facts, dispatches, item, unclaimed, timer.due_at_s, reason)

@@ -70,7 +70,7 @@ def test_one_that_is_to_fail_has_failed_and_gives_back_what_it_held(world: World
     assert timers(world) == 1
     let_it_pass(world)
     assert world.states(run) == {"a": "failed"}
-    assert world.one("select reason from task_instance") == "no worker has claimed it in the queue gpu within 0:10:00"
+    assert world.one("select reason from task_instance") == "no worker has claimed it in the queue gpu within 10 m 00 s"
     assert (world.used("pool"), world.used("executor")) == (0, 0)
     assert world.run_state(run) == "failed"
     world.audit()

@@ -20,10 +20,11 @@ from evenflow.api.secret_stores.hashicorp import VaultSecrets
 from evenflow.api.secret_stores.store import EnvironmentSecrets, SecretStore, StoredSecret
 from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.core.object_names import SealedKind
-from evenflow.errors import SecretStoreError, SettingsError
+from evenflow.errors import EvenflowError, SecretStoreError, SettingsError
 from evenflow.wire.storage_threads import StorageThreads
 
 DATABASE = "database"
+_PROBED = "evenflow-doctor"
 LookedUp = StoredSecret | SecretStoreError | None
 
 
@@ -57,6 +58,13 @@ class SecretStores:
     def names(self) -> list[str]:
         """The names of all stores, as messages show them."""
         return [asked.store.name for asked in (*self._before, *self._after)]
+
+    async def probe(self) -> dict[str, SecretStoreError | None]:
+        """Asks each store for a variable that is not there. Returns by name what is wrong, None for one that answers."""
+        asked = [*self._before, *self._after]
+        answers = await asyncio.gather(*(self._answer(each, "variable", _PROBED) for each in asked))
+        wrong = [answer if isinstance(answer, SecretStoreError) else None for answer in answers]
+        return {each.store.name: told for each, told in zip(asked, wrong, strict=True)}
 
     async def before_database(self, kind: SealedKind, name: str) -> FoundSecret | None:
         """Raises :class:`SecretStoreError`: a store that is away may be the one that has the secret."""
@@ -133,6 +141,14 @@ def open_stores(spec: str) -> SecretStores:
         raise SettingsError(f"EVENFLOW_SECRET_STORES names a store twice: {spec}")
     place = urls.index(DATABASE)
     return SecretStores([_open(url) for url in urls[:place]], [_open(url) for url in urls[place + 1 :]])
+
+
+def probe_stores(spec: str) -> list[tuple[str, EvenflowError | None]]:
+    """Asks each store of the setting for a secret that is not there, as an API server would. Returns names and what is wrong."""
+    try:
+        return list(asyncio.run(open_stores(spec).probe()).items())
+    except SettingsError as error:
+        return [("", error)]
 
 
 def _open(url: str) -> SecretStore:

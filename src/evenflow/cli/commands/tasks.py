@@ -115,7 +115,12 @@ async def logs(
     if is_empty and not json:
         of_instance = ["--map-index", str(map_index)] if map_index >= 0 else []
         why = shlex.join(["evenflow", "why", f"{dag_id}/{run_id}", task_id, *of_instance])
-        said = f"The log is empty: the task has not begun, or has printed nothing. To see how it stands, type: {why}"
+        so = (
+            "nothing has been printed, and nothing follows"
+            if part.complete
+            else "the task has not begun, or has printed nothing so far"
+        )
+        said = f"The log is empty: {so}. To see how it stands, type: {why}"
         errors.print(Text(said), soft_wrap=True)
     if json:
         print_json(

@@ -54,15 +54,16 @@ def print_why(why: rest.why.Why) -> None:
         told = _as_told(reason) if isinstance(reason, dict) else explainer.tell(reason)
         say("")
         output.print(Text.assemble((f"{number}. " if many else "", "bold"), told.sentence), soft_wrap=True)
+        width = max(len(name) for name in (*(fact.name for fact in told.facts), told.aim if told.cure else ""))
         grid = Table.grid(padding=(0, 2))
-        grid.add_column(style="bright_black", no_wrap=True)
+        grid.add_column(style="bright_black", no_wrap=True, min_width=width + 3)
         grid.add_column(overflow="fold")
         for fact in told.facts:
             grid.add_row(f"   {fact.name}", Text("\n".join(fact.lines)))
-        if told.cure:
-            grid.add_row(f"   {told.aim}", Text(told.cure, style="cyan"))
         if grid.row_count:
             output.print(grid)
+        if told.cure:  # not folded, so that a command can be copied
+            output.print(Text.assemble((f"   {told.aim:<{width}}  ", "bright_black"), (told.cure, "cyan")), soft_wrap=True)
 
 
 def _as_told(reason: dict[str, Any]) -> Told:
