@@ -89,7 +89,8 @@ def test_a_trigger_that_fails_is_told_of_and_begun_again(running: RunningEvenflo
         return running.evenflow("tasks", "logs", dag_id, "watch", "--run", run).stdout
 
     wait_until(lambda: "ValueError: the queue is broken" in log(), "the error", within_s=200)
-    (folder / "lines").write_text("d\n")
+    with open(folder / "lines", "a") as file:  # which is read from its beginning again
+        file.write("d\n")
     wait_until(lambda: _told(running, "lines")[-1] == {"line": "d"}, "an event after the failure", within_s=200)
 
 

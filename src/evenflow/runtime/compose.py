@@ -6,6 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from evenflow.api.tracing.settings import TraceSettings, read_headers
 from evenflow.core.people.identities import IdentityProvider
 from evenflow.core.service import ServiceKind
 from evenflow.errors import SettingsError
@@ -17,7 +18,6 @@ from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.service import Service
 
 if TYPE_CHECKING:
-    from evenflow.api.tracing.settings import TraceSettings
     from evenflow.launcher.executor import KubernetesSettings
 
 
@@ -87,8 +87,6 @@ def build_service(kind: ServiceKind, settings: ServiceSettings, health: HealthMo
 
 
 def _tracing(settings: ServiceSettings) -> TraceSettings | None:
-    from evenflow.api.tracing.settings import TraceSettings, read_headers
-
     if not settings.traces_url:
         return None
     headers = read_headers(settings.traces_headers)

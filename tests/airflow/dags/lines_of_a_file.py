@@ -1,4 +1,6 @@
-"""Like a queue: each line of a file is an event, and the trigger takes all that are there before it waits."""
+"""Like a queue: each line of a file is an event, and the trigger takes all that are there before it waits. The line `break` breaks
+it once.
+"""
 
 import asyncio
 import os
@@ -20,9 +22,18 @@ class LinesTrigger(BaseEventTrigger):
             for line in _lines(self.path)[seen:]:
                 seen += 1
                 if line == "break":
+                    _forget(self.path, line)
                     raise ValueError("the queue is broken")
                 yield TriggerEvent({"line": line})
             await asyncio.sleep(0.1)
+
+
+def _forget(path, line):
+    with open(path, "r+") as file:
+        kept = [one for one in file.read().splitlines() if one != line]
+        file.seek(0)
+        file.truncate()
+        file.write("".join(f"{one}\n" for one in kept))
 
 
 def _lines(path):
