@@ -217,9 +217,8 @@ class Finds(BaseTrigger):
 
 async def test_a_trigger_asks_nothing_but_what_looks(triggerer: TriggererService, world: World) -> None:
     epoch = world.waits("evenflow_dag_dag.Asks", source=ASKS, question="set_variable", name="x")
-    await world.logged(
-        epoch, "A trigger cannot ask 'set_variable'; it can ask: connection, variable, states, record. Let the task ask it."
-    )
+    known = "connection, variable, states, record, watched"
+    await world.logged(epoch, f"A trigger cannot ask 'set_variable'; it can ask: {known}. Let the task ask it.")
 
 
 async def test_queues_route_triggers(start_triggerer: StartTriggerer, world: World, tmp_path: Path) -> None:
