@@ -44,6 +44,10 @@ def _told(running: RunningEvenflow, asset: str) -> list[Any]:
     return [event["extra"]["payload"] for event in reversed(events)]
 
 
+def _watchers(running: RunningEvenflow, begin: str) -> list[str]:
+    return [dag["dag_id"] for dag in _asked(running, "dags", "list")["dags"] if dag["dag_id"].startswith(begin)]
+
+
 def _states(running: RunningEvenflow) -> dict[str, str]:
     """Of the newest run of what watches each, by the watcher."""
     found = {}
@@ -82,7 +86,7 @@ def test_a_triggerer_that_is_killed_loses_no_watcher(running: RunningEvenflow, f
 def test_a_trigger_that_fails_is_told_of_and_begun_again(running: RunningEvenflow, folder: Path) -> None:
     with open(folder / "lines", "a") as file:
         file.write("break\n")
-    dag_id = next(dag["dag_id"] for dag in _asked(running, "dags", "list")["dags"] if dag["dag_id"].startswith("watch.lines"))
+    (dag_id,) = wait_until(lambda: _watchers(running, "watch.lines"), "what watches the lines", within_s=200)
 
     def log() -> str:
         run = _asked(running, "runs", "list", dag_id)["runs"][0]["run_id"]

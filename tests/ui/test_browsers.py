@@ -78,7 +78,7 @@ def test_a_browsers_death_costs_one_try_of_one_test(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "tests.browsers", "-p", "no:cacheprovider", "-v", "-n", "1"]
     ran = subprocess.run(
-        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=900, check=False
     )
     lines = ran.stdout.splitlines()
     again = [line for line in lines if line.startswith("RUN AGAIN test_it.py::")]

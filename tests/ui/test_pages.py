@@ -189,6 +189,7 @@ def test_lists_are_pages_with_addresses(page: Page, evenflow: RunningEvenflow) -
         page.reload()
         expect(page.get_by_role("dialog", name="z250")).to_be_visible()
         page.get_by_role("button", name="Close").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
         assert violations(page) == []
         conn.execute("delete from asset where name ~ '^z[0-9]{3}$'")
         expect(rows).to_have_count(1)

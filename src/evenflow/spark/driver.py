@@ -408,9 +408,13 @@ def kill_group(pid: int, signum: int) -> None:
         os.killpg(pid, signum)
 
 
+# What a pyspark that started this has said for itself: the port of its JVM, and that it speaks with a Connect server.
+_OF_ITS_STARTER = ("PYSPARK_GATEWAY", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE")
+
+
 def environment(inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Without what a pyspark that started this has said for itself, such as the port of its JVM."""
-    return {**{name: value for name, value in inherited.items() if not name.startswith("PYSPARK_GATEWAY")}, **own}
+    """Without what a pyspark that started this has said for itself."""
+    return {**{name: value for name, value in inherited.items() if not name.startswith(_OF_ITS_STARTER)}, **own}
 
 
 def spark_submit(env: dict[str, str]) -> str:
