@@ -8,7 +8,7 @@ export function usePages(first = "First", further = "Next") {
   const go = (to: string | undefined) => void navigate({ to: ".", search: (before: Record<string, unknown>) => ({ ...before, cursor: to }) });
   const pages = (next: string | null | undefined) =>
     (cursor || next) && (
-      <nav className="more" aria-label="Pages">
+      <nav className="more" aria-label="Paging">
         {cursor && (
           <button type="button" onClick={() => go(undefined)}>
             {first}
