@@ -51,10 +51,9 @@ def _watchers(running: RunningEvenflow, begin: str) -> list[str]:
 def _states(running: RunningEvenflow) -> dict[str, str]:
     """Of the newest run of what watches each, by the watcher."""
     found = {}
-    for dag in _asked(running, "dags", "list")["dags"]:
-        if dag["dag_id"].startswith("watch."):
-            runs = _asked(running, "runs", "list", dag["dag_id"])["runs"]
-            found[dag["dag_id"].split(".")[1]] = runs[0]["state"] if runs else ""
+    for dag_id in _watchers(running, "watch."):
+        runs = _asked(running, "runs", "list", dag_id)["runs"]
+        found[dag_id.split(".")[1]] = runs[0]["state"] if runs else ""
     return found
 
 

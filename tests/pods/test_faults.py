@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import Any
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -211,14 +212,20 @@ async def test_a_pod_without_its_secret_gets_it_from_any_launcher(
     assert cluster.objects(SECRET)[0]["metadata"]["ownerReferences"][0]["uid"] == pod["metadata"]["uid"]
 
 
-async def test_a_pod_that_somebody_deletes_before_it_has_begun_is_made_anew(
-    world: PodWorld, cluster: Cluster, launcher: LauncherService
-) -> None:
-    """No process of it has run: the try is lost at once, and not when a lease is over."""
+async def _without_its_image(world: PodWorld, cluster: Cluster) -> tuple[int, dict[str, Any]]:
+    """A pod that waits for its image, and the epoch of its try."""
     cluster.images.missing.add("evenflow")
     world.executor(on_image="wait")
     epoch = world.pod("...")
     (pod,) = await until(lambda: of_epoch(cluster, epoch))
+    return epoch, pod
+
+
+async def test_a_pod_that_somebody_deletes_before_it_has_begun_is_made_anew(
+    world: PodWorld, cluster: Cluster, launcher: LauncherService
+) -> None:
+    """No process of it has run: the try is lost at once, and not when a lease is over."""
+    epoch, pod = await _without_its_image(world, cluster)
     await until(lambda: pod["metadata"]["name"] in {each["metadata"]["name"] for each in cluster.objects()})
     cluster.do(lambda: cluster.store.delete(POD, "default", pod["metadata"]["name"], grace_s=0))
     assert "Somebody deleted the pod" in await world.lost(epoch)
@@ -228,10 +235,7 @@ async def test_the_end_of_a_pod_that_went_during_an_outage_is_told_after_it(
     world: PodWorld, cluster: Cluster, launcher: LauncherService
 ) -> None:
     """R-EX2: only this launcher knows its last state. Until then the launcher says why its executor takes nothing."""
-    cluster.images.missing.add("evenflow")
-    world.executor(on_image="wait")
-    epoch = world.pod("...")
-    (pod,) = await until(lambda: of_epoch(cluster, epoch))
+    epoch, pod = await _without_its_image(world, cluster)
     world.conn.execute(OUTAGE)
     cluster.do(lambda: cluster.store.delete(POD, "default", pod["metadata"]["name"], grace_s=0))
     await until(lambda: "the server is away" in str(launcher._served["k8s"].trouble), "the trouble")

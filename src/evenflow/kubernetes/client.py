@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -136,16 +136,7 @@ class KubernetesClient:
         async with self._pace:
             pass
         try:
-            headers = dict(await self.address.credentials.headers())
-            async with self._opened().request(
-                method,
-                self.address.url + path,
-                params=query,
-                headers=headers,
-                timeout=timeout,
-                allow_redirects=False,
-                ssl=self.address.tls or True,
-            ) as answer:
+            async with await self._asked(method, path, query, timeout) as answer:
                 if answer.status >= 400:
                     raise _refusal(answer.status, _said(await answer.read()))
                 if answer.status >= 300:
@@ -200,23 +191,38 @@ class KubernetesClient:
     async def _once(
         self, method: str, path: str, body: bytes | None, query: Mapping[str, str] | None, content_type: str
     ) -> tuple[int, Mapping[str, str], bytes]:
-        headers = dict(await self.address.credentials.headers())
-        if body is not None:
-            headers["Content-Type"] = content_type
         timeout = aiohttp.ClientTimeout(total=self._answer_s, sock_connect=limits.CONNECT_S)
-        async with self._opened().request(
+        async with await self._asked(
+            method, path, query, timeout, data=body, content_type=None if body is None else content_type
+        ) as answer:
+            if (at := told_time(answer.headers.get("Date"))) is not None:
+                self._ahead = at - datetime.now(UTC)
+            return answer.status, answer.headers, await answer.read()
+
+    async def _asked(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        within: aiohttp.ClientTimeout,
+        *,
+        data: bytes | None = None,
+        content_type: str | None = None,
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        """Returns a request that shows the credentials to the API alone: no redirect is followed."""
+        headers = dict(await self.address.credentials.headers())
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        return self._opened().request(
             method,
             self.address.url + path,
-            data=body,
+            data=data,
             params=query,
             headers=headers,
-            timeout=timeout,
+            timeout=within,
             allow_redirects=False,
             ssl=self.address.tls or True,
-        ) as answer:
-            if (told := told_time(answer.headers.get("Date"))) is not None:
-                self._ahead = told - datetime.now(UTC)
-            return answer.status, answer.headers, await answer.read()
+        )
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:

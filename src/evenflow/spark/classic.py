@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from evenflow.errors import SparkUnavailable
 from evenflow.spark import jvm_end
 from evenflow.spark.class_data import use_archive
-from evenflow.spark.driver import TAKEN
+from evenflow.spark.driver import OF_CONNECT, TAKEN
 from evenflow.spark.java import Java, complaint_about_options, find_java
 from evenflow.spark.launching import connect
 from evenflow.spark.limits import JVM_ENDS
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Each of these makes pyspark choose by itself where to run, against the connection.
-CHOOSES_FOR_US = ("MASTER", "SPARK_API_MODE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE")
+CHOOSES_FOR_US = ("MASTER", "SPARK_API_MODE", *OF_CONNECT)
 
 
 @contextmanager

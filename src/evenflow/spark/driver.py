@@ -55,6 +55,9 @@ MOST_FRAMES = 10  # of the author's in a traceback
 TAKEN = "the SparkContext was stopped before the application ended, and not by it: the master has ended the application, as a rule"
 RUN_INSIDE = "--inside"  # the argument by which this file is the application's first module
 
+# By these a pyspark has said for itself that it speaks with a Connect server, and by the last where its JVM listens.
+OF_CONNECT = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE")
+_OF_ITS_STARTER = (*OF_CONNECT, "PYSPARK_GATEWAY")
 _PR_SET_PDEATHSIG = 1
 _OURS = re.compile(r"(^|/)(pyspark|py4j|runpy\.py)(/|$)|<frozen runpy>")
 
@@ -130,7 +133,8 @@ class ApplicationRun:
         work = self._folder / "work"
         work.mkdir(exist_ok=True)
         output = os.open(self._folder / OUTPUT, os.O_WRONLY | os.O_CREAT, 0o600)
-        env = environment(os.environ, self._order.get("env", {}))
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OF_ITS_STARTER)}
+        env = {**inherited, **self._order.get("env", {})}
         child = subprocess.Popen(
             [spark_submit(env), *self._order["arguments"]] if self._order.get("spark", True) else self._order["arguments"],
             stdin=subprocess.DEVNULL,
@@ -406,15 +410,6 @@ def die_with_parent() -> None:
 def kill_group(pid: int, signum: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signum)
-
-
-# What a pyspark that started this has said for itself: the port of its JVM, and that it speaks with a Connect server.
-_OF_ITS_STARTER = ("PYSPARK_GATEWAY", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE", "SPARK_REMOTE")
-
-
-def environment(inherited: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Without what a pyspark that started this has said for itself."""
-    return {**{name: value for name, value in inherited.items() if not name.startswith(_OF_ITS_STARTER)}, **own}
 
 
 def spark_submit(env: dict[str, str]) -> str:

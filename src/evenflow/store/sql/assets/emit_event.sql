@@ -6,11 +6,7 @@ with recorded as (
         and (%(scope)s::jsonb is null or makes_in_scope(%(scope)s::jsonb, name))
     returning event_id, asset, partition, at
 ), queued as (
-    insert into asset_queue (dag_id, name, is_alias, event_id)
-    select c.dag_id, c.name, c.is_alias, e.event_id
-    from recorded e
-    join asset_consumer c on c.name = e.asset and not c.is_alias
-    join dag d on d.dag_id = c.dag_id and not d.is_paused and d.is_active
+    {{queued_asset_events}}
     returning dag_id
 ), renewed as (
     insert into asset_partition (asset, partition, event_id, at, actor)

@@ -21,10 +21,6 @@ with claimed as materialized (
     where c.is_new
     returning event_id, asset
 ), queued as (
-    insert into asset_queue (dag_id, name, is_alias, event_id)
-    select c.dag_id, c.name, c.is_alias, e.event_id
-    from recorded e
-    join asset_consumer c on c.name = e.asset and not c.is_alias
-    join dag d on d.dag_id = c.dag_id and not d.is_paused and d.is_active
+    {{queued_asset_events}}
 )
 select is_new from claimed
