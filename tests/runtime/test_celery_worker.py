@@ -43,6 +43,12 @@ if len(sys.argv) == 1:
     signal.pause()
 """
 
+ENDS_WHEN_TOLD = """
+import signal, sys
+signal.signal(signal.SIGUSR1, lambda *told: sys.exit())
+print("begun", flush=True)
+signal.pause()
+"""
 IS_SURVIVED = """
 import os, pathlib, signal, sys, time
 parent = os.getpid()
@@ -123,8 +129,9 @@ async def test_who_kills_it_kills_its_pool() -> None:
 
 async def test_one_that_has_ended_unseen_may_be_told_to_end_and_killed() -> None:
     """Its pid stays its own until its end is seen."""
-    process, heard = await _begin("print('begun', flush=True)")
+    process, heard = await _begin(ENDS_WHEN_TOLD)
     left = psutil.Process(process._process.pid)
+    left.send_signal(signal.SIGUSR1)
     wait_until(lambda: left.status() == psutil.STATUS_ZOMBIE, "its end, which the loop does not see")
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGKILL)
