@@ -74,7 +74,10 @@ LISTS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "triggers/list_waiting": [(ANY, f"jsonb_build_array({A_TIME}, 1)")],
     "assets/list_all_events": [({"scope": None}, f"'[{MIDDLE}]'")],
     "assets/list_events": [({"asset": "a1", "scope": None}, f"'[{MIDDLE}]'")],
-    "assets/list_assets": [({"scope": None}, f"""'["a{MIDDLE}"]'""")],
+    "assets/list_assets": [
+        ({"asset": None, "scope": None}, f"""'["a{MIDDLE}"]'"""),
+        ({"asset": "a7", "scope": None}, "null"),
+    ],
     "backfills/list_all": [({"dag_id": None, "backfill_id": None, "scope": None}, f"'[{MIDDLE}]'")],
     "backfills/list_runs": [({"backfill_id": 1}, f"'[{MIDDLE}]'")],
     "events/list_all": [

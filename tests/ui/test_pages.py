@@ -191,6 +191,12 @@ def test_lists_are_pages_with_addresses(page: Page, evenflow: RunningEvenflow) -
         expect(page.get_by_role("dialog", name="z250")).to_be_visible()
         page.get_by_role("button", name="Close").click()
         expect(page.get_by_role("dialog")).to_have_count(0)
+        see(page, "/assets?asset=z250")
+        expect(page.get_by_role("dialog", name="z250")).to_contain_text("x://250")
+        see(page, "/assets?asset=none%20such")
+        expect(page.get_by_role("dialog", name="none such")).to_contain_text("There is no asset none such")
+        page.get_by_role("button", name="Close").click()
+        page.get_by_role("button", name="Next").click()
         # Nodes of a graph of 250 assets are small; the rows beside it have the same links.
         assert [said for said in violations(page) if not re.match('target-size: <a class="node asset-node"', said)] == []
         conn.execute("delete from asset where name ~ '^z[0-9]{3}$'")

@@ -26,6 +26,7 @@ from evenflow.api.versions import Versions
 from evenflow.contracts.rest import PREFIX
 from evenflow.core.meter import Meter
 from evenflow.core.metrics import API_REQUESTS, API_SECONDS
+from evenflow.core.tracing import TracedRuns
 from evenflow.store.db.connect import AsyncPool
 from evenflow.telemetry.health import HealthMonitor
 from evenflow.wire.messages import AIRFLOW_API, SCHEMA
@@ -95,6 +96,7 @@ def application(
     probes: Probes,
     trail: Trail,
     live: Live,
+    traced: TracedRuns | None,
     identities: Identities | None,
     metrics_token: str,
     requests_each: float,
@@ -124,6 +126,7 @@ def application(
         service_health=service_health,
         probes=probes,
         live=live,
+        traced=traced,
         identities=identities,
         metrics_token=metrics_token,
         requests_each=requests_each,

@@ -33,7 +33,7 @@ from evenflow.core.meter import Meter
 from evenflow.core.metrics import CLAIM_WAIT
 from evenflow.core.model import TaskSpec
 from evenflow.core.selection.order import DispatchClass
-from evenflow.core.tracing import RunTrace, read_traceparent
+from evenflow.core.tracing import TracedRuns
 from evenflow.killpoints import KillPoint, reached
 from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.store.db.notify import DISPATCH, RESUMES
@@ -76,9 +76,9 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
     channels = (DISPATCH, RESUMES)
 
     def __init__(
-        self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter, traced: float | None = None
+        self, pool: AsyncPool, versions: Versions, tokens: Tokens, vault: Vault, meter: Meter, traced: TracedRuns | None = None
     ) -> None:
-        """``traced`` is the share of runs whose traces are told; None: none is, and tasks hear of no trace."""
+        """``traced`` is None when no traces are told: tasks hear of none then."""
         super().__init__(pool, ClaimAnswer)
         self._traced = traced
         self.server: int | None = None  # id of this service, once registered: then turns may give tries to claims that wait here
@@ -259,8 +259,7 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
     def _traceparent(self, row: dispatch.ClaimedTry) -> str:
         if self._traced is None or row.dag_id == CALLBACK_DAG:
             return ""
-        caller = read_traceparent(row.traceparent)
-        return RunTrace(self._tokens.installation, row.run_key, caller, self._traced).traceparent(row.epoch)
+        return self._traced.trace_of(row.run_key, row.traceparent).traceparent(row.epoch)
 
     def _resumed(self, row: dispatch.ClaimedTry, resume: dispatch.ClaimedResume, task: TaskSpec) -> Resumed:
         what = f"What task {task.task_id!r} in run {row.run_id!r} of DAG {row.dag_id!r} waited for"

@@ -37,6 +37,7 @@ from evenflow.api.versions import Versions
 from evenflow.core import metrics
 from evenflow.core.limits import BEAT_S, LEASE_S
 from evenflow.core.people.identities import IdentityProvider
+from evenflow.core.tracing import TracedRuns
 from evenflow.errors import DatabaseNotMigrated, DatabaseTooNew, ExtraMissing
 from evenflow.store.db import migrate
 from evenflow.store.db.connect import AsyncPool, connect, open_pool
@@ -118,9 +119,8 @@ class ApiService(Service):
         tokens, versions = Tokens(keys, operator_token=self._operator_token), Versions()
         self._trail = trail = Trail(pool)
         watch = TokenWatch(pool, self._vault, tokens, keys)
-        self._claims = claims = Claims(
-            claiming, versions, tokens, self._vault, self.health.meter, self._tracing.ratio if self._tracing else None
-        )
+        traced = TracedRuns(tokens.installation, self._tracing.ratio) if self._tracing is not None else None
+        self._claims = claims = Claims(claiming, versions, tokens, self._vault, self.health.meter, traced)
         self._triggers = triggers = TriggerClaims(claiming, versions, tokens, self._vault, self.health.meter)
         if keys.quiet_s > 0:
             observe(seen.backup_restored(round(keys.quiet_s)))
@@ -145,6 +145,7 @@ class ApiService(Service):
             probes=self._probes,
             trail=trail,
             live=live,
+            traced=traced,
             identities=self._identities(),
             metrics_token=self._metrics_token,
             requests_each=self._requests_each,

@@ -210,7 +210,7 @@ class RestClient:
     cancel_backfill = route_1("POST", "/backfills/{backfill_id}/cancel", nothing, lambda: rest.backfills.Backfill)
 
     # assets
-    list_assets = route("GET", "/assets", lambda: rest.queries.PageQuery, lambda: rest.record.Page[rest.assets.AssetSummary])
+    list_assets = route("GET", "/assets", lambda: rest.queries.AssetQuery, lambda: rest.record.Page[rest.assets.AssetSummary])
     list_asset_events = route(
         "GET", "/assets/events", lambda: rest.queries.AssetEventQuery, lambda: rest.record.Page[rest.assets.RecordedAssetEvent]
     )

@@ -73,3 +73,15 @@ class RunTrace:
     def _name(self, length: int, *parts: str | int) -> str:
         text = "/".join(("evenflow", self.installation, str(self.run_key), *map(str, parts)))
         return hashlib.sha256(text.encode()).hexdigest()[:length]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedRuns:
+    """Of which runs of an installation traces are told."""
+
+    installation: str
+    ratio: float = 1.0
+
+    def trace_of(self, run_key: int, traceparent: str | None) -> RunTrace:
+        """``traceparent`` is what the program said that asked for the run."""
+        return RunTrace(self.installation, run_key, read_traceparent(traceparent), self.ratio)

@@ -8,12 +8,14 @@ import psycopg
 
 from evenflow.api.tracing.settings import TraceSettings
 from evenflow.client.execution import ExecutionClient
-from evenflow.core.tracing import RunTrace, read_traceparent
+from evenflow.client.rest import RestClient
+from evenflow.core.tracing import RunTrace, TracedRuns, read_traceparent
 from evenflow.store.db.rows import Conn
 from evenflow.wire.messages import Assignment, Claim
 from tests.api.world import ClientOfAll, World, new_worker
 from tests.apis import running_api
 from tests.otlp import OtlpReceiver
+from tests.tokens import operator_token
 from tests.waiting import until
 
 CALLER = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -53,6 +55,27 @@ async def test_a_try_hears_which_span_it_is(
         trace = RunTrace(str(installation), run_key, read_traceparent(CALLER))
         assert assignment.traceparent == trace.traceparent(1)
         assert assignment.traceparent.startswith(CALLER[:35])
+
+
+async def test_who_reads_a_run_is_told_its_trace(
+    database_url: str, db: psycopg.Connection[tuple[object, ...]], tmp_path: Path, collector: OtlpReceiver
+) -> None:
+    """The one of its caller or of its own; none of a run whose trace is not sent, nor where traces are off."""
+    world = World(db)
+    version = world.add_dag()
+    for run_id, traceparent in (("called", CALLER), ("unsampled", f"{CALLER[:-1]}0"), ("own", None)):
+        world.run(version, run_id, traceparent=traceparent)
+    own = TracedRuns(str(world.one("select id from installation"))).trace_of(world.one("select max(run_key) from dag_run"), None)
+    for tracing, told in (
+        (TraceSettings(url=collector.url), [CALLER[3:35], None, own.trace_id]),
+        (TraceSettings(url=collector.url, ratio=0.0), [CALLER[3:35], None, None]),
+        (None, [None, None, None]),
+    ):
+        async with (
+            running_api(database_url, tmp_path, tracing=tracing) as api,
+            RestClient(f"http://127.0.0.1:{api.port}", operator_token(db)) as rest,
+        ):
+            assert [(await rest.get_run("sales", run_id)).trace_id for run_id in ("called", "unsampled", "own")] == told
 
 
 async def test_an_api_server_sends_what_has_ended_by_itself(

@@ -334,6 +334,13 @@ export const assetsQuery = (page: Page) =>
     placeholderData: keepPreviousData,
   });
 
+export const assetQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["assets", name],
+    queryFn: ({ signal }) => ask("get", "/api/v1/assets", { query: { name }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
+
 export const assetEventsQuery = (asset: string) =>
   queryOptions({
     queryKey: ["asset-events", asset],

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useState } from "react";
 import { ask, type Schemas } from "../api/client";
-import { assetEventsQuery, assetsQuery, partitionsQuery } from "../api/queries";
+import { assetEventsQuery, assetQuery, assetsQuery, partitionsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
 import { useKey } from "../parts/once";
@@ -22,7 +22,6 @@ export function Assets() {
   const navigate = useNavigate({ from: "/assets" });
   const { from, pages } = usePages();
   const assets = useQuery(assetsQuery({ ...from, limit: PAGE }));
-  const chosen = assets.data?.items.find((one) => one.name === asset);
   return (
     <div className="page">
       <h1>Assets</h1>
@@ -51,7 +50,6 @@ export function Assets() {
                 />
                 {pages(page.next)}
               </Section>
-              {chosen && <One asset={chosen} close={() => void navigate({ search: (before) => ({ ...before, asset: undefined }), replace: true })} />}
             </>
           ) : (
             <Empty title="There is no asset yet.">
@@ -60,6 +58,7 @@ export function Assets() {
           )
         }
       </Found>
+      {asset !== undefined && <One name={asset} close={() => void navigate({ search: (before) => ({ ...before, asset: undefined }), replace: true })} />}
     </div>
   );
 }
@@ -79,11 +78,23 @@ function partitionWord({ partitions }: Schemas["AssetSummary"]) {
   return typeof partitions.every === "string" ? `each ${partitions.every}` : counted(Array.isArray(partitions.keys) ? partitions.keys.length : 0, "key");
 }
 
-function One({ asset, close }: { asset: Schemas["AssetSummary"]; close: () => void }) {
+/** Whether it is on the page that is shown or not. */
+function One({ name, close }: { name: string; close: () => void }) {
+  const found = useQuery(assetQuery(name));
+  return (
+    <Dialog title={name} open close={close} wide>
+      <Found of={found}>
+        {({ items: [asset] }) => (asset ? <About asset={asset} /> : <Empty title={`There is no asset ${name}, or none that is for you.`} />)}
+      </Found>
+    </Dialog>
+  );
+}
+
+function About({ asset }: { asset: Schemas["AssetSummary"] }) {
   const events = useQuery(assetEventsQuery(asset.name));
   const [emits, setEmits] = useState(false);
   return (
-    <Dialog title={asset.name} open close={close} wide>
+    <>
       <p><code>{asset.uri}</code></p>
       {asset.partitions && <Partitions asset={asset.name} />}
       <h3>Events</h3>
@@ -114,7 +125,7 @@ function One({ asset, close }: { asset: Schemas["AssetSummary"]; close: () => vo
         </Allowed>
       </footer>
       {emits && <Emit asset={asset} close={() => setEmits(false)} />}
-    </Dialog>
+    </>
   );
 }
 

@@ -6,7 +6,7 @@ import { runQuery, tasksQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
 import { usePages } from "../parts/paging";
-import { Empty, Found } from "../parts/parts";
+import { Copied, Empty, Found } from "../parts/parts";
 import { StateMark, StateName, stateWord } from "../parts/states";
 import { Time, Took } from "../parts/time";
 import { count, duration, firstLine, instanceName } from "../parts/words";
@@ -53,6 +53,7 @@ export function Run() {
               <div><dt>Version</dt><dd>{found.version_number}</dd></div>
               {found.priority !== 0 && <div><dt>Priority</dt><dd>{found.priority}</dd></div>}
               {Object.keys(found.params).length > 0 && <div><dt>Params</dt><dd><code>{JSON.stringify(found.params)}</code></dd></div>}
+              {found.trace_id && <div><dt>Trace</dt><dd><code>{found.trace_id}</code> <Copied text={found.trace_id} label="Copy the trace's id" /></dd></div>}
               {found.note && <div><dt>Note</dt><dd>{found.note}</dd></div>}
             </dl>
             <p className="legend">

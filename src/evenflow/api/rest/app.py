@@ -67,6 +67,7 @@ from evenflow.contracts.rest import PREFIX
 from evenflow.contracts.rest.problems import MEDIA_TYPE, PATH, TITLES, Problem
 from evenflow.contracts.rest.record import NAME_RULE
 from evenflow.core.likeness import did_you_mean
+from evenflow.core.tracing import TracedRuns
 from evenflow.store.db.connect import AsyncPool
 from evenflow.telemetry.health import HealthMonitor
 
@@ -113,6 +114,7 @@ def rest_application(
     service_health: HealthMonitor,
     probes: Probes,
     live: Live,
+    traced: TracedRuns | None = None,
     identities: Identities | None = None,
     metrics_token: str = "",
     requests_each: float = limits.REQUESTS_EACH,
@@ -130,6 +132,7 @@ def rest_application(
         Passwords(),
         live,
         Exports(),
+        traced,
         identities,
     )
     watchers, paces = Watchers(tokens, metrics_token), Paces(requests_each)

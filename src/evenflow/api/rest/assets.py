@@ -10,12 +10,12 @@ from fastapi import Query, Request
 
 from evenflow.api.partitions import behind, list_partitions, no_asset, partitioned
 from evenflow.api.refusals import Forbidden, Refused, too_large
-from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
+from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.once import Repeatable, answered_once
 from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.assets import AssetPartition, AssetSummary, Emitted, EventRequest, RecordedAssetEvent
-from evenflow.contracts.rest.queries import AssetEventQuery, PartitionQuery
+from evenflow.contracts.rest.queries import AssetEventQuery, AssetQuery, PartitionQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.core.json_values import flaw_of
 from evenflow.core.limits import MAX_ASSET_EXTRA_BYTES
@@ -27,10 +27,10 @@ routes = Routes("Assets")
 
 
 @routes.get("/assets", Role.VIEWER, ScopedBy.ANSWER)
-async def list_assets(http: Request, conn: Connection, scope: InScope, query: InSlice) -> Page[AssetSummary]:
-    """Assets by name, with their last event and the DAGs that wait for them."""
+async def list_assets(http: Request, conn: Connection, scope: InScope, query: Annotated[AssetQuery, Query()]) -> Page[AssetSummary]:
+    """Assets by name, with their last event and the DAGs that wait for them: all, or the one with a name."""
     part = part_of(http, query, str)
-    rows = await assets.list_assets(conn, scope=scope, limit=part.limit, after=part.after)
+    rows = await assets.list_assets(conn, asset=query.name, scope=scope, limit=part.limit, after=part.after)
     return part.page(Page[AssetSummary], rows)
 
 

@@ -23,6 +23,7 @@ from evenflow.api.tokens import Caller, Tokens
 from evenflow.api.vault import Vault
 from evenflow.contracts.rest.queries import PageQuery
 from evenflow.core.people.scopes import scope_text
+from evenflow.core.tracing import TracedRuns
 from evenflow.store.db.connect import AsyncConn, AsyncPool
 from evenflow.telemetry.health import HealthMonitor
 
@@ -70,6 +71,7 @@ class ApiContext:
     passwords: Passwords
     live: Live
     exports: Exports
+    traced: TracedRuns | None = None  # none: traces are not told
     identities: Identities | None = None  # none: people have passwords alone
 
 

@@ -23,17 +23,18 @@ from evenflow.contracts.rest.queries import GridQuery, RunQuery, TaskQuery
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import Calendar, CancelledRuns, CancelRequest, Grid, RunChange, RunDetail, RunRequest, RunSummary
 from evenflow.contracts.rest.tasks import InstanceSummary
+from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.limits import GRID_TOTAL
 from evenflow.core.model import DagSpec
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.states import RUN_FINISHED, TaskState
 from evenflow.core.timetable import manual_interval
-from evenflow.core.tracing import read_traceparent
+from evenflow.core.tracing import TracedRuns, read_traceparent
 from evenflow.errors import DagNotFound
 from evenflow.explaining import why
 from evenflow.store.db.connect import AsyncConn, Row
-from evenflow.store.serving import callbacks, dags, events, views
+from evenflow.store.serving import callbacks, dags, events, traces, views
 
 routes = Routes("Runs")
 
@@ -147,16 +148,22 @@ def _by_place(states: Mapping[str, Sequence[int]], places: Sequence[int]) -> dic
 
 
 @routes.get("/dags/{dag_id}/runs/{run_id}", Role.VIEWER)
-async def get_run(conn: Connection, dag_id: str, run_id: str) -> RunDetail:
+async def get_run(conn: Connection, within: InContext, dag_id: str, run_id: str) -> RunDetail:
     """A run, how its task instances stand, and what running ones say of their progress."""
     run = await found_run(conn, dag_id, run_id)
     counts = await views.count_tasks(conn, run["run_key"])
     progress = await views.list_progress(conn, run["run_key"], limit=limits.PROGRESS_SHOWN)
     called = await callbacks.list_of_run(conn, run["run_key"], limit=limits.CALLBACKS_SHOWN)
     missed = await callbacks.list_missed(conn, run["run_key"])
-    return RunDetail.model_validate(
-        {**run, "tasks_by_state": counts, "progress": progress, "callbacks": called, "missed_deadlines": missed}
-    )
+    told = {"tasks_by_state": counts, "progress": progress, "callbacks": called, "missed_deadlines": missed}
+    return RunDetail.model_validate({**run, **told, "trace_id": await _trace_id(conn, within.traced, run)})
+
+
+async def _trace_id(conn: AsyncConn, traced: TracedRuns | None, run: Row) -> str | None:
+    if traced is None or run["dag_id"] == CALLBACK_DAG:
+        return None
+    trace = traced.trace_of(run["run_key"], await traces.read_caller(conn, run["run_key"]))
+    return trace.trace_id if trace.is_sampled else None
 
 
 @routes.post("/dags/{dag_id}/runs/{run_id}/cancel", Role.AUTHOR, status_code=202)

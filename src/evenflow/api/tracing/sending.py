@@ -23,7 +23,7 @@ from evenflow.api.tracing.settings import TraceSettings
 from evenflow.api.tracing.spans import Pages, RunSpan, spans_of_run, spans_of_tasks
 from evenflow.core import metrics
 from evenflow.core.meter import Meter
-from evenflow.core.tracing import RunTrace, read_traceparent
+from evenflow.core.tracing import RunTrace, TracedRuns
 from evenflow.sdk.pages import page_of
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.serving import traces
@@ -47,6 +47,7 @@ def making() -> Iterator[None]:
 class TraceSender:
     def __init__(self, pool: AsyncPool, settings: TraceSettings, installation: str, meter: Meter) -> None:
         self._pool, self._settings, self._installation, self._meter = pool, settings, installation, meter
+        self._traced = TracedRuns(installation, settings.ratio)
         self._pages = _pages(settings.public_url)
         self._failures = 0
 
@@ -104,7 +105,7 @@ class TraceSender:
         """Sends runs together, as far as a request has room."""
         waiting: list[RunSpan] = []
         for one in due:
-            trace = RunTrace(self._installation, one.run_key, read_traceparent(one.traceparent), self._settings.ratio)
+            trace = self._traced.trace_of(one.run_key, one.traceparent)
             if not trace.is_sampled:
                 continue
             try:

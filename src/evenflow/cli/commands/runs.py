@@ -112,6 +112,7 @@ def _show(run: rest.runs.RunDetail) -> None:
         if run.data_interval_end
         else "",
         "backfill": str(run.backfill_id or ""),
+        "trace": run.trace_id or "",
         "note": run.note or "",
     }
     for name, value in facts.items():

@@ -105,6 +105,10 @@ class BackfillQuery(PageQuery):
     dag_id: str | None = None
 
 
+class AssetQuery(PageQuery):
+    name: str | None = Field(default=None, description="Only the asset with this name.")
+
+
 class AssetEventQuery(PageQuery):
     asset: str | None = None
 

@@ -94,6 +94,7 @@ class RunDetail(RunSummary):
     progress: list[TryProgress] = Field(description="What running tries say of themselves.")
     callbacks: list[CallbackRun] = Field(description="Functions that were called because of it, at most 100 of them.")
     missed_deadlines: list[MissedDeadline]
+    trace_id: str | None = Field(description="Its trace in OpenTelemetry, which is sent when it ends. Null: none is sent.")
 
 
 class GridRun(Record):

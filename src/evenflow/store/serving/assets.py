@@ -61,8 +61,8 @@ async def set_watch(conn: AsyncConn, dag_id: str, asset: str, key: str) -> None:
     await conn.execute(sql("assets/set_watch"), {"dag_id": dag_id, "asset": asset, "watch_key": key})
 
 
-async def list_assets(conn: AsyncConn, *, scope: str | None, limit: int, after: str | None) -> list[Row]:
-    return await _rows(conn, "assets/list_assets", scope=scope, limit=limit, after=after)
+async def list_assets(conn: AsyncConn, *, asset: str | None = None, scope: str | None, limit: int, after: str | None) -> list[Row]:
+    return await _rows(conn, "assets/list_assets", asset=asset, scope=scope, limit=limit, after=after)
 
 
 async def list_events(

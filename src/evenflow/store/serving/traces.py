@@ -51,6 +51,12 @@ def _names(taken: Sequence[DueTrace]) -> dict[str, Any]:
     return {"run_keys": numbers(one.run_key for one in taken), "ended": [one.ended_at for one in taken]}
 
 
+async def read_caller(conn: AsyncConn, run_key: int) -> str | None:
+    """Returns the ``traceparent`` of the program that asked for the run; None when it said none."""
+    row = await (await conn.execute(sql("traces/read_caller"), {"run_key": run_key})).fetchone()
+    return None if row is None else row[0]
+
+
 async def read_run(conn: AsyncConn, run_key: int, *, causes: int) -> Row | None:
     """Returns what a span of the run says, and at most ``causes`` runs that changed its assets; None when it was deleted."""
     cursor = conn.cursor(row_factory=dict_row)
