@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.otlp import OtlpReceiver, receiving
 from tests.running import RunningEvenflow, running_evenflow
+from tests.sdk.operators.test_notifiers import Web, web  # noqa: F401
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900), pytest.mark.xdist_group("airflow")]
@@ -20,9 +22,15 @@ OWN = "from evenflow import DAG, task\n\nwith DAG('own'):\n\n    @task\n    def 
 
 
 @pytest.fixture(scope="module")
-def running(airflow_python: Path) -> Iterator[RunningEvenflow]:
-    environments = json.dumps({"airflow": str(airflow_python)})
-    with running_evenflow(EVENFLOW_ENVIRONMENTS=environments, EVENFLOW_DAGS_ENVIRONMENT="airflow") as running:
+def collector() -> Iterator[OtlpReceiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture(scope="module")
+def running(airflow_python: Path, collector: OtlpReceiver) -> Iterator[RunningEvenflow]:
+    environments = {"EVENFLOW_ENVIRONMENTS": json.dumps({"airflow": str(airflow_python)}), "EVENFLOW_DAGS_ENVIRONMENT": "airflow"}
+    with running_evenflow(**environments, EVENFLOW_TRACES_URL=collector.url) as running:
         (running.dags / "own.py").write_text(OWN)
         for file in DAGS.glob("*.py"):
             (running.dags / file.name).write_text(file.read_text(encoding="utf-8"))
@@ -115,3 +123,20 @@ def test_a_missed_deadline_calls_what_its_dag_says(running: RunningEvenflow) -> 
     assert _run(running, "late") == "success"
     for name, value in (("late", "too late in one"), ("later", "told later")):
         wait_until(lambda line=value, of=name: line in _asked(running, "variables", "show", of, "--reveal"), value, within_s=200)
+
+
+def test_a_rule_tells_of_a_dag_and_its_tasks_hear_of_its_trace(running: RunningEvenflow, web: Web, collector: OtlpReceiver) -> None:  # noqa: F811
+    """R-CS4, R-AF1: nothing in the file says so."""
+    (running.home / "hook").write_text(web.url)
+    _asked(running, "connections", "set", "hook", "--file", str(running.home / "hook"))
+    rule = ("--on", "task_failed", "--by", "webhook", "--connection", "hook", "--tag", "nightly")
+    _asked(running, "notifications", "set", "broken", *rule)
+    assert _run(running, "told") == "failed"
+    wait_until(lambda: web.received, "the message", within_s=100)
+    ((_, _, message),) = web.received
+    assert (message["dag_id"], message["task_id"], message["reason"]) == ("told", "fails", "ValueError: no such shop")
+    assert message["url"] == f"{running.api_url}/dags/told/runs/one/tasks/fails"
+    said = json.loads(_asked(running, "xcoms", "show", "told", "traced", "--run", "one", "--json"))["value"]
+    trace_id = json.loads(_asked(running, "runs", "show", "told", "--run", "one", "--json"))["trace_id"]
+    spans = wait_until(lambda: [span for span in collector.named("run") if span.trace_id.hex() == trace_id], "the trace")
+    assert said in {f"00-{trace_id}-{span.span_id.hex()}-01" for span in spans}

@@ -142,3 +142,11 @@ with DAG("hungry"):
         wait_for("never")
 
     hungry()
+
+with DAG("traced"):
+
+    @task(queue=QUEUE)
+    def traced() -> str:
+        return os.environ["TRACEPARENT"]
+
+    traced()

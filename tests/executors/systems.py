@@ -347,11 +347,11 @@ def _worker_token(running: RunningEvenflow) -> str:
 
 
 @contextlib.contextmanager
-def kubernetes() -> Iterator[Kubernetes]:
+def kubernetes(**settings: str) -> Iterator[Kubernetes]:
     with clusters.kubernetes() as cluster, _home() as folder:
         template = write_template(folder, EXECUTORS_TEST="MARKS", grace_s=60)
         told = {"EVENFLOW_KUBERNETES": cluster.uri, "EVENFLOW_KUBERNETES_TEMPLATE": str(template)}
-        with _running("--workers", "0", **told) as (running, db, marks):
+        with _running("--workers", "0", **told, **settings) as (running, db, marks):
             template.write_text(template.read_text().replace("MARKS", str(marks)))
             options = ("--kind", "kubernetes", "--queue", QUEUE, "--slots", "8", "--option.send_again", "2")
             made = running.evenflow("executors", "set", "pods", *options)
@@ -361,16 +361,16 @@ def kubernetes() -> Iterator[Kubernetes]:
 
 
 @contextlib.contextmanager
-def native() -> Iterator[Native]:
-    with _running("--workers", "2", EVENFLOW_QUEUES=QUEUE, EVENFLOW_RESOURCES="enforce") as (running, db, marks):
+def native(**settings: str) -> Iterator[Native]:
+    with _running("--workers", "2", EVENFLOW_QUEUES=QUEUE, EVENFLOW_RESOURCES="enforce", **settings) as (running, db, marks):
         yield Native(running, db, marks)
 
 
 @contextlib.contextmanager
-def celery(broker: Broker) -> Iterator[Celery]:
+def celery(broker: Broker, **settings: str) -> Iterator[Celery]:
     broker.start()
     try:
-        with _running("--workers", "0", EVENFLOW_CELERY_BROKER=broker.url) as (running, db, marks):
+        with _running("--workers", "0", EVENFLOW_CELERY_BROKER=broker.url, **settings) as (running, db, marks):
             options = ("--kind", "celery", "--queue", QUEUE, "--slots", "8", "--option.send_again", "2")
             made = running.evenflow("executors", "set", "elsewhere", *options)
             assert made.returncode == 0, made.stderr
@@ -411,7 +411,7 @@ def _running(*arguments: str, **settings: str) -> Iterator[tuple[RunningEvenflow
         url = stack.enter_context(reach_database("", home))
         db = stack.enter_context(psycopg.connect(url, autocommit=True))
         there = "select count(*) from dag where bundle <> 'evenflow'"
-        wait_until(lambda: db.execute(there).fetchone()[0] == 10, lambda: running.log)  # type: ignore[index]
+        wait_until(lambda: db.execute(there).fetchone()[0] == 11, lambda: running.log)  # type: ignore[index]
         try:
             yield running, db, marks
         finally:

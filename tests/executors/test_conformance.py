@@ -10,6 +10,7 @@ import pytest
 from evenflow.core.limits import LEASE_S
 from tests.executors.pipelines import SPARK
 from tests.executors.systems import Executor
+from tests.otlp import OtlpReceiver
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.xdist_group("executors"), pytest.mark.timeout(900)]
@@ -20,6 +21,16 @@ def test_tasks_start_and_leave_logs_and_results(system: Executor) -> None:
     assert state == "success", system.told("plain", run_id)
     assert "a line of the log" in system.log("plain", run_id, "two")
     assert system.ask(lambda client: client.get_xcom("plain", run_id, "plus", "return_value")).value == 3
+
+
+def test_a_process_of_a_task_hears_which_span_it_is(system: Executor, collector: OtlpReceiver) -> None:
+    """Of the trace that is told of its run, and that who reads the run is told."""
+    state, run_id = system.run("traced")
+    assert state == "success", system.told("traced", run_id)
+    said = system.ask(lambda client: client.get_xcom("traced", run_id, "traced", "return_value")).value
+    trace_id = system.ask(lambda client: client.get_run("traced", run_id)).trace_id
+    (process,) = wait_until(lambda: [span for span in collector.named("run") if span.trace_id.hex() == trace_id], "the trace")
+    assert said == f"00-{trace_id}-{process.span_id.hex()}-01"
 
 
 def test_a_task_that_takes_too_long_fails(system: Executor) -> None:
