@@ -20,6 +20,10 @@ def set_by(module: str) -> dict[str, ast.expr]:
     }
 
 
+ASKED_BY_OTHERS = {
+    "CALLBACK_POOL": "stands in schema.sql, which cannot ask",
+    "EVENTS_A_TRY": "says what bench/insights.py has made",
+}
 TRAVEL_ALONE = {"evenflow.spark.driver", "evenflow.spark.status"}  # files that a submitted application takes along
 
 
@@ -45,6 +49,18 @@ def test_no_limit_is_set_twice() -> None:
     shared = re.compile(rf"^(?:{'|'.join(set_by('evenflow.core.limits'))}) =", re.MULTILINE)
     again = {module for module, path in source_modules().items() if shared.search(path.read_text(encoding="utf-8"))}
     assert again == {"evenflow.core.limits"}
+
+
+def test_every_limit_is_asked_for() -> None:
+    """So is every other constant of a module; what authors name is exported, or asked for by them."""
+    asked = {
+        node.id if isinstance(node, ast.Name) else node.attr
+        for path in source_modules().values()
+        for node in nodes(path)
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load)
+    }
+    constants = {name: module for module in source_modules() for name in set_by(module) if re.fullmatch(r"_?[A-Z][A-Z0-9_]+", name)}
+    assert {name: module for name, module in constants.items() if name not in asked | ASKED_BY_OTHERS.keys()} == {}
 
 
 def test_no_field_is_bounded_by_a_number_of_its_own() -> None:

@@ -7,10 +7,12 @@ from itertools import product
 
 import pytest
 
-from evenflow.worker.attempt_states import CONCLUSIONS, LAST_DEEDS, CannotCome, Deed, Phase, Said, TryEvent, TryState, Wish, react
+from evenflow.worker.attempt_states import CannotCome, Deed, Phase, Said, TryEvent, TryState, Wish, react
 
 WANTED = {TryEvent.END, TryEvent.GIVE_UP, TryEvent.ABANDON, TryEvent.GIVE_BACK}  # from outside, at any time
 TIMERS = {TryEvent.TOO_LATE, TryEvent.GRACE_OVER, TryEvent.CLEAN_UP_OVER}
+CONCLUSIONS = {Deed.CANNOT_START, Deed.GIVEN_BACK, Deed.NEVER_STARTED, Deed.LOSE, Deed.JUDGE, Deed.JUDGE_LOST}
+LAST_DEEDS = {Deed.REPORT, Deed.REPORT_ENDED, Deed.REPORT_LOST, Deed.FORGET}
 SPOKEN = {TryEvent.CLEANS_UP, TryEvent.SAID, TryEvent.DEFERRED}
 MAY_COME = {
     Phase.WAITING: {TryEvent.FORKED, TryEvent.NOT_LOADED, TryEvent.TOO_LATE} | WANTED,

@@ -120,7 +120,6 @@ JUDGE_SPECS = 20.0  # for all DAGs of one file: 10,000 tasks take a second, and 
 JUDGE_PARAMS = 5.0  # for the parameters of one run: they take milliseconds
 JUDGE_LOAD = 60.0  # until the first of these processes is ready; it takes some tenths of a second
 JUDGE_MEMORY = 2 * 2**30  # of address space: a body of 64 MiB becomes objects that take ten times as much
-CALLBACKS = 100  # functions of one task or DAG, for all its events: ten of each, as in the SDK
 TRACEBACK = 64 * 2**10  # characters
 DIFFED_FILE = 512 * 2**10  # finding the differences of longer texts takes seconds
 WARNINGS = 16 * 2**10  # characters, of one file

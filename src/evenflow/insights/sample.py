@@ -22,7 +22,6 @@ POOLS = {"default_pool": 64, "warehouse": 6, "small": 2}
 EXECUTOR_SLOTS = 96
 DAGS = 40
 EVENTS_A_TRY = 4  # about: ready, grant, start, end
-RUN_EVENTS = 2
 SPARK_EVERY = 5  # every fifth task of a DAG uses Spark
 SPARK_CORES = 4
 

@@ -25,7 +25,6 @@ LOOK_S = 2.0  # between two comparisons of all pods with the database; changes w
 REST_S = 0.1  # between two comparisons during constant events: a comparison is a statement of the database
 ENDED_S = 30.0  # for a pod to end after its try: its last log and its goodbye
 REPORTED_S = 5.0  # in which the end of a try may be on its way after its pod has ended; then the pod's end counts
-GONE_S = 20.0  # without a pod until a try is sent again: longer than a list may lag behind
 NAME_CHARS = 63  # of a pod: it is a host name
 LAST_WORDS_S = 10  # of the grace of a pod: for the goodbye of its worker, after the time in which its try ends
 TEMPLATE_BYTES = 256 * 1024  # of a template: etcd takes objects of 1.5 MB, and each pod is one

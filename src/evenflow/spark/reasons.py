@@ -45,7 +45,6 @@ _VERSIONS = re.compile(r"\[PYTHON_VERSION_MISMATCH\] (?P<text>[^\n]*)")
 _STORAGE = re.compile(r"Class org\.apache\.hadoop\.fs\.(?P<module>\w+)\.(?P<name>\w+) not found")
 _PACKAGES = {"s3a": "hadoop-aws", "azurebfs": "hadoop-azure", "azure": "hadoop-azure"}
 _SQLSTATE = re.compile(r"SQLSTATE: \w{5}\b")
-_CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]+)\]")
 
 _MORE_FOR_EXECUTORS = "Give executors more: conf={'spark.executor.memory': '4g'}, or smaller partitions."
 

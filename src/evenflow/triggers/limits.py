@@ -51,5 +51,4 @@ POD_LAST_CHARS = 200  # of each
 POD_RESULT = 1024 * 1024 - 1  # bytes of a result: as much as an answer may have
 POD_RESULT_IN_EVENT = 32 * 1024  # of one that the event carries, which has 64 KiB: half of them, for JSON escapes
 POD_RESULT_WITHIN = 60.0  # of the end of the work: the side-car is told to end by then
-POD_SETTLES = 3.0  # after a try was ended: a request of its process under way is answered in milliseconds
 POD_MESSAGE = 1_000  # characters of an API server's message: it names each wrong field

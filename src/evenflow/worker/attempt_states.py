@@ -83,10 +83,6 @@ class Deed(Enum):
     FORGET = auto()  # it belongs to others, who report it
 
 
-CONCLUSIONS = frozenset({Deed.CANNOT_START, Deed.GIVEN_BACK, Deed.NEVER_STARTED, Deed.LOSE, Deed.JUDGE, Deed.JUDGE_LOST})
-LAST_DEEDS = frozenset({Deed.REPORT, Deed.REPORT_ENDED, Deed.REPORT_LOST, Deed.FORGET})
-
-
 @dataclass(frozen=True, slots=True)
 class TryState:
     """``resumes``: it has deferred before, and was not resumed only to clean up. ``second``: its first process has ended and owed a

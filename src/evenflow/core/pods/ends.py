@@ -67,7 +67,6 @@ RULES: Mapping[Cause, CauseRule] = MappingProxyType(
         Cause.SILENT: CauseRule(Policy.ELSEWHERE, 300.0, "It runs, and has not asked for its try: it may not reach the API."),
     }
 )
-WAITS = frozenset({Cause.QUOTA})  # causes before a pod exists, after which the same try may be sent again
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,6 @@ class LoadedFile:
     modules: list[Path]
     uncalled: dict[str, int]  # its functions with @dag that made no DAG, by name: their lines
     hidden: dict[Path, str]  # files that it means to import and does not get, each with an explanation
-    module_names: list[str]  # in sys.modules: the DAG file and the loaded local modules
 
 
 def load_file(path: Path, root: Path) -> LoadedFile:
@@ -86,8 +85,8 @@ def load_file(path: Path, root: Path) -> LoadedFile:
             error.add_note(cure)
         raise
     below = f"{root}{os.sep}"
-    loaded = {name: file for name in _modules_below(below) if (file := _local_file(name, root))}
-    needed = local_imports(path, root) | set(loaded.values())
+    loaded = {file for name in _modules_below(below) if (file := _local_file(name, root))}
+    needed = local_imports(path, root) | loaded
     hidden = hidden_files(needed - {path}, root)
     return LoadedFile(
         path=path,
@@ -100,7 +99,6 @@ def load_file(path: Path, root: Path) -> LoadedFile:
             if isinstance(made, DagFunction) and not made.was_called and made.function.__code__.co_filename == str(path)
         },
         hidden=hidden,
-        module_names=sorted([name, *loaded]),
     )
 
 
