@@ -240,7 +240,7 @@ class Celery(Executor):
         """As a broker does."""
         done = f"Task evenflow.run[evenflow.run-{epoch}-99] succeeded"
         before = self.log_file.read_text().count(done)
-        message = Launch(epoch, 99, QUEUE, False, 0, "", "", "", "", -1, 1)
+        message = Launch(epoch, 99, QUEUE, 0, "", "", "", "", -1, 1)
         executor = CeleryExecutor(self.broker.url)
         assert asyncio.run(executor.launch([message])) == {}
         wait_until(lambda: self.log_file.read_text().count(done) > before, self.log_file.read_text)

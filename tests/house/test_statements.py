@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import product
 
 import psycopg
 import pytest
 
+from evenflow.core.selection.order import DispatchClass, given_before
 from evenflow.core.states import FINISHED, TaskState
 from evenflow.store.db.sql import sql
 from tests.house.project import SOURCE, STATEMENTS, nodes, source_modules, strings
@@ -121,7 +123,7 @@ def test_every_clause_is_said_by_several_and_nobody_says_it_otherwise() -> None:
     assert silent == [], "begins with a comment: what it says, and of what"
     own = {
         "takes_runs": r"state = .draining. or",
-        "tries_in_order": r"from dispatch\b[\s\S]*order by[^()]*\bpriority desc[^()]*\bepoch",
+        "tries_in_order": r"order by[^()]*\bpriority desc[^()]*\bepoch",
         "runs_in_order": r"order by[^()]*\bpriority desc, (\w\.)?run_after",
         "is_frozen": r"kind = .system. or (\w\.)?kind = .queue. and",
         "stored_lane": r"extract\(epoch from \w\.since\)",
@@ -129,6 +131,7 @@ def test_every_clause_is_said_by_several_and_nobody_says_it_otherwise() -> None:
         "finished, finished_virtually": r"\('success', 'failed', 'skipped', 'upstream_failed'",
         "current_try": r"from dispatch where epoch = %\(epoch\)s for key share",
         "replaces_xcom": r"on conflict \(run_key, task_index, map_index, key\)",
+        "is_unseen": r"pg_visible_in_snapshot",
         "recorded_asset_event": r"\be\.alias, e\.partition",
     }
     schema = (SOURCE / "store" / "schema.sql").read_text(encoding="utf-8")
@@ -153,6 +156,17 @@ def test_indexes_have_the_orders_of_the_clauses(db: psycopg.Connection) -> None:
         order = re.sub(r"--[^\n]*|\b\w\.|\s", "", CLAUSES[clause].read_text(encoding="utf-8")).replace("desc", " DESC")
         (definition,) = db.execute("select pg_get_indexdef(%s::regclass)", [index]).fetchone() or ("",)
         assert order in re.sub(r", ", ",", definition), (clause, definition)
+
+
+def test_a_turn_gives_tries_out_in_the_order_of_claims(db: psycopg.Connection) -> None:
+    """Those of one turn have one transaction: ``given_before`` sorts them as the clause does."""
+    priorities = (0, 5, -5, 1 << 32, -1 << 32)
+    tries = [(one, priority, epoch) for one, priority, epoch in product(DispatchClass, priorities, (2, 3, 1))]
+    clause = CLAUSES["tries_in_order"].read_text(encoding="utf-8")
+    columns = [list(column) for column in zip(*tries, strict=True)]
+    told = "unnest(%s::int[], %s::bigint[], %s::bigint[]) as t (class, priority, epoch)"
+    asked = f"select class, priority, epoch from (select t.*, pg_current_xact_id() as xact from {told}) as d order by {clause}"
+    assert db.execute(asked.encode(), columns).fetchall() == sorted(tries, key=lambda each: given_before(*each))
 
 
 def test_statements_fit_the_schema(db: psycopg.Connection) -> None:

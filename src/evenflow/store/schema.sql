@@ -400,7 +400,7 @@ create index xcom_of_folder on xcom (folder) where folder is not null;          
 create index xcom_of_object on xcom (object) where object is not null;                                       -- xcom/find_used
 
 -- Objects and folders that no row refers to any more, and EPOCH-* for what a try that was lost, or has begun a folder, may have left; the API
--- deletes them. Whoever deletes or replaces a value does nothing for it.
+-- deletes them. A trigger notes them, so a statement that deletes or replaces a value does nothing for it.
 create table xcom_garbage (
     object  text primary key,
     at      timestamptz not null default now()               -- from when on an API server may take it: one that has is given time
@@ -651,10 +651,10 @@ create table concurrency_limit (
     unique (run_key, kind, name)
 ) with (fillfactor = 70);
 
--- Ids of limits of runs, above all others: who makes a run knows them at once. A scheduler takes a thousand at a time.
+-- Ids of limits of runs, above all others: a statement that makes a run knows them at once. A scheduler takes a thousand at a time.
 create sequence run_limit_seq start 1000000000000 increment by 1000;
 
--- Whoever lowers a limit, the auditor learns of it. No statement of a round sets a capacity, so this costs the hot path nothing.
+-- The auditor learns of each limit that is lowered. No statement of a round sets a capacity, so this costs the hot path nothing.
 create function note_lowered() returns trigger language plpgsql as
 $$ begin new.lowered_at := clock_timestamp(); return new; end $$;
 create trigger lowered before update of capacity on concurrency_limit
@@ -695,7 +695,7 @@ create table sharing (
     version    bigint not null
 );
 
--- Who ever started something where tenants share.
+-- Tenants that have ever started something where tenants share.
 create table tenant (
     limit_id   bigint primary key references concurrency_limit,  -- of kind share
     scope_id   bigint not null references sharing,
@@ -794,7 +794,7 @@ where l.run_key = 0 and l.kind in ('dag_task', 'dag_runs') and l.used = 0
             select from task t where t.version_key = v.version_key and t.task_id = substr(l.name, strpos(l.name, '/') + 1))));
 
 -- DAGs to look at for queued runs that may begin. Whatever lets one begin says so here, in its own transaction: the triggers on it see to
--- it, so nobody forgets. A scheduler looks at no other DAG, and a wake goes when a look has found that nothing of its DAG may begin.
+-- it, so no statement forgets. A scheduler looks at no other DAG, and a wake goes when a look has found that nothing of its DAG may begin.
 create table run_wake (
     wake_id   bigint generated always as identity,
     dag_id    text not null,
@@ -940,7 +940,7 @@ create index timer_due on timer (due_at, run_key) where not held;               
 create index timer_of_run on timer (run_key, due_at) where not held;                                         -- inbox/take_timers
 create index timer_of_instance on timer (run_key, task_index, map_index);                                    -- deferrals/delete_all, runs/finish, operations/delete_runs
 
--- What is set aside because handling it raised an exception, until somebody releases it; what belongs to DAGs also until their next version.
+-- What is set aside because handling it raised an exception, until a person releases it; what belongs to DAGs also until their next version.
 create table quarantine (
     kind     text not null,                                  -- run, schedule, assets, backfill
     object   text not null,                                  -- DAG/RUN, DAG, DAG, number of the backfill
@@ -986,7 +986,7 @@ create table backfill_run (
 );
 create index backfill_run_open on backfill_run (backfill_id, position) where run_key is null and passed_over is null;  -- backfills/make_runs, backfills/take_open
 
--- When a run is to have ended; task_index says which of the DAG's deadlines it is. Whoever makes runs does nothing for it.
+-- When a run is to have ended; task_index says which of the DAG's deadlines it is. A trigger sets it, so a statement that makes runs does nothing for it.
 create function time_of_day_after(moment timestamptz, at time, zone text) returns timestamptz language sql stable as
 $$
     select min(x.due) from (
@@ -1062,11 +1062,14 @@ create table notification_rule (
     changed_at timestamptz not null default now(),
     changed_by text not null
 );
--- How far history was looked at for them. One row, under whose lock a scheduler looks.
-create table notification_look (snapshot pg_snapshot not null);
 
--- Ends of runs whose traces are to be sent to a collector, and how far history was looked at for them: one row, under whose lock an API
--- server looks. Both stay as they are where no collector is named.
+-- How far history was looked at: for notification rules by a scheduler, for traces by an API server, each under the lock of its row.
+create table history_look (
+    reader    text primary key,                              -- notifications, traces
+    snapshot  pg_snapshot not null                           -- each look moves it on, in its transaction
+);
+
+-- Ends of runs whose traces are to be sent to a collector. Where no collector is named there are none, and no server looks for them.
 create table trace_due (
     run_key   bigint not null,
     ended_at  timestamptz not null,                          -- the time of its row in run_event: a run that is cleared ends again
@@ -1075,7 +1078,6 @@ create table trace_due (
 );
 create index trace_due_next on trace_due (due_at);                                                           -- traces/take_due
 create index trace_due_oldest on trace_due (ended_at);                                                       -- traces/drop_old
-create table trace_look (snapshot pg_snapshot not null);
 
 -------------------------------------------------------------------------------------------------------------- services
 
@@ -1132,7 +1134,7 @@ create table scaling_lease (
     until      timestamptz not null
 );
 
--- What an autoscaler does, each step before it is done: who comes after a crash goes on from here. The steps of a plan have the number of its first.
+-- What an autoscaler does, each step before it is done: after a crash the next autoscaler continues from here. The steps of a plan have the number of its first.
 create table scaling_step (
     step_id  bigint generated always as identity primary key,
     fleet    text not null references fleet on delete cascade,
@@ -1146,7 +1148,7 @@ create table scaling_step (
 create index scaling_step_of_plan on scaling_step (fleet, plan desc, step_id);                               -- scaling/list_steps
 create index scaling_step_open on scaling_step (plan) where open;                                            -- scaling/read_open, scaling/close_plan
 
--- What autoscalers saw of each fleet and what they made of it: for plots, and for who takes over.
+-- What autoscalers saw of each fleet and what they made of it: for plots, and for the autoscaler that takes over.
 create table scaling_look (
     fleet        text not null references fleet on delete cascade,
     at           timestamptz not null,
@@ -1263,7 +1265,7 @@ $$;
 create trigger wake_of_state after update or delete on service_state
     for each row when (old.kind in ('dag', 'system')) execute function wake_closed();
 
--- The clock of all leases, one row. A gap in its ticks is time in which nobody could be heard; after it all leases begin anew.
+-- The clock of all leases, one row. A gap in its ticks is time in which no service could be heard; after it all leases begin anew.
 create table lease_clock (
     ticked_at     timestamptz not null,
     counted_from  timestamptz not null                       -- no lease is counted from earlier than this
@@ -1354,7 +1356,7 @@ create table mart (
 ------------------------------------------------------------------------------------------------------------ reporting
 
 -- What other programs read: BI tools, notebooks, the history pipeline. These views have a version in their name. Within a version columns
--- are added, at the end, and none is changed or taken away; the tables above are nobody's business but ours. The role evenflow_reporting,
+-- are added, at the end, and none is changed or taken away; the tables above are Evenflow's own. The role evenflow_reporting,
 -- or any other that `evenflow db reporting` is told, can read these views and nothing else. A view that leaves rows out is a security
 -- barrier, so that no function of a reader sees those. docs/reference/reporting.md is made from what follows: a view's comment, and of each
 -- column its type and its meaning.
@@ -1783,8 +1785,7 @@ where m.name = 'violations';
 
 -------------------------------------------------------------------------------------------------------- what is always there
 
-insert into notification_look (snapshot) values (pg_current_snapshot());
-insert into trace_look (snapshot) values (pg_current_snapshot());
+insert into history_look (reader, snapshot) values ('notifications', pg_current_snapshot()), ('traces', pg_current_snapshot());
 insert into lease_clock (ticked_at, counted_from) values (now(), now());
 insert into pool (name, description, while_deferred) values ('default_pool', 'Tasks that name no pool', 'release');
 insert into executor (name, kind, changed_by) values ('worker', 'native', 'evenflow');

@@ -25,7 +25,7 @@ def set_rule(world: World, name: str, event: str, **fields: Any) -> None:
     """As the API does."""
     names: dict[str, Any] = {"dags": [], "scope": None, "notifier": "slack", "conn_id": "chat", "signed_by": None, "recipients": []}
     with world.conn.transaction():
-        world.conn.execute(sql("notifications/begin_look"))
+        world.conn.execute(sql("notifications/begin_look"), {"reader": notifications.READER})
         world.conn.execute(
             sql("notifications/set_one"), {"name": name, "event": event, **names, "is_enabled": True, "by": "ada", **fields}
         )
@@ -145,7 +145,7 @@ def test_a_database_of_another_history_begins_to_look_with_now(world: World) -> 
     """R-CS7: a dump that was read into a new server numbers transactions anew."""
     set_rule(world, "runs", "run_failed")
     end_run(world, "failed")
-    world.conn.execute("update notification_look set snapshot = '900000000:900000000:'")
+    world.conn.execute("update history_look set snapshot = '900000000:900000000:'")
     assert notifications.call(world.conn) == 0
     failed(world.conn, world.trigger("d"))
     assert notifications.call(world.conn) == 1

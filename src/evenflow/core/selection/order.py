@@ -46,8 +46,8 @@ def try_priority(run_priority: int, priority: int) -> int:
 
 
 def given_before(dispatch_class: DispatchClass, priority: int, epoch: int) -> tuple[DispatchClass, int, int]:
-    """Returns a key of selected tries: the order within one turn in which they are given out, equal to the clause tries_in_order
-    for all.
+    """Returns a key of selected tries: the order within one turn in which they are given out, which is that of the clause
+    tries_in_order.
     """
     return dispatch_class, -priority, epoch
 

@@ -19,7 +19,6 @@ class Launch(NamedTuple):
     epoch: int
     sends: int
     queue: str
-    is_resume: bool
     priority: int
     dag_id: str
     run_id: str

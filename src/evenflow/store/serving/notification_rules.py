@@ -9,6 +9,7 @@ from psycopg.rows import dict_row
 from evenflow.core.people.scopes import PersonScope, scope_text
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
+from evenflow.store.scheduling.notifications import READER
 
 
 async def list_rules(conn: AsyncConn, *, name: str | None = None, limit: int) -> list[Row]:
@@ -39,7 +40,7 @@ async def set_rule(
     by: str,
 ) -> None:
     """Makes or changes a rule, for what happens from now on, in the transaction of the caller."""
-    await conn.execute(sql("notifications/begin_look"))
+    await conn.execute(sql("notifications/begin_look"), {"reader": READER})
     names = {
         "name": name,
         "event": event,

@@ -14,6 +14,7 @@ from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.notify import INBOX
 from evenflow.store.db.sql import sql
+from evenflow.store.serving.dags import insert_run
 
 
 class Asker(NamedTuple):
@@ -87,24 +88,22 @@ async def trigger_run(
     logical_date: datetime | None,
     interval: tuple[datetime, datetime] | None,
     asker: Asker,
-) -> bool:
-    """Whether the run is new. ``params`` is JSON."""
-    start, end = interval or (None, None)
-    names = {
-        "dag_id": dag_id,
-        "run_id": run_id,
-        "version_key": version_key,
-        "params": params,
-        "logical_date": logical_date,
-        "interval_start": start,
-        "interval_end": end,
-        "actor": asker.actor,
-        "asker": asker.identity,
-    }
+) -> None:
+    """Makes a run, unless the DAG has one of this name or this logical date. ``params`` is JSON."""
     async with conn.transaction():
-        made = (await conn.execute(sql("others/trigger_run"), names)).rowcount == 1
-        await conn.execute(sql("inbox/notify"), {"channel": INBOX})
-    return made
+        key = await insert_run(
+            conn,
+            dag_id=dag_id,
+            run_id=run_id,
+            version_key=version_key,
+            params=params,
+            logical_date=logical_date,
+            interval=interval,
+            run_type="triggered",
+        )
+        if key is not None:
+            names = {"run_key": key, "actor": asker.actor, "asker": asker.identity}
+            await conn.execute(sql("others/record_trigger"), names)
 
 
 async def find_run(conn: AsyncConn, *, dag_id: str, run_id: str, logical_date: datetime | None, asker: Asker) -> FoundRun | None:

@@ -13,6 +13,8 @@ from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.db.sql import sql
 
+_READER = "traces"  # of history
+
 
 class DueTrace(NamedTuple):
     """``traceparent`` is null, too, when the run was deleted meanwhile."""
@@ -27,9 +29,9 @@ async def look(conn: AsyncConn, *, age_s: float, most: int) -> int:
     had waited for longer than ``age_s`` seconds, or more than ``most`` waited.
     """
     async with conn.transaction():
-        if await (await conn.execute(sql("traces/lock_look"))).fetchone() is None:
+        if await (await conn.execute(sql("traces/lock_look"), {"reader": _READER})).fetchone() is None:
             return 0
-        await conn.execute(sql("traces/look"), {"age_s": age_s})
+        await conn.execute(sql("traces/look"), {"reader": _READER, "age_s": age_s})
         return (await conn.execute(sql("traces/drop_old"), {"age_s": age_s, "most": most})).rowcount
 
 

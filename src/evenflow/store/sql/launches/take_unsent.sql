@@ -23,8 +23,7 @@ with closed as materialized (
     where d.epoch = any(array(select epoch from chosen))
     returning d.*
 )
-select d.epoch, d.sends, d.queue, d.class = 0 as is_resume, d.priority, r.dag_id, r.run_id, k.task_id, k.operator, d.map_index,
-    d.try_number
+select {{sent_try}}
 from sent d
 join dag_run r using (run_key)
 join task k using (version_key, task_index)

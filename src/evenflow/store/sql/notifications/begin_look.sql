@@ -1,2 +1,3 @@
 -- The first rule is for what happens from now on: while there was none, history was not looked at.
-update notification_look set snapshot = pg_current_snapshot() where not exists (select from notification_rule where is_enabled)
+update history_look set snapshot = pg_current_snapshot()
+where reader = %(reader)s and not exists (select from notification_rule where is_enabled)

@@ -1,28 +1,20 @@
--- What has happened since the look before, whatever the order in which transactions began and ended: each event for which there is
--- a rule becomes a queued run of the DAG of callbacks, once for each rule, in the transaction that says how far was looked. Of
--- another history of this database nothing is told: a look begins with now.
-with look as materialized (
-    select snapshot, pg_snapshot_xmin(snapshot)::text::bigint as oldest
-    from notification_look
-    where pg_snapshot_xmax(snapshot) <= pg_snapshot_xmax(pg_current_snapshot())
-), looked as (
-    update notification_look set snapshot = pg_current_snapshot()
-), happened as (
+-- What has happened since the look before: each event for which there is a rule becomes a queued run of the DAG of callbacks, once
+-- for each rule, in the transaction that says how far was looked. Of another history of this database nothing is told: a look
+-- begins with now.
+with {{looks_at_history}}, happened as (
     select e.run_key, e.task_index, e.map_index, e.try_number, case e.event when 'retry' then 'task_retried'
         else 'task_failed' end as event,
            e.state::text as state, e.detail ->> 'reason' as reason
     from look
-    join task_event e on e.xact >= look.oldest
-    where (e.event = 'retry' or e.event in ('fail', 'cancel') and e.state = 'failed')
-        and not pg_visible_in_snapshot(e.xact::text::xid8, look.snapshot)
+    join task_event e on {{is_unseen}}
+    where e.event = 'retry' or e.event in ('fail', 'cancel') and e.state = 'failed'
     union all
     select e.run_key, null, -1, 0,
            case when e.event = 'deadline_missed' then e.event when e.state = 'success' then 'run_succeeded' else 'run_failed' end,
            e.state::text, 'The deadline ' || (e.detail ->> 'deadline') || ' was missed.'
     from look
-    join run_event e on e.xact >= look.oldest
+    join run_event e on {{is_unseen}}
     where e.event in ('succeed', 'fail', 'cancel', 'deadline_missed')
-        and not pg_visible_in_snapshot(e.xact::text::xid8, look.snapshot)
 ), called as materialized (
     select next_run_key() as run_key, r.run_key as of_run, r.dag_id, r.run_id, r.version_key, h.task_index, h.map_index,
         h.try_number,

@@ -6,9 +6,8 @@
 -- its try waits for the next claim. notify/deliver is left the workers and their tries: tries of class 1 that are not mapped in
 -- full, as far as a notification can hold them.
 with given as materialized (
-    select epoch, run_key, task_index, map_index, try_number, class, priority, queue, holds::bigint[], pool_slots,
-        nullif(avoid, 0) as avoid,
-           event, detail::jsonb, was_state, was_epoch, losses, worker
+    select epoch, run_key, task_index, map_index, try_number, class, priority, pg_current_xact_id() as xact, queue,
+           holds::bigint[], pool_slots, nullif(avoid, 0) as avoid, event, detail::jsonb, was_state, was_epoch, losses, worker
     from unnest(%(epochs)s::bigint[], %(run_keys)s::bigint[], %(tasks)s::int[], %(maps)s::int[], %(tries)s::smallint[],
                 %(classes)s::smallint[], %(priorities)s::bigint[], %(queues)s::text[], %(holds)s::text[], %(slots)s::int[],
                 %(avoid)s::bigint[], %(events)s::text[], %(details)s::text[], %(was_states)s::task_state[],
@@ -62,10 +61,10 @@ select expect_rows(count(*), %(expected)s, 'Queueing task instances'),
                select jsonb_build_object('worker', w.service_id, 'key', w.key)::text as head,
                       jsonb_build_object('worker', w.service_id, 'key', w.key, 'tries', case
                           when bool_and(class = 1 and map_index < 0) then
-                          jsonb_agg(jsonb_build_array(epoch, run_key, task_index, try_number) order by priority desc,
-                              epoch) end)::text as whole
-               from given
-               join waiting w on w.service_id = given.worker
+                          jsonb_agg(jsonb_build_array(epoch, run_key, task_index, try_number)
+                              order by {{tries_in_order}}) end)::text as whole
+               from given d
+               join waiting w on w.service_id = d.worker
                group by w.service_id, w.key
                union all
                select '', '' where exists (select from given left join waiting w on w.service_id = given.worker

@@ -1,3 +1,3 @@
 -- One API server at a time looks for runs that have ended. The next statement, under this lock, sees what the look before has
 -- written.
-select from trace_look for update skip locked
+select from history_look where reader = %(reader)s for update skip locked

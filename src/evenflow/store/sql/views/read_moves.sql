@@ -1,23 +1,23 @@
 -- What has moved since a snapshot was taken, the newest run first: each transaction that it did not see and this statement's own
--- does, whatever the order in which they began and ended. Of DAGs that are looked at, also the newest move of each task instance.
+-- does. Of DAGs that are looked at, also the newest move of each task instance.
 -- The snapshot to continue from is answered, and whether all is told: not when the other one is too old, or of another history of
 -- this database.
-with since as materialized (
+with look as materialized (
     select snapshot, pg_snapshot_xmin(snapshot)::text::bigint as oldest,
            pg_snapshot_xmax(snapshot)::text::bigint between next - %(age)s and next as is_known
     from (select coalesce(%(since)s::pg_snapshot, pg_current_snapshot()) as snapshot,
                  pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next) as asked
 ), moved as materialized (
     select e.run_key, e.task_index, e.map_index, e.state, e.try_number, e.at
-    from since
-    join task_event e on e.xact >= since.oldest
-    where since.is_known and not pg_visible_in_snapshot(e.xact::text::xid8, since.snapshot)
+    from look
+    join task_event e on {{is_unseen}}
+    where look.is_known
     limit %(moves)s
 ), run_moved as (
     select distinct e.run_key
-    from since
-    join run_event e on e.xact >= since.oldest
-    where since.is_known and not pg_visible_in_snapshot(e.xact::text::xid8, since.snapshot)
+    from look
+    join run_event e on {{is_unseen}}
+    where look.is_known
     limit %(moves)s
 ), run as (
     select r.run_key, r.dag_id, r.run_id, r.state, t.tasks,
@@ -40,7 +40,7 @@ with since as materialized (
     where r.run_type <> 'callback'
 )
 select pg_current_snapshot()::text as cursor,
-       not (select is_known from since) or (select count(*) >= %(moves)s from moved) as is_cut,
+       not (select is_known from look) or (select count(*) >= %(moves)s from moved) as is_cut,
        coalesce((select jsonb_agg(jsonb_build_object('dag_id', dag_id, 'run_id', run_id, 'state', state, 'tasks',
            coalesce(tasks, '[]'), 'scopes', scopes)
                                   order by run_key desc) from run), '[]') as runs
