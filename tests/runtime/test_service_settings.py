@@ -51,7 +51,7 @@ SETTINGS = ServiceSettings(
 def test_logs_show_no_credentials_of_addresses() -> None:
     """R-SE4: those of a cluster and of each broker, as they are written and as they are sent."""
     settings = replace(
-        SETTINGS, kubernetes="kubernetes://:one@h/?token=two%2F", celery_broker="redis://:three@a;redis://:fo%2Fur@b"
+        SETTINGS, kubernetes="kubernetes://:one@h/?namespace=n&token=two%2F", celery_broker="redis://:three@a;redis://:fo%2Fur@b"
     )
     assert {"open-sesame", "one", "two/", "two%2F", "three", "fo/ur", "fo%2Fur"} <= set(settings.secrets)
 

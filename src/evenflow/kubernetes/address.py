@@ -89,6 +89,15 @@ async def find_cluster(where: str, environ: Mapping[str, str]) -> ClusterAddress
     )
 
 
+def secrets_of(where: str) -> list[str]:
+    """Returns the tokens of an address, as they are written and as they are sent."""
+    parts = urlsplit(where)
+    pairs = (pair.partition("=") for pair in parts.query.split("&"))
+    written = [value for name, _, value in pairs if name == "token"]
+    sent, password = parse_qs(parts.query).get("token", ()), parts.password or ""
+    return [*written, *sent, password, unquote(password)]
+
+
 def _inside(environ: Mapping[str, str]) -> ClusterAddress:
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host or not (ACCOUNT / "token").exists():

@@ -26,6 +26,7 @@ from evenflow.core.service import ServiceKind
 from evenflow.fleet.limits import TEMPLATE_MEMORY
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.forking.sandbox import Mode, own_environment, user_environment
+from evenflow.kubernetes.address import secrets_of
 from evenflow.processor.limits import MEMORY_MIB, PARSE_TIMEOUT
 from evenflow.runtime.logging import Format, LevelName
 from evenflow.spark.limits import CONNECT_PORT
@@ -212,11 +213,8 @@ class ServiceSettings(SharedSettings):
     @property
     def secrets(self) -> list[str]:
         """The secrets that this process has in its settings."""
-        urls = (self.database_url, self.kubernetes, *self.celery_broker.split(";"))
+        urls = (self.database_url, *self.celery_broker.split(";"))
         passwords = [password for url in urls if (password := urlsplit(url).password)]
-        passwords += [
-            value for part in urlsplit(self.kubernetes).query.split("&") if (value := part.removeprefix("token=")) != part
-        ]
         return [
             self.token,
             self.metrics_token,
@@ -227,6 +225,7 @@ class ServiceSettings(SharedSettings):
             *self.secret_keys.split(","),
             *passwords,
             *map(unquote, passwords),
+            *secrets_of(self.kubernetes),
         ]
 
     @property

@@ -29,11 +29,10 @@ from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.insights import PIPELINE
 from evenflow.runtime import trust
 from evenflow.runtime.bundle_settings import BundleSettings, check_bundles, check_environments, pythons_of
-from evenflow.runtime.endpoints import check_endpoint
 from evenflow.runtime.project import PATHS, ConfigFile, bundle_of, config_file, default_home, project_dir
 from evenflow.runtime.secret_files import SUFFIX, SecretFiles, secret_fields
 from evenflow.runtime.service_settings import ServiceSettings, SharedSettings
-from evenflow.runtime.wrong_settings import did_you_mean, explain, readable_broker
+from evenflow.runtime.wrong_settings import check_endpoint, did_you_mean, explain, readable_broker, readable_headers
 from evenflow.sdk.secrets import lookup
 from evenflow.sdk.secrets.connections import env_name
 from evenflow.telemetry.statsd import parse_address
@@ -64,7 +63,7 @@ class Settings(BaseSettings, SharedSettings):
         description="What is to be shown for /metrics; without it the API asks other hosts for an operator's token",
     )
     openlineage_key: SecretStr | None = Field(None, description="What is shown at `openlineage_url` (Authorization: Bearer ...)")
-    traces_headers: SecretStr | None = Field(
+    traces_headers: Annotated[SecretStr | None, AfterValidator(readable_headers)] = Field(
         None,
         description="What is shown at `traces_url`: name=value, with commas between, as OTEL_EXPORTER_OTLP_HEADERS has them",
     )
@@ -189,11 +188,12 @@ class Settings(BaseSettings, SharedSettings):
                 raise ValueError("it is one line, as `evenflow tokens create` prints it, and this has a line break or a tab in it")
         return token
 
-    @field_validator("openlineage_url", "traces_url", "traces_headers")
+    @field_validator("openlineage_url", "traces_url")
     @classmethod
-    def _told(cls, value: Any, info: ValidationInfo) -> Any:
-        check_endpoint(info.field_name or "", value)
-        return value
+    def _told(cls, address: str, info: ValidationInfo) -> str:
+        if address:
+            check_endpoint(info.field_name or "", address)
+        return address
 
     @field_validator("identity_issuer", "identity_url")
     @classmethod

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from evenflow.api.tracing.settings import read_headers
 from evenflow.core.likeness import closest
 from evenflow.forking.sandbox import OURS as PREFIX
 from evenflow.runtime.project import config_file
@@ -31,6 +32,10 @@ _NOT_SHOWN = (
     "connections",
     "bundles",
 )  # secrets, and tables that would hide the message
+_ENDPOINTS = {  # what the address of each looks like, and the setting of what is shown there
+    "openlineage_url": ("https://host/api/v1/lineage", "openlineage_key"),
+    "traces_url": ("http://host:4318/v1/traces", "traces_headers"),
+}
 
 
 def explain(problem: Any, given: Mapping[str, Any], known: Collection[str]) -> str:
@@ -72,3 +77,19 @@ def readable_broker(broker: SecretStr | None) -> SecretStr | None:
                 "characters such as / # @ : of a password as %2F %23 %40 %3A"
             ) from None
     return broker
+
+
+def readable_headers(headers: SecretStr | None) -> SecretStr | None:
+    """Raises :class:`ValueError`, which does not repeat them."""
+    read_headers("" if headers is None else headers.get_secret_value())
+    return headers
+
+
+def check_endpoint(setting: str, address: str) -> None:
+    """Checks where Evenflow sends what it tells others. Raises :class:`ValueError`, whose text does not repeat the address: a
+    password may be in it.
+    """
+    example, shown = _ENDPOINTS[setting]
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or not parts.path.strip("/"):
+        raise ValueError(f"write it as {example}, and what is to be shown there as {shown}")
