@@ -13,17 +13,17 @@ from tests.house.project import SOURCE, name_of, nodes, source_modules
 # Patterns that make a riddle of a sentence, and how many of each docstrings and comments still have: lower these, never raise them.
 RIDDLES = {
     # "who asks gets it": name the actor, as in "the caller gets it"
-    r"(?i:(?:^|[.:;,] )who(?:ever)? (?![^.]*\?)|\b(?:for|to|by|of|from|than|with|as|in) who\b|\bwhoever\b)": 29,
+    r"(?i:(?:^|[.:;,] )who(?:ever)? (?![^.]*\?)|\b(?:for|to|by|of|from|than|with|as|in) who\b|\bwhoever\b)": 21,
     # "somebody has it", "nobody asks": "another session has it", "no caller asks"
-    r"(?i:\b(?:some|no)body\b)": 8,
+    r"(?i:\b(?:some|no)body\b)": 3,
     # "waits for so many": "waits for ``limit`` runs"
-    r"(?i:\bso (?:many|much|long)\b(?! (?:as|that)\b))": 2,
+    r"(?i:\bso (?:many|much|long)\b(?! (?:as|that)\b))": 0,
     # "such a one", "it is no error": "it is not an error"; "there is no worker" is plain
-    r"\b[Ss]uch (?:a one|ones)\b|(?<!\b[Tt]here )\b(?:is|are) (?:no\b(?! longer)|none\b)": 6,
+    r"\b[Ss]uch (?:a one|ones)\b|(?<!\b[Tt]here )\b(?:is|are) (?:no\b(?! longer)|none\b)": 2,
     # ", for it waits": ", because it waits"
     r", for (?:it|they|there|we|nothing|otherwise|then)\b": 0,
     # "it goes on": "it continues"
-    r"(?i:\bgo(?:es)? on\b)": 5,
+    r"(?i:\bgo(?:es)? on\b)": 2,
 }
 
 _COMMENT = re.compile(r"(?:^ *|  )# (.*)$", re.MULTILINE)

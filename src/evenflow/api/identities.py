@@ -1,8 +1,8 @@
 """Logging in by a provider of identities: the authorisation code flow of OpenID Connect, with PKCE, state and nonce.
 
 A browser that begins a login gets a sealed cookie, and must bring it back: a login that another browser has begun leads nowhere.
-The browser sends the cookie when the provider leads it back here, so it is no session cookie. It is good for some minutes, on any
-API server.
+The browser sends the cookie when the provider leads it back here, so it is not the cookie of a session. It is good for some
+minutes, on any API server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who may ask for what. Tokens are JWTs (HS256) signed with keys that only the API's hosts know; the header says with which (kid).
 
 A *fleet token* stands for a kind of process that may come and register, and is good for nothing else; it may name the queues or
-bundles that these may serve. One that a launcher makes for a pod names the one try that is to run there: whoever registers with it
+bundles that these may serve. One that a launcher makes for a pod names the one try that is to run there: the worker of that pod
 may claim that try and no other, while it is not over. A *service token* is what such a process gets when it registers: it stands
 for this one service, has the scope of its fleet, and is renewed by its beats. A *try token* stands for one try, a *trigger token*
 for one claim of the trigger that a try waits for; what it may touch follows from what is signed into it, so no try can speak for
@@ -243,7 +243,7 @@ class Tokens:
         return mint(self._state, of, ttl=TRIGGER_TTL_S)
 
     def for_service(self, fleet: FleetToken, service_id: int) -> str:
-        """What a service that registered with ``fleet`` goes on with."""
+        """The own token of a service that registered with ``fleet``."""
         own = ServiceToken(fleet.kind, service_id, fleet.token_id, fleet.scope, fleet.jti, fleet.epoch)
         return mint(self._state, own, ttl=SERVICE_TTL_S)
 

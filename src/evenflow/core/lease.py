@@ -20,6 +20,10 @@ be noticed is smaller than the margin.
 A worker may beat and yet hang: it holds a try that it never starts or never ends. Once that is sure, the control plane gives it up
 as if it were silent, and tells it at its next beat. Even then its tries go to others only a whole lease after its last beat.
 
+A try of a lost service is reported as lost. Its dispatch is sent again under a fresh epoch and uses up no try, up to
+``infrastructure_retries`` times (:mod:`evenflow.core.flow.ends`); triggers go to other triggerers. A service that comes back
+registers anew, and whatever it still says of its old epochs has no effect.
+
 A lease that begins anew only becomes longer, so nothing here can end a lease too early. A service that died during an outage is
 found one lease after the outage.
 """

@@ -1,1 +1,1 @@
-"""What services outside the control plane share: registering with it, claiming work, and sending it reports and logs."""
+"""What each service of a fleet does beside its work: it registers with the control plane, claims, and sends reports and logs."""

@@ -10,7 +10,7 @@ descriptors:
     owner     {"fork": key, "mark": n, "memory_limit": bytes|null} + [output, control, ...]    descriptors of the child; further
                                                             ones are handed to its job
     owner     {"signal": key, "signum": n}                  to the child's process group, SIGKILL to all that it has started;
-                                                            after its end it is no error
+                                                            after its end it does nothing
     owner     {"let_go": key}                               what a child has left that was not alone is not watched any more
     owner     {"lease": t}                                  children may run until t, by CLOCK_BOOTTIME; without it for ever
     template  {"forked": key, "pid": n} | {"unforked": key, "error": text}

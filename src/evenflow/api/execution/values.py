@@ -205,7 +205,7 @@ class FolderRoutes:
 
 
 def _check_cost(value: dict[str, Any]) -> None:
-    """The view of all costs has numbers, and one that is none would break it for everybody."""
+    """The view of all costs has numbers, and another value would break it for everybody."""
     try:
         cost = msgspec.convert(value, ApplicationCost)
     except msgspec.ValidationError as error:

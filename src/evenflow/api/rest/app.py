@@ -80,7 +80,7 @@ _OPEN = frozenset(
     {DESCRIPTION, *(f"{PREFIX}{path}" for doors in (identity.doors, device_logins.doors) for path in doors.paths)}
 )  # for everyone
 
-_RULES = (  # for browsers: an answer is for its caller only, and is no page
+_RULES = (  # for browsers: an answer is for its caller only, and not a page
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cross-origin-resource-policy", b"same-origin"),

@@ -37,6 +37,8 @@ class CancelledRuns(Record):
     more: bool = Field(description="Whether there are more than one request cancels: ask again.")
 
 
+# A new field is a column of the clause store/clauses/run_summary.sql, too: all statements that list runs name that. With a title it
+# is a column of `evenflow runs list`.
 class RunSummary(Record):
     dag_id: str = Field(title="DAG")
     run_id: str = Field(title="run")

@@ -82,7 +82,7 @@ def collapse(reports: Iterable[R]) -> dict[int, TryReports[R]]:
 
 
 def judge(run: RunFacts, task_index: int, state: TaskState, tries: int, tried: TryReports[R]) -> TaskEvent | None:
-    """Returns the event that moves the instance of a try, the last of ``tries`` since somebody cleared it. ``REQUEUE`` stands for a
+    """Returns the event that moves the instance of a try, the last of ``tries`` since a person cleared it. ``REQUEUE`` stands for a
     dispatch that is sent again. None: nothing moves.
     """
     end = tried.end

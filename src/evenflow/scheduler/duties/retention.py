@@ -84,7 +84,7 @@ class UnusedLimits:
 
 
 def delete_old(conn: Conn, old_runs: OldRuns) -> float | None:
-    """For a moment, if history is not kept for ever; and a part of what people have deleted. Goes on soon while there is more."""
+    """For a moment, if history is not kept for ever; and a part of what people have deleted. Continues soon while there is more."""
     exported = _exported(conn)
     before, audit_before = (_before(conn, name, exported) for name in (RETENTION_DAYS, AUDIT_RETENTION_DAYS))
     work: list[Callable[[], int]] = [lambda: retention.delete_garbage(conn, limit=DELETED_AT_ONCE)]

@@ -1,5 +1,5 @@
--- What more of a limit would have been worth: with so many more slots, the first so many slots that waited for it at each moment would not have
--- waited. What they would have taken from others later is not in it. By limit and day.
+-- What more of a limit would have been worth: with N more slots, the first N slots that waited for it at each moment would not have waited.
+-- What they would have taken from others later is not in it. By limit and day.
 with edge as (
     select cause, limit_name, began_us as us, pool_slots as waiting from segments where cause in ('pool', 'run cap', 'task cap', 'executor')
     union all
