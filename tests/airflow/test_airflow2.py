@@ -111,7 +111,41 @@ with DAG("rights"):
 
     mighty()
 """,
-    "subdag": "from airflow.operators.subdag_operator import SubDagOperator\n",
+    "subdag": """
+from datetime import datetime
+from airflow import DAG
+from airflow.operators.dummy_operator import DummyOperator
+from airflow.operators.subdag_operator import SubDagOperator
+
+def inner(outer, name):
+    dag = DAG(f"{outer}.{name}", schedule_interval="@daily", start_date=datetime(2024, 1, 1))
+    DummyOperator(task_id="load", dag=dag) >> DummyOperator(task_id="check", dag=dag)
+    return dag
+
+dag = DAG("subdag", schedule_interval="@daily", start_date=datetime(2024, 1, 1))
+begin = DummyOperator(task_id="begin", dag=dag)
+one = SubDagOperator(task_id="one", subdag=inner("subdag", "one"), dag=dag)
+two = SubDagOperator(task_id="two", subdag=inner("subdag", "two"), dag=dag, trigger_rule="all_done")
+begin >> one >> two >> DummyOperator(task_id="end", dag=dag)
+""",
+    "smart": "from airflow.sensors.smart_sensor import SmartSensorOperator\n",
+    "cleanup": "from airflow.models import DagRun, SlaMiss, TaskFail\n",
+    "annotated": """
+from airflow.models.dag import ScheduleInterval
+from airflow.models.xcom_arg import PlainXComArg
+from airflow.operators.weekday import WeekDay
+
+every: ScheduleInterval = "@daily"
+""",
+    "variable": """
+from airflow import DAG
+from airflow.models import Variable
+
+with DAG("variable", tags=[Variable.get("team", default_var="none"), Variable.get("region")]):
+    pass
+""",
+    "variable_of_sdk": "from airflow.sdk import Variable\n\nREGION = Variable.get('region')\n",
+    "connection": "from airflow.hooks.base_hook import BaseHook\n\nHOST = BaseHook.get_connection('warehouse').host\n",
     "lambda": "from airflow.providers.amazon.aws.operators.aws_lambda import AwsLambdaInvokeFunctionOperator\n",
     "dbt": "from airflow.providers.dbt.cloud.operators.dbt import DbtCloudRunJobOperator\n",
     "newer": "from airflow.providers.http.operators.https import HttpsOperator\n",
@@ -203,8 +237,33 @@ class TestInside:
         assert loaded["query"]["error"] == ""
         assert loaded["query"]["dags"]["query"]["tasks"][0]["operator"] == "PostgresOperator"
 
+    def test_a_dag_inside_of_a_dag_is_a_group_of_it(self, loaded: dict[str, Any]) -> None:
+        assert loaded["subdag"]["error"] == ""
+        (spec,) = loaded["subdag"]["dags"].values()
+        tasks = {task["task_id"]: task for task in spec["tasks"]}
+        ids = [task["task_id"] for task in spec["tasks"]]
+        assert set(ids) == {"begin", "load", "check", "two.load", "two.check", "end"}
+        upstream = {name: [ids[index] for index in task.get("upstream", ())] for name, task in tasks.items()}
+        assert upstream["load"] == ["begin"]
+        assert upstream["two.load"] == ["check"]
+        assert upstream["end"] == ["two.check"]
+        assert tasks["two.load"]["trigger_rule"] == "all_done"
+        assert [group["group_id"] for group in spec["groups"]] == ["one", "two"]
+
+    def test_names_of_annotations(self, loaded: dict[str, Any]) -> None:
+        assert loaded["annotated"]["error"] == ""
+
+    def test_a_value_that_no_environment_has_is_told_with_where_it_may_stand(self, loaded: dict[str, Any]) -> None:
+        for name in ("variable", "variable_of_sdk"):
+            told = loaded[name]["error"].partition("\n")[0]
+            assert "Variable 'region' is not known where the file is loaded" in told
+            assert "{{ var.value.region }}" in told
+            assert "AIRFLOW_VAR_REGION" in told
+        assert "AIRFLOW_CONN_WAREHOUSE" in loaded["connection"]["error"].partition("\n")[0]
+
     def test_what_nothing_has_taken_the_place_of_is_refused_with_what_to_do(self, loaded: dict[str, Any]) -> None:
-        assert "Use a TaskGroup" in loaded["subdag"]["error"]
+        assert "Make the sensor deferrable" in loaded["smart"]["error"]
+        assert "Use a DeadlineAlert" in loaded["cleanup"]["error"]
         assert "pip install apache-airflow-providers-ssh" in loaded["ssh"]["error"]
         assert "pip install apache-airflow-providers-amazon\n" in f"{loaded['lambda']['error']}\n"
         assert "pip install apache-airflow-providers-dbt-cloud" in loaded["dbt"]["error"]
@@ -217,7 +276,7 @@ class TestInside:
 
 
 def test_names_are_known_without_airflow() -> None:
-    moved, gone = home_of("SSHOperator"), home_of("SubDagOperator")
+    moved, gone = home_of("SSHOperator"), home_of("SmartSensorOperator")
     assert moved is not None
     assert provider_of(moved.module) == "apache-airflow-providers-ssh"
     assert gone is not None

@@ -194,7 +194,7 @@ def test_the_ends_of_lines_stay(evenflow: Evenflow, tmp_path: Path) -> None:
 def test_imports_alone_say_what_is_refused_and_which_providers_are_needed(tmp_path: Path) -> None:
     text = (
         "from airflow.contrib.operators.ssh_operator import SSHOperator\n"
-        "from airflow.operators.subdag_operator import SubDagOperator\n"
+        "from airflow.sensors.smart_sensor import SmartSensorOperator\n"
         "from airflow.sdk import CronPartitionTimetable\n"
         "from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator\n"
         "from airflow.utils.email import send_email\n"
@@ -207,7 +207,7 @@ def test_imports_alone_say_what_is_refused_and_which_providers_are_needed(tmp_pa
 
 def test_check_by_the_command_line(evenflow: Evenflow, tmp_path: Path) -> None:
     _file(tmp_path, "moves.py", MOVES)
-    _file(tmp_path, "stays.py", STAYS + "from airflow.operators.subdag import SubDagOperator\n")
+    _file(tmp_path, "stays.py", STAYS + "from airflow.sensors.smart_sensor import SmartSensorOperator\n")
     checked = evenflow("migrate", "check", str(tmp_path), "--json")
     assert checked.returncode == 1
     told = json.loads(checked.stdout)

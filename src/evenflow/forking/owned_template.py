@@ -25,6 +25,7 @@ from evenflow.forking.owned_trunk import NotBorn, OwnedProcess, OwnedTrunk, Spaw
 from evenflow.forking.template import MESSAGE_LIMIT
 
 OUTPUT_KEPT = 65536  # of what is printed while a template loads: the end, which says why it failed
+SHOWN_OUTPUT = 4000  # characters of it, where there is no log
 CLOSE_TIMEOUT_S = 5.0  # a template that was told to end does so in milliseconds; after this it is killed
 
 
@@ -46,6 +47,11 @@ class TemplateFailed(EvenflowError):
     def __init__(self, reason: str, output: str) -> None:
         super().__init__(reason)
         self.output = output
+
+    @property
+    def in_full(self) -> str:
+        """The reason, and below it the end of what was printed."""
+        return f"{self}\n{self.output[-SHOWN_OUTPUT:]}".strip()
 
 
 class TemplateLate(TemplateFailed):
@@ -145,7 +151,7 @@ class OwnedTemplate:
     async def _end_late(self, load_timeout_s: float) -> str:
         self._process.send_signal(signal.SIGABRT)  # faulthandler prints where it is
         await self.close()
-        return f"it was not loaded after {load_timeout_s:g} s; the log shows where it was"
+        return f"it was not loaded after {load_timeout_s:g} s; what it printed shows where it was"
 
     async def _end_of_load(self) -> str:
         """Ends a template that could not be loaded, and returns why."""

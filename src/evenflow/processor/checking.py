@@ -20,7 +20,7 @@ from typing import Literal
 from evenflow.core.spec.diff import diff_specs
 from evenflow.fleet.environments import NONE, Environments
 from evenflow.fleet.limits import FOREIGN_LOAD_TIMEOUT
-from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.forking.owned_template import OwnedTemplate, TemplateFailed
 from evenflow.forking.sandbox import user_environment
 from evenflow.processor import limits
 from evenflow.processor.parsing import NEVER_CALLED, Parsed, ParseLimits, parse_file
@@ -96,14 +96,17 @@ async def check_files(
 
 async def _template(seed: str, within: ParseLimits, contexts: AsyncExitStack, module: str, python: str) -> OwnedTemplate:
     environment = {**user_environment(os.environ), **PYTHON, "PYTHONHASHSEED": seed}
-    template = await OwnedTemplate.start(
-        module,
-        {"evenflow": version("evenflow")},
-        env=environment,
-        load_timeout_s=FOREIGN_LOAD_TIMEOUT if python else TEMPLATE_TIMEOUT,
-        memory_limit=within.memory_bytes,
-        python=python,
-    )
+    try:
+        template = await OwnedTemplate.start(
+            module,
+            {"evenflow": version("evenflow")},
+            env=environment,
+            load_timeout_s=FOREIGN_LOAD_TIMEOUT if python else TEMPLATE_TIMEOUT,
+            memory_limit=within.memory_bytes,
+            python=python,
+        )
+    except TemplateFailed as error:  # there is no log here
+        raise TemplateFailed(error.in_full, error.output) from error
     contexts.push_async_callback(template.close)
     return template
 

@@ -44,7 +44,7 @@ TEMPLATE_TIMEOUT = 60.0  # importing Evenflow takes 0.1 s
 
 # The folder belongs to its owner: no bytecode is left there, and none is read that is older than an edit of the same second. Sets
 # iterate in one order in all processors, so that a DAG that depends on it does not seem to change.
-PYTHON = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
+PYTHON = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0", "PYTHONFAULTHANDLER": "1"}  # says where it was, if it is late
 
 
 class ProcessorService(FleetService):
@@ -222,8 +222,9 @@ class ProcessorService(FleetService):
         except (NoSuchEnvironment, TemplateFailed) as error:
             if not environment:
                 raise
-            why = f"{leased.file} cannot be loaded in environment {environment!r}: {error}"
-            return Parsed(0.0, error=why, summary=why)
+            why = f"{leased.file} cannot be loaded in environment {environment!r}: "
+            told = error.in_full if isinstance(error, TemplateFailed) else str(error)
+            return Parsed(0.0, error=why + told, summary=f"{why}{error}")
         return await parse_file(
             template,
             root,

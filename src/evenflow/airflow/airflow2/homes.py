@@ -11,11 +11,12 @@ from typing import Literal
 from evenflow.airflow.airflow2 import provider_homes
 
 STAND_INS = "evenflow.airflow.airflow2.stand_ins"
-STAND_INS_OF_CLOUDS = {  # by name, the modules that import the provider
+STAND_INS_ELSEWHERE = {  # by name; most of these modules import a provider
     "BigQueryCreateEmptyTableOperator": "evenflow.airflow.airflow2.stand_ins_of_google",
     "BigQueryExecuteQueryOperator": "evenflow.airflow.airflow2.stand_ins_of_google",
     "BigQueryOperator": "evenflow.airflow.airflow2.stand_ins_of_google",
     "S3PrefixSensor": "evenflow.airflow.airflow2.stand_ins_of_amazon",
+    "SubDagOperator": "evenflow.airflow.airflow2.subdags",
     "S3ToSnowflakeOperator": "evenflow.airflow.airflow2.stand_ins_of_snowflake",
 }
 
@@ -52,6 +53,7 @@ _SAME = {
     f"{_SDK}.bases.skipmixin": "SkipMixin",
     f"{_SDK}.definitions.context": "get_current_context",
     f"{_SDK}.definitions.mappedoperator": "MappedOperator",
+    f"{_SDK}.definitions.xcom_arg": "PlainXComArg",
     f"{_SDK}.log": "mask_secret",
     f"{_SDK}.module_loading": "import_string",
     f"{_SDK}.timezone": "coerce_datetime parse utcnow",
@@ -169,6 +171,8 @@ _STOOD_IN_FOR = {
     "SnowflakeOperator": _QUERY,
     "DagStateChangeCallback": "an annotation of your own, or none",
     "LazyXComAccess": "an annotation of your own, or none",
+    "ScheduleInterval": "an annotation of your own, or none",
+    "SubDagOperator": "a TaskGroup with the tasks of the inner DAG",
     "TaskStateChangeCallback": "an annotation of your own, or none",
     "make_aware": "dates with a time zone, such as pendulum.datetime(2026, 1, 1, tz='UTC')",
     "BigQueryCreateEmptyTableOperator": f"from {_GOOGLE}.operators.bigquery import BigQueryCreateTableOperator",
@@ -180,8 +184,14 @@ _STOOD_IN_FOR = {
     ),
 }
 
+_NO_DATABASE = (
+    "It is a table of Airflow's database, which is not used here. History is deleted by itself: see the settings of retention."
+)
 _GONE = {
-    "SubDagOperator": "Use a TaskGroup.",
+    "SlaMiss": "Use a DeadlineAlert for what is late.",
+    "TaskFail": _NO_DATABASE,
+    "ImportError": _NO_DATABASE,
+    "BaseJob": _NO_DATABASE,
     "SmartSensorOperator": "Make the sensor deferrable.",
     "Volume": "Use V1Volume of kubernetes.client.models.",
     "VolumeMount": "Use V1VolumeMount of kubernetes.client.models.",
@@ -199,6 +209,7 @@ NO_MORE = (
     "airflow.contrib",
     "airflow.datasets",
     "airflow.decorators.task_group",
+    "airflow.jobs.base_job",
     "airflow.kubernetes",
     "airflow.lineage.entities",
     "airflow.models.dagparam",
@@ -219,13 +230,16 @@ NO_MORE = (
 FLAT = ("airflow.hooks", "airflow.operators", "airflow.sensors")  # below these, any module once had operators
 LACKING = (
     *FLAT,
+    "airflow.jobs",
     "airflow.models",
     "airflow.models.abstractoperator",
     "airflow.models.baseoperator",
     "airflow.models.dag",
     "airflow.models.taskinstance",
     "airflow.models.xcom",
+    "airflow.models.xcom_arg",
     "airflow.operators.python",
+    "airflow.operators.weekday",
     "airflow.providers.http.operators.http",
     "airflow.providers.snowflake.operators.snowflake",
     "airflow.triggers.external_task",
@@ -262,7 +276,7 @@ def home_of(name: str) -> Home | None:
         module, _, now = target.partition(":")
         return Home("moved", module, now, f"from {module} import {now}")
     if name in _STOOD_IN_FOR:
-        return Home("stood_in_for", STAND_INS_OF_CLOUDS.get(name, STAND_INS), name, _STOOD_IN_FOR[name])
+        return Home("stood_in_for", STAND_INS_ELSEWHERE.get(name, STAND_INS), name, _STOOD_IN_FOR[name])
     if name in _GONE:
         return Home("gone", "", "", _GONE[name])
     return None

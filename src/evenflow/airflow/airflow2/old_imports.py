@@ -25,6 +25,8 @@ def install() -> None:
         sys.meta_path.insert(0, _Lacking())
         sys.meta_path.append(_NoMore())
         _complete()
+        for loaded in (sys.modules[name] for name in VALUES_OF_CALLS if name in sys.modules):  # by a plugin
+            settings.translate_values_of(loaded)
 
 
 class _OldModule(ModuleType):

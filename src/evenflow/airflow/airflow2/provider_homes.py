@@ -30,6 +30,7 @@ SAME = {
 }
 
 RENAMED = {
+    "ElasticsearchHook": "airflow.providers.elasticsearch.hooks.elasticsearch:ElasticsearchSQLHook",
     "AWSAthenaHook": f"{_AWS}.hooks.athena:AthenaHook",
     "AWSAthenaOperator": f"{_AWS}.operators.athena:AthenaOperator",
     "AWSBatchOperator": f"{_AWS}.operators.batch:BatchOperator",
@@ -107,4 +108,5 @@ LACKING = (
     *(f"{_AWS}.{kind}.{name}" for kind, names in _MODULES_LACKING.items() for name in names.split()),
     f"{_GOOGLE}.operators.bigquery",
     f"{_GOOGLE}.sensors.gcs",
+    "airflow.providers.elasticsearch.hooks.elasticsearch",
 )

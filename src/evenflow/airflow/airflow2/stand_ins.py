@@ -43,6 +43,7 @@ def date_range(start_date: datetime, end_date: datetime | None = None, num: int 
 
 DagStateChangeCallback = TaskStateChangeCallback = Callable[[dict[str, Any]], None]  # types of annotations
 LazyXComAccess = Sequence[Any]
+ScheduleInterval = str | timedelta | None
 
 
 def apply_defaults(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,8 +17,10 @@ from airflow.sdk.definitions._internal.contextmanager import DagContext
 
 from evenflow.airflow.airflow2 import old_context, old_imports, settings
 from evenflow.airflow.airflow2.homes import provider_of
+from evenflow.airflow.airflow2.subdags import is_inside
 from evenflow.airflow.loading.dags import spec_of
 from evenflow.airflow.loading.forecasts import forecast_of
+from evenflow.airflow.loading.lookups import say_where_it_may_stand
 from evenflow.airflow.loading.watches import watches_of
 from evenflow.core.forecast import Forecast
 from evenflow.core.model import DagSpec
@@ -50,12 +52,15 @@ def load_mixed(path: Path, root: Path) -> MixedFile:
     except ImportError as error:
         _say_which_provider(error)
         raise
+    except Exception as error:
+        say_where_it_may_stand(error)
+        raise
     finally:
         DagContext.current_autoregister_module_name = None
     made = [dag for dag, module in DagContext.autoregistered_dags if module.__name__ == name]
     made += [value for value in vars(sys.modules[name]).values() if isinstance(value, DAG)]
     foreign: dict[str, Any] = {}
-    each = {id(dag): dag for dag in made}.values()  # Airflow's compare by content
+    each = {id(dag): dag for dag in made if not is_inside(dag)}.values()  # Airflow's compare by content
     for dag in sorted(each, key=lambda dag: dag.dag_id):
         if dag.dag_id in foreign or dag.dag_id in loaded.dags:
             raise DagFileError(path.name, None, f"This file has two DAGs with the id {dag.dag_id!r}. Rename one of them.")
