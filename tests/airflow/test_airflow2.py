@@ -137,6 +137,14 @@ from airflow.operators.weekday import WeekDay
 
 every: ScheduleInterval = "@daily"
 """,
+    "configuration": """
+from airflow.configuration import conf
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+
+with DAG("configuration"):
+    EmptyOperator(task_id=conf.get("kubernetes", "NAMESPACE"), doc=conf.get("core", "BASE_LOG_FOLDER"))
+""",
     "variable": """
 from airflow import DAG
 from airflow.models import Variable
@@ -252,6 +260,10 @@ class TestInside:
 
     def test_names_of_annotations(self, loaded: dict[str, Any]) -> None:
         assert loaded["annotated"]["error"] == ""
+
+    def test_options_of_the_configuration_under_their_old_names(self, loaded: dict[str, Any]) -> None:
+        assert loaded["configuration"]["error"] == ""
+        assert loaded["configuration"]["dags"]["configuration"]["tasks"][0]["task_id"] == "default"
 
     def test_a_value_that_no_environment_has_is_told_with_where_it_may_stand(self, loaded: dict[str, Any]) -> None:
         for name in ("variable", "variable_of_sdk"):

@@ -25,7 +25,7 @@ from evenflow.forking.owned_trunk import NotBorn, OwnedProcess, OwnedTrunk, Spaw
 from evenflow.forking.template import MESSAGE_LIMIT
 
 OUTPUT_KEPT = 65536  # of what is printed while a template loads: the end, which says why it failed
-SHOWN_OUTPUT = 4000  # characters of it, where there is no log
+SHOWN_OUTPUT = 16_000  # characters of it, where there is no log: as long as the trace of a process that is late
 CLOSE_TIMEOUT_S = 5.0  # a template that was told to end does so in milliseconds; after this it is killed
 
 

@@ -20,6 +20,6 @@ def say_where_it_may_stand(error: Exception) -> None:
         )
     elif (found := _CONNECTION.search(text)) is not None:
         error.add_note(
-            f"Connection {found[1]!r} {_LOADED} Ask for it in a task, or set AIRFLOW_CONN_{found[1].upper()} for processors, workers "
-            "and triggerers."
+            f"Connection {found[1]!r} {_LOADED} Ask for it in a task, or set AIRFLOW_CONN_{found[1].upper()} for processors, "
+            "workers and triggerers."
         )

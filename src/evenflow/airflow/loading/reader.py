@@ -15,7 +15,7 @@ from typing import Any
 from airflow.sdk import DAG
 from airflow.sdk.definitions._internal.contextmanager import DagContext
 
-from evenflow.airflow.airflow2 import old_context, old_imports, settings
+from evenflow.airflow.airflow2 import old_config, old_context, old_imports, settings
 from evenflow.airflow.airflow2.homes import provider_of
 from evenflow.airflow.airflow2.subdags import is_inside
 from evenflow.airflow.loading.dags import spec_of
@@ -44,6 +44,7 @@ def load_mixed(path: Path, root: Path) -> MixedFile:
     name = module_name(path, root)
     old_imports.install()
     settings.install()
+    old_config.install()
     old_context.warn_of(path)
     DagContext.autoregistered_dags.clear()
     DagContext.current_autoregister_module_name = name
