@@ -132,6 +132,8 @@ def test_every_clause_is_said_by_several_and_nobody_says_it_otherwise() -> None:
         "current_try": r"from dispatch where epoch = %\(epoch\)s for key share",
         "replaces_xcom": r"on conflict \(run_key, task_index, map_index, key\)",
         "is_unseen": r"pg_visible_in_snapshot",
+        "tries_of_claim": r"left join mine d on true",
+        "rows_of_instance": r"left join dispatch d on d\.epoch = t\.epoch\s+left join service",
         "recorded_asset_event": r"\be\.alias, e\.partition",
     }
     schema = (SOURCE / "store" / "schema.sql").read_text(encoding="utf-8")

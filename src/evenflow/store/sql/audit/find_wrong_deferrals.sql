@@ -7,12 +7,7 @@ with live as (
     join task_instance t using (run_key)
     where r.state = 'running' and t.state = 'deferred'
 ), spec as materialized (
-    select v.version_key, v.dag_id, (s.position - 1)::int as task_index, s.task ->> 'task_id' as task_id,
-           coalesce(s.task ->> 'pool', 'default_pool') as pool, coalesce(s.task ->> 'queue', 'default') as queue,
-           coalesce((s.task ->> 'pool_slots')::int, 1) as pool_slots,
-           s.task ->> 'max_active_tis_per_dag' is not null as across_runs
-    from dag_version v
-    cross join lateral jsonb_array_elements(v.spec -> 'tasks') with ordinality as s (task, position)
+    select {{limits_of_specs}}
     where v.version_key in (select r.version_key from deferral f join dag_run r using (run_key))
 ), judged as (
     select coalesce(f.run_key, l.run_key) as run_key, coalesce(f.task_index, l.task_index) as task_index,

@@ -2,12 +2,7 @@
 -- runs, its own in its run, the run's. A try that ended while its run was in quarantine holds nothing. Of a tenant's share each
 -- holds nothing, or as much as of its pool.
 with spec as materialized (
-    select v.version_key, v.dag_id, (s.position - 1)::int as task_index, s.task ->> 'task_id' as task_id,
-           coalesce(s.task ->> 'pool', 'default_pool') as pool, coalesce(s.task ->> 'queue', 'default') as queue,
-           coalesce((s.task ->> 'pool_slots')::int, 1) as pool_slots,
-           s.task ->> 'max_active_tis_per_dag' is not null as across_runs
-    from dag_version v
-    cross join lateral jsonb_array_elements(v.spec -> 'tasks') with ordinality as s (task, position)
+    select {{limits_of_specs}}
     where v.version_key in (select r.version_key from dispatch d join dag_run r using (run_key))
 ), compared as (
     select d.run_key, d.epoch, s.dag_id, r.run_id, s.task_id, d.map_index, h.holds, d.pool_slots, s.pool_slots as expected_slots,

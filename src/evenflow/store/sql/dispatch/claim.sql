@@ -100,13 +100,5 @@ select s.state, exists (select from chosen) and not exists (select from worker) 
        array(select epoch from dispatch where worker_id = %(service_id)s and kill) as kill,
        extract(epoch from d.claimed_at - d.created_at)::float8 as waited_s,
        {{claimed_try}}
-from service s
-left join mine d on true
-left join lateral (select * from dag_run where dag_run.run_key = d.run_key and d.run_key > %(newest_run)s offset 0) as r on true
-left join lateral (
-    select length from mapped_task
-    where mapped_task.run_key = d.run_key and mapped_task.task_index = d.task_index and d.map_index >= 0
-    offset 0
-) as m on true
-where s.service_id = %(service_id)s and s.kind = 'worker'
+{{tries_of_claim}}
 order by {{tries_in_order}}

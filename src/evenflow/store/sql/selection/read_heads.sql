@@ -14,11 +14,8 @@ with given as materialized (
     left join given gp on gp.limit_id = p.limit_id
     left join given ge on ge.limit_id = e.limit_id
     left join given gt on gt.limit_id = t.limit_id
-    where p.capacity - p.used + coalesce(gp.n, 0) >= case when p.patience_s is null then n.weight else 1 end
-      and e.capacity - e.used + coalesce(ge.n, 0) >= 1
+    where {{may_start_one}}
       and (o.parked_on = -2 or t.limit_id is null or t.capacity - t.used + coalesce(gt.n, 0) >= 1)
-      and n.pool_limit <> all(%(closed)s::bigint[]) and n.executor_limit <> all(%(closed)s::bigint[])
-      and n.queue <> all(%(closed_queues)s::text[])
 )
 select {{stored_lane}}
 from eligible e

@@ -19,10 +19,7 @@ with recursive occupied as (
     join concurrency_limit e on e.limit_id = n.executor_limit
     left join given gp on gp.limit_id = p.limit_id
     left join given ge on ge.limit_id = e.limit_id
-    where p.capacity - p.used + coalesce(gp.n, 0) >= case when p.patience_s is null then n.weight else 1 end
-      and e.capacity - e.used + coalesce(ge.n, 0) >= 1
-      and n.pool_limit <> all(%(closed)s::bigint[]) and n.executor_limit <> all(%(closed)s::bigint[])
-      and n.queue <> all(%(closed_queues)s::text[])
+    where {{may_start_one}}
 )
 select {{stored_lane}}
 from eligible e

@@ -45,17 +45,8 @@ with run as materialized (
 )
 select jsonb_build_array(w.task_index, w.map_index) as place, k.task_id, k.operator, w.map_index,
     coalesce(t.state, w.virtual_state)::text as state,
-    coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
-       t.queued_at, t.started_at, t.ended_at, t.reason, coalesce(t.losses, 0) as losses,
-       extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
+    {{task_summary}}
 from wanted w
 cross join run
-cross join lateral (
-    select task_id, operator from task where version_key = run.version_key and task_index = w.task_index offset 0
-) as k
-left join lateral (
-    select * from task_instance where run_key = run.run_key and task_index = w.task_index and map_index = w.map_index offset 0
-) as t on true
-left join dispatch d on d.epoch = t.epoch
-left join service s on s.service_id = d.worker_id
+{{rows_of_instance}}
 order by w.task_index, w.map_index

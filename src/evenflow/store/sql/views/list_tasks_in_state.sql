@@ -63,18 +63,9 @@ with run as materialized (
     cross join generate_series(p.begin::int, (least(p.past, p.begin + %(limit)s - p.first) - 1)::int) as n
     where p.first < %(limit)s
 )
-select jsonb_build_array(p.task_index, p.map_index) as place, k.task_id, k.operator, p.map_index,
-    %(state)s::task_state::text as state, coalesce(t.try_number + (t.state = 'up_for_reschedule')::int, 0) as try_number,
-       t.queued_at, t.started_at, t.ended_at, t.reason, coalesce(t.losses, 0) as losses,
-       extract(epoch from coalesce(t.ended_at, now()) - t.started_at)::float8 as elapsed_s, s.name as worker
-from page p
+select jsonb_build_array(w.task_index, w.map_index) as place, k.task_id, k.operator, w.map_index,
+    %(state)s::task_state::text as state, {{task_summary}}
+from page w
 cross join run
-cross join lateral (
-    select task_id, operator from task where version_key = run.version_key and task_index = p.task_index offset 0
-) as k
-left join lateral (
-    select * from task_instance where run_key = run.run_key and task_index = p.task_index and map_index = p.map_index offset 0
-) as t on true
-left join dispatch d on d.epoch = t.epoch
-left join service s on s.service_id = d.worker_id
-order by p.task_index, p.map_index
+{{rows_of_instance}}
+order by w.task_index, w.map_index
