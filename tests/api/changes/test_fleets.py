@@ -11,7 +11,7 @@ import pytest
 from evenflow.client.rest import RestClient
 from evenflow.errors import ApiRefused
 from tests.api.world import World
-from tests.waiting import until
+from tests.waiting import WAIT_FOR_LOCKS, until
 
 
 @pytest.fixture
@@ -65,12 +65,11 @@ async def test_what_makes_no_fleet_is_refused_with_what_to_type(rest: RestClient
 
 
 async def _at_once(world: World, table: str, *changes: Coroutine[Any, Any, Any]) -> list[Any]:
-    """Changes of a table that none of them may change before all of them wait."""
-    waiting = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    """Changes of a table (or several) that none of them may change before all of them wait."""
     with world.conn.transaction():
         world.conn.execute(f"lock table {table} in share row exclusive mode")
         tasks = [asyncio.create_task(change) for change in changes]
-        await until(lambda: world.one(waiting) == len(changes), "all changes wait")
+        await until(lambda: world.one(WAIT_FOR_LOCKS) == len(changes), "all changes wait")
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
@@ -99,3 +98,20 @@ async def test_of_two_executors_that_take_a_queue_at_once_one_is_refused(rest: R
     """R-EX1: the tries of a queue would be sent twice."""
     changes = (rest.set_executor(name, kind="celery", queues=["etl"]) for name in ("one", "two"))
     assert _codes(await _at_once(world, "executor", *changes)) == ["queue_taken", "set"]
+
+
+async def test_a_queue_of_a_fleet_goes_to_no_executor_for_which_its_workers_get_nothing(rest: RestClient, world: World) -> None:
+    """R-AS2: whichever was first, and of two at once; its workers would stay, and the tries would be sent elsewhere."""
+    await rest.set_fleet("etl", queues=["etl", "reports"])
+    with pytest.raises(ApiRefused, match=r"Fleet 'etl' serves the queue reports, .* of kind celery") as refused:
+        await rest.set_executor("batch", kind="celery", queues=["reports"])
+    assert (refused.value.code, "evenflow autoscaler delete etl" in str(refused.value)) == ("queue_taken", True)
+    await rest.set_executor("batch", kind="native", queues=["reports"])
+    await rest.set_executor("pods", kind="kubernetes", queues=["heavy"])
+    with pytest.raises(ApiRefused, match="serves the queue etl"):
+        await rest.set_executor("pods", queues=["heavy", "etl"])
+    with pytest.raises(ApiRefused, match="The queue heavy is of executor 'pods'"):
+        await rest.set_fleet("etl", queues=["heavy"])
+    await rest.set_executor("pods", queues=["heavy"], slots=3)
+    changes = (rest.set_fleet("ml", queues=["ml"]), rest.set_executor("gpu", kind="kubernetes", queues=["ml"]))
+    assert _codes(await _at_once(world, "fleet, executor", *changes)) in (["other_executor", "set"], ["queue_taken", "set"])

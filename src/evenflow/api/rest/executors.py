@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 from fastapi import Path
@@ -16,8 +17,9 @@ from evenflow.core.limits import UNLIMITED_SLOTS
 from evenflow.core.model import DEFAULT_EXECUTOR
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
+from evenflow.core.scaling.fleet_options import served_in_vain
 from evenflow.store.db.connect import AsyncConn
-from evenflow.store.serving import events, executors
+from evenflow.store.serving import events, executors, scaling
 
 routes = Routes("Executors")
 
@@ -78,16 +80,31 @@ async def _set(conn: AsyncConn, actor: str, name: str, change: ExecutorChange) -
             409,
             "queue_taken",
             f"Queue {rival[1]!r} is of the executor {rival[0]!r}, and a queue is of one executor.",
-            hint=f"To see its queues, type: evenflow executors show {rival[0]}",
+            hint=f"To see its queues, type: evenflow executors show {shlex.quote(rival[0])}",
         )
+    await _check_fleets(conn, kind, queues)
     slots = change.slots if change.slots is not None else old.slots if old is not None else UNLIMITED_SLOTS
     if not await executors.set_executor(conn, name=name, kind=kind, queues=queues, slots=slots, options=options, by=actor):
         raise Refused(
             409,
             "other_kind",
             f"Executor {name!r} is of another kind.",
-            hint=f"Delete it first: evenflow executors delete {name}",
+            hint=f"Delete it first: evenflow executors delete {shlex.quote(name)}",
         )
+
+
+async def _check_fleets(conn: AsyncConn, kind: str, queues: list[str]) -> None:
+    """Raises :class:`Refused` where the workers of a fleet serve one of these queues in vain."""
+    for fleet in await scaling.list_fleets(conn):
+        if (queue := served_in_vain(fleet.target, fleet.queues, kind, queues)) is not None:
+            raise Refused(
+                409,
+                "queue_taken",
+                f"Fleet {fleet.name!r} serves the queue {queue}, and no worker of a fleet with target {fleet.target!r} gets "
+                f"tries of an executor of kind {kind}.",
+                hint=f"Let it serve others: evenflow autoscaler set {shlex.quote(fleet.name)} --queue QUEUE; or delete it: "
+                f"evenflow autoscaler delete {shlex.quote(fleet.name)}",
+            )
 
 
 def _check_queues(name: str, kind: str, queues: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from evenflow.core.executors import NATIVE
 from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
-from evenflow.core.scaling.fleet_options import check_target, serves
+from evenflow.core.scaling.fleet_options import check_target, served_in_vain
 from evenflow.core.scaling.plan_steps import step_words
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look, load_of, slots_needed
@@ -132,7 +133,7 @@ async def _set(conn: AsyncConn, actor: str, name: str, change: FleetChange) -> N
             409,
             "other_target",
             f"Fleet {name!r} has another target.",
-            hint=f"Delete it first: evenflow autoscaler delete {name}",
+            hint=f"Delete it first: evenflow autoscaler delete {shlex.quote(name)}",
         )
 
 
@@ -143,7 +144,7 @@ async def _check_owners(conn: AsyncConn, name: str, target: str, queues: list[st
             409,
             "queue_taken",
             f"Fleet {rival[0]!r} serves {', '.join(rival[1])}, and a queue is of one fleet.",
-            hint=f"To see it, type: evenflow autoscaler show {rival[0]}",
+            hint=f"To see it, type: evenflow autoscaler show {shlex.quote(rival[0])}",
         )
     others = [each for each in await scaling.list_fleets(conn) if each.name != name]
     same = [each for each in others if _may_be_one_deployment(each.options, options)]
@@ -152,18 +153,18 @@ async def _check_owners(conn: AsyncConn, name: str, target: str, queues: list[st
             409,
             "deployment_taken",
             f"Deployment {options['deployment']} is that of fleet {same[0].name!r} already, and each would set another number. Let "
-            f"that fleet serve these queues, too: evenflow autoscaler set {same[0].name} --queue",
+            f"that fleet serve these queues, too: evenflow autoscaler set {shlex.quote(same[0].name)} --queue",
             hint="A fleet without a namespace is in that of its autoscaler. If the Deployments differ, name it for both: "
             "--option.namespace",
         )
     for executor in await list_executors(conn):
-        if (of_it := sorted(set(queues).intersection(executor["queues"]))) and not serves(target, executor["kind"]):
+        if (queue := served_in_vain(target, queues, executor["kind"], executor["queues"])) is not None:
             raise Refused(
                 409,
                 "other_executor",
-                f"The queue {of_it[0]} is of executor {executor['name']!r}, of kind {executor['kind']}: no worker of a fleet with "
+                f"The queue {queue} is of executor {executor['name']!r}, of kind {executor['kind']}: no worker of a fleet with "
                 f"target {target!r} gets its tries.",
-                hint=f"To see it, type: evenflow executors show {executor['name']}",
+                hint=f"To see it, type: evenflow executors show {shlex.quote(executor['name'])}",
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from evenflow.core.executors import CELERY, NATIVE
@@ -33,6 +33,11 @@ def serves(target: str, kind: str) -> bool:
     gets a pod, no fleet serves; a Deployment may have native workers or Celery's.
     """
     return kind in SERVED.get(target, (NATIVE, CELERY))
+
+
+def served_in_vain(target: str, served: Collection[str], kind: str, owned: Collection[str]) -> str | None:
+    """Returns a queue that a fleet has and an executor of this ``kind``, if workers of the fleet would get none of its tries."""
+    return None if serves(target, kind) else min(set(served).intersection(owned), default=None)
 
 
 def check_target(target: str, options: Mapping[str, Any]) -> None:
