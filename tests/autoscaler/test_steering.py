@@ -452,6 +452,33 @@ async def test_one_fleet_that_fails_or_is_refused_keeps_no_other_waiting(fleets:
     await conn.close()
 
 
+async def test_a_fleet_that_cannot_be_left_ends_no_autoscaler(fleets: Fleets) -> None:
+    """R-AS2: whatever its target answers when it was deleted, between two looks or amid one; the others go on."""
+
+    class Broken(HostTarget):
+        async def sight(self, conn: Any, fleet: Any) -> Sight:
+            if not broken:
+                return Sight([], fleet.replicas)
+            if gone := at_once(scaling.delete_fleet(fleets.awaited, fleet.name)):
+                raise scaling.FleetGone(str(gone))
+            raise KeyError("spec")
+
+    broken: list[bool] = []
+    steering, conn = await fleets.autoscaler(targets={"native": HostTarget(), "broken": Broken()})
+    fleets.fleet(name="a", queues=("a",), target="broken")
+    fleets.fleet(name="b", queues=("b",), target="broken")
+    fleets.fleet()
+    await steering.loop(conn)
+    broken.append(True)
+    assert at_once(scaling.delete_fleet(fleets.awaited, "a"))
+    fleets.tries(1)
+    with observations() as seen:
+        await steering.loop(conn)
+    assert [each["fleet"] for each in seen if each["fact"] == "fleet_failed"] == ["a", "b"]
+    assert (fleets.native(), list(steering.memories)) == ([("f-1", False)], ["f"])
+    await conn.close()
+
+
 async def test_who_takes_over_knows_what_was_seen_before(fleets: Fleets) -> None:
     """R-AS3: down_after does not begin anew with each autoscaler."""
     policy = ScalingPolicy(min=0, max=4, slots=2, up_after=0, down_after=40)
@@ -748,4 +775,26 @@ async def test_what_runs_on_a_worker_taken_out_by_hand_is_told_as_running(fleets
     assert steering.memories["f"].look.running == 0
     [told] = (await list_fleets(conn)).items
     assert told.running == 1
+    await conn.close()
+
+
+async def test_a_worker_of_another_queue_stands_for_none_of_a_fleet(fleets: Fleets) -> None:
+    """R-AS5: with the token of another queue one is called like one that works, which would look idle, or like one that is about to
+    come, whose slots would count: the fleet would not grow.
+    """
+    fleets.fleet(replace(EAGER, min=2))
+    steering, conn = await fleets.autoscaler()
+    await steering.loop(conn)
+    fleets.worker("f-1")
+    fleets.worker("f-2", slots=16, queues=("cheap",))
+    fleets.tries(1)
+    fleets.busy("f-1")
+    fleets.worker("f-1", slots=16, queues=("cheap",))
+    await steering.loop(conn)
+    look = steering.memories["f"].look
+    assert look is not None
+    assert (look.ready, look.running) == (2, 1)
+    fleets.fleet(replace(EAGER, min=1))
+    await steering.loop(conn)
+    assert fleets.detail("choose")["running"] == {"f-2": 0}
     await conn.close()

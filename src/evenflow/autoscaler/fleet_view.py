@@ -27,7 +27,7 @@ class FleetView:
     policy: ScalingPolicy
     look: Look  # its replicas are those that people have not taken out of service
     replicas: list[Replica]
-    workers: dict[str, WorkerRow]  # of these, the newest of each name
+    workers: dict[str, WorkerRow]  # of these, of each name the newest that serves its queues
     going: frozenset[str]
 
     @property
@@ -83,14 +83,16 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
     own = {replica.name for replica in replicas}
     there = [row for queue in fleet.queues if (row := demand.waiting.get(queue)) and serves(fleet.target, row.kind)]
     queues = {row.queue for row in there}
-    workers = {worker.name: worker for worker in demand.workers if worker.name in own}
+    named = [worker for worker in demand.workers if worker.name in own]
+    serving = {worker.service_id for worker in named if not set(fleet.queues).isdisjoint(worker.queues)}
+    workers = {worker.name: worker for worker in sorted(named, key=lambda worker: worker.service_id in serving)}
     others = [
         worker
         for worker in demand.workers
         if worker.name not in own and worker.takes_tries and not queues.isdisjoint(worker.queues)
     ]  # fmt: skip
     staying = [worker for name, worker in workers.items() if name not in going]
-    ready = [worker for worker in staying if worker.takes_tries]
+    ready = [worker for worker in staying if worker.takes_tries and worker.service_id in serving]
     held = [worker for worker in (*staying, *others) if not worker.cordoned]
     sees = policy.forecast and policy.foresees is Foresees.GRAPH
     outlook = most_coming(demand.changes, queues, policy.forecast) if sees else Outlook()

@@ -115,6 +115,10 @@ class Steering:
             await self._unmark_strays(target, fleet, await target.sight(conn, fleet), [])
         except (UnfitTarget, ClusterRefused, ClusterUnavailable) as error:
             observe(seen.fleet_refused(fleet.name, str(error)))
+        except OUTAGES:
+            raise
+        except Exception as error:  # it is left once, and the others are looked after all the same
+            observe(seen.fleet_failed(fleet.name, error), self._meter)
 
     async def _away(self, conn: AsyncConn, demand: Demand, fleets: Iterable[FleetRow], reason: str) -> None:
         """The rest of this loop does not wait for these, nor do the next ones."""

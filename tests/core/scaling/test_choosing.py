@@ -76,6 +76,8 @@ def test_ranks_keep_the_order_of_costs(costs: list[float | None]) -> None:
         ({"algorithm": "memory"}, "cannot be 'memory'. It is one of: target-load, latency."),
         ({"slots": "many"}, "The slots of a fleet cannot be 'many'."),
         ({"max": float("inf")}, "The max of a fleet cannot be inf. It is a whole number, such as 4."),
+        ({"min": 2.9}, "The min of a fleet cannot be 2.9. It is a whole number, such as 4."),
+        ({"slots": True}, "The slots of a fleet cannot be True. It is a whole number, such as 4."),
         ({"weights": {"x": -1}}, "The weight of a label is a number from 0 to 1,000; that of 'x' is not."),
         ({"protect": "all"}, "The protect of a fleet cannot be 'all'."),
         ({"up_load": float("nan")}, "The up_load of a fleet is a number"),

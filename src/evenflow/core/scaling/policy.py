@@ -96,6 +96,13 @@ class ScalingPolicy:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in changed.items()}
 
 
+def _whole(value: Any) -> int:
+    """Numbers with a fraction are not rounded, and yes is no number."""
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise TypeError
+    return int(value)
+
+
 def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name for name in value):
         raise TypeError
@@ -110,7 +117,7 @@ _WHOLE = ("min", "max", "slots", "up_rate", "down_rate")
 _TIMES = ("up_after", "down_after", "wait", "forecast", "drain")
 _READERS: dict[str, Any] = {
     **{one.name: float for one in fields(ScalingPolicy)},
-    **dict.fromkeys(_WHOLE, int),
+    **dict.fromkeys(_WHOLE, _whole),
     "algorithm": Algorithm,
     "foresees": Foresees,
     "protect": _names,
