@@ -162,7 +162,10 @@ class Companion:
                 if self._ending.is_set():
                     return
                 logger.error("Evenflow's worker ended with %s; its tries begin anew elsewhere, and it is started again", code)
-                self._process = self._start()
+                try:
+                    self._process = self._start()
+                except OSError as error:  # too many processes or files for the moment
+                    logger.error("Evenflow's worker cannot be started, and is tried again in %g s: %s", AGAIN_S, error)
 
     def _clean(self) -> None:
         os.close(self._own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from evenflow.core.scaling.policy import ScalingPolicy
+from evenflow.errors import SettingsError
 from evenflow.runtime.up import local_fleet
 from evenflow.runtime.up.celery_worker import CeleryWorkers
 from evenflow.runtime.up.child import Child
@@ -21,7 +22,7 @@ from evenflow.runtime.up.local_fleet import LocalFleet
 from evenflow.runtime.up.service_log import Line
 from evenflow.store.serving import scaling
 from evenflow.store.serving.executors import set_executor
-from tests.waiting import until
+from tests.waiting import WAIT_FOR_LOCKS, until
 from tests.world import Unscheduled, at_once
 
 WORKER = """
@@ -56,13 +57,22 @@ def world(db: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch) -> Unsch
 
 @asynccontextmanager
 async def hosted(
-    url: str, folder: Path, screen: Notices, start_within_s: float = 60.0, target: str = "native"
+    url: str,
+    folder: Path,
+    screen: Notices,
+    start_within_s: float = 60.0,
+    target: str = "native",
+    fails: Sequence[Exception] = (),
+    origin: CeleryWorkers | None = None,
 ) -> AsyncIterator[LocalFleet]:
-    """Its workers are ready when the file ``go`` is there."""
+    """Its workers are ready when the file ``go`` is there. ``fails``: what the first ones raise that are made."""
+    failing = list(fails)
 
     def make(name: str) -> Child:
+        if failing:
+            raise failing.pop()
         job = {"command": [sys.executable, "-c", WORKER, name, str(folder)], "environment": dict(os.environ)}
-        return Child(name, CeleryWorkers(), job, folder / f"{name}.log", screen, start_within_s=start_within_s)
+        return Child(name, origin or CeleryWorkers(), job, folder / f"{name}.log", screen, start_within_s=start_within_s)
 
     told: dict[str, Any] = {"target": target, "policy": ScalingPolicy(), "queues": ["default"], "at_most_s": 30.0}
     fleet = LocalFleet(url, make_child=make, screen=screen, **told)
@@ -126,3 +136,43 @@ async def test_a_fleet_of_celery_says_which_executor_has_its_queue_instead(
     async with hosted(database_url, tmp_path, screen, target="celery"):
         pass
     assert screen.said == []
+
+
+async def test_of_two_hosts_that_take_a_queue_at_once_one_is_refused(world: Unscheduled, database_url: str, tmp_path: Path) -> None:
+    """R-AS2: each would start workers for the load of both."""
+    told: dict[str, Any] = {"policy": ScalingPolicy(), "queues": ["default"], "at_most_s": 30.0, "make_child": None}
+    fleets = [LocalFleet(database_url, target=target, screen=Notices(), **told) for target in ("native", "celery")]
+    with psycopg.connect(database_url) as other, other.transaction():
+        other.execute("lock table fleet in share row exclusive mode")
+        starting = asyncio.gather(*(fleet.start() for fleet in fleets), return_exceptions=True)
+        await until(lambda: world.one(WAIT_FOR_LOCKS) == 2, "both to wait")
+    errors = await starting
+    for fleet in fleets:
+        await fleet.stop()
+    [refused] = [error for error in errors if error is not None]
+    assert isinstance(refused, SettingsError), errors
+    assert "serves default already" in str(refused)
+
+
+async def test_a_worker_that_cannot_be_made_is_tried_again_and_the_others_are_looked_after(
+    world: Unscheduled, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-AS7: as where the disk is full or no file can be opened; the loop that starts workers goes on, and says so once."""
+    monkeypatch.setattr(local_fleet, "FAILED_S", 0.05)
+    screen = Notices()
+    full = [OSError(28, "No space left on device")] * 3
+    unmade = [OSError(24, "Too many open files")]
+
+    class Beginning(CeleryWorkers):
+        async def begin(self, *given: Any) -> Any:
+            if unmade:
+                raise unmade.pop()
+            return await super().begin(*given)
+
+    async with hosted(database_url, tmp_path, screen, fails=full, origin=Beginning()) as fleet:
+        (tmp_path / "go").touch()
+        at_once(scaling.add_native(world.awaited, fleet.name, 2))
+        await until(lambda: len(named(tmp_path, "is ready")) == 2, lambda: str(screen.said))
+    assert screen.said[0] == "the workers that there are to be are not looked after: [Errno 28] No space left on device"
+    assert [text for text in screen.said[1:] if "cannot be started: [Errno 24] Too many open files" in text]
+    assert len(screen.said) == 2, screen.said

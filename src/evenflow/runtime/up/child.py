@@ -147,11 +147,14 @@ class Child:
             began = loop.time()
             try:
                 exit_code = await self._run()
-            except ServiceFailed as error:
+            except (ServiceFailed, OSError) as error:
+                failed = error
+                if not isinstance(failed, ServiceFailed):
+                    failed = ServiceFailed(f"The {self.name} cannot be started: {error}.")
                 if not self._ready.done():
-                    self._never_began(error)
+                    self._never_began(failed)
                     return
-                self._screen.say(str(error))
+                self._screen.say(str(failed))
                 exit_code = 1
             if self._ending.is_set():
                 return

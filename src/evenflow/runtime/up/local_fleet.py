@@ -20,7 +20,7 @@ from evenflow.store.db.connect import AsyncConn, connect_async
 from evenflow.store.db.failures import OUTAGES
 from evenflow.store.db.notify import FLEETS, AsyncListener
 from evenflow.store.serving import scaling
-from evenflow.store.serving.executors import list_executors
+from evenflow.store.serving.executors import list_executors, lock_owners
 
 LOOK_S = 1.0  # between two looks, in case a notification is lost
 FAILED_S = 5.0  # until a failed start is repeated
@@ -63,16 +63,10 @@ class LocalFleet:
     async def start(self) -> None:
         """Registers the fleet, so far without workers. Raises :class:`SettingsError` when another fleet serves its queues."""
         async with await connect_async(self._url, name=self.name) as conn:
-            rival = await scaling.find_rival(conn, self.name, self._queues)
-            if rival is not None:
-                raise SettingsError(
-                    f"Fleet {rival[0]!r} serves {', '.join(rival[1])} already, and a queue is of one fleet. Serve other queues "
-                    f"here (EVENFLOW_QUEUES), or type: evenflow autoscaler delete {rival[0]}"
-                )
-            by = f"evenflow up on {socket.gethostname()}"
-            queues, policy = self._queues, self._policy
-            await scaling.set_fleet(conn, name=self.name, target=self._target, queues=queues, policy=policy, options={}, by=by)
-            await scaling.reset_native(conn, self.name)
+            async with conn.transaction():
+                await lock_owners(conn)
+                await self._set(conn)
+                await scaling.reset_native(conn, self.name)
             await self._say_what_is_not_served(conn)
         self._listener = AsyncListener(
             self._url,
@@ -83,6 +77,18 @@ class LocalFleet:
         )
         await self._listener.start()
         self._keeping = asyncio.create_task(self._keep(), name="keep workers")
+
+    async def _set(self, conn: AsyncConn) -> None:
+        """While queues keep their owners."""
+        rival = await scaling.find_rival(conn, self.name, self._queues)
+        if rival is not None:
+            raise SettingsError(
+                f"Fleet {rival[0]!r} serves {', '.join(rival[1])} already, and a queue is of one fleet. Serve other queues "
+                f"here (EVENFLOW_QUEUES), or type: evenflow autoscaler delete {rival[0]}"
+            )
+        by = f"evenflow up on {socket.gethostname()}"
+        queues, policy = self._queues, self._policy
+        await scaling.set_fleet(conn, name=self.name, target=self._target, queues=queues, policy=policy, options={}, by=by)
 
     async def _say_what_is_not_served(self, conn: AsyncConn) -> None:
         """Of queues of other executors the fleet gets no demand. They may become its own while it runs, so it starts."""
@@ -118,18 +124,19 @@ class LocalFleet:
 
     async def _keep(self) -> None:
         conn: AsyncConn | None = None
-        away = False
+        trouble = ""
         try:
             while True:
                 self._news.clear()
                 try:
                     conn = conn or await connect_async(self._url, name=self.name)
                     await self._look(conn)
-                    away = False
-                except OUTAGES as error:
-                    if not away:
-                        self._screen.say(f"the workers that there are to be are not known: {error}")
-                    away = True
+                    trouble = ""
+                except Exception as error:  # such as a full disk: it may be over at the next look
+                    if not trouble:
+                        what = "not known" if isinstance(error, OUTAGES) else "not looked after"
+                        trouble = f"the workers that there are to be are {what}: {error or type(error).__name__}"
+                        self._screen.say(trouble)
                     if conn is not None:
                         await conn.close()
                     conn = None
