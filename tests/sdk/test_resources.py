@@ -25,6 +25,7 @@ from evenflow.errors import BadSetting
         ("2 gigabytes", None),
         ("-1GiB", None),
         ("", None),
+        ("9" * 400 + "GiB", None),
     ],
 )
 def test_amounts_of_memory_are_read_as_people_write_them(said: str, size: int | None) -> None:

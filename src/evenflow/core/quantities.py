@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 UNITS = {
@@ -37,7 +38,9 @@ def bytes_of(amount: str) -> int | None:
     """Reads ``1.5GiB`` or ``500MB``; Kubernetes' ``Mi`` and ``Gi`` are units, too. Returns None for any other text."""
     found = _AMOUNT.fullmatch(amount.strip())
     unit = UNITS.get(found[2]) if found else None
-    return None if found is None or unit is None else int(float(found[1]) * unit)
+    if found is None or unit is None or math.isinf(size := float(found[1]) * unit):
+        return None
+    return int(size)
 
 
 def memory(size: int, *, of: int | None = None) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from evenflow.core.executors import CELERY, NATIVE
 from evenflow.core.likeness import did_you_mean
+from evenflow.core.limits import MAX_NAME_CHARS
 from evenflow.errors import BadValue
 
+_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9.]*[a-z0-9])?")  # of an object of Kubernetes, which gets into paths of its API
 POD = "{pod}"  # in the name of a worker
 NO_STATEFUL_SETS = (
     "a StatefulSet ends its pods in the order of their numbers, the highest first, whatever they run, so whoever makes it smaller "
@@ -53,7 +56,13 @@ def check_target(target: str, options: Mapping[str, Any]) -> None:
             raise BadValue(f"The target {target!r} has no option {name!r}; it has: {told}.{did_you_mean(name, known)}")
         if not isinstance(value, str) or not value:
             raise BadValue(f"The option {name!r} of a target is a text, not {value!r}.")
+        if name in ("deployment", "namespace") and not _NAME.fullmatch(value):
+            raise BadValue(
+                f"The option {name!r} of a target is a name as Kubernetes has them (small letters, digits, -), not {value!r:.300}."
+            )
     if target == "kubernetes" and "deployment" not in options:
         raise BadValue("A fleet on Kubernetes needs the name of its Deployment: --of-target.deployment NAME")
+    if len(options.get("worker", POD)) > MAX_NAME_CHARS:
+        raise BadValue(f"The option 'worker' of a target has at most {MAX_NAME_CHARS} characters.")
     if POD not in options.get("worker", POD):
         raise BadValue(f"The option 'worker' of a target has {POD} in it, or all workers had one name.")
