@@ -97,7 +97,7 @@ class ScalingPolicy:
 
 
 def _whole(value: Any) -> int:
-    """Numbers with a fraction are not rounded, and yes is no number."""
+    """Raises :class:`TypeError` for a number with a fraction, and for a boolean."""
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise TypeError
     return int(value)
