@@ -158,6 +158,8 @@ with DAG("variable", tags=[Variable.get("team", default_var="none"), Variable.ge
     "dbt": "from airflow.providers.dbt.cloud.operators.dbt import DbtCloudRunJobOperator\n",
     "newer": "from airflow.providers.http.operators.https import HttpsOperator\n",
     "ssh": "from airflow.contrib.operators.ssh_operator import SSHOperator\n",
+    "hive": "from airflow.operators.hive_operator import HiveOperator\n",
+    "mssql": "from airflow.hooks.mssql_hook import MsSqlHook\n",
     "own": "from airflow.operators.ours import OursOperator\n",
     "bundled": """
 from airflow.operators.python import PythonOperator
@@ -280,6 +282,8 @@ class TestInside:
         assert "pip install apache-airflow-providers-amazon\n" in f"{loaded['lambda']['error']}\n"
         assert "pip install apache-airflow-providers-dbt-cloud" in loaded["dbt"]["error"]
         assert "apache-airflow-providers-http 6." in loaded["newer"]["error"]
+        assert "pip install apache-airflow-providers-apache-hive\n" in loaded["hive"]["error"]
+        assert "pip install apache-airflow-providers-microsoft-mssql\n" in loaded["mssql"]["error"]
         assert "OursOperator" in loaded["own"]["error"]
 
     def test_what_airflow_redirects_by_itself_stays_its_own(self, loaded: dict[str, Any]) -> None:

@@ -43,7 +43,12 @@ def _found(home: Home, old: str) -> Any:
     if home.kind == "gone":
         raise ImportError(f"Airflow 3 has no {old}. {home.instead}")
     warnings.warn(f"{old} is of Airflow 2. Write {home.instead}.", DeprecationWarning, stacklevel=3)
-    found = importlib.import_module(home.module)
+    try:
+        found = importlib.import_module(home.module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and home.module.startswith(f"{error.name}."):
+            error.name = home.module  # several providers may be below the first package that is missing
+        raise
     try:
         return getattr(found, home.name)
     except AttributeError:

@@ -15,6 +15,8 @@ from typing import Any
 
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG
+from airflow.sdk._shared.listeners.listener import ListenerManager
+from airflow.sdk._shared.listeners.spec import lifecycle, taskinstance
 from airflow.sdk.execution_time import task_runner
 from setproctitle import getproctitle, setproctitle
 
@@ -47,7 +49,7 @@ def rehearse() -> None:
     dag = DAG(_DAG, schedule=None)
     PythonOperator(task_id=_TASK, python_callable=lambda: None, dag=dag)
     context = TryContext(dag_id=_DAG, run_id=_DAG, task_id=_TASK, run_after=datetime.now(UTC))
-    with _undone(), _stdout_kept() as log:
+    with _undone(), _unheard(), _stdout_kept() as log:
         of_try = AirflowTry(context, _Rehearsed(), {_TASK: 0})
         api = copy_context().run(supervise, of_try, {_DAG: dag}, Path(), "")
         if api.tasks.ending is None or api.tasks.ending.outcome != "success":
@@ -66,6 +68,19 @@ def _undone() -> Iterator[None]:
         os.environ.update(environ)
         setproctitle(title)
         del task_runner.SUPERVISOR_COMMS  # code that is loaded later is not in a task
+
+
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Listeners of plugins are told nothing inside: there is no such task."""
+    real, deaf = task_runner.get_listener_manager, ListenerManager()
+    deaf.add_hookspecs(lifecycle)
+    deaf.add_hookspecs(taskinstance)
+    task_runner.get_listener_manager = lambda: deaf
+    try:
+        yield
+    finally:
+        task_runner.get_listener_manager = real
 
 
 @contextmanager

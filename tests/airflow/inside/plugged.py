@@ -1,0 +1,62 @@
+"""Prints what a plugin of a home of Airflow brings into a file and a try: its timetable, its macros, its listener."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+HOME, ROOT = Path(sys.argv[1]), Path(sys.argv[2])
+os.environ["AIRFLOW_HOME"] = str(HOME)
+
+from evenflow.airflow.installed import configure  # noqa: E402
+
+configure()
+from evenflow.airflow.running import task_process  # noqa: E402
+
+task_process.ahead()
+from evenflow.airflow.loading.reader import MixedReader, load_mixed  # noqa: E402
+from evenflow.airflow.running.supervision import supervise  # noqa: E402
+from evenflow.contracts.airflow.of_try import AirflowTry  # noqa: E402
+from evenflow.processor.parse_process import answer  # noqa: E402
+from evenflow.sdk.trying.runner import TryContext  # noqa: E402
+
+
+class Nowhere:
+    """A channel that leads nowhere."""
+
+    def ask(self, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def xcom_pull(self, *what: Any) -> tuple[bool, Any]:
+        return False, None
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        """Does nothing."""
+
+
+def defined() -> dict[str, Any]:
+    job = {"root": str(ROOT), "file": "shop.py", "default_timezone": "UTC", "environment": "a", "memory_mib": 900, "pasts": {}}
+    said, body = answer(MixedReader("airflow"), job)
+    return {"said": said, "defined": json.loads(body or b"{}")}
+
+
+def tried() -> str:
+    dags = load_mixed(ROOT / "shop.py", ROOT).foreign
+    context = TryContext(dag_id="shop", run_id="r", task_id="told", run_after=datetime.now(UTC))
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        os.dup2(writing, 1)
+        supervise(AirflowTry(context, Nowhere(), {"told": 0}), dags, ROOT, "shop.py")
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        log = pipe.read()
+    os.wait()
+    return log
+
+
+print(json.dumps({**defined(), "log": tried()}))

@@ -1,0 +1,87 @@
+"""R-AF1: plugins of a home of Airflow bring timetables, macros and listeners; none hears of the task that warms a template."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.airflow.conftest import run_inside
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600), pytest.mark.xdist_group("airflow")]
+
+PLUGIN = """
+from pathlib import Path
+
+from airflow.plugins_manager import AirflowPlugin
+from airflow.listeners import hookimpl
+from airflow.timetables.base import DagRunInfo, Timetable
+
+HEARD = Path(__file__).parents[1] / "heard"
+
+class Weekly(Timetable):
+    def next_dagrun_info(self, *, last_automated_data_interval, restriction):
+        start = restriction.earliest if last_automated_data_interval is None else last_automated_data_interval.end
+        return DagRunInfo.interval(start, start.add(days=7))
+
+def price(pieces):
+    return 3 * pieces
+
+class Listener:
+    @hookimpl
+    def on_task_instance_running(self, previous_state, task_instance):
+        with HEARD.open("a") as heard:
+            heard.write(f"{task_instance.dag_id}.{task_instance.task_id} runs\\n")
+
+    @hookimpl
+    def on_task_instance_success(self, previous_state, task_instance):
+        with HEARD.open("a") as heard:
+            heard.write(f"{task_instance.dag_id}.{task_instance.task_id} is done\\n")
+
+class Shop(AirflowPlugin):
+    name = "shop"
+    macros = [price]
+    listeners = [Listener()]
+    timetables = [Weekly]
+"""
+FILE = """
+from shop_plugin import Weekly
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow.sdk import DAG
+import pendulum
+
+with DAG("shop", schedule=Weekly(), start_date=pendulum.datetime(2026, 1, 1), catchup=True):
+    BashOperator(task_id="told", bash_command="echo it costs {{ macros.shop.price(2) }}")
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("home")
+    for folder, name, text in (("plugins", "shop_plugin.py", PLUGIN), ("dags", "shop.py", FILE)):
+        (home / folder).mkdir()
+        (home / folder / name).write_text(text)
+    return home
+
+
+@pytest.fixture(scope="module")
+def plugged(airflow_python: Path, home: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run_inside(airflow_python, "plugged.py", str(home), str(home / "dags")).splitlines()[-1])
+    return found
+
+
+def test_a_timetable_of_a_plugin_makes_runs(plugged: dict[str, Any]) -> None:
+    assert plugged["said"]["tell"] == "parsed", plugged["said"]
+    (forecast,) = plugged["defined"]["forecasts"].values()
+    assert len(json.loads(forecast)["runs"]) > 1
+
+
+def test_a_macro_of_a_plugin_is_in_templates(plugged: dict[str, Any]) -> None:
+    assert "it costs 6" in plugged["log"]
+
+
+def test_a_listener_of_a_plugin_hears_of_tasks_and_of_no_others(plugged: dict[str, Any], home: Path) -> None:
+    assert plugged["log"]
+    assert (home / "heard").read_text().splitlines() == ["shop.told runs", "shop.told is done"]
