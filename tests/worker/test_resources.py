@@ -135,6 +135,21 @@ def test_the_next_worker_ends_what_a_killed_one_has_left_in_its_cgroups(tree: Tr
     asyncio.run(until(lambda: (not runs(pid) and not _groups(tree)) or limits.look(), "the end of what was left"))
 
 
+def test_a_group_that_a_task_has_made_keeps_no_worker_from_starting(tree: Tree) -> None:
+    """Whatever it is called; the next worker there keeps limits all the same."""
+    base = next(iter(tree.bases.values()))
+    made = [base / f"{OF_TRY}-{name}" for name in ("x", "1", "a-b-c", "1-2-3-4", f"{'9' * 30}-1-1")]
+    try:
+        for folder in made:
+            folder.mkdir()
+        group = Limits("enforce").make(7, Resources(memory=64 * MIB), print)
+        assert group is not None
+        group.close(leaves=False)
+    finally:
+        for folder in made:
+            folder.rmdir()
+
+
 async def test_where_limits_cannot_be_kept_enforce_sends_a_try_elsewhere_and_warn_runs_it(
     world: World, start_worker: StartWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from evenflow.worker import observations as seen
 from evenflow.worker.cgroups import CannotLimit, Tree, end_group, find_tree, processes, remove_group
 
 OF_TRY, LEFT = "evenflow-try", "evenflow-left"
+_NAMED = re.compile(rf"{OF_TRY}-(\d{{1,9}})-(\d{{1,19}})-\d+", re.ASCII)  # the worker's process, when it was born, and the try
 
 
 class TryGroup:
@@ -111,9 +113,10 @@ def _clear(tree: Tree) -> list[Path]:
     ending = []
     for base in set(tree.bases.values()):
         for folder in base.glob(f"{OF_TRY}-*"):
-            _, _, pid, born, _ = folder.name.split("-")
-            process = look_at(int(pid))
-            if (process is None or process.born != int(born)) and not end_group(folder):
+            if (named := _NAMED.fullmatch(folder.name)) is None:  # a task may make groups beside its own
+                continue
+            process = look_at(int(named[1]))
+            if (process is None or process.born != int(named[2])) and not end_group(folder):
                 ending.append(folder)
         for folder in base.glob(f"{LEFT}-*"):
             remove_group(folder)
