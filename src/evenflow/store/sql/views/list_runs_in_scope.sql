@@ -1,10 +1,12 @@
 -- As list_runs, of the DAGs in a scope, for whom the runs of others are not read: the newest run of each; then those of the DAGs of
--- which the newest ones are, since no others can have runs on this page.
+-- which the newest ones are, since no others can have runs on this page. A DAG's runs are those "between" its name and its name:
+-- asked for by "=", those of a DAG that has none are looked for among the newest of all DAGs.
 with newest as (
     select d.dag_id, r.run_key
     from dags_in_scope(%(scope)s::jsonb) as d (dag_id)
     cross join lateral (
-        select r.run_key from dag_run r where r.dag_id = d.dag_id and {{asked_runs}} order by r.run_key desc limit 1) as r
+        select r.run_key from dag_run r where r.dag_id between d.dag_id and d.dag_id and {{asked_runs}}
+        order by r.dag_id, r.run_key desc limit 1) as r
     where %(dag_id)s::text is null or d.dag_id = %(dag_id)s
     order by r.run_key desc
     limit %(limit)s
@@ -12,8 +14,8 @@ with newest as (
     select r.run_key
     from newest n
     cross join lateral (
-        select r.run_key from dag_run r where r.dag_id = n.dag_id and {{asked_runs}} order by r.run_key desc
-        limit %(limit)s) as r
+        select r.run_key from dag_run r where r.dag_id between n.dag_id and n.dag_id and {{asked_runs}}
+        order by r.dag_id, r.run_key desc limit %(limit)s) as r
     order by r.run_key desc
     limit %(limit)s
 )
