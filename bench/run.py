@@ -47,6 +47,7 @@ import pods
 import real
 import report_storm
 import resumes
+import roles
 import sawtooth
 import scaling_decision
 import spark_chaos
@@ -63,7 +64,7 @@ from shapes import SHAPES
 from slow_disk import slow_commits
 
 FLEETS = (sawtooth.CASE, autoscaler_steps.CASE, from_zero.CASE, scaling_decision.CASE, fleet_week.CASE)
-UI = (ui_size.CASE, ui_live.CASE, ui_grid.CASE, ui_pages.CASE, axe.CASE, api_fuzz.CASE, api_lists.CASE)
+UI = (ui_size.CASE, ui_live.CASE, ui_grid.CASE, ui_pages.CASE, axe.CASE, roles.CASE, api_fuzz.CASE, api_lists.CASE)
 WITH_DSN = (ui_pages.CASE, api_lists.CASE)  # of the UI
 WITH_SDK = ("b_i", "b_ii", "d_idle", "d_busy", parsing.CASE)
 RESULTS = Path(__file__).parent / "results"
@@ -133,6 +134,8 @@ def of_the_ui(case: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
             return ui_grid.run(runs=given.runs)
         case axe.CASE:
             return axe.run()
+        case roles.CASE:
+            return roles.run()
         case api_fuzz.CASE:
             return api_fuzz.run(examples=given.size)
         case api_lists.CASE:

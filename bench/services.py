@@ -53,7 +53,7 @@ def service(kind: str, environment: dict[str, str]) -> Iterator[subprocess.Popen
 
 
 def until_listening(port: int) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return
