@@ -3,6 +3,7 @@ import { useRouter, useSearch } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { ask } from "../api/client";
 import { providerQuery, sessionQuery } from "../api/queries";
+import { Field } from "../parts/Field";
 import { Command } from "../parts/parts";
 import { useTitle } from "./title";
 
@@ -48,10 +49,8 @@ export function Login() {
           login.mutate({ name: name.trim(), password });
         }}
       >
-        <label htmlFor="name">Name</label>
-        <input id="name" autoComplete="username" autoCapitalize="none" spellCheck={false} value={name} onChange={(event) => setName(event.target.value)} />
-        <label htmlFor="password">Password</label>
-        <input id="password" type="password" autoComplete="current-password" value={password} onChange={(event) => setPassword(event.target.value)} />
+        <Field id="name" label="Name" value={name} change={setName} autoComplete="username" autoCapitalize="none" spellCheck={false} />
+        <Field id="password" label="Password" value={password} change={setPassword} type="password" autoComplete="current-password" />
         <button type="submit" className="primary" disabled={!name.trim() || !password || login.isPending}>
           {login.isPending ? "Logging in" : "Log in"}
         </button>
@@ -80,8 +79,7 @@ export function Login() {
             login.mutate({ token: token.trim() });
           }}
         >
-          <label htmlFor="token">Or show a token, once:</label>
-          <input id="token" type="password" autoComplete="off" spellCheck={false} value={token} onChange={(event) => setToken(event.target.value)} />
+          <Field id="token" label="Or show a token, once:" value={token} change={setToken} type="password" spellCheck={false} />
           <button type="submit" disabled={!token.trim() || login.isPending}>
             Show it
           </button>

@@ -5,6 +5,7 @@ import { ask, type Schemas } from "../api/client";
 import { executorsQuery, holdersQuery, planQuery, poolsQuery, refresh, statusQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
+import { Field } from "../parts/Field";
 import { Command, Dialog, Empty, Found, Meter, Section, Trouble } from "../parts/parts";
 import { count, counted, duration, quoted } from "../parts/words";
 import { Blocked, limitWord } from "./Blocked";
@@ -158,8 +159,7 @@ function ChangePool({ pool, close }: { pool: Schemas["Pool"]; close: () => void 
           change.mutate();
         }}
       >
-        <label htmlFor="slots">Slots</label>
-        <input id="slots" inputMode="numeric" value={slots} onChange={(event) => setSlots(event.target.value)} aria-invalid={!isGood} />
+        <Field id="slots" label="Slots" value={slots} change={setSlots} inputMode="numeric" aria-invalid={!isGood} />
         <p className="quiet">
           {wanted < pool.used
             ? `${counted(pool.used, "slot is", "slots are")} taken: what runs keeps its slots, and nothing starts until fewer than ${count(wanted)} are.`

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { refresh } from "../api/queries";
 import { Allowed } from "../parts/Allowed";
+import { Field } from "../parts/Field";
 import { useKey } from "../parts/once";
 import { Command, Dialog, Trouble } from "../parts/parts";
 import { quoted } from "../parts/words";
@@ -38,8 +39,7 @@ export function Trigger({ dag, close }: { dag: Detail; close: () => void }) {
         {dag.is_paused && <p className="note">The DAG is paused: the run waits until it is on again.</p>}
         {dag.params.length === 0 && <p className="quiet">It has no params.</p>}
         {fields}
-        <label htmlFor="note">Note, for whoever looks at the run later</label>
-        <input id="note" value={note} maxLength={1000} onChange={(event) => setNote(event.target.value)} />
+        <Field id="note" label="Note, for whoever looks at the run later" value={note} change={setNote} maxLength={1000} />
         <Command text={typed} />
         {trigger.error && <Trouble error={trigger.error} />}
         <footer>

@@ -5,6 +5,7 @@ import { ask, type Schemas } from "../api/client";
 import { notificationRulesQuery, refresh } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
+import { Field } from "../parts/Field";
 import { Command, Empty, Found, Switch, Trouble } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
@@ -111,10 +112,7 @@ function Add({ close }: { close: () => void }) {
   const [notifier, setNotifier] = useState<Rule["notifier"]>("slack");
   const [typed, setTyped] = useState({ connection: "", dags: "", tags: "", bundles: "", to: "", key: "" });
   const field = (of: keyof typeof typed, label: string, placeholder: string) => (
-    <>
-      <label htmlFor={of}>{label}</label>
-      <input id={of} value={typed[of]} placeholder={placeholder} autoComplete="off" spellCheck={false} onChange={(change) => setTyped({ ...typed, [of]: change.target.value })} />
-    </>
+    <Field id={of} label={label} value={typed[of]} change={(text) => setTyped({ ...typed, [of]: text })} placeholder={placeholder} spellCheck={false} />
   );
   const [tags, bundles] = [namesIn(typed.tags), namesIn(typed.bundles)];
   const rule: Rule = {
@@ -135,8 +133,7 @@ function Add({ close }: { close: () => void }) {
       act={() => ask("put", "/api/v1/notification-rules/{name}", { names: { name: name.trim() }, body: rule })}
       close={close}
     >
-      <label htmlFor="name">Name</label>
-      <input id="name" value={name} autoComplete="off" placeholder="on call" onChange={(change) => setName(change.target.value)} />
+      <Field id="name" label="Name" value={name} change={setName} placeholder="on call" />
       <label htmlFor="event">Tell when</label>
       <select id="event" value={event} onChange={(change) => setEvent(change.target.value as Rule["event"])}>
         {Object.entries(EVENTS).map(([one, words]) => (

@@ -5,6 +5,7 @@ import { ask, type Schemas } from "../api/client";
 import { connectionsQuery, variablesQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
+import { Field } from "../parts/Field";
 import { Command, Empty, Found, Section } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
@@ -139,20 +140,12 @@ function Change({ asked: { kind, of }, close }: { asked: Asked; close: () => voi
     <Sure title={of ? `Change ${of.name}` : `Add a ${kind}`} verb={of ? "Change" : "Add"} isGood={name.trim() !== "" && (of !== null || secret !== "")} act={act} close={close}>
       {!of && (
         <>
-          <label htmlFor="name">Name</label>
-          <input id="name" value={name} autoComplete="off" onChange={(event) => setName(event.target.value)} />
+          <Field id="name" label="Name" value={name} change={setName} />
         </>
       )}
-      <label htmlFor="secret">
-        {what} <span className="quiet">{of ? "(left empty: as it is)" : kind === "connection" && "(as in postgres://user:password@host:5432/name)"}</span>
-      </label>
-      <input id="secret" type="password" value={secret} autoComplete="new-password" onChange={(event) => setSecret(event.target.value)} />
-      <label htmlFor="description">What it is for</label>
-      <input id="description" value={description} onChange={(event) => setDescription(event.target.value)} />
-      <label htmlFor="dags">
-        For the DAGs <span className="quiet">(names or patterns, with commas; empty: all)</span>
-      </label>
-      <input id="dags" value={dags} onChange={(event) => setDags(event.target.value)} />
+      <Field id="secret" label={what} hint={of ? "left empty: as it is" : kind === "connection" ? "as in postgres://user:password@host:5432/name" : undefined} value={secret} change={setSecret} type="password" autoComplete="new-password" />
+      <Field id="description" label="What it is for" value={description} change={setDescription} />
+      <Field id="dags" label="For the DAGs" hint="names or patterns, with commas; empty: all" value={dags} change={setDags} />
     </Sure>
   );
 }

@@ -4,6 +4,7 @@ import { ask, type Schemas } from "../api/client";
 import { settingHistoryQuery, settingsQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
+import { Field } from "../parts/Field";
 import { Found } from "../parts/parts";
 import { Sure } from "../parts/Sure";
 import { Table } from "../parts/Table";
@@ -74,10 +75,7 @@ function Change({ setting, close }: { setting: Setting; close: () => void }) {
       close={close}
     >
       <p>{setting.meaning}</p>
-      <label htmlFor="setting">
-        Value <span className="quiet">({setting.kind}; {shown(setting.default)} at first)</span>
-      </label>
-      <input id="setting" value={text} aria-invalid={value === undefined} onChange={(event) => setText(event.target.value)} />
+      <Field id="setting" label="Value" hint={`${setting.kind}; ${shown(setting.default)} at first`} value={text} change={setText} aria-invalid={value === undefined} />
       <Found of={history}>
         {(page) =>
           page.items.length ? (

@@ -6,6 +6,7 @@ import { sessionQuery } from "../api/queries";
 import { ROLE_MAY, ROLES } from "../api/words";
 import { useTitle } from "../app/title";
 import type { Role } from "../parts/Allowed";
+import { Field } from "../parts/Field";
 import { Trouble } from "../parts/parts";
 import { Time } from "../parts/time";
 import { Where } from "./Scope";
@@ -33,10 +34,7 @@ export function Device() {
             find.mutate();
           }}
         >
-          <label htmlFor="code">
-            The code that <code>evenflow login</code> shows in your terminal
-          </label>
-          <input id="code" value={code} autoComplete="off" autoCapitalize="characters" spellCheck={false} placeholder="BCDF-GHJK" onChange={(event) => setCode(event.target.value)} />
+          <Field id="code" label={<>The code that <code>evenflow login</code> shows in your terminal</>} value={code} change={setCode} autoCapitalize="characters" spellCheck={false} placeholder="BCDF-GHJK" />
           <p className="quiet">Only one that you have asked for yourself. Whoever sends you a code wants to be you.</p>
           <footer>
             <button type="submit" className="primary" disabled={!code.trim() || find.isPending}>
@@ -90,8 +88,7 @@ function Answer({ code, of, again }: { code: string; of: Asking; again: () => vo
           </option>
         ))}
       </select>
-      <label htmlFor="days">For how many days</label>
-      <input id="days" type="number" min={1} max={of.days} required value={days} onChange={(event) => setDays(event.target.value)} />
+      <Field id="days" label="For how many days" value={days} change={setDays} type="number" min={1} max={of.days} required />
       <p>
         Where: <Where of={session.data?.scope} />
       </p>

@@ -1,6 +1,7 @@
 // Where a role counts: in which DAGs, by tag and bundle, in which pools and queues. Nothing named: everywhere.
 import { useState } from "react";
 import type { Schemas } from "../api/client";
+import { Field } from "../parts/Field";
 import { quoted } from "../parts/words";
 import { KINDS, namesIn, scopeWords, type Kind } from "./scopes";
 
@@ -18,20 +19,10 @@ export function useScope(before?: Scope | null) {
   const scope = Object.fromEntries(KINDS.map((kind) => [kind, namesIn(typed[kind])])) as Record<Kind, string[]>;
   const options = KINDS.flatMap((kind) => scope[kind].map((name) => `${OPTIONS[kind]} ${quoted(name)}`)).join(" ");
   const fields = (
-    <fieldset className="bare">
+    <fieldset className="scope">
       <legend>Where the role counts</legend>
       {KINDS.map((kind) => (
-        <p key={kind}>
-          <label htmlFor={`scope-${kind}`}>{LABELS[kind]}</label>
-          <input
-            id={`scope-${kind}`}
-            value={typed[kind]}
-            placeholder="all"
-            autoComplete="off"
-            spellCheck={false}
-            onChange={(event) => setTyped({ ...typed, [kind]: event.target.value })}
-          />
-        </p>
+        <Field key={kind} id={`scope-${kind}`} label={LABELS[kind]} value={typed[kind]} change={(text) => setTyped({ ...typed, [kind]: text })} placeholder="all" spellCheck={false} />
       ))}
       <p className="quiet">Names with commas between them. Nothing beyond them exists then.</p>
     </fieldset>

@@ -7,6 +7,7 @@ import { refresh, sessionQuery, sessionsQuery } from "../api/queries";
 import { PASSWORD_LEAST } from "../api/words";
 import { useTitle } from "../app/title";
 import { allows } from "../parts/Allowed";
+import { Field } from "../parts/Field";
 import { usePages } from "../parts/paging";
 import { Empty, Found, Section, Trouble } from "../parts/parts";
 import { Sure } from "../parts/Sure";
@@ -121,12 +122,8 @@ function Password({ name }: { name: string }) {
         }}
       >
         <input type="text" autoComplete="username" value={name} readOnly hidden />
-        <label htmlFor="old">The one of now</label>
-        <input id="old" type="password" autoComplete="current-password" value={old} onChange={(event) => setOld(event.target.value)} />
-        <label htmlFor="fresh">
-          Another one <span className="quiet">(at least {PASSWORD_LEAST} characters)</span>
-        </label>
-        <input id="fresh" type="password" autoComplete="new-password" value={fresh} onChange={(event) => setFresh(event.target.value)} />
+        <Field id="old" label="The one of now" value={old} change={setOld} type="password" autoComplete="current-password" />
+        <Field id="fresh" label="Another one" hint={`at least ${PASSWORD_LEAST} characters`} value={fresh} change={setFresh} type="password" autoComplete="new-password" />
         <footer>
           <button type="submit" className="primary" disabled={!old || fresh.length < PASSWORD_LEAST || change.isPending}>
             Change it

@@ -6,6 +6,7 @@ import { ask, type Schemas } from "../api/client";
 import { tokensQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed, type Role } from "../parts/Allowed";
+import { Field } from "../parts/Field";
 import { usePages } from "../parts/paging";
 import { Command, Empty, Found } from "../parts/parts";
 import { Sure } from "../parts/Sure";
@@ -145,8 +146,7 @@ function Make({ close, give }: { close: () => void; give: (given: Schemas["Given
           </option>
         ))}
       </select>
-      <label htmlFor="name">Name</label>
-      <input id="name" value={name} autoComplete="off" placeholder={isPerson ? "grafana" : "gpu-fleet"} onChange={(event) => setName(event.target.value)} />
+      <Field id="name" label="Name" value={name} change={setName} placeholder={isPerson ? "grafana" : "gpu-fleet"} />
       {isPerson ? (
         <>
           <RoleField role={role} change={setRole} />
@@ -154,14 +154,10 @@ function Make({ close, give }: { close: () => void; give: (given: Schemas["Given
         </>
       ) : (
         <>
-          <label htmlFor="serves">
-            {servedBy(kind).many} <span className="quiet">(with commas; empty: all)</span>
-          </label>
-          <input id="serves" value={served} placeholder="all" autoComplete="off" spellCheck={false} onChange={(event) => setServed(event.target.value)} />
+          <Field id="serves" label={servedBy(kind).many} hint="with commas; empty: all" value={served} change={setServed} placeholder="all" spellCheck={false} />
         </>
       )}
-      <label htmlFor="days">For how many days</label>
-      <input id="days" type="number" min={1} value={days} placeholder={isPerson ? "90" : "30"} onChange={(event) => setDays(event.target.value)} />
+      <Field id="days" label="For how many days" value={days} change={setDays} type="number" min={1} placeholder={isPerson ? "90" : "30"} />
     </Sure>
   );
 }

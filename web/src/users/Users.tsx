@@ -6,6 +6,7 @@ import { ask, type Schemas } from "../api/client";
 import { usersQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed, type Role } from "../parts/Allowed";
+import { Field } from "../parts/Field";
 import { usePages } from "../parts/paging";
 import { Command, Empty, Found } from "../parts/parts";
 import { Sure } from "../parts/Sure";
@@ -113,8 +114,7 @@ function Change({ asked, close, give }: { asked: Asked; close: () => void; give:
     const act = async () => give(await ask("post", "/api/v1/users", { body: { name: name.trim(), role, scope: role === "admin" ? null : scope } }));
     return (
       <Sure title="Add a user" verb="Add" isGood={name.trim() !== ""} command={`evenflow users add ${quoted(name.trim() || "NAME")} --role ${role} ${role === "admin" ? "" : options}`.trim()} act={act} close={close}>
-        <label htmlFor="name">Name</label>
-        <input id="name" value={name} autoComplete="off" onChange={(event) => setName(event.target.value)} />
+        <Field id="name" label="Name" value={name} change={setName} />
         <RoleField role={role} change={setRole} />
         {role === "admin" ? <p className="quiet">An admin's role counts everywhere.</p> : fields}
         <p className="quiet">A password is made, and shown once.</p>
