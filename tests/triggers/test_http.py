@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -174,3 +176,34 @@ async def test_a_dead_server_holds_up_no_other(server: Server) -> None:
 def test_arguments_are_checked() -> None:
     with pytest.raises(BadArgument, match="field='state'"):
         HttpTrigger(values=["done"])
+
+
+IMPORTS = """
+import asyncio, contextlib, sys, threading
+from evenflow.errors import LookUnanswered
+from evenflow.triggers import web
+
+begun, gate = threading.Event(), threading.Event()
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "aiohttp":
+            begun.set()
+            assert gate.wait(20), "the loop stood still"
+
+async def look():
+    looking = asyncio.create_task(web.fetch(web.WebRequest(url="http://127.0.0.1:1", who="it")))
+    await asyncio.to_thread(begun.wait)
+    gate.set()
+    with contextlib.suppress(LookUnanswered):
+        await looking
+
+sys.meta_path.insert(0, Finder())
+asyncio.run(look())
+"""
+
+
+def test_the_client_is_imported_beside_the_event_loop() -> None:
+    """R-DQ1: others go on while it is, which takes seconds on a busy machine, and no task's log says that its trigger blocks."""
+    done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -75,6 +76,7 @@ class Answer:
 
 async def fetch(request: WebRequest) -> Answer:
     """Returns the answer, except for statuses that mean no answer. Raises :class:`LookUnanswered` and :class:`LookRefused`."""
+    await _import_client()
     import aiohttp
 
     try:
@@ -141,6 +143,17 @@ def host_of(url: str) -> str:
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
+_imported = False
+
+
+async def _import_client() -> None:
+    """Imports aiohttp beside the event loop: that may take seconds, and other triggers go on meanwhile."""
+    global _imported
+    if not _imported:
+        await asyncio.to_thread(import_module, "aiohttp")
+        _imported = True
+
+
 class _Client:
     """Shared by looks of one event loop that overlap or follow each other closely, so that sockets are reused."""
 
@@ -160,6 +173,7 @@ _clients: WeakKeyDictionary[asyncio.AbstractEventLoop, _Client] = WeakKeyDiction
 @asynccontextmanager
 async def kept_open() -> AsyncIterator[None]:
     """While it is open, looks of this loop share one client; the last user closes it."""
+    await _import_client()
     async with _client():
         yield
 
