@@ -159,6 +159,8 @@ def test_why_a_try_has_ended() -> None:
     assert why_ended(run, PLAIN, E.FAIL, {}) is None
     assert why_ended(run, PLAIN, E.CANCEL, {}) == "The run was cancelled by ann"
     assert why_ended(run, PLAIN, E.CANCEL, KILLED) == "The run was cancelled by ann; killed"
+    cleaned_up = {"reason": "cancelled by ann"}
+    assert why_ended(run, PLAIN, E.CANCEL, cleaned_up) == "The run was cancelled by ann"
     bad = {"reason": "bad", "error_types": ["ValueError"]}
     assert why_ended(run, PLAIN, E.FAIL, bad) == "bad; retry policy: it is wrong for ever"
 

@@ -23,6 +23,11 @@ def cancel_reason(actor: str) -> str:
     return f"The run was cancelled by {actor}"
 
 
+def by_cancel(actor: str) -> str:
+    """Why a run has failed that was cancelled; and why a try of it that waits is to clean up, as that is told."""
+    return f"cancelled by {actor}"
+
+
 NOT_RUN = "The run was cancelled, and something that it waits for did not run."  # why trigger rules skip something of it later
 INTERRUPTED = "it was cancelled, and some of its tasks are still as that left them: evenflow runs rerun"  # why a run failed
 

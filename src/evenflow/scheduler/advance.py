@@ -21,13 +21,13 @@ from random import random
 from evenflow.core.flow.readiness import propagate
 from evenflow.core.flow.state import Flow
 from evenflow.core.limits import REPORTS_PER_TURN, RUNS_PER_TURN, TIMERS_PER_TURN
-from evenflow.core.operations import INTERRUPTED
+from evenflow.core.operations import INTERRUPTED, by_cancel
 from evenflow.core.selection.order import DispatchClass
 from evenflow.core.service_states import ALL_OPEN
 from evenflow.core.states import RunEvent, RunState
 from evenflow.killpoints import KillPoint, reached
 from evenflow.scheduler.answers import decide
-from evenflow.scheduler.cancel import cancel_run, cancelled, end_part
+from evenflow.scheduler.cancel import cancel_run, end_part
 from evenflow.scheduler.candidates import group
 from evenflow.scheduler.catalog import Catalog
 from evenflow.scheduler.creation import create_runs, most_new_runs
@@ -272,7 +272,7 @@ def _end_runs(run_moves: RunMoves, finished: Rows[runs.CountedRun] | None) -> bo
         if run.unfinished > 0:
             continue
         if run.cancelled_by is not None:
-            event, reason = RunEvent.CANCEL, cancelled(run.cancelled_by)
+            event, reason = RunEvent.CANCEL, by_cancel(run.cancelled_by)
         elif run.interrupted:
             event, reason = RunEvent.FAIL, INTERRUPTED
         else:

@@ -19,7 +19,7 @@ from evenflow.core.flow.changes import StateChange
 from evenflow.core.flow.past import let_through
 from evenflow.core.flow.state import Flow, MappedTasks, VirtualEnd
 from evenflow.core.limits import CHANGED_PER_TURN
-from evenflow.core.operations import cancel_reason
+from evenflow.core.operations import by_cancel, cancel_reason
 from evenflow.core.states import FINISHED, Ender, RunEvent, RunState, TaskEvent, TaskState, move
 from evenflow.scheduler.answers import decide
 from evenflow.scheduler.deferrals import clean_up, stop_waiting
@@ -35,10 +35,6 @@ from evenflow.store.scheduling.tasks import Item
 _UNFINISHED = frozenset(TaskState) - FINISHED
 
 
-def cancelled(actor: str) -> str:
-    return f"cancelled by {actor}"
-
-
 def cancel_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, actor: str) -> None:
     """Begins a cancel. Comes before the reports of the same transaction, with ``run`` already marked as cancelled. Costs what it
     ends.
@@ -50,7 +46,7 @@ def cancel_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, actor:
         runs.mark_cancelled(conn, run.run_key, actor)
         if run.clears:
             _skip_cleared(facts, run, actor)
-        ledgers.run_moves.end(run.run_key, state, RunEvent.CANCEL, actor, cancelled(actor))
+        ledgers.run_moves.end(run.run_key, state, RunEvent.CANCEL, actor, by_cancel(actor))
         return
     if state is not RunState.RUNNING:
         return
@@ -130,7 +126,7 @@ def _end(
                 _spare(flow, dispatches.moves, item, waiting.get(item.key), held=item.key[1:] in held)
             case Fate.CLEAN_UP:
                 holds = row.holds if item.state is TaskState.QUEUED else None
-                clean_up(facts, dispatches, deferrals, item, waiting[item.key], cancelled(actor), holds=holds)
+                clean_up(facts, dispatches, deferrals, item, waiting[item.key], by_cancel(actor), holds=holds)
             case Fate.VOID:
                 assert row.holds is not None
                 dispatches.end(row.epoch, row.holds, row.pool_slots or 0, facts.now_s)

@@ -28,6 +28,7 @@ import psycopg
 
 from evenflow.core.deferral import Purpose, Split, amounts, split
 from evenflow.core.flow.state import InstanceKey
+from evenflow.core.operations import by_cancel
 from evenflow.core.selection.order import DispatchClass
 from evenflow.core.states import TaskEvent, TaskState
 from evenflow.scheduler import observations as seen
@@ -253,7 +254,7 @@ def _end_of(facts: Facts, item: Item, intent: Mapping[str, str] | None) -> str:
     """Why it ends from outside, for people."""
     if intent and not is_ending(facts, item):
         return f"{intent['event']} by {intent['actor']}"
-    return f"cancelled by {facts.runs[item.run_key].cancelled_by}"
+    return by_cancel(facts.runs[item.run_key].cancelled_by or "")
 
 
 def _key_of(report: TakenReport) -> InstanceKey:

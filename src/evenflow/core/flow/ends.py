@@ -22,7 +22,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from evenflow.core.deferral import Purpose
 from evenflow.core.flow.state import RunFacts
 from evenflow.core.model import TaskSpec
-from evenflow.core.operations import cancel_reason
+from evenflow.core.operations import by_cancel, cancel_reason
 from evenflow.core.retry import matching_rule, may_retry, next_delay
 from evenflow.core.states import TaskEvent, TaskState
 
@@ -153,7 +153,10 @@ def why_ended(run: RunFacts, task_index: int, event: TaskEvent, payload: Mapping
     """Returns the reason of an end without success, for people, by what the try said of itself."""
     by = run.cancelled_by if event is TaskEvent.CANCEL else None
     rule = matching_rule(run.graph.task(task_index).retry_rules, payload.get("error_types", ()))
-    said = (by and cancel_reason(by), payload.get("reason"), rule and rule.reason and f"retry policy: {rule.reason}")
+    reason = payload.get("reason")
+    if by and reason == by_cancel(by):
+        reason = None
+    said = (by and cancel_reason(by), reason, rule and rule.reason and f"retry policy: {rule.reason}")
     return "; ".join(str(reason) for reason in said if reason) or None
 
 
