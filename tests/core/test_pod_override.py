@@ -222,6 +222,33 @@ def test_a_template_may_say_which_annotations_a_task_may_have() -> None:
     assert trespass({}, {"metadata": {"annotations": {"mesh.example.com/egress": "all"}}}) is None
 
 
+@pytest.mark.parametrize(
+    ("annotation", "mine", "other", "words"),
+    [
+        ("claims", {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "team-a"}}]},
+         {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "pgdata"}}]}, "mounts the claim 'pgdata'"),
+        ("priority-classes", {"priorityClassName": "team-low"}, {"priorityClassName": "system-node-critical"},
+         "has the priority class 'system-node-critical'"),
+    ],
+)  # fmt: skip
+def test_a_template_may_say_which_claims_and_priorities_a_task_may_have(
+    annotation: str, mine: dict[str, Any], other: dict[str, Any], words: str
+) -> None:
+    """R-SE1, R-SE2: the disk of a database may be in the namespace of pods, and a high priority takes the places of others."""
+    template: dict[str, Any] = {"metadata": {"annotations": {f"evenflow/{annotation}": "team-*"}}, "spec": {}}
+    assert [BOUND.flaw({"spec": spec}) for spec in (mine, other)] == [None, None]
+    assert trespass(template, {"spec": mine}) is None
+    assert trespass(template, {"spec": other}) == f"{words}, which the template of the executor does not let tasks have"
+    assert trespass({}, {"spec": other}) is None
+
+
+def test_a_volume_names_its_claim() -> None:
+    for claim in ({}, {"claimName": ""}, "data"):
+        said = BOUND.flaw({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": claim}]}}) or ""
+        assert "names none; write {'claimName': 'NAME'}" in said
+    assert "no string" in (BOUND.flaw({"spec": {"priorityClassName": 3}}) or "")
+
+
 def test_what_a_template_has_for_tasks_may_be_used() -> None:
     mine = {"name": "side", "image": "s", "volumeMounts": [{"name": "data", "mountPath": "/more"}]}
     assert trespass(TEMPLATE, {"spec": {"containers": [{"name": "try", "image": "mine"}, mine]}}) is None

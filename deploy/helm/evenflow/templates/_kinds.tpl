@@ -26,6 +26,7 @@ metadata:
     app.kubernetes.io/component: try
   annotations:
     evenflow/secrets: {{ join "," .Values.launchers.secrets | quote }}
+    evenflow/claims: {{ join "," .Values.launchers.claims | quote }}
 spec:
   automountServiceAccountToken: false
   enableServiceLinks: false

@@ -17,6 +17,8 @@ TRY_CONTAINER = "try"  # in a pod of a try, the container of the task
 OWN_PREFIX = "evenflow-"  # of secrets that hold tokens of tries
 SECRETS = "evenflow/secrets"  # annotation of a template: the secrets that a task may name, by patterns; without it all
 ANNOTATIONS = "evenflow/annotations"  # the same of annotations
+CLAIMS = "evenflow/claims"  # and of claims of volumes
+PRIORITIES = "evenflow/priority-classes"  # and of classes of priority
 OWN_LABELS = ("evenflow/", "app.kubernetes.io/managed-by")
 _RIGHTS = (  # annotations by which a node, a cloud or a network grants more than Kubernetes itself
     "container.apparmor.security.beta.kubernetes.io/", "container.seccomp.security.alpha.kubernetes.io/", "iam.amazonaws.com/",
@@ -98,7 +100,16 @@ def trespass(template: Mapping[str, Any], override: Mapping[str, Any]) -> str | 
         return f"names the secret {name!r}, which the template of the executor does not let tasks have"
     if (name := _foreign(template, ANNOTATIONS, (override.get("metadata") or {}).get("annotations") or ())) is not None:
         return f"has the annotation {name!r}, which the template of the executor does not let tasks have"
+    claims = (volume["persistentVolumeClaim"]["claimName"] for volume in after.get("volumes") or () if _claims(volume))
+    if (name := _foreign(template, CLAIMS, claims)) is not None:
+        return f"mounts the claim {name!r}, which the template of the executor does not let tasks have"
+    if (name := _foreign(template, PRIORITIES, filter(None, [after.get("priorityClassName")]))) is not None:
+        return f"has the priority class {name!r}, which the template of the executor does not let tasks have"
     return None
+
+
+def _claims(volume: Mapping[str, Any]) -> bool:
+    return volume.get("persistentVolumeClaim") is not None
 
 
 def _foreign(template: Mapping[str, Any], list_of: str, names: Iterable[str]) -> str | None:
@@ -163,6 +174,8 @@ def _flaws_of_spec(spec: dict[str, Any]) -> Iterator[str]:
             return
     if "containers" in spec and not spec["containers"]:
         yield f"has no containers; leave them out to keep that of the task{_hint('containers')}"
+    if not isinstance(spec.get("priorityClassName") or "", str):
+        yield f"has a priorityClassName that is no string: {spec['priorityClassName']!r:.80}"
     grace_s = spec.get("terminationGracePeriodSeconds", 0)
     if grace_s is not None and (isinstance(grace_s, bool) or not isinstance(grace_s, int) or grace_s < 0):
         yield f"has a terminationGracePeriodSeconds that is no whole number of seconds: {grace_s!r:.80}"
@@ -221,6 +234,9 @@ def _flaws_of_volume(volume: dict[str, Any]) -> Iterator[str]:
     kinds = volume.keys() - {"name"}
     for kind in sorted(kinds - _VOLUMES):
         yield f"has a volume of the kind {kind!r}, which only the template may say; it may be: {', '.join(sorted(_VOLUMES))}"
+    claim = volume.get("persistentVolumeClaim")
+    if claim is not None and not (isinstance(claim, dict) and isinstance(claim.get("claimName"), str) and claim["claimName"]):
+        yield f"has a volume with a persistentVolumeClaim that names none; write {{'claimName': 'NAME'}}: {claim!r:.80}"
     projected = volume.get("projected")
     sources = projected.get("sources", ()) if isinstance(projected, dict) else ()
     if any(isinstance(each, dict) and "serviceAccountToken" in each for each in sources):
