@@ -217,11 +217,11 @@ def test_status_names_what_a_worker_cannot_end(capsys: pytest.CaptureFixture[str
     told = OutrunTry(worker="w", host="h", dag_id="d", run_id="r", task_id="t", map_index=3, since=datetime.now(UTC))
     database = DatabaseStatus(schema_version=1, server_version="18", database_bytes=1, oldest_snapshot_s=None)
     status = Status(
-        version="1", services=[], outrun=[told], queues=[], executors=[], runs_queued=0, inbox=0, oldest_report_s=None,
+        version="1", services=[], missing=[], outrun=[told], queues=[], executors=[], runs_queued=0, inbox=0, oldest_report_s=None,
         quarantined={},
         database=database, not_active=[], triggers_waiting=0, triggers_running=0, history_days_ahead=7,
     )  # fmt: skip
-    _show(status, [])
+    _show(status)
     said = capsys.readouterr().out
     assert "Worker w on h cannot end what d/r t[3] has started" in said
     assert "systemctl kill" in said

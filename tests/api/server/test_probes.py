@@ -15,6 +15,7 @@ from evenflow.cli.commands import status as command
 from evenflow.client.rest import RestClient
 from evenflow.contracts.rest.system import DatabaseStatus, PushExecutorStatus, Status
 from evenflow.core.service import missing_kinds
+from evenflow.explaining.serving import executor_trouble
 from evenflow.runtime.exits import ExitCode
 from tests.api.world import World
 from tests.tokens import fleet_token
@@ -138,12 +139,16 @@ def test_people_are_told_what_waits(capsys: pytest.CaptureFixture[str]) -> None:
     found = Status(
         version="0",
         services=[],
+        missing=["triggerer"],
         outrun=[],
         queues=[],
         executors=[
-            PushExecutorStatus(name="k8s", kind="kubernetes", queues=["etl"], launchers=0, refusal=None),
-            PushExecutorStatus(name="batch", kind="celery", queues=["gpu"], launchers=0, refusal="no broker is set"),
-            PushExecutorStatus(name="fine", kind="celery", queues=["x"], launchers=1, refusal=None),
+            PushExecutorStatus.model_validate({**row, "trouble": executor_trouble(row)})
+            for row in (
+                {"name": "k8s", "kind": "kubernetes", "queues": ["etl"], "launchers": 0, "refusal": None},
+                {"name": "batch", "kind": "celery", "queues": ["gpu"], "launchers": 0, "refusal": "no broker is set"},
+                {"name": "fine", "kind": "celery", "queues": ["x"], "launchers": 1, "refusal": None},
+            )
         ],
         runs_queued=0,
         inbox=0,
@@ -155,7 +160,7 @@ def test_people_are_told_what_waits(capsys: pytest.CaptureFixture[str]) -> None:
         triggers_running=0,
         history_days_ahead=7,
     )
-    command._show(found, ["triggerer"])
+    command._show(found)
     shown = capsys.readouterr()
     said = " ".join((shown.out + shown.err).split())
     assert "Nothing runs the triggers of 2 deferred tasks. No triggerer is healthy. Start one: evenflow triggerer" in said

@@ -330,6 +330,9 @@ async def test_status(rest: RestClient, world: World, worker: int, api: ApiServi
     assert [(q.queue, q.waiting, q.running) for q in status.queues] == [("big", 0, 1), ("default", 1, 0)]
     assert status.queues[0].oldest_waiting_s is None
     assert status.queues[1].oldest_waiting_s is not None
+    assert [q.trouble is None for q in status.queues] == [True, False], "the worker is silent, so none serves what waits"
+    assert "Start one: evenflow worker --queues default" in (status.queues[1].trouble or "")
+    assert status.missing == ["scheduler", "processor", "worker"]
     assert status.inbox == 1
     assert status.oldest_report_s is not None
     assert status.oldest_report_s > 3

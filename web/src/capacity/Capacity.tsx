@@ -30,7 +30,7 @@ export function Capacity() {
         </Section>
       </div>
       <Section title="Queues">
-        <Found of={status}>{(now) => <Queues queues={now.queues} />}</Found>
+        <Found of={status}>{(now) => <Queues queues={now.queues} executors={now.executors} />}</Found>
       </Section>
       <Section title="What blocks">
         <Found of={plan}>{(now) => <Blocked plan={now} />}</Found>
@@ -208,7 +208,8 @@ function Executors({ executors }: { executors: Schemas["Executor"][] }) {
   );
 }
 
-function Queues({ queues }: { queues: Schemas["QueueStatus"][] }) {
+function Queues({ queues, executors }: { queues: Schemas["QueueStatus"][]; executors: Schemas["PushExecutorStatus"][] }) {
+  const troubles = new Map(executors.map((one) => [one.name, one.trouble]));
   if (!queues.length) return <Empty title="No queue has a worker or a task." />;
   return (
     <table className="list">
@@ -227,6 +228,7 @@ function Queues({ queues }: { queues: Schemas["QueueStatus"][] }) {
             <td>
               {queue.queue}
               {queue.executor && <span className="quiet"> of {queue.executor}</span>}
+              <Told trouble={queue.trouble ?? troubles.get(queue.executor ?? "")} />
             </td>
             <td className="right number">{count(queue.running)}</td>
             <td className="right number">{count(queue.waiting)}</td>
@@ -279,3 +281,5 @@ function Lanes({ lanes }: { lanes: { lane: Schemas["PlannedLane"]; waits: string
     </table>
   );
 }
+
+const Told = ({ trouble }: { trouble: string | null | undefined }) => (trouble ? <div className="told">{trouble}</div> : null);

@@ -53,8 +53,7 @@ export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
               keyOf={(step) => `${step.plan} ${step.step} ${step.at}`}
               columns={[
                 { name: "At", cell: (step) => <Time at={step.at} /> },
-                { name: "Step", cell: (step) => step.step.replaceAll("_", " ") },
-                { name: "Done", cell: (step) => (step.is_open ? "not yet" : <Time at={step.done_at} />) },
+                { name: "Done", cell: (step) => (step.is_open && !step.done_at ? "not yet" : <Time at={step.done_at} />) },
                 { name: "What", as: "widest", cell: (step) => step.words.map((line) => <div key={line}>{line}</div>) },
               ]}
             />

@@ -12,6 +12,7 @@ import { Table } from "../parts/Table";
 import { Time } from "../parts/time";
 import { count, counted, duration, quoted } from "../parts/words";
 import { Autoscaled } from "./Autoscaled";
+import { stateOf } from "./services";
 
 type Service = Schemas["ServiceStatus"];
 const KINDS = ["scheduler", "worker", "triggerer", "launcher", "autoscaler", "processor", "api"];
@@ -50,7 +51,7 @@ export function Fleet() {
 
 function Services({ services, closed }: { services: Service[]; closed: Schemas["ObjectServiceState"][] }) {
   const [drained, setDrained] = useState<{ name: string; state: "draining" | "active" } | null>(null);
-  const draining = new Set(closed.filter((one) => one.kind === "worker").map((one) => one.name));
+  const shut = new Set(closed.filter((one) => one.kind === "worker").map((one) => one.name));
   const ordered = [...services].sort((a, b) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || a.name.localeCompare(b.name));
   return (
     <>
@@ -70,7 +71,7 @@ function Services({ services, closed }: { services: Service[]; closed: Schemas["
           },
           { name: "Kind", cell: (service) => service.kind },
           { name: "Host", cell: (service) => service.host },
-          { name: "State", cell: (service) => (!service.healthy ? "lost" : draining.has(service.name) && service.kind === "worker" ? "draining" : service.state) },
+          { name: "State", cell: (service) => stateOf(service, closed) },
           { name: "Taken", as: "meter-cell", cell: (service) => service.healthy && <Load service={service} /> },
           { name: "Queues", cell: (service) => listed(service.detail.queues) },
           { name: "Version", cell: (service) => service.version },
@@ -81,10 +82,10 @@ function Services({ services, closed }: { services: Service[]; closed: Schemas["
             hidden: true,
             as: "right",
             cell: (service) =>
-              service.kind === "worker" && (service.healthy || draining.has(service.name)) && (
+              service.kind === "worker" && (service.healthy || shut.has(service.name)) && (
                 <Allowed to="operator">
-                  <button type="button" onClick={() => setDrained({ name: service.name, state: draining.has(service.name) ? "active" : "draining" })}>
-                    {draining.has(service.name) ? "Activate" : "Drain"}
+                  <button type="button" onClick={() => setDrained({ name: service.name, state: shut.has(service.name) ? "active" : "draining" })}>
+                    {shut.has(service.name) ? "Activate" : "Drain"}
                   </button>
                 </Allowed>
               ),

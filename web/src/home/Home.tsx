@@ -5,6 +5,7 @@ import { approvalsQuery, causeQuery, parseErrorsQuery, planQuery, runsQuery, sta
 import { useTitle } from "../app/title";
 import { Blocked } from "../capacity/Blocked";
 import { Empty, Found, Section } from "../parts/parts";
+import { stateOf } from "../fleet/services";
 import { StateMark } from "../parts/states";
 import { Time, Took } from "../parts/time";
 import { count, counted, duration, firstLine, instanceName } from "../parts/words";
@@ -134,7 +135,7 @@ function Verdict({ status, plan, errors }: { status: Status; plan?: Schemas["Pla
 
 interface TroubleLine {
   text: string;
-  to?: "/quarantine" | "/fleet";
+  to?: "/quarantine" | "/fleet" | "/capacity";
 }
 
 function troublesOf(status: Status, errors: ParseError[]): TroubleLine[] {
@@ -142,7 +143,8 @@ function troublesOf(status: Status, errors: ParseError[]): TroubleLine[] {
   const quarantined = Object.entries(status.quarantined).filter(([, n]) => n > 0);
   const told = (text: string, to?: TroubleLine["to"]) => ({ text, ...(to ? { to } : {}) });
   return [
-    ...(status.services.some((service) => service.kind === "scheduler" && service.healthy) ? [] : [told("No scheduler is alive, so nothing starts.", "/fleet")]),
+    ...status.missing.map((kind) => told(`No ${kind} is healthy${kind === "scheduler" ? ", so nothing starts" : ""}.`, "/fleet")),
+    ...[...status.queues, ...status.executors].flatMap(({ trouble }) => (trouble ? [told(trouble, "/capacity")] : [])),
     ...silent.map((service) => told(`The ${service.kind} ${service.name} on ${service.host} is silent for ${duration(service.beat_age_s)}.`, "/fleet")),
     ...errors.map((error) => told(`${error.file}${error.error_line ? `, line ${error.error_line}` : ""}: ${lastLine(error.error)}`)),
     ...quarantined.map(([kind, n]) => told(`${counted(n, kind, `${kind}s`)} set aside, because handling failed`, "/quarantine")),
@@ -229,7 +231,7 @@ function Services({ status }: { status: Status }) {
               </td>
               <td>{service.kind}</td>
               <td className="ellipsis">{service.host}</td>
-              <td>{service.healthy ? service.state : "lost"}</td>
+              <td>{stateOf(service, status.not_active)}</td>
               <td className="right number">{duration(service.beat_age_s)} ago</td>
               <td className="right">
                 <Time at={service.started_at} />

@@ -5,7 +5,7 @@ import "uplot/dist/uPlot.min.css";
 import { useChoices } from "./choices";
 import { Table } from "./Table";
 import { Time } from "./time";
-import { count } from "./words";
+import { count, moment, tickWords } from "./words";
 
 const HEIGHT = 190; // pixels
 const COLOURS = ["--running", "--success", "--deferred", "--retry", "--queued", "--upstream"];
@@ -34,9 +34,9 @@ export function Lines({ label, at, lines, unit = "" }: { label: string; at: numb
         height: HEIGHT,
         ...(zone === "utc" ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") } : {}),
         cursor: { drag: { x: false, y: false } },
-        axes: [axis, { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => `${count(tick)}${unit}`) }],
+        axes: [{ ...axis, space: 64, values: (_, ticks, __, ___, step) => ticks.map((tick, n) => tickWords(tick, ticks[n - 1], step, zone)) }, { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => `${count(tick)}${unit}`) }],
         scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.08)] } },
-        series: [{}, ...lines.map((line, n) => ({ label: line.name, stroke: colour(COLOURS[n % COLOURS.length]!), dash: DASHES[n % DASHES.length]!, width: 1.6, points: { show: at.length < 3 } }))],
+        series: [{ label: "At", value: (_, tick) => (tick === null ? "--" : moment(new Date(tick * 1000), zone)) }, ...lines.map((line, n) => ({ label: line.name, stroke: colour(COLOURS[n % COLOURS.length]!), dash: DASHES[n % DASHES.length]!, width: 1.6, points: { show: at.length < 3 } }))],
       },
       [at, ...lines.map((line) => line.values)] as uPlot.AlignedData,
       element,

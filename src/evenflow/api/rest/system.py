@@ -19,8 +19,10 @@ from evenflow.contracts.rest.system import ChangeEvent, QuarantineEntry, Release
 from evenflow.core.limits import LEASE_S
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
+from evenflow.core.service import missing_kinds
 from evenflow.errors import DagNotFound
 from evenflow.explaining import audit as auditor
+from evenflow.explaining.serving import executor_trouble, queue_trouble
 from evenflow.store.serving import events, metrics, quarantine, states, views
 
 routes = Routes("System")
@@ -32,13 +34,18 @@ async def get_status(conn: Connection, scope: InScope) -> Status:
     database = await views.read_health(conn)
     triggers = await metrics.count_triggers(conn, scope=scope)
     closed = await states.list_service_states(conn, paused_dags=False, scope=scope, limit=limits.STATUS_SERVICE_STATES)
+    services = await views.list_services(conn, lease_s=LEASE_S, scope=scope, limit=limits.STATUS_SERVICES)
+    queues = await views.list_queues(conn, lease_s=LEASE_S, scope=scope)
+    executors = await views.list_push_executors(conn, lease_s=LEASE_S, scope=scope)
+    healthy = (service["kind"] for service in services if service["healthy"])
     return Status.model_validate(
         {
             "version": version("evenflow"),
-            "services": await views.list_services(conn, lease_s=LEASE_S, scope=scope, limit=limits.STATUS_SERVICES),
+            "services": services,
+            "missing": missing_kinds(healthy, triggers=triggers.waiting + triggers.running),
             "outrun": await views.list_outrun(conn, scope=scope),
-            "queues": await views.list_queues(conn, lease_s=LEASE_S, scope=scope),
-            "executors": await views.list_push_executors(conn, lease_s=LEASE_S, scope=scope),
+            "queues": [{**queue, "trouble": queue_trouble(queue)} for queue in queues],
+            "executors": [{**executor, "trouble": executor_trouble(executor)} for executor in executors],
             "runs_queued": (await metrics.read_backlog(conn, scope=scope)).runs_queued,
             "inbox": database["inbox"],
             "oldest_report_s": database["oldest_report_s"],

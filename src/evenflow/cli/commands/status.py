@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from datetime import UTC, datetime
 
 from rich.text import Text
@@ -15,7 +14,6 @@ from evenflow.core.limits import MOST_COUNTED, PARTITIONS_LEAST
 from evenflow.core.model import instance_name
 from evenflow.core.object_names import in_words, title, way_to_activate
 from evenflow.core.quantities import counted, duration
-from evenflow.core.service import missing_kinds
 from evenflow.core.service_states import ObjectKind
 from evenflow.core.why import OUTRUN_CURE
 from evenflow.runtime.exits import ExitCode
@@ -26,8 +24,7 @@ async def status() -> Reply:
     """Running and waiting work, and whether all services are healthy. Exit code 3 when a kind of service is missing."""
     async with remote() as client:
         found = await client.get_status()
-    missing = missing_kinds((s.kind for s in found.services if s.healthy), triggers=found.triggers_waiting + found.triggers_running)
-    return Reply(found, lambda: _show(found, missing), ExitCode.UNREACHABLE if missing else ExitCode.OK)
+    return Reply(found, lambda: _show(found), ExitCode.UNREACHABLE if found.missing else ExitCode.OK)
 
 
 @replies
@@ -49,7 +46,7 @@ async def audit() -> Reply:
     return Reply(found, tell, ExitCode.FAILED)
 
 
-def _show(found: rest.system.Status, missing: list[str]) -> None:
+def _show(found: rest.system.Status) -> None:
     now = datetime.now(UTC)
     closed = {each.name: each.state for each in found.not_active if each.kind == ObjectKind.WORKER}
     rows = (
@@ -69,13 +66,11 @@ def _show(found: rest.system.Status, missing: list[str]) -> None:
     queues = ((q.queue, q.waiting, q.running, duration(q.oldest_waiting_s)) for q in found.queues)
     print_table(("queue", "#waiting", "#running", "#longest wait"), queues, empty="No task runs, and none waits for a worker.")
     for queue in found.queues:
-        if queue.waiting and not queue.workers and queue.executor is None:
-            say(_unserved(queue), "red" if queue.fleet is None else "yellow")
+        if queue.trouble is not None:
+            say(queue.trouble, "red" if queue.fleet is None else "yellow")
     for executor in found.executors:
-        if not executor.launchers:
-            say(_without_launcher(executor), "red")
-        elif executor.refusal is not None:
-            say(f"{executor.name}, the executor of {', '.join(executor.queues)}, takes nothing now: {executor.refusal}", "red")
+        if executor.trouble is not None:
+            say(executor.trouble, "red")
     for t in found.outrun:
         what = f"{t.dag_id}/{t.run_id} {instance_name(t.task_id, t.map_index)}"
         say(f"Worker {t.worker} on {t.host} cannot end what {what} has started: that forks more quickly than it is killed.", "red")
@@ -96,31 +91,11 @@ def _show(found: rest.system.Status, missing: list[str]) -> None:
         say(f"History has partitions for {days} ahead only. The schedulers' logs say what keeps them from making more.", "red")
     for each in found.not_active:
         _tell_service_state(each)
-    for kind in missing:
+    for kind in found.missing:
         if kind == "triggerer":
             waiting = counted(found.triggers_waiting + found.triggers_running, "deferred task")
             say(f"Nothing runs the triggers of {waiting}.", "red")
         say(f"No {kind} is healthy. Start one: evenflow {kind} (or everything: evenflow up)", "red")
-
-
-def _unserved(queue: rest.system.QueueStatus) -> str:
-    if queue.fleet is not None:
-        return (
-            f"The queue {queue.queue} has no worker yet: fleet {queue.fleet} is to have one. "
-            f"See: evenflow autoscaler show {queue.fleet}"
-        )
-    name = shlex.quote(queue.queue)
-    return (
-        f"The queue {queue.queue} has no worker. Start one: evenflow worker --queues {name}, with EVENFLOW_API_URL and "
-        f"EVENFLOW_TOKEN (evenflow tokens create worker --queue {name})"
-    )
-
-
-def _without_launcher(executor: rest.system.PushExecutorStatus) -> str:
-    nothing = f"No launcher serves {executor.name}, the executor of {', '.join(executor.queues)}: nothing is sent there."
-    if executor.refusal is not None:
-        return f"{nothing} One that lives says: {executor.refusal}"
-    return f"{nothing} Start one: evenflow launcher"
 
 
 def _runs_queued(count: int) -> str:

@@ -34,6 +34,7 @@ class QueueStatus(Record):
     workers: int = Field(description="That serve the queue and live.")
     fleet: str | None = Field(description="Whose workers an autoscaler starts for it.")
     executor: str | None = Field(description="That is sent what waits there.")
+    trouble: str | None = Field(description="Why what waits there has no worker, and what to do, in words.")
 
 
 class PushExecutorStatus(Record):
@@ -44,6 +45,7 @@ class PushExecutorStatus(Record):
     queues: list[str]
     launchers: int = Field(description="That live and serve it. Without any nothing is sent there.")
     refusal: str | None = Field(description="Why a launcher that lives does not serve it, or why it takes nothing now.")
+    trouble: str | None = Field(description="Why nothing is sent there, and what to do, in words.")
 
 
 class DatabaseStatus(Record):
@@ -56,6 +58,7 @@ class DatabaseStatus(Record):
 class Status(Record):
     version: str
     services: list[ServiceStatus]
+    missing: list[str] = Field(description="Kinds of service of which none is healthy, and what is there needs one.")
     outrun: list[OutrunTry] = Field(description="Tries that their workers cannot end: the first 20.")
     queues: list[QueueStatus]
     executors: list[PushExecutorStatus] = Field(description="Those that are sent what waits.")

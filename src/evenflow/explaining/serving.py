@@ -1,0 +1,32 @@
+"""Why what waits in a queue comes to no worker, in the words of ``evenflow status`` and of the web UI."""
+
+from __future__ import annotations
+
+import shlex
+
+from evenflow.store.db.connect import Row
+
+
+def queue_trouble(queue: Row) -> str | None:
+    """Of a row of ``views.list_queues``. What is sent to an executor is that one's trouble."""
+    if not queue["waiting"] or queue["workers"] or queue["executor"] is not None:
+        return None
+    if queue["fleet"] is not None:
+        return (
+            f"The queue {queue['queue']} has no worker yet: fleet {queue['fleet']} is to have one. "
+            f"See: evenflow autoscaler show {queue['fleet']}"
+        )
+    name = shlex.quote(queue["queue"])
+    return (
+        f"The queue {queue['queue']} has no worker. Start one: evenflow worker --queues {name}, with EVENFLOW_API_URL and "
+        f"EVENFLOW_TOKEN (evenflow tokens create worker --queue {name})"
+    )
+
+
+def executor_trouble(executor: Row) -> str | None:
+    """Of a row of ``views.list_push_executors``."""
+    queues, refusal = ", ".join(executor["queues"]), executor["refusal"]
+    if executor["launchers"]:
+        return f"{executor['name']}, the executor of {queues}, takes nothing now: {refusal}" if refusal is not None else None
+    nothing = f"No launcher serves {executor['name']}, the executor of {queues}: nothing is sent there."
+    return f"{nothing} One that lives says: {refusal}" if refusal is not None else f"{nothing} Start one: evenflow launcher"
