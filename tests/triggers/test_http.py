@@ -204,6 +204,6 @@ asyncio.run(look())
 
 
 def test_the_client_is_imported_beside_the_event_loop() -> None:
-    """R-DQ1: others go on while it is, which takes seconds on a busy machine, and no task's log says that its trigger blocks."""
+    """R-DQ1: others run while it is, which takes seconds on a busy machine, and no task's log says that its trigger blocks."""
     done = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

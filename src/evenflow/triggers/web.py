@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -147,11 +147,17 @@ _imported = False
 
 
 async def _import_client() -> None:
-    """Imports aiohttp beside the event loop: that may take seconds, and other triggers go on meanwhile."""
+    """Imports aiohttp beside the event loop: that may take seconds, and other triggers run meanwhile."""
     global _imported
     if not _imported:
-        await asyncio.to_thread(import_module, "aiohttp")
+        await asyncio.to_thread(_client_module)
         _imported = True
+
+
+def _client_module() -> ModuleType:
+    import aiohttp
+
+    return aiohttp
 
 
 class _Client:
