@@ -68,6 +68,16 @@ async def test_the_kept_answer_says_where_the_run_is(ada: Caller, api_url: str, 
     assert places == [("/api/v1/dags/sales/runs/r", "application/json")] * 2
 
 
+async def test_the_place_of_a_run_is_an_address_whatever_its_name(
+    world: World, api_url: str, operator_token: str, session: aiohttp.ClientSession
+) -> None:
+    """R-SE3: a header has no letters but those of ASCII."""
+    world.add_dag()
+    shown = {"Authorization": f"Bearer {operator_token}"}
+    async with session.post(f"{api_url}/api/v1/dags/sales/runs", json={"run_id": "früh 朝?"}, headers=shown) as answer:
+        assert (answer.status, answer.headers["Location"]) == (201, "/api/v1/dags/sales/runs/fr%C3%BCh%20%E6%9C%9D%3F")
+
+
 async def test_a_key_is_of_one_request(ada: Caller, world: World) -> None:
     """R-SE3: with another body or path it is refused, and nothing is made."""
     world.add_dag(DAILY)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Annotated
+from urllib.parse import quote
 
 import msgspec
 from fastapi import Header, Query, Request, Response
@@ -65,7 +66,7 @@ async def trigger_run(
     params = await within.judge.params(spec.params, request.params)
     run_id = request.run_id or f"manual__{(request.logical_date or datetime.now(UTC)).astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
     check_run_id(run_id)
-    location = response.headers["Location"] = f"{PREFIX}/dags/{dag_id}/runs/{run_id}"
+    location = response.headers["Location"] = f"{PREFIX}/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}"
     async with once.recorded(conn, actor, "run.trigger", f"{dag_id}/{run_id}"):
         run_key = await dags.insert_run(
             conn,
