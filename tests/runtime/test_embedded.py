@@ -13,6 +13,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -25,6 +26,7 @@ from evenflow.runtime.embedded import EmbeddedPostgres, account, programs
 from evenflow.runtime.embedded.account import choose_account, place_cluster
 from evenflow.runtime.embedded.programs import find_programs
 from evenflow.store.db.connect import connect
+from tests.waiting import wait_until
 
 FAST = {"fsync": "off"}
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as somebody else")
@@ -126,6 +128,24 @@ def test_a_server_that_was_killed_itself_is_started_again(server: EmbeddedPostgr
     psutil.wait_procs([postmaster, *backends], timeout=10)
     assert server.running() is None
     assert works(server.start())
+
+
+def test_a_start_waits_for_what_a_killed_server_has_left_behind(server: EmbeddedPostgres) -> None:
+    """R-HA5: its backends end when they notice, which takes a while where they are kept from it."""
+    with closing(psycopg.connect(server.start())) as conn, ThreadPoolExecutor() as threads:
+        left, log = psutil.Process(conn.info.backend_pid), server.cluster / "log" / "start.log"
+        left.suspend()
+        postmaster = psutil.Process(server.running().pid)
+        postmaster.kill()
+        postmaster.wait(20)
+        log.write_text("")
+        try:
+            starting = threads.submit(server.start)
+            wait_until(lambda: starting.done() or (log.exists() and "FATAL" in log.read_text()), "a start that fails")
+            assert not starting.done()
+        finally:
+            left.resume()
+        assert works(starting.result(60))
 
 
 def test_a_pid_file_whose_pid_belongs_to_somebody_else_by_now(server: EmbeddedPostgres) -> None:

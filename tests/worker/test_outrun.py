@@ -163,6 +163,7 @@ async def test_what_does_not_stand_in_time_is_killed_and_nothing_else(a_try: Try
     runs, other = a_try.begin("/bin/sleep", "60"), Try()
     stands = other.begin("/bin/sleep", "60")
     os.kill(stands, signal.SIGSTOP)
+    await until(lambda: other.living == {stands: "T"}, "it to stand")
     monkeypatch.setattr(freezing, "STANDS_WITHIN_S", 0.1)
     monkeypatch.setattr(freezing._Freeze, "_stop", lambda *_: None)
     assert Freezer(os.getpid()).freeze({runs: a_try.mark, stands: other.mark}) == {runs}

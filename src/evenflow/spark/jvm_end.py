@@ -6,6 +6,7 @@ says: its exit code, or the signal that killed it.
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 
@@ -16,6 +17,7 @@ JVM = subprocess.Popen[bytes] | None  # None: another process's, named by PYSPAR
 
 OUT_OF_MEMORY = 52  # the exit code of Spark's JVMs that ran out of memory
 MORE_MEMORY = "Give the driver more, by ?driver_memory=4g in the connection or conf={'spark.driver.memory': '4g'}, or collect less."
+_STOPPING = re.compile(r"SparkContext\.\w+\(\)\" is null|SparkContext was shut down|stopped SparkContext")
 SHELL_SIGNALS = 128  # what a shell adds to the number of the signal that killed a command
 
 # What to do about a JVM that does not get as far as a session, by the signal that killed it.
@@ -72,11 +74,13 @@ def in_use(jvm: JVM, error: Exception) -> SparkUnavailable | None:
 
 
 def _exit_code(jvm: JVM, error: Exception) -> int | None:
-    """None while the JVM lives. A broken conversation is heard before the other side's exit, so that gets a moment to follow."""
+    """None while the JVM lives. A broken conversation is heard before the other side's exit, and so is what fails because Spark
+    stops in a JVM that ends: its exit gets a moment to follow.
+    """
     from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 
     broken = not _has_text(error) if isinstance(error, Py4JJavaError) else isinstance(error, (Py4JError, ConnectionError))
-    if jvm is None or not broken:
+    if jvm is None or not (broken or _STOPPING.search(str(error))):
         return None
     try:
         return jvm.wait(JVM_DEATH_SHOWS)
