@@ -78,7 +78,7 @@ class Script:
         return Page(items=[i for i in self._now.instances if state in (None, i.state)], limit=limit, more=False)
 
     async def read_log(self, dag_id: str, run_id: str, task_id: str, *, map_index: int) -> LogText:
-        return LogText(text=f"Working\n\n{task_id} wrote /tmp/report.html\n", offset=0, complete=True)
+        return LogText(text=f"Working\n\n{task_id} wrote /tmp/report.html\n", offset=0, size=0, complete=True)
 
     async def cancel_run(self, dag_id: str, run_id: str) -> None:
         self.cancelled += 1

@@ -36,9 +36,9 @@ async def test_chunks_are_appended_once(logs: LogStore) -> None:
     assert await put(logs, 3, b"lo world") == ([11], "")
     assert await put(logs, 2, b"llo") == ([11], "")
     assert await put(logs, 11, b"") == ([11], "")
-    assert await logs.read(NAME, 0) == (b"hello world", 11, True)
-    assert await logs.read(NAME, 6) == (b"world", 11, True)
-    assert await logs.read(NAME, 50) == (b"", 50, True)
+    assert await logs.read(NAME, 0) == (b"hello world", 11, 11)
+    assert await logs.read(NAME, 6) == (b"world", 11, 11)
+    assert await logs.read(NAME, 50) == (b"", 50, 11)
 
 
 async def test_a_log_above_the_limit_is_cut_and_says_so(logs: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,24 +54,23 @@ async def test_a_log_above_the_limit_is_cut_and_says_so(logs: LogStore, monkeypa
 async def test_a_long_log_is_read_in_parts(logs: LogStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LOG_READ", 4)
     await put(logs, 0, b"0123456789")
-    got, offset = b"", 0
-    while True:
-        data, offset, at_end = await logs.read(NAME, offset)
-        got += data
-        if at_end:
-            break
-        assert len(data) == 4
-    assert (got, offset) == (b"0123456789", 10)
+    part = await logs.read(NAME, 0)
+    got = part.data
+    while not part.at_end:
+        assert (len(part.data), part.size) == (4, 10)
+        part = await logs.read(NAME, part.next_offset)
+        got += part.data
+    assert (got, part.next_offset) == (b"0123456789", 10)
 
 
 async def test_a_try_that_was_sent_again_has_one_log(logs: LogStore) -> None:
     """Offsets keep their meaning: what the first epoch wrote stays in front. Epochs of two schedulers need not grow."""
     await put(logs, 0, b"first ", epoch=9)
     assert await put(logs, 0, b"second", epoch=4) == ([6], "")
-    assert await logs.read(NAME, 0) == (b"first second", 12, True)
-    assert await logs.read(NAME, 8) == (b"cond", 12, True)
+    assert await logs.read(NAME, 0) == (b"first second", 12, 12)
+    assert await logs.read(NAME, 8) == (b"cond", 12, 12)
     await put(logs, 0, b"other try", name=LogName("d", "r", "t", -1, 11))
-    assert await logs.read(NAME, 0) == (b"first second", 12, True)
+    assert await logs.read(NAME, 0) == (b"first second", 12, 12)
 
 
 async def test_different_names_have_different_logs(logs: LogStore) -> None:
@@ -108,7 +107,7 @@ async def test_a_reader_finds_what_another_process_stores(logs: LogStore, make_l
 
 
 async def test_waiting_for_a_log_ends(logs: LogStore) -> None:
-    assert await logs.wait(NAME, 0, 0.05) == (b"", 0, True)
+    assert await logs.wait(NAME, 0, 0.05) == (b"", 0, 0)
 
 
 async def test_a_gap_says_how_much_is_missing_and_positions_go_on(make_logs: MakeLogs) -> None:

@@ -55,10 +55,12 @@ class Servers:
         return LogsAnswer(offsets=stored.offsets)
 
     async def text(self, token: str, server: int = 0) -> str:
-        out, at_end = b"", False
-        while not at_end:
-            data, _, at_end = await self.folders[server].read(name_of(token), len(out))
-            out += data
+        store, name = self.folders[server], name_of(token)
+        part = await store.read(name, 0)
+        out = part.data
+        while not part.at_end:
+            part = await store.read(name, part.next_offset)
+            out += part.data
         return out.decode()
 
 

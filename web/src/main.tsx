@@ -57,7 +57,11 @@ const graph = createRoute({
   getParentRoute: () => dag,
   path: "/graph",
   component: lazyRouteComponent(() => import("./dags/Graph"), "GraphTab"),
-  validateSearch: (search: Record<string, unknown>): { run?: string } => ({ run: optional(search.run) }),
+  validateSearch: (search: Record<string, unknown>): { run?: string; open?: string[]; around?: string } => ({
+    run: optional(search.run),
+    open: Array.isArray(search.open) ? search.open.map(String) : undefined,
+    around: optional(search.around),
+  }),
 });
 const code = createRoute({
   getParentRoute: () => dag,

@@ -87,7 +87,7 @@ PATTERNS = 100  # of DAG ids that may use a secret: each is compared whenever th
 
 # -- logs --------------------------------------------------------------------------------------------------------------
 
-LOG_TRY = 64 * 2**20  # more is a program that prints in a loop, and would fill the disk for all others
+LOG_TRY = 256 * 2**20  # more is a program that prints in a loop, and would fill the disk for all others
 LOG_PARTS = 1_000  # gaps in one log, each a file: more come from API servers that share no folder and are asked in turn
 LOG_GAP_LINE = 4 * 2**10  # bytes of the line about a gap: it quotes 300 characters of a reason
 LOG_AGE = 366 * 86_400  # of bytes that were lost, in seconds: a larger age is a writer's mistake
@@ -98,7 +98,7 @@ LOG_STATE_CHECK = 1.0  # how often a waiting reader looks whether the try is ove
 LOG_OPEN_FILES = 256  # a fourth of the usual limit of a process
 LOG_STORAGE = 10.0  # for a request's calls to object storage: its caller gives up after 30, and makes several
 LOG_STORAGE_CALLS = 32  # at once to write, and as many to read: 600 a second where each takes 50 ms
-LOG_OBJECT = 4 * 2**20  # of a log: a larger object is not merged; LOG_TRY are sixteen
+LOG_OBJECT = 4 * 2**20  # of a log: a larger object is not merged; LOG_TRY are 64
 LOG_LOOSE = 16  # small objects at the end of a log before they become one: reading them takes as many requests
 LOG_OBJECTS = 256  # of one log; above it, writing waits for a merge. More than LOG_LOOSE of each of its sizes make
 LOG_KNOWN = 2_000  # logs in object storage whose objects are known; a kB each

@@ -30,10 +30,11 @@ NAMES = re.compile(r"{(\w+)}")  # in a path
 
 @dataclass(frozen=True, slots=True)
 class LogText:
-    """A part of a log. ``offset`` is where the next part begins; ``complete`` says that this is the last."""
+    """A part of a log of ``size`` bytes. ``offset`` is where the next part begins; ``complete`` says that this is the last."""
 
     text: str
     offset: int
+    size: int
     complete: bool
 
 
@@ -150,6 +151,7 @@ class RestClient:
     list_runs = route("GET", "/runs", lambda: rest.queries.RunQuery, lambda: rest.record.Page[rest.runs.RunSummary])
     find_run = route_1("GET", "/runs/{run_id}", lambda: rest.queries.RunNameQuery, lambda: rest.record.Page[rest.runs.RunName])
     get_run = route_2("GET", RUN, nothing, lambda: rest.runs.RunDetail)
+    count_by_task = route_2("GET", f"{RUN}/task-counts", nothing, lambda: rest.runs.TaskCounts)
     set_note = route_2("PATCH", RUN, lambda: rest.runs.RunChange, lambda: rest.runs.RunSummary)
     delete_run = route_2("DELETE", RUN, nothing, lambda: rest.runs.RunSummary)
     cancel_run = route_2("POST", f"{RUN}/cancel", nothing, lambda: rest.runs.RunSummary)
@@ -368,8 +370,9 @@ class RestClient:
 
 def _read(response: Response, answer: type[T]) -> T:
     if answer is LogText:
-        text, offset = response.body.decode(errors="replace"), int(response.headers["X-Log-Offset"])
-        return cast(T, LogText(text, offset, complete=response.headers["X-Log-Complete"] == "true"))
+        told = response.headers
+        text, complete = response.body.decode(errors="replace"), told["X-Log-Complete"] == "true"
+        return cast(T, LogText(text, int(told["X-Log-Offset"]), int(told["X-Log-Size"]), complete))
     try:
         return TypeAdapter(answer).validate_json(response.body)
     except ValidationError as error:

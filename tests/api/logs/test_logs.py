@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from evenflow.api import limits
@@ -127,6 +128,28 @@ async def test_logs_of_each_try(client: ExecutionClient, world: World, rest: Res
     assert (await rest.read_log("sales", "r1", "extract")).text == "try 2"
     first = await rest.read_log("sales", "r1", "extract", try_number=1)
     assert (first.text, first.complete) == ("try 1", True)
+
+
+async def test_a_log_as_a_file(
+    client: ExecutionClient, world: World, rest: RestClient, api_url: str, operator_token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ST10: all of it, however many parts it is read in, under a name that says what it is of."""
+    monkeypatch.setattr(limits, "LOG_READ", 1_000)
+    run = world.run(world.add_dag(), "day 1")
+    world.dispatch(run, 1, task=1, map_index=3)
+    said = "".join(f"grüße {number}\n" for number in range(700)).encode()
+    await client.send_logs(m.Logs(chunks=[m.LogChunk(token=world.try_token(1), offset=0, data=said)]))
+    names = {"Authorization": f"Bearer {operator_token}"}
+    path = f"{api_url}/api/v1/dags/sales/runs/day%201/tasks/clean/logs/file"
+    async with aiohttp.ClientSession(headers=names) as http:
+        async with http.get(path, params={"map_index": 3}) as answer:
+            assert await answer.read() == said
+            assert answer.headers["Content-Length"] == str(len(said))
+            assert answer.headers["Content-Disposition"] == "attachment; filename*=UTF-8''sales-day%201-clean-3-try-1.log"
+        async with http.get(path, params={"map_index": 4}) as answer:
+            assert (answer.status, await answer.read()) == (200, b"")
+    part = await rest.read_log("sales", "day 1", "clean", map_index=3, offset=len(said) - 9)
+    assert (part.size, part.offset) == (len(said), len(said))
 
 
 async def test_logs_of_what_does_not_exist(rest: RestClient, world: World) -> None:

@@ -54,10 +54,12 @@ NEEDED: dict[Role | None, str] = {
         GET /api/v1/dags/{dag_id}/grid
         GET /api/v1/dags/{dag_id}/runs/{run_id}
         GET /api/v1/dags/{dag_id}/runs/{run_id}/events
+        GET /api/v1/dags/{dag_id}/runs/{run_id}/task-counts
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/events
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/lineage
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs
+        GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs/file
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/rendered
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui

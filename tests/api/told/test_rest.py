@@ -270,6 +270,11 @@ async def test_a_run_in_detail(rest: RestClient, world: World) -> None:
     )
     detail = await rest.get_run("sales", "r1")
     assert detail.tasks_by_state == {"success": 2, "queued": 1, "scheduled": 998, "none": 1}
+    assert (await rest.count_by_task("sales", "r1")).tasks == {
+        "extract": {"success": 1},
+        "clean": {"success": 1, "queued": 1, "scheduled": 998},
+        "load": {"none": 1},
+    }
     assert detail.elapsed_s is not None
     assert 9 <= detail.elapsed_s < 15
     (progress,) = detail.progress
@@ -312,6 +317,7 @@ async def test_tasks_of_a_run_that_has_not_begun(rest: RestClient, world: World)
         ("load", -1, "none"),
     ]
     assert (await rest.get_run("sales", "r1")).tasks_by_state == {"none": 3}
+    assert (await rest.count_by_task("sales", "r1")).tasks == {}
 
 
 # -- the system --------------------------------------------------------------------------------------------------------

@@ -65,6 +65,7 @@ export const forget = () => read.clear();
 export interface LogPart {
   text: string;
   offset: number;
+  size: number; // bytes of the whole log
   complete: boolean;
 }
 
@@ -73,6 +74,7 @@ export async function askLog(names: Record<string, string>, query: Record<string
   return {
     text: await answer.text(),
     offset: Number(answer.headers.get("X-Log-Offset")),
+    size: Number(answer.headers.get("X-Log-Size")),
     complete: answer.headers.get("X-Log-Complete") === "true",
   };
 }

@@ -140,6 +140,15 @@ export const runQuery = (dagId: string, runId: string) =>
     refetchInterval: every(LIVE_MS),
   });
 
+/** How the instances of each task of a run stand. */
+export const taskCountsQuery = (dagId: string, runId: string) =>
+  queryOptions({
+    queryKey: ["task-counts", dagId, runId],
+    queryFn: ({ signal }) => ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/task-counts", { names: { dag_id: dagId, run_id: runId }, signal }),
+    refetchInterval: every(LIVE_MS),
+    placeholderData: keepPreviousData,
+  });
+
 export const tasksQuery = (dagId: string, runId: string, wanted: { task_id?: string } & Page) =>
   queryOptions({
     queryKey: ["tasks", dagId, runId, wanted],

@@ -6,32 +6,48 @@ import { LogLines } from "./lines";
 
 const WAIT_S = 20; // for more: the API answers as soon as there is some
 const PAUSE_MS = 2_000; // after a failure
+const MOST_WHOLE = 16 * 2 ** 20; // bytes of a log that is read from its beginning
+const LAST = 4 * 2 ** 20; // bytes that are read of a larger one, unless all of it is asked for
 
-/** The lines of a try, and why there are none if that is so. */
-export function useLog(of: InstanceName, tryNumber: number | undefined): { log: LogLines; refused: string | null } {
-  const kept = useRef({ key: "", log: new LogLines(), refused: null as string | null });
+export interface Reading {
+  key: string;
+  log: LogLines;
+  size: number; // bytes of the log
+  refused: string | null; // why there is none
+}
+const nothing = (key: string): Reading => ({ key, log: new LogLines(), size: 0, refused: null });
+
+/** The lines of a try: of a large log the last ones, unless `whole`. */
+export function useLog(of: InstanceName, tryNumber: number | undefined, whole: boolean): Reading {
+  const kept = useRef(nothing(""));
   const [, grown] = useReducer((n: number) => n + 1, 0);
-  const key = JSON.stringify([of, tryNumber]);
-  if (kept.current.key !== key) kept.current = { key, log: new LogLines(), refused: null };
+  const key = JSON.stringify([of, tryNumber, whole]);
+  if (kept.current.key !== key) kept.current = nothing(key);
   useEffect(() => {
     const stopped = new AbortController();
-    const mine = { key, log: new LogLines(), refused: null as string | null };
+    const mine = nothing(key);
     kept.current = mine;
-    void follow(of, tryNumber, mine, grown, stopped.signal);
+    void follow(of, tryNumber, whole, mine, grown, stopped.signal);
     return () => stopped.abort();
-  }, [key]); // which stands for both
+  }, [key]); // which stands for all three
   return kept.current;
 }
 
-async function follow(of: InstanceName, tryNumber: number | undefined, into: { log: LogLines; refused: string | null }, grown: () => void, signal: AbortSignal) {
+async function follow(of: InstanceName, tryNumber: number | undefined, whole: boolean, into: Reading, grown: () => void, signal: AbortSignal) {
   let offset = 0;
   let waits = 0;
   while (!signal.aborted && !into.log.complete) {
     try {
       const part = await askLog(namesOf(of), { map_index: of.map, try_number: tryNumber, offset, wait_s: waits }, signal);
+      into.size = part.size;
+      into.refused = null;
+      if (offset === 0 && part.size > MOST_WHOLE && !whole) {
+        offset = part.size - LAST;
+        into.log = new LogLines(offset);
+        continue;
+      }
       offset = part.offset;
       waits = part.text ? 0 : WAIT_S; // what is there already is read at once
-      into.refused = null;
       into.log.add(part.text, part.complete);
       grown();
     } catch (error) {

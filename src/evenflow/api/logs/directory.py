@@ -117,19 +117,13 @@ class LogDirectory(LogStore):
         return part
 
     def _read(self, name: LogName, offset: int) -> LogPart:
-        out, position, room = [], offset, limits.LOG_READ
+        data, begin = b"", 0
         for path in files_of(self._root / name.folder(), name.try_number):
-            size = path.stat().st_size
-            if position >= size:
-                position -= size
-                continue
-            with path.open("rb") as file:
-                file.seek(position)
-                data = file.read(room)
-            out.append(data)
-            room -= len(data)
-            if position + len(data) < size:
-                return LogPart(b"".join(out), offset + limits.LOG_READ - room, False)
-            position = 0
-        data = b"".join(out)
-        return LogPart(data, offset + len(data), True)
+            end = begin + path.stat().st_size
+            wanted = min(end, offset + limits.LOG_READ) - (offset + len(data))
+            if wanted > 0:
+                with path.open("rb") as file:
+                    file.seek(offset + len(data) - begin)
+                    data += file.read(wanted)
+            begin = end
+        return LogPart(data, offset + len(data), begin)

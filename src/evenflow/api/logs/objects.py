@@ -206,20 +206,15 @@ class ObjectLogs(LogStore):
             ) from None
 
     def _read(self, folder: PurePosixPath, offset: int) -> LogPart:
-        wanted, position, room = [], offset, limits.LOG_READ
+        wanted, begin, until = [], 0, offset + limits.LOG_READ
         for objects in layout.by_writer(self._bucket.list(folder)).values():
             for piece in lay_out(objects).pieces:
-                if position >= piece.size:
-                    position -= piece.size
-                    continue
-                part = min(piece.size - position, room)
-                wanted.append(Piece(piece.object, piece.skip + position, part, piece.said[position : position + part]))
-                room -= part
-                if position + part < piece.size:
-                    return LogPart(self._bucket.read(folder, wanted), offset + limits.LOG_READ - room, False)
-                position = 0
+                skip, end = max(0, offset - begin), min(piece.size, until - begin)
+                if skip < end:
+                    wanted.append(Piece(piece.object, piece.skip + skip, end - skip, piece.said[skip:end]))
+                begin += piece.size
         data = self._bucket.read(folder, wanted)
-        return LogPart(data, offset + len(data), True)
+        return LogPart(data, offset + len(data), begin)
 
     async def _delete(self, folder: PurePosixPath) -> None:
         for key in [key for key in self._known if key[0].is_relative_to(folder)]:

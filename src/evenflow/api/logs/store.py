@@ -54,7 +54,11 @@ class StoredLogs(NamedTuple):
 class LogPart(NamedTuple):
     data: bytes
     next_offset: int
-    at_end: bool
+    size: int  # of all that is stored, in bytes
+
+    @property
+    def at_end(self) -> bool:
+        return self.next_offset >= self.size
 
 
 class LogStore(ABC):

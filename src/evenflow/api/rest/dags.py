@@ -166,6 +166,7 @@ def shown_params(params: Mapping[str, RunParamSpec]) -> list[dict[str, Any]]:
 
 def _described(spec: DagSpec) -> dict[str, Any]:
     ids = [task.task_id for task in spec.tasks]
+    groups = [group.group_id for group in spec.groups]
     return {
         "doc": spec.doc,
         "owner_links": spec.owner_links,
@@ -184,7 +185,17 @@ def _described(spec: DagSpec) -> dict[str, Any]:
                 "queue": task.queue,
                 "priority_weight": task.priority_weight,
                 "retries": task.retries,
+                "group": None if task.group is None else groups[task.group],
             }
             for task, mapped in zip(spec.tasks, mapped_tasks(spec), strict=True)
+        ],
+        "groups": [
+            {
+                "group_id": group.group_id,
+                "parent": None if group.parent is None else groups[group.parent],
+                "tooltip": group.tooltip,
+                "mapped": group.mapping is not None,
+            }
+            for group in spec.groups
         ],
     }

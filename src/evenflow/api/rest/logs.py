@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import Query, Response
+from fastapi.responses import StreamingResponse
 
 from evenflow.api import limits
-from evenflow.api.logs.store import LogName
-from evenflow.api.rest.context import InContext
+from evenflow.api.logs.store import LogName, LogPart
+from evenflow.api.rest.context import ApiContext, InContext
 from evenflow.api.rest.routes import Routes
-from evenflow.contracts.rest.queries import LogQuery
+from evenflow.contracts.rest.queries import LogQuery, TryQuery
 from evenflow.core.people.roles import Role
 from evenflow.core.states import HOLDING, TaskState
 from evenflow.errors import DagNotFound
@@ -36,7 +39,9 @@ async def read_log(
     task_id: str,
     query: Annotated[LogQuery, Query()],
 ) -> Response:
-    """A part of a try's log. The header `X-Log-Offset` says where to continue; `X-Log-Complete` says that nothing follows."""
+    """A part of a try's log. The header `X-Log-Offset` says where to continue, `X-Log-Size` how many bytes there are, and
+    `X-Log-Complete` that nothing follows.
+    """
     clock = asyncio.get_running_loop().time
     deadline = clock() + min(query.wait_s, limits.LOG_WAIT)
     begun = 0  # bytes of a character whose other bytes are awaited
@@ -53,8 +58,48 @@ async def read_log(
     return Response(
         data,
         media_type="text/plain; charset=utf-8",
-        headers={"X-Log-Offset": str(query.offset + len(data)), "X-Log-Complete": "true" if complete else "false"},
+        headers={
+            "X-Log-Offset": str(query.offset + len(data)),
+            "X-Log-Size": str(text.size),
+            "X-Log-Complete": "true" if complete else "false",
+        },
     )
+
+
+@routes.get(
+    "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs/file",
+    Role.VIEWER,
+    response_class=StreamingResponse,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "All that is stored by now."}},
+)
+async def download_log(
+    within: InContext,
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    query: Annotated[TryQuery, Query()],
+) -> StreamingResponse:
+    """A try's log as a file, as far as it is stored."""
+    shown, _ = await _find_try(within, dag_id, run_id, task_id, query.map_index, query.try_number)
+    name = LogName(dag_id, run_id, task_id, query.map_index, shown)
+    first = await within.logs.read(name, 0)  # before the answer begins: a storage that is away is refused with its cure
+    of_instance = [] if query.map_index < 0 else [str(query.map_index)]
+    file = quote("-".join([dag_id, run_id, task_id, *of_instance, f"try-{shown}"]) + ".log", safe="")
+    return StreamingResponse(
+        _parts(within, name, first),
+        media_type="text/plain; charset=utf-8",
+        headers={"Content-Length": str(first.size), "Content-Disposition": f"attachment; filename*=UTF-8''{file}"},
+    )
+
+
+async def _parts(within: ApiContext, name: LogName, part: LogPart) -> AsyncIterator[bytes]:
+    """Yields the log that ``part`` begins, up to its end of now: what it grows by is not in the length that was told."""
+    size = part.size
+    while part.data:
+        yield part.data[: size - part.next_offset + len(part.data)]
+        if part.next_offset >= size:
+            return
+        part = await within.logs.read(name, part.next_offset)
 
 
 async def _find_try(

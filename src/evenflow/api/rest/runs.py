@@ -22,7 +22,17 @@ from evenflow.api.run_names import check_dag, check_run_id, stretch_of
 from evenflow.contracts.rest import PREFIX
 from evenflow.contracts.rest.queries import GridQuery, RunQuery, TaskQuery
 from evenflow.contracts.rest.record import Page
-from evenflow.contracts.rest.runs import Calendar, CancelledRuns, CancelRequest, Grid, RunChange, RunDetail, RunRequest, RunSummary
+from evenflow.contracts.rest.runs import (
+    Calendar,
+    CancelledRuns,
+    CancelRequest,
+    Grid,
+    RunChange,
+    RunDetail,
+    RunRequest,
+    RunSummary,
+    TaskCounts,
+)
 from evenflow.contracts.rest.tasks import InstanceSummary
 from evenflow.core.callbacks import CALLBACK_DAG
 from evenflow.core.limits import GRID_TOTAL
@@ -165,6 +175,13 @@ async def _trace_id(conn: AsyncConn, traced: TracedRuns | None, run: Row) -> str
         return None
     trace = traced.trace_of(run["run_key"], await traces.read_caller(conn, run["run_key"]))
     return trace.trace_id if trace.is_sampled else None
+
+
+@routes.get("/dags/{dag_id}/runs/{run_id}/task-counts", Role.VIEWER)
+async def count_by_task(conn: Connection, dag_id: str, run_id: str) -> TaskCounts:
+    """How many instances of each task of a run are in which state."""
+    run = await found_run(conn, dag_id, run_id)
+    return TaskCounts(tasks=await views.count_by_task(conn, run["run_key"]))
 
 
 @routes.post("/dags/{dag_id}/runs/{run_id}/cancel", Role.AUTHOR, status_code=202)

@@ -54,6 +54,16 @@ class DagTask(Record):
     queue: str
     priority_weight: int
     retries: int
+    group: str | None = Field(description="The innermost group that it is in.")
+
+
+class DagGroup(Record):
+    """Tasks that are shown, and may be mapped, together."""
+
+    group_id: str
+    parent: str | None = Field(description="The group that it is in.")
+    tooltip: str
+    mapped: bool
 
 
 class DagParam(Record):
@@ -73,6 +83,7 @@ class DagDetail(DagSummary):
     max_active_tasks: int | None
     params: list[DagParam]
     tasks: list[DagTask]
+    groups: list[DagGroup] = Field(description="A group comes after the one that it is in.")
 
 
 class DagChange(Request):

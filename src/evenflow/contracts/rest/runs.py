@@ -122,6 +122,14 @@ class Grid(Record):
     more: bool
 
 
+class TaskCounts(Record):
+    """How the task instances of a run stand, task by task."""
+
+    tasks: dict[str, dict[TaskWord, int]] = Field(
+        description="By task_id, the instances in each state, those of mapped tasks that wait included. An untouched task is left out."
+    )
+
+
 class CalendarDay(Record):
     day: str = Field(description="Of the logical dates, as YYYY-MM-DD; of runs without one, of their creation.")
     runs: int
