@@ -126,7 +126,7 @@ class TaskCounts(Record):
     """How the task instances of a run stand, task by task."""
 
     tasks: dict[str, dict[TaskWord, int]] = Field(
-        description="By task_id, the instances in each state, those of mapped tasks that wait included. An untouched task is left out."
+        description="By task_id, how many instances are in each state, those without a row included. An untouched task is left out."
     )
 
 
