@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { around, countsOf, shapeOf, type Group, type Task } from "./shape";
 
 const task = (task_id: string, upstream: string[] = [], group: string | null = null) => ({ task_id, display_name: task_id, upstream, group }) as unknown as Task;
-const group = (group_id: string, parent: string | null = null) => ({ group_id, parent }) as unknown as Group;
+const group = (group_id: string, around: string | null = null) => ({ group_id, group: around }) as unknown as Group;
 
 const TASKS = [
   task("begin"),

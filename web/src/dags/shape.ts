@@ -30,7 +30,7 @@ const ofGroup = (id: string) => `group ${id}`; // a task may have the same name
 /** The groups of each task, the outermost first. */
 function chains(groups: Group[]): Map<string | null, string[]> {
   const found = new Map<string | null, string[]>([[null, []]]);
-  for (const { group_id, parent } of groups) found.set(group_id, [...(found.get(parent) ?? []), group_id]);
+  for (const { group_id, group } of groups) found.set(group_id, [...(found.get(group) ?? []), group_id]);
   return found;
 }
 
@@ -64,7 +64,7 @@ export function shapeOf(tasks: Task[], groups: Group[], open: ReadonlySet<string
     }
   const frames = groups
     .filter(({ group_id }) => framed.has(group_id))
-    .map(({ group_id, parent }) => ({ id: ofGroup(group_id), name: within(group_id, parent), frame: parent && ofGroup(parent) }));
+    .map(({ group_id, group }) => ({ id: ofGroup(group_id), name: within(group_id, group), frame: group && ofGroup(group) }));
   return { boxes: [...boxes.values()], frames, edges: [...edges.values()] };
 }
 

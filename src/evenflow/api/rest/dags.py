@@ -192,7 +192,7 @@ def _described(spec: DagSpec) -> dict[str, Any]:
         "groups": [
             {
                 "group_id": group.group_id,
-                "parent": None if group.parent is None else groups[group.parent],
+                "group": None if group.parent is None else groups[group.parent],
                 "tooltip": group.tooltip,
                 "mapped": group.mapping is not None,
             }

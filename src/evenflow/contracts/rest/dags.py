@@ -61,7 +61,7 @@ class DagGroup(Record):
     """Tasks that are shown, and may be mapped, together."""
 
     group_id: str
-    parent: str | None = Field(description="The group that it is in.")
+    group: str | None = Field(description="The group that it is in.")
     tooltip: str
     mapped: bool
 
