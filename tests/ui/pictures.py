@@ -15,7 +15,8 @@ from tests.house.project import DOCS
 from tests.running import running_evenflow
 from tests.ui.browsing import chromium, logged_in, settled
 from tests.ui.marts import return_marts
-from tests.ui.seed import ask, seed, set_aside
+from tests.ui.seed import ask, seed, set_aside, state_of, trigger
+from tests.ui.test_approvals import RELEASE
 from tests.waiting import wait_until
 
 PICTURES = DOCS / "pictures"
@@ -36,16 +37,55 @@ def prices():
 
 prices()
 """
+LAKE = """
+from evenflow import Asset, TaskGroup, dag, task
+
+orders, customers, prices = Asset("orders", "s3://lake/orders"), Asset("customers", "s3://lake/customers"), Asset("prices")
+marts = Asset("marts", "s3://lake/marts")
+
+
+@task
+def step(of=None):
+    pass
+
+
+@dag(schedule=None, tags=["lake"], description="What shops have sold, cleaned and joined.")
+def lake():
+    shops = step.override(task_id="shops")()
+    with TaskGroup("orders") as sold:
+        read = step.override(task_id="read").expand(of=list(range(12)))
+        read >> step.override(task_id="clean")() >> step.override(task_id="store", outlets=[orders])()
+    with TaskGroup("customers") as bought:
+        step.override(task_id="read")() >> step.override(task_id="store", outlets=[customers])()
+    shops >> [sold, bought] >> step.override(task_id="join", outlets=[marts])()
+
+
+@dag(schedule=[orders, customers], tags=["lake"])
+def advice():
+    step.override(task_id="advise")()
+
+
+@dag(schedule=[marts], tags=["lake"])
+def prices_of_tomorrow():
+    step.override(task_id="reckon", outlets=[prices])()
+
+
+lake()
+advice()
+prices_of_tomorrow()
+"""
 RULES = {
     "broken": {"event": "run_failed", "notifier": "slack", "conn_id": "on_call", "scope": {"tags": ["nightly"]}},
     "late": {"event": "deadline_missed", "notifier": "email", "conn_id": "smtp_default", "recipients": ["data@example.com"]},
     "orders": {"event": "task_failed", "notifier": "pagerduty", "conn_id": "pagerduty_default", "dags": ["orders"]},
 }
+DAGS = 8
+DATES = {"from_date": "2026-01-01T00:00:00Z", "to_date": "2026-01-31T00:00:00Z"}
 SHOWN = {
     "home": "/",
     "dags": "/dags",
     "grid": "/dags/orders",
-    "graph": "/dags/orders/graph",
+    "graph": "/dags/lake/graph?open=%5B%22orders%22%5D",
     "failed": "/dags/orders/runs/morning%204/tasks/load",
     "waiting": "/dags/nightly_export/runs/tonight/tasks/export?map=5",
     "capacity": "/capacity",
@@ -60,6 +100,13 @@ SHOWN = {
     "notifications": "/notifications",
     "settings": "/settings",
     "tokens": "/tokens",
+    "assets": "/assets",
+    "about": "/dags/orders/about",
+    "connections": "/connections",
+    "users": "/users",
+    "sessions": "/sessions",
+    "approval": "/dags/release/runs/1.4/tasks/ask",
+    "backfills": "/backfills",
     "quarantine": "/quarantine",
 }
 
@@ -69,8 +116,13 @@ def main() -> int:
     with running_evenflow() as evenflow, chromium() as browser:
         seed(evenflow)
         return_marts(evenflow)
-        (evenflow.dags / "prices.py").write_text(WIDE)
-        wait_until(lambda: ask(evenflow, "GET", "dags?search=prices")["items"], lambda: evenflow.log)
+        for name, text in (("prices", WIDE), ("lake", LAKE), ("release", RELEASE)):
+            (evenflow.dags / f"{name}.py").write_text(text)
+        wait_until(lambda: len(ask(evenflow, "GET", "dags")["items"]) == DAGS, lambda: evenflow.log)
+        trigger(evenflow, "lake", "noon")
+        wait_until(lambda: state_of(evenflow, "lake", "noon") == "success", lambda: evenflow.log)
+        trigger(evenflow, "release", "1.4")
+        wait_until(lambda: ask(evenflow, "GET", "approvals")["items"], lambda: evenflow.log)
         with psycopg.connect(EmbeddedPostgres(evenflow.home).url(), autocommit=True) as conn:
             add_finished_runs(conn, ["prices"], WIDE_RUNS)
         page = logged_in(browser, evenflow, color_scheme="light")
@@ -79,7 +131,14 @@ def main() -> int:
         ask(evenflow, "POST", "tokens", {"kind": "worker", "name": "gpu-fleet", "serves": ["gpu"], "days": 90})
         for name, rule in RULES.items():
             ask(evenflow, "PUT", f"notification-rules/{name}", rule)
+        for name, value in (("region", "north"), ("price_list", "2026-11")):
+            ask(evenflow, "PUT", f"variables/{name}", {"value": value})
+        ask(evenflow, "PUT", "connections/warehouse", {"uri": "postgres://loader:secret@warehouse.example.com/lake"})
+        for name, role in (("ada", "admin"), ("grace", "author"), ("linus", "viewer")):
+            ask(evenflow, "POST", "users", {"name": name, "role": role})
         for name, path in SHOWN.items():
+            if name == "backfills":  # whose runs other pages would have
+                ask(evenflow, "POST", "dags/orders/backfills", {**DATES, "max_active_runs": 1})
             if name == "quarantine":  # the last: the home page and the run would tell of it
                 set_aside(evenflow, "run", "orders/morning 4", "KeyError in scheduler/branches.py, line 44")
                 set_aside(evenflow, "schedule", "tidy_up", "ValueError in scheduler/duties/schedules.py, line 212")

@@ -16,7 +16,7 @@ export function AboutTab() {
     <Found of={dag}>
       {(found) => (
         <>
-          {found.doc ? <p className="doc">{found.doc}</p> : <Empty title="Its author says nothing of it.">The docstring of the file, or <code>doc_md</code>, would stand here.</Empty>}
+          {found.doc ? <p className="doc">{found.doc}</p> : <Empty title="Its author says nothing of it.">The docstring of its function, or <code>doc_md</code>, would stand here.</Empty>}
           <dl className="facts-line">
             <div><dt>Runs at once</dt><dd>{found.max_active_runs ?? "any number"}</dd></div>
             <div><dt>Tasks at once</dt><dd>{found.max_active_tasks ?? "any number"}</dd></div>
