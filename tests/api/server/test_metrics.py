@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from evenflow.api.service import ApiService
 from evenflow.client.execution import ExecutionClient
-from evenflow.core.limits import MOST_COUNTED
+from evenflow.core.limits import LEASE_S, MOST_COUNTED
 from evenflow.core.meter import Reading
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.service import ServiceKind
@@ -21,10 +21,12 @@ from evenflow.scheduler.duties import SchedulerPresence
 from evenflow.scheduler.turn_metrics import TurnMetrics
 from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.leases import list_lost
+from evenflow.store.serving import views
 from evenflow.telemetry.health import HealthMonitor
 from evenflow.telemetry.prometheus import exposition
 from evenflow.wire.messages import Claim
 from tests.api.world import World
+from tests.world import at_once
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
@@ -100,6 +102,35 @@ async def test_a_service_that_was_lost_is_listed_until_one_of_its_name_replaces_
     listed = [(s["name"], s["state"]) for s in health["services"] if s["kind"] == "worker"]
     assert listed == [("v", "active"), ("w", "lost")]
     assert list_lost(world.conn) == [("worker", "w", "h")]
+
+
+def test_a_lost_worker_of_a_fleet_is_listed_until_the_fleet_has_as_many_as_it_is_to_have(world: World) -> None:
+    """R-HA4, R-AS2: pods have new names, and what a fleet has replaced needs no person. A worker of no fleet does."""
+    world.conn.execute(
+        "insert into fleet (name, target, queues, options, replicas, changed_by) values"
+        " ('f', 'kubernetes', '{q}', '{\"deployment\": \"pods\"}', 2, 'x'), ('g', 'native', '{r}', '{}', 0, 'x')"
+    )
+
+    def worker(name: str, queue: str, state: str = "active") -> None:
+        service_id = world.service("worker", name, state=state)
+        detail = "update service set detail = jsonb_build_object('queues', array[%s]) where service_id = %s"
+        world.conn.execute(detail, [queue, service_id])
+
+    def lost() -> list[str]:
+        listed = at_once(views.list_services(world.awaited, lease_s=LEASE_S, limit=100))
+        found = sorted(s["name"] for s in listed if s["state"] == "lost")
+        assert found == sorted(name for _, name, _ in list_lost(world.conn))
+        return found
+
+    for name, queue in (("pods-a", "q"), ("other", "q"), ("pods-of-others", "x"), ("g-1", "r")):
+        worker(name, queue, "lost")
+    worker("pods-b", "q")
+    worker("pods-x", "x")
+    assert lost() == ["other", "pods-a", "pods-of-others"]
+    worker("pods-c", "q")
+    assert lost() == ["other", "pods-of-others"]
+    world.conn.execute("update service set beat_at = now() - interval '1 minute' where name = 'pods-b'")
+    assert lost() == ["other", "pods-a", "pods-of-others"]
 
 
 async def test_an_api_server_knows_whether_it_is_live_and_ready(api_url: str) -> None:

@@ -64,8 +64,10 @@ def expire_hung(conn: Conn) -> list[Hung]:
 
 
 def list_lost(conn: Conn) -> list[tuple[str, str, str]]:
-    """(kind, name, host) of services that were lost within the hour, and that none of their kind and name has replaced."""
-    return execute(conn, "leases/list_lost").fetchall()
+    """(kind, name, host) of services that were lost within the hour, and that neither one of their kind and name has replaced, nor
+    their fleet.
+    """
+    return execute(conn, "leases/list_lost", {"lease_s": LEASE_S}).fetchall()
 
 
 def list_outrun(conn: Conn) -> list[tuple[str, str, str, str, str]]:
