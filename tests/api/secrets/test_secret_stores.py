@@ -87,6 +87,17 @@ async def test_rules_hold_for_what_a_store_has(trying: Trying, vault: VaultServe
     assert refused.value.status == 403
 
 
+async def test_a_rule_for_what_only_a_store_has_is_refused_with_what_to_type(rest: RestClient, vault: VaultServer) -> None:
+    """R-SE5: a rule of the database stands beside a value; that of the secret needs none."""
+    vault.secrets["evenflow/connections/warehouse"] = {"value": URI}
+    with pytest.raises(ApiRefused, match="There is no connection 'warehouse' in the database, nor a rule for it") as refused:
+        await rest.set_connection("warehouse", dags=["finance_*"])
+    assert refused.value.status == 404
+    told = str(refused.value)
+    assert "name its DAGs in the secret itself" in told
+    assert "evenflow connections set warehouse --dag PATTERN" in told
+
+
 @pytest.mark.parametrize("name", ["ware-house", "WARE_HOUSE", "Ware.House"])
 async def test_rules_hold_for_each_name_of_what_the_environment_has(
     trying: Trying, rest: RestClient, monkeypatch: pytest.MonkeyPatch, name: str

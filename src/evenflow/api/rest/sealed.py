@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any
@@ -136,12 +137,27 @@ async def _store(
         check_patterns(change.dags)
     detail = {"value": "kept" if text is None else "set", "dags": change.dags, "description": change.description}
     if text is None:
-        text = within.vault.open(kind, name, (await _found(conn, kind, name))["sealed"])
+        text = within.vault.open(kind, name, (await _kept(conn, within, kind, name))["sealed"])
     check_value(kind, name, text)
     told = {name: value for name, value in detail.items() if value is not None}
     async with events.recorded(conn, actor, f"{kind}.set", name, **told):
         new = within.vault.seal(kind, name, text)
         await sealed.set_value(conn, kind, name, new, description=change.description, dags=change.dags, actor=actor)
+
+
+async def _kept(conn: AsyncConn, within: Within, kind: SealedKind, name: str) -> Row:
+    """Returns that of which the value stays and the rest changes. Raises :class:`Refused`."""
+    found = await sealed.read_value(conn, kind, name)
+    if found is None and (stores := within.stores.names):
+        raise Refused(
+            404,
+            "not_found",
+            f"There is no {kind} {name!r} in the database, nor a rule for it: a rule stands beside a value.",
+            hint=f"If it is in {' or '.join(stores)}, name its DAGs in the secret itself, in its field dags. Or store any value "
+            f"beside it: evenflow {kind}s set {shlex.quote(name)} --dag PATTERN. No task gets that value where the store is asked "
+            "before the database.",
+        )
+    return found or await _found(conn, kind, name)
 
 
 async def _looked_up(within: Within, actor: str, kind: SealedKind, name: str, reveal: bool) -> Row:
