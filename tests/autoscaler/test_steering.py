@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 
-from evenflow.api.rest.fleets import list_fleets
+from evenflow.api.rest.fleets import _told, list_fleets
 from evenflow.autoscaler.limits import FENCE_S, FOLLOW_S, FOLLOWED_S, LOOP_S
 from evenflow.autoscaler.steering import Steering
 from evenflow.autoscaler.target import HostTarget, Sight, UnfitTarget
+from evenflow.contracts.rest.fleets import FleetLook
 from evenflow.core.executors import KINDS
 from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.model import DagSpec, TaskSpec
 from evenflow.core.scaling.fleet_options import serves
+from evenflow.core.scaling.plan_steps import step_words
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.service_states import ObjectKind, ServiceState
 from evenflow.errors import NotActing
@@ -733,7 +735,8 @@ async def test_a_worker_taken_out_by_hand_is_replaced_also_at_the_most_and_goes_
     fleets.end(*fleets.held(fleets.alive("f-1") or 0))
     await steering.loop(conn)
     assert fleets.native() == [("f-1", True), *((f"f-{number}", False) for number in range(2, 6))]
-    assert fleets.detail("choose")["reason"] == "taken out of service by hand, and idle"
+    words = step_words("choose", fleets.detail("choose"), is_done=True, is_open=False)
+    assert words[0] == "4 workers as before, and 1 goes: taken out of service by hand, and idle"
     fleets.obey()
     await steering.loop(conn)
     assert (len(fleets.native()), fleets.replicas, fleets.open_plans()) == (4, 4, [])
@@ -770,11 +773,21 @@ async def test_what_runs_on_a_worker_taken_out_by_hand_is_told_as_running(fleets
     fleets.obey()
     fleets.busy("f-1")
     cordon(fleets, "f-1")
+    steering.memories["f"].kept_at = 0.0
     await steering.loop(conn)
-    assert steering.memories["f"].look is not None
-    assert steering.memories["f"].look.running == 0
+    look = steering.memories["f"].look
+    assert look is not None
+    assert (look.running, look.aside, look.replicas, look.cordoned) == (0, 1, 0, 1)
     [told] = (await list_fleets(conn)).items
-    assert told.running == 1
+    assert (told.running, told.cordoned, told.min, told.max) == (1, 1, 0, 4)
+    [seen] = [FleetLook(**_told(row)) for row in await scaling.list_looks(conn, "f", since=0, limit=1)]
+    assert (seen.running, seen.aside, seen.replicas, seen.cordoned) == (1, 1, 0, 1), "what a chart shows is what the page says"
+    fleets.tries(1)
+    await steering.loop(conn)
+    assert step_words("grow", fleets.detail("grow"), is_done=True, is_open=False) == [
+        "0 workers and 1 out of service to 1: 1 task here, and there is no worker",
+        "seen: 1 task running (1 on workers that get no more), 1 waiting; 0 slots",
+    ]
     await conn.close()
 
 

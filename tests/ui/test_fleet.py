@@ -60,7 +60,8 @@ def test_steps_of_a_fleet_are_sentences_and_say_what_the_command_line_says(brows
     """R-AS2: the decision, its reason and what was seen; and of another fleet why no autoscaler looks after it."""
     with running_evenflow(None, "--autoscale", "0..1") as running:
         (running.dags / "counted.py").write_text(COUNTED)
-        wait_until(lambda: "counted" in shown(running, "dags", "list"), "the DAG is there")
+        (running.dags / "works.py").write_text(WORKS)
+        wait_until(lambda: {"counted", "works"} <= set(shown(running, "dags", "list").split()), "the DAGs are there")
         shown(running, "autoscaler", "set", "far", "--target", "kubernetes", "--of-target.deployment", "w", "--queue", "far")
         shown(running, "run", "counted", "--unpause")
         listed = json.loads(shown(running, "autoscaler", "list", "--json"))["fleets"]
@@ -74,6 +75,15 @@ def test_steps_of_a_fleet_are_sentences_and_say_what_the_command_line_says(brows
         expect(steps).to_contain_text(decided, timeout=WITHIN_MS)
         expect(steps).to_contain_text("seen: 0 tasks running, 1 waiting; 0 slots")
         expect(page.get_by_role("article", name="Fleet far")).to_contain_text("Set EVENFLOW_KUBERNETES", timeout=WITHIN_MS)
+        expect(page.get_by_role("article", name=f"Fleet {fleet}")).to_contain_text("Bounds0 to 1")
+        shown(running, "run", "works", "--unpause", "--detach")
+        worker = page.get_by_role("region", name=f"Workers of {fleet}").get_by_role("row", name=f"{fleet}-1")
+        expect(worker).to_have_text(f"{fleet}-1yes10", timeout=WITHIN_MS)
+        shown(running, "pause", "--worker", f"{fleet}-1")
+        expect(worker).to_have_text(f"{fleet}-1yes10cordoned", timeout=WITHIN_MS)
+        article = page.get_by_role("article", name=f"Fleet {fleet}")
+        expect(article).to_contain_text("Out of service1", timeout=WITHIN_MS)
+        expect(article).to_contain_text("Running1")
         assert (violations(page), page.flaws) == ([], [])  # type: ignore[attr-defined]
 
 

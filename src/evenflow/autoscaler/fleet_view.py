@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evenflow.autoscaler.forecasting import Forecasting
@@ -97,7 +97,8 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
     sees = policy.forecast and policy.foresees is Foresees.GRAPH
     outlook = most_coming(demand.changes, queues, policy.forecast) if sees else Outlook()
     counts_no_more = len({replica.name for replica in replicas if not replica.leaving}.intersection(untold))
-    running = sum(number for worker in held for queue, number in (worker.by_queue or {}).items() if queue in queues)
+    running = _tries(held, queues)
+    taken_out = sum(worker.cordoned for worker in staying)
     look = Look(
         at=demand.at,
         running=running,
@@ -106,11 +107,17 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
         outlook=outlook.reason,
         oldest_wait=max((row.oldest_wait for row in there), default=0.0),
         duration=_duration(held),
-        replicas=max(fleet.replicas - counts_no_more - sum(worker.cordoned for worker in staying), 0),
+        replicas=max(fleet.replicas - counts_no_more - taken_out, 0),
         others=sum(worker.slots for worker in others),
         ready=sum(worker.slots for worker in ready),
+        aside=_tries(demand.workers, queues) - running,
+        cordoned=taken_out,
     )
     return FleetView(fleet, policy, look, replicas, workers, going)
+
+
+def _tries(workers: Iterable[WorkerRow], queues: Collection[str]) -> int:
+    return sum(number for worker in workers for queue, number in (worker.by_queue or {}).items() if queue in queues)
 
 
 def _duration(workers: Sequence[WorkerRow]) -> float | None:

@@ -301,7 +301,14 @@ def names_counted(plans: Iterable[ShrinkPlan]) -> set[str]:
 
 
 def told_of(look: Look) -> dict[str, int]:
-    return {"running": look.running, "waiting": look.waiting, "expected": look.expected, "ready": look.ready}
+    return {
+        "running": look.running + look.aside,
+        "aside": look.aside,
+        "waiting": look.waiting,
+        "expected": look.expected,
+        "ready": look.ready,
+        "cordoned": look.cordoned,
+    }
 
 
 def why(view: FleetView, before: int, after: int, reason: str, passed_over: Sequence[str], protected: Sequence[str]) -> Detail:

@@ -1153,11 +1153,13 @@ create table scaling_look (
     fleet        text not null references fleet on delete cascade,
     at           timestamptz not null,
     running      int not null,
+    aside        int not null,                               -- tries of workers that are about to go or out of service
     waiting      int not null,
     expected     int not null,
     oldest_wait  real not null,
     duration     real,
     replicas     int not null,
+    cordoned     int not null,                               -- workers out of service, which replicas leaves out
     others       int not null,                               -- slots of workers of no fleet
     ready        int not null,                               -- slots of its workers that take tries
     asked        int not null,                               -- replicas that the load alone asks for

@@ -278,6 +278,13 @@ export const fleetsQuery = queryOptions({
   refetchInterval: every(CALM_MS),
 });
 
+export const fleetQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["fleet", name],
+    queryFn: ({ signal }) => ask("get", "/api/v1/fleets/{name}", { names: { name }, signal }),
+    refetchInterval: every(CALM_MS),
+  });
+
 export const fleetLooksQuery = (name: string) =>
   queryOptions({
     queryKey: ["fleet-looks", name],

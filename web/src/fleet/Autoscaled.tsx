@@ -1,7 +1,7 @@
 // A fleet that grows and shrinks by itself: what the autoscaler saw, what it asked for, and its reason.
 import { useQuery } from "@tanstack/react-query";
 import type { Schemas } from "../api/client";
-import { fleetLooksQuery, fleetStepsQuery } from "../api/queries";
+import { fleetLooksQuery, fleetQuery, fleetStepsQuery } from "../api/queries";
 import { Lines } from "../parts/Lines";
 import { Empty, Found } from "../parts/parts";
 import { Table } from "../parts/Table";
@@ -9,6 +9,7 @@ import { Time } from "../parts/time";
 import { count, duration } from "../parts/words";
 
 export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
+  const detail = useQuery(fleetQuery(fleet.name));
   const looks = useQuery(fleetLooksQuery(fleet.name));
   const steps = useQuery(fleetStepsQuery(fleet.name));
   return (
@@ -18,6 +19,8 @@ export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
         <div><dt>Workers by</dt><dd>{fleet.target}</dd></div>
         <div><dt>Queues</dt><dd>{fleet.queues.join(", ")}</dd></div>
         <div><dt>Workers asked for</dt><dd className="number">{count(fleet.replicas)}</dd></div>
+        <div><dt>Bounds</dt><dd className="number">{count(fleet.min)} to {count(fleet.max)}</dd></div>
+        {(fleet.cordoned ?? 0) > 0 && <div><dt>Out of service</dt><dd className="number">{count(fleet.cordoned ?? 0)}</dd></div>}
         <div><dt>Running</dt><dd className="number">{count(fleet.running ?? 0)}</dd></div>
         <div><dt>Waiting</dt><dd className="number">{count(fleet.waiting ?? 0)}</dd></div>
         {(fleet.expected ?? 0) > 0 && <div><dt>Expected</dt><dd className="number">{count(fleet.expected ?? 0)}</dd></div>}
@@ -44,6 +47,7 @@ export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
           );
         }}
       </Found>
+      <Found of={detail}>{(now) => <Workers fleet={now} />}</Found>
       <Found of={steps}>
         {(page) =>
           page.items.length ? (
@@ -63,5 +67,24 @@ export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
         }
       </Found>
     </article>
+  );
+}
+
+/** Those that would go first come first, as `evenflow autoscaler show` has it. */
+function Workers({ fleet }: { fleet: Schemas["FleetDetail"] }) {
+  if (!fleet.workers.length) return <p className="quiet">No worker serves its queues.</p>;
+  return (
+    <Table
+      label={`Workers of ${fleet.name}`}
+      rows={fleet.workers}
+      keyOf={(worker) => worker.name}
+      columns={[
+        { name: "Worker", cell: (worker) => <strong>{worker.name}</strong> },
+        { name: "Ready", cell: (worker) => (worker.is_ready ? "yes" : "no") },
+        { name: "Running", as: "right", cell: (worker) => count(worker.running) },
+        { name: "Rank", as: "right", cell: (worker) => (worker.rank === null ? "–" : count(worker.rank)) },
+        { name: "Mark", as: "widest", cell: (worker) => worker.mark },
+      ]}
+    />
   );
 }

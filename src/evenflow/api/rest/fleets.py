@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -28,7 +28,7 @@ from evenflow.explaining.fleet_costs import fleet_workers
 from evenflow.store.db.connect import AsyncConn, Row
 from evenflow.store.serving import events, scaling
 from evenflow.store.serving.executors import list_executors, lock_owners
-from evenflow.store.serving.scaling import FleetRow, WorkerRow
+from evenflow.store.serving.scaling import FleetRow
 
 routes = Routes("Fleets")
 
@@ -39,8 +39,7 @@ _NO_AUTOSCALER = "No autoscaler is alive, so it stays as large as it is. Start o
 @routes.get("/fleets", Role.VIEWER)
 async def list_fleets(conn: Connection) -> Page[FleetSummary]:
     """All fleets, as an autoscaler saw them last."""
-    workers = await scaling.read_workers(conn)
-    found = [FleetSummary(**await _summary(conn, fleet, workers)) for fleet in await scaling.list_fleets(conn)]
+    found = [FleetSummary(**await _summary(conn, fleet)) for fleet in await scaling.list_fleets(conn)]
     return Page[FleetSummary](items=found, limit=len(found), more=False)
 
 
@@ -187,24 +186,19 @@ def _policy(change: FleetChange, old: FleetRow | None) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value != _AS_AT_FIRST}
 
 
-async def _summary(conn: AsyncConn, fleet: FleetRow, workers: Sequence[WorkerRow] | None = None) -> dict[str, Any]:
-    """``workers`` are those that live, where they are known. What runs on those that people took out of service is running, too,
-    though the fleet counts them as none.
-    """
-    told: dict[str, Any] = dict.fromkeys(("load", "running", "waiting", "oldest_wait_s", "expected", "seen_at", "reason"))
-    live = await scaling.read_workers(conn) if workers is None else workers
-    cordoned = [worker for worker in live if worker.cordoned]
-    counted_as_none = sum((worker.by_queue or {}).get(queue, 0) for worker in cordoned for queue in fleet.queues)
+async def _summary(conn: AsyncConn, fleet: FleetRow) -> dict[str, Any]:
+    seen = ("cordoned", "load", "running", "waiting", "oldest_wait_s", "expected", "seen_at", "reason")
+    told: dict[str, Any] = dict.fromkeys(seen)
     for row in await scaling.list_looks(conn, fleet.name, since=0, limit=1):
         look = Look(**{name: value for name, value in row.items() if name not in ("place", "asked", "reason")})
         load = load_of(slots_needed(look, fleet.rule), look, fleet.rule)
-        running = look.running + counted_as_none
-        told |= {"running": running, "waiting": look.waiting, "oldest_wait_s": look.oldest_wait, "expected": look.expected}
+        told |= {"cordoned": look.cordoned, "running": look.running + look.aside}
+        told |= {"waiting": look.waiting, "oldest_wait_s": look.oldest_wait, "expected": look.expected}
         told |= {"load": None if load == float("inf") else round(load, 3), "seen_at": _moment(look.at), "reason": row["reason"]}
     if (trouble := await _trouble(conn, fleet.name)) is not None:
         told["reason"] = trouble
     own = {name: getattr(fleet, name) for name in ("name", "target", "queues", "replicas", "policy", "options")}
-    return {**own, **told}
+    return {**own, "min": fleet.rule.min, "max": fleet.rule.max, **told}
 
 
 async def _trouble(conn: AsyncConn, fleet: str) -> str | None:
@@ -214,7 +208,8 @@ async def _trouble(conn: AsyncConn, fleet: str) -> str | None:
 
 
 def _told(row: Row) -> dict[str, Any]:
-    return {**row, "at": _moment(row["at"]), "oldest_wait_s": row["oldest_wait"]}
+    running = row["running"] + row["aside"]
+    return {**row, "at": _moment(row["at"]), "running": running, "oldest_wait_s": row["oldest_wait"]}
 
 
 def _step(row: Row) -> dict[str, Any]:

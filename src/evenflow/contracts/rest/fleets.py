@@ -16,6 +16,9 @@ class FleetSummary(Record):
     target: str = Field(title="target", description="What runs its workers: `native`, `celery` or `kubernetes`.")
     queues: list[str] = Field(title="queues")
     replicas: int = Field(title="workers", description="That there are to be.")
+    min: int = Field(title="min", description="Workers that there are at least.")
+    max: int = Field(title="max", description="Workers that there are at most.")
+    cordoned: int | None = Field(title="out of service", description="Workers taken out of service by people; others replace them.")
     load: float | None = Field(title="load", description="Slots that are needed over slots that are there, as they were seen last.")
     running: int | None = Field(title="running", description="Tries of its queues that workers have.")
     waiting: int | None = Field(title="waiting", description="Tries that wait for a worker.")
@@ -78,12 +81,14 @@ class FleetLook(Record):
     """What was seen of a fleet at one moment, for plots."""
 
     at: datetime = Field(title="at")
-    running: int = Field(title="running")
+    running: int = Field(title="running", description="Tries of its queues that workers have.")
+    aside: int = Field(description="Those of them whose worker gets no others: it is about to go, or out of service.")
     waiting: int = Field(title="waiting")
     expected: int = Field(title="expected", description="By a forecast.")
     oldest_wait_s: float = Field(title="for")
     ready: int = Field(title="slots", description="Of its workers that take tries.")
-    replicas: int = Field(title="workers")
+    replicas: int = Field(title="workers", description="Without those that people took out of service.")
+    cordoned: int = Field(title="out of service", description="Workers that people took out of service.")
     asked: int = Field(title="asked", description="Workers that the load alone asks for.")
     reason: str = Field(title="why")
 

@@ -31,7 +31,10 @@ def step_words(step: str, detail: StepDetail, *, is_done: bool, is_open: bool) -
 
 
 def _grows(detail: StepDetail) -> list[str]:
-    return [_decision(detail), _seen(detail["load"])]
+    """Its numbers are those of the target, which counts workers out of service, too."""
+    cordoned = int(detail["load"]["cordoned"])
+    counts = {"from": int(detail["from"]) - cordoned, "to": int(detail["to"]) - cordoned}
+    return [_decision({**detail, **counts}), _seen(detail["load"])]
 
 
 def _chooses(detail: StepDetail) -> list[str]:
@@ -49,16 +52,20 @@ def _chooses(detail: StepDetail) -> list[str]:
 
 
 def _decision(detail: StepDetail) -> str:
-    before, after = int(detail["from"]), int(detail["to"])
-    moves = f"{counted(before, 'worker')} to {after:,}" if before != after else f"{counted(before, 'worker')} as before"
-    return f"{moves}: {detail['reason']}"
+    before, after, cordoned = int(detail["from"]), int(detail["to"]), int(detail["load"]["cordoned"])
+    workers = counted(before, "worker")
+    if before != after:
+        beside = f" and {cordoned:,} out of service" if cordoned else ""
+        return f"{workers}{beside} to {after:,}: {detail['reason']}"
+    leaving = len(detail["running"])
+    return f"{workers} as before, and {leaving:,} {'goes' if leaving == 1 else 'go'}: {detail['reason']}"
 
 
 def _seen(load: StepDetail) -> str:
+    aside = f" ({load['aside']:,} on workers that get no more)" if load["aside"] else ""
     expected = f", {load['expected']:,} expected" if load["expected"] else ""
-    return (
-        f"seen: {counted(load['running'], 'task')} running, {load['waiting']:,} waiting{expected}; {counted(load['ready'], 'slot')}"
-    )
+    running = f"{counted(load['running'], 'task')} running{aside}"
+    return f"seen: {running}, {load['waiting']:,} waiting{expected}; {counted(load['ready'], 'slot')}"
 
 
 def _work(number: int, cost: float, is_unready: bool) -> str:

@@ -19,15 +19,17 @@ class Look:
     """A look at a fleet at one moment (``at`` in seconds). The counts are those of its queues."""
 
     at: float
-    running: int  # tries that workers have
+    running: int  # tries that workers have which get others after them
     waiting: int  # tries that wait for a worker; a large count may stop above what ever fits
     expected: int = 0  # slots that a forecast needs beside those of current tries
     outlook: str = ""  # and the reason in words
     oldest_wait: float = 0.0  # seconds that the longest waiting try has waited
     duration: float | None = None  # of one try, in seconds; None: unknown
-    replicas: int  # that the fleet should have
+    replicas: int  # that the fleet should have, beside those that people have taken out of service
     others: int = 0  # slots of workers of these queues outside any fleet
     ready: int = 0  # slots of the fleet's workers that take tries
+    aside: int = 0  # tries that workers have which get no others, as they are about to go or out of service: they need no slot
+    cordoned: int = 0  # workers of the fleet that people have taken out of service
 
 
 @dataclass(frozen=True, slots=True)

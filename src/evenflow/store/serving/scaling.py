@@ -286,7 +286,10 @@ async def record_look(conn: AsyncConn, fleet: str, look: Look, sizing: Sizing) -
     """Of a fleet that was deleted nothing is kept."""
     seen = {
         name: getattr(look, name)
-        for name in ("at", "running", "waiting", "expected", "oldest_wait", "duration", "replicas", "others", "ready")
+        for name in (
+            *("at", "running", "aside", "waiting", "expected", "oldest_wait", "duration"),
+            *("replicas", "cordoned", "others", "ready"),
+        )
     }
     await conn.execute(sql("scaling/record_look"), {"fleet": fleet, **seen, "asked": sizing.asked, "reason": sizing.reason})
 
