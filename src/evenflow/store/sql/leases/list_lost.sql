@@ -1,5 +1,5 @@
--- Services that were lost within the hour and have not been replaced, by one of their kind and name or by their fleet: some of them.
--- As in views/list_services none of before the database was set back.
+-- Services that were lost within the hour and have not been replaced, by one of their kind and name or by their fleet: some of
+-- them. As in views/list_services none of before the database was set back.
 select kind, name, host
 from service s
 where state = 'lost' and pid <> 0 and beat_at > now() - interval '1 hour'
