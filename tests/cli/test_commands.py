@@ -17,7 +17,7 @@ from evenflow.cli.app import build_app, run
 from evenflow.cli.commands import COMMANDS
 from evenflow.cli.commands.status import _doing, _health, _show
 from evenflow.cli.input.params import parse_params
-from evenflow.contracts.rest.system import DatabaseStatus, ServiceStatus, Status
+from evenflow.contracts.rest.system import DatabaseStatus, ServiceStatus, StartPace, Status
 from evenflow.core.quantities import duration
 from evenflow.core.why import OutrunTry
 from evenflow.errors import ParamError
@@ -217,12 +217,14 @@ def test_status_names_what_a_worker_cannot_end(capsys: pytest.CaptureFixture[str
     told = OutrunTry(worker="w", host="h", dag_id="d", run_id="r", task_id="t", map_index=3, since=datetime.now(UTC))
     database = DatabaseStatus(schema_version=1, server_version="18", database_bytes=1, oldest_snapshot_s=None)
     status = Status(
+        pace=StartPace(starts=1_204, late_s=0.01),
         version="1", services=[], missing=[], outrun=[told], queues=[], executors=[], runs_queued=0, inbox=0, oldest_report_s=None,
         quarantined={},
         database=database, not_active=[], triggers_waiting=0, triggers_running=0, history_days_ahead=7,
     )  # fmt: skip
     _show(status)
     said = capsys.readouterr().out
+    assert "1,204 tasks started in the last minute, 95 % of them at most 10 ms late" in said
     assert "Worker w on h cannot end what d/r t[3] has started" in said
     assert "systemctl kill" in said
 

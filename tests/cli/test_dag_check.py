@@ -61,7 +61,7 @@ def test_every_error_has_its_place(evenflow: Evenflow, tmp_path: Path) -> None:
 
 def a_task(task_id: str, *upstream: str, mapped: bool = False) -> DagTask:
     rest = {"operator": "python", "trigger_rule": "all_success", "pool": "p", "queue": "q", "priority_weight": 1, "retries": 0}
-    return DagTask(task_id=task_id, display_name=task_id, upstream=list(upstream), mapped=mapped, **rest)
+    return DagTask(task_id=task_id, display_name=task_id, upstream=list(upstream), mapped=mapped, group=None, **rest)
 
 
 def test_graphs() -> None:

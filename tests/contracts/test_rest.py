@@ -149,6 +149,7 @@ def test_the_client_knows_every_route_of_operators() -> None:
         ("PUT", "/session/password"),
         ("GET", "/live"),
         *(("GET", f"/identity{way}") for way in ("", "/login", "/callback", "/logout")),
+        ("GET", "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs/file"),
         ("GET", "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui/{map_index}/{path}"),
     }
     of_collectors = {("GET", "/events/export")}  # lines without end

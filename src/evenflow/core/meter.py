@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
 
 from evenflow.core.service import ServiceKind
 
@@ -53,6 +54,24 @@ class Distribution:
     @property
     def count(self) -> int:
         return sum(self.counts)
+
+    def __sub__(self, earlier: Distribution) -> Distribution:
+        """Returns what was seen since ``earlier``."""
+        return Distribution(
+            tuple(now - then for now, then in zip(self.counts, earlier.counts, strict=True)), self.sum - earlier.sum
+        )
+
+    def quantile(self, share: float) -> float | None:
+        """Returns the bound of the bucket in which ``share`` of all values is reached; None when there are none. Above all bounds
+        it is the last one.
+        """
+        reached = accumulate(self.counts)
+        wanted = share * self.count
+        return (
+            next((bound for bound, n in zip((*BOUNDS_S, BOUNDS_S[-1]), reached, strict=True) if n >= wanted), None)
+            if wanted
+            else None
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +133,11 @@ class Meter:
     def value(self, metric: Metric, *labels: str) -> float:
         """Returns the current value of a counter."""
         return self._counts.get((metric, labels), 0)
+
+    def distribution(self, metric: Metric, *labels: str) -> Distribution:
+        """Returns what a histogram has counted so far."""
+        histogram = self._histograms[metric, labels]
+        return Distribution(tuple(histogram.counts), histogram.sum)
 
     def read(self) -> list[Reading]:
         readings = [self._reading(metric, labels, value) for (metric, labels), value in self._counts.copy().items()]

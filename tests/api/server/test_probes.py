@@ -137,6 +137,7 @@ async def test_deferred_tasks_without_a_triggerer_are_no_good_health(
 def test_people_are_told_what_waits(capsys: pytest.CaptureFixture[str]) -> None:
     """R-HA4."""
     found = Status(
+        pace=None,
         version="0",
         services=[],
         missing=["triggerer"],

@@ -11,6 +11,7 @@ import pytest
 
 from evenflow.api.service import ApiService
 from evenflow.client.rest import RestClient
+from evenflow.contracts.rest.system import StartPace
 from evenflow.core.model import DagSpec, RunParamSpec, Schedule, TaskSpec
 from evenflow.errors import ApiRefused
 from tests.api.world import SPEC, World
@@ -345,6 +346,14 @@ async def test_status(rest: RestClient, world: World, worker: int, api: ApiServi
     assert status.database.server_version.startswith("18")
     assert status.database.database_bytes > 1_000_000
     assert status.database.schema_version >= 1
+    assert status.pace is None
+    for name, pace in (("s1", '{"starts": 40, "late_s": 0.01}'), ("s2", '{"starts": 2, "late_s": 0.5}'), ("s3", '{"starts": 7}')):
+        scheduler = world.service("scheduler", name)
+        world.conn.execute(
+            "update service set detail = jsonb_build_object('pace', %s::jsonb) where service_id = %s", [pace, scheduler]
+        )
+    world.conn.execute("update service set beat_at = now() - interval '20 seconds' where name = 's3'")
+    assert (await rest.get_status()).pace == StartPace(starts=42, late_s=0.5), "of those that live"
 
 
 async def test_health_needs_no_token(api_url: str) -> None:

@@ -103,6 +103,8 @@ function Questions({ asked }: { asked: Schemas["Approval"][] }) {
 type Status = Schemas["Status"];
 type ParseError = Answer<"/api/v1/parse-errors", "get">["items"][number];
 
+const lateness = (seconds: number) => (seconds < 1 ? `${seconds * 1000} ms` : duration(seconds));
+
 function Verdict({ status, plan, errors }: { status: Status; plan?: Schemas["Plan"]; errors: ParseError[] }) {
   const troubles = troublesOf(status, errors);
   const running = status.queues.reduce((sum, queue) => sum + queue.running, 0);
@@ -113,6 +115,7 @@ function Verdict({ status, plan, errors }: { status: Status; plan?: Schemas["Pla
     ...(unclaimed ? [`${count(unclaimed)} on their way to a worker`] : []),
     ...(blocked ? [`${count(blocked)}${plan?.counted ? "" : " or more"} waiting for their turn`] : []),
     ...(status.triggers_running + status.triggers_waiting ? [`${count(status.triggers_running + status.triggers_waiting)} waiting for an event`] : []),
+    ...(status.pace ? [`${count(status.pace.starts)} started in the last minute${status.pace.late_s === null ? "" : `, 95 % of them at most ${lateness(status.pace.late_s)} late`}`] : []),
     ...(status.runs_queued ? [`${counted(status.runs_queued, "run")} not begun`] : []),
   ];
   return (

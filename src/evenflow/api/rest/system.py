@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Request
 
@@ -23,6 +24,7 @@ from evenflow.core.service import missing_kinds
 from evenflow.errors import DagNotFound
 from evenflow.explaining import audit as auditor
 from evenflow.explaining.serving import executor_trouble, queue_trouble
+from evenflow.store.db.connect import Row
 from evenflow.store.serving import events, metrics, quarantine, states, views
 
 routes = Routes("System")
@@ -41,6 +43,7 @@ async def get_status(conn: Connection, scope: InScope) -> Status:
     return Status.model_validate(
         {
             "version": version("evenflow"),
+            "pace": _pace(services),
             "services": services,
             "missing": missing_kinds(healthy, triggers=triggers.waiting + triggers.running),
             "outrun": await views.list_outrun(conn, scope=scope),
@@ -57,6 +60,13 @@ async def get_status(conn: Connection, scope: InScope) -> Status:
             "not_active": closed,
         }
     )
+
+
+def _pace(services: Sequence[Row]) -> dict[str, Any] | None:
+    """Adds up what healthy schedulers say of themselves."""
+    told = [service["detail"]["pace"] for service in services if service["healthy"] and "pace" in service["detail"]]
+    late = [pace["late_s"] for pace in told if pace["late_s"] is not None]
+    return {"starts": sum(int(pace["starts"]) for pace in told), "late_s": max(late, default=None)} if told else None
 
 
 @routes.get("/events", Role.OPERATOR, ScopedBy.ANSWER)

@@ -75,6 +75,8 @@ def _show(found: rest.system.Status) -> None:
         what = f"{t.dag_id}/{t.run_id} {instance_name(t.task_id, t.map_index)}"
         say(f"Worker {t.worker} on {t.host} cannot end what {what} has started: that forks more quickly than it is killed.", "red")
         say(OUTRUN_CURE, "red")
+    if found.pace is not None:
+        say(f"{counted(found.pace.starts, 'task')} started in the last minute{_late(found.pace.late_s)}")
     if found.runs_queued:
         say(f"{_runs_queued(found.runs_queued)}, those of paused DAGs included. To see them: evenflow runs list --state queued")
     say("")
@@ -96,6 +98,12 @@ def _show(found: rest.system.Status) -> None:
             waiting = counted(found.triggers_waiting + found.triggers_running, "deferred task")
             say(f"Nothing runs the triggers of {waiting}.", "red")
         say(f"No {kind} is healthy. Start one: evenflow {kind} (or everything: evenflow up)", "red")
+
+
+def _late(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f", 95 % of them at most {duration(seconds) if seconds >= 1 else f'{seconds * 1000:g} ms'} late"
 
 
 def _runs_queued(count: int) -> str:

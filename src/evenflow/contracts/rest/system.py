@@ -55,8 +55,18 @@ class DatabaseStatus(Record):
     oldest_snapshot_s: float | None
 
 
+class StartPace(Record):
+    """What schedulers have started within the last minute."""
+
+    starts: int = Field(description="Tries that were sent to workers.")
+    late_s: float | None = Field(
+        description="95 of 100 of them were sent at most so long after they could start; of several schedulers, the slowest."
+    )
+
+
 class Status(Record):
     version: str
+    pace: StartPace | None = Field(description="Null when no scheduler tells, or not to this caller.")
     services: list[ServiceStatus]
     missing: list[str] = Field(description="Kinds of service of which none is healthy, and what is there needs one.")
     outrun: list[OutrunTry] = Field(description="Tries that their workers cannot end: the first 20.")

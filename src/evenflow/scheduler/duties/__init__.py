@@ -26,6 +26,7 @@ from evenflow.scheduler.duties.retention import (
     drop_old_partitions,
 )
 from evenflow.scheduler.duties.schedules import Schedules, make_backfill_runs
+from evenflow.scheduler.recent_starts import RecentStarts
 from evenflow.scheduler.turn_metrics import LOOK_S, Contention
 from evenflow.store.db import sessions
 from evenflow.store.db.notify import INBOX
@@ -62,6 +63,7 @@ class SchedulerPresence:
 
     def __init__(self, health: HealthMonitor) -> None:
         self._health, self._lease = health, health.lease(LEASE_S)
+        self._recent = RecentStarts(health.meter)
         self._service_id: int | None = None
 
     def beat(self, conn: Conn) -> None:
@@ -73,22 +75,22 @@ class SchedulerPresence:
                 host=socket.gethostname(),
                 pid=os.getpid(),
                 version=version("evenflow"),
-                detail=json.dumps(self._detail),
+                detail=self._detail(),
             )
             self._lease.beat()
 
     def sign_off(self, conn: Conn) -> None:
         self._say(conn, "stopped")
 
-    @property
-    def _detail(self) -> dict[str, str]:
-        return {"metrics": self._health.address} if self._health.address else {}
+    def _detail(self) -> str:
+        address = {"metrics": self._health.address} if self._health.address else {}
+        return json.dumps({**address, "pace": self._recent.told()})
 
     def _say(self, conn: Conn, state: str) -> bool:
         """Whether the row is known."""
         if self._service_id is None:
             return False
-        known = leases.beat(conn, service_id=self._service_id, kind="scheduler", state=state, detail=json.dumps(self._detail))
+        known = leases.beat(conn, service_id=self._service_id, kind="scheduler", state=state, detail=self._detail())
         if known:
             self._lease.beat()
         return known
