@@ -21,6 +21,7 @@ from evenflow.api.specs import check_resources, next_run_of
 from evenflow.core.assets import leaves
 from evenflow.core.forecast import Forecast
 from evenflow.core.graph import creation_line
+from evenflow.core.limits import MOST_VALUES_OF_FILE
 from evenflow.core.model import DagSpec, hash_of
 from evenflow.core.settings import UTC
 from evenflow.core.timetable import Past
@@ -90,6 +91,7 @@ async def _record(conn: AsyncConn, parsed: ParsedFile, stored: _StoredFile) -> N
         error_line=parsed.error_line,
         warnings="\n".join(parsed.warnings)[: limits.WARNINGS].replace("\0", "") or None,
         wants=stored.wants,
+        asked=parsed.asked[:MOST_VALUES_OF_FILE],
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 from time import monotonic
+from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -126,20 +127,22 @@ def _plain(value: bytes) -> str | None:
 
 
 class AskedSecrets:
-    """Records the secrets that tasks ask for: one row a day for each DAG and secret. The first question is stored before the
-    answer, in the caller's transaction. Of later questions only the count may be late.
+    """Records the secrets that tasks, and files while they are loaded, ask for: one row a day for each asker and secret. The first
+    question is stored before the answer, in the caller's transaction. Of later questions only the count may be late.
     """
 
     def __init__(self) -> None:
         self._day, self._told = "", set[str]()
 
-    async def tell(self, conn: AsyncConn, kind: str, name: str, dag_id: str, of_try: str) -> None:
-        """Raises the database's errors; the caller must not answer then."""
+    async def tell(self, conn: AsyncConn, kind: str, name: str, asker: str, detail: dict[str, Any]) -> None:
+        """Counts a question of a DAG, or of a file while it is loaded. Raises the database's errors; the caller must not answer
+        then.
+        """
         origin = ORIGIN.get() or Origin()
         if (day := f"{datetime.now(UTC):%Y-%m-%d}") != self._day:
             self._day, self._told = day, set()
-        what = f"{day} {kind} {name} {dag_id}"
-        asking, detail = f"{ASKING_DAG}{dag_id}", {"last_try": of_try}
+        what = f"{day} {kind} {name} {asker}"
+        asking = f"{ASKING_DAG}{asker}"
         event = RepeatedEvent(asking, f"{kind}.ask", name, detail, what, origin.token_id, origin.address)
         if what in self._told:
             origin.counted.append(event)

@@ -137,6 +137,10 @@ class ExecutionClient:
     async def file_parsed(self, message: m.ParsedFile) -> m.ParsedAnswer:
         return await self._ask("/files/parsed", message, m.ParsedAnswer)
 
+    async def value(self, message: m.AskValue) -> m.GivenValue:
+        """Returns a value for a file that is being loaded."""
+        return await self._ask("/values", message, m.GivenValue)
+
     async def put_code(self, code_hash: str, archive: bytes) -> None:
         own = self._credential.own
         self._checked(await self._http.request("PUT", f"{m.SCHEMA}/code/{code_hash}", body=archive, token=own), own)

@@ -185,6 +185,7 @@ MAX_ASSET_EVENTS_BYTES = 768 * 1024  # of all events of one try, as JSON: they t
 MAX_DEFERRED_BYTES = 64 * 1024  # as JSON: arguments of a trigger, of the method that continues, the event; thousands of them wait
 MAX_ONCE_BYTES = 64 * 1024  # as JSON, of a value that is kept over all tries: an id, not a result
 MAX_SECRET_BYTES = 64 * 1024  # a private key or a JSON document written by people; larger things belong into files
+MOST_VALUES_OF_FILE = 100  # connections and variables that a file asks for while it is loaded: each is a request, and an event
 MAX_TEMPLATE_BYTES = 1024 * 1024  # of a file that a template field names: written by people
 MAX_LINE_SHOWN = 100  # characters of the wrong line of a template: enough to find it
 MAX_FIELD_CHARS = 4_096  # of one rendered field that is shown, as in Airflow

@@ -81,6 +81,7 @@ class ClaimingService(FleetService):
             self._member.sandbox,
             memory=self._template_memory,
             environments=Environments(self.foreign_module, self._member.environments),
+            values=self._client,
         )
         self._logs = LogShipper(self._client)
         self._masker = masker_of(os.environ)
@@ -89,7 +90,8 @@ class ClaimingService(FleetService):
         self._claiming = Claiming(self._presence, self._claim)
 
     def _work(self) -> Loops:
-        return {"reports": self._courier.run(), "logs": self._logs.run(), "claims": self._claiming.keep()}
+        loops: Loops = {"reports": self._courier.run(), "logs": self._logs.run(), "claims": self._claiming.keep()}
+        return loops | {"values of files": self._templates.follow_values()}
 
     def _answered(self, answer: BeatAnswer, until: float) -> None:
         self._templates.end_idle()

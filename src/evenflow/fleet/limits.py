@@ -10,6 +10,7 @@ LOADS_AT_ONCE = 2  # loading is one busy core each
 TEMPLATE_MEMORY = 512  # MiB of all templates without a child: a small DAG file takes 5, one that imports pandas 60
 IDLE_TEMPLATE = 600.0  # a DAG that runs every few minutes stays warm
 IDLE_PROCESS = 30.0  # of a process that waits for another try: a fork costs milliseconds, this process some MiB
+VALUES_LOOK = 10.0  # between two looks at values that files were loaded with: tries that begin later than this see a change
 FAILURE_KEPT = 10.0  # of a load: a burst of tries tries a file that cannot be imported only once
 CODE_LOCK = 10.0  # while other processes put code into the cache; a version of many files on a slow disk takes a second
 CODE_LOCK_LOOK = 0.05  # between two tries for it

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenflow.errors import EvenflowError
+from evenflow.forking.asking import AnswerTemplate, pieces_of
 from evenflow.forking.exits import Exit, describe_exit
 from evenflow.forking.frames import FrameHeader
 from evenflow.forking.marks import new_mark
@@ -62,9 +63,18 @@ class OwnedTemplate:
     """Made by :meth:`start` or :meth:`fork`. ``children`` counts the living; ``alive``: a child can be forked."""
 
     def __init__(
-        self, process: OwnedProcess, ours: socket.socket, output: int, memory_limit: int | None, *, ahead: bool = True
+        self,
+        process: OwnedProcess,
+        ours: socket.socket,
+        output: int,
+        memory_limit: int | None,
+        *,
+        ahead: bool = True,
+        answer: AnswerTemplate | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
+        self._answerer = answer
+        self._answering: asyncio.Task[None] | None = None
         self._memory_limit, self._ahead = memory_limit, ahead
         self._process, self._socket, self._output = process, ours, output
         self.pid = process.pid
@@ -115,9 +125,17 @@ class OwnedTemplate:
 
     @classmethod
     async def fork(
-        cls, trunk: OwnedTrunk, config: FrameHeader, *, load_timeout_s: float, memory_limit: int | None = None
+        cls,
+        trunk: OwnedTrunk,
+        config: FrameHeader,
+        *,
+        load_timeout_s: float,
+        memory_limit: int | None = None,
+        answer: AnswerTemplate | None = None,
     ) -> OwnedTemplate:
-        """Works like :meth:`start`, for a template that ``trunk`` forks. Raises :class:`TemplateFailed`."""
+        """Works like :meth:`start`, for a template that ``trunk`` forks; ``answer`` is asked while it loads. Raises
+        :class:`TemplateFailed`.
+        """
         ours, theirs, output, their_output = _ends()
         try:
             async with asyncio.timeout(load_timeout_s):
@@ -130,7 +148,7 @@ class OwnedTemplate:
             if isinstance(error, NotBorn):
                 raise TemplateFailed(str(error), "") from error
             raise
-        return await cls(process, ours, output, memory_limit)._prepare(config, load_timeout_s)
+        return await cls(process, ours, output, memory_limit, answer=answer)._prepare(config, load_timeout_s)
 
     async def _prepare(self, config: FrameHeader, load_timeout_s: float) -> OwnedTemplate:
         self._post(config)
@@ -308,8 +326,16 @@ class OwnedTemplate:
         elif "unforked" in message:
             reason = f"the worker's host could not start a process: {message['error']}"
             self._forget(message["unforked"], Exit(0, lost=reason, alone=True))
+        elif "ask" in message:
+            if self._answering is None or self._answering.done():  # one at a time: a template that does not wait gets no answer
+                self._answering = self._loop.create_task(self._answer(message["ask"]))
         else:
             self._ready.set_result(message)
+
+    async def _answer(self, question: FrameHeader) -> None:
+        nothing: FrameHeader = {"status": 422, "error": "This process is given no connections and variables."}
+        for piece in pieces_of(nothing if self._answerer is None else await self._answerer(question)):
+            self._post(piece)
 
     def _forget(self, key: int, end: Exit) -> None:
         child = self._children.pop(key)
@@ -325,6 +351,8 @@ class OwnedTemplate:
 
     def _disconnect(self) -> None:
         self.alive = False
+        if self._answering is not None:
+            self._answering.cancel()
         if self._socket.fileno() >= 0:
             self._loop.remove_reader(self._socket)
             self._loop.remove_writer(self._socket)

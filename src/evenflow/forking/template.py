@@ -6,6 +6,7 @@ becomes a template by calling :func:`serve_template`; FD is a SOCK_SEQPACKET soc
 descriptors:
 
     owner     {config...}                                   once, first
+    template  questions, which the owner answers             while it loads (see :mod:`evenflow.forking.asking`)
     template  {"ready": true} | {"failed": summary, "trace": text}
     owner     {"fork": key, "mark": n, "memory_limit": bytes|null} + [output, control, ...]    descriptors of the child; further
                                                             ones are handed to its job
@@ -46,6 +47,7 @@ from typing import NoReturn, TypeVar
 
 from evenflow.errors import EvenflowError
 from evenflow.forking import prctl, sandbox
+from evenflow.forking.asking import asking
 from evenflow.forking.boot_clock import boot_time
 from evenflow.forking.child import BLOCKED_IN_TEMPLATE, FAILED_OUTSIDE_USER_CODE, Respond, run_child
 from evenflow.forking.frames import FrameHeader, Link
@@ -97,7 +99,8 @@ def serve_template(
     try:
         check_marks()
         config = _sandboxed(json.loads(owner.recv(MESSAGE_LIMIT)))
-        prepared = prepare(config)
+        with asking(owner):
+            prepared = prepare(config)
     except MarksRefused as error:
         owner.send(_failure(str(error), ""))
         os._exit(1)

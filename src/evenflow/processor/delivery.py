@@ -50,6 +50,7 @@ async def deliver(
         error=parsed.error,
         error_line=parsed.error_line,
         warnings=parsed.warnings,
+        asked=parsed.asked,
     )
     try:
         return await _deliver(api, message, root, parsed.files, waits)

@@ -3,6 +3,7 @@
 The template has imported only Evenflow, with the imports of a process's first DAG. Each child loads one DAG file and reports what
 it defines:
 
+    {"tell": "asks", "kind", "name"}    -> {"text", "similar"} or {"status", "error"}
     {"tell": "parsed", "files": [path, ...], "watched": [path, ...], "warnings": [text, ...]}
         + JSON {"specs": [JSON, ...], "forecasts": {DAG: JSON of the next runs of a schedule that is code, ...}}
     {"tell": "failed", "summary": text, "trace": text, "line": number or null, "watched": [...], "warnings": [text, ...]}

@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated, Literal
@@ -18,7 +18,10 @@ import msgspec
 from evenflow.core import metrics
 from evenflow.core.meter import Meter
 from evenflow.core.settings import UTC
+from evenflow.errors import ApiUnavailable
+from evenflow.fleet.given_values import GivenValues, ValueApi
 from evenflow.forking.exits import Exit, describe_exit
+from evenflow.forking.frames import FrameHeader
 from evenflow.forking.owned_child import OwnedChild
 from evenflow.forking.owned_template import OwnedTemplate
 from evenflow.masker import masker_of
@@ -27,6 +30,7 @@ from evenflow.processor import observations as seen
 from evenflow.sdk.loading import loader
 from evenflow.telemetry.observing import observe
 from evenflow.wire.code import checked_path
+from evenflow.wire.messages import AskedValue
 
 NEVER_CALLED = "A function makes a DAG and is never called, so there is no such DAG"  # beginning of a warning
 NO_PASTS: Mapping[str, tuple[str, str]] = MappingProxyType({})
@@ -57,6 +61,7 @@ class Parsed:
     summary: str | None = None  # the error in one line, if it is an exception
     error_line: int | None = None
     warnings: list[str] = field(default_factory=list)  # each with its place
+    asked: list[AskedValue] = field(default_factory=list)  # connections and variables, while it was loaded
 
     @property
     def error_in_short(self) -> str:
@@ -65,7 +70,9 @@ class Parsed:
 
 
 class _ParseAnswer(msgspec.Struct):
-    tell: Literal["parsed", "failed"]
+    tell: Literal["parsed", "failed", "asks"]
+    kind: str = ""  # of a value that it asks for
+    name: str = ""
     files: list[str] = []
     watched: list[str] = []
     warnings: list[str] = []
@@ -91,14 +98,15 @@ async def parse_file(
     default_timezone: str = UTC,
     environment: str = "",
     pasts: Mapping[str, tuple[str, str]] = NO_PASTS,
+    values: ValueApi | None = None,
 ) -> Parsed:
     """Loads ``file`` in a child of a template whose children have ``within.memory_bytes``. Times without a zone are in
     ``default_timezone``; the template is of this ``environment``. ``pasts`` are the data intervals that were scheduled last, by
-    DAG, in ISO 8601.
+    DAG, in ISO 8601. ``values`` gives the connections and variables that the file asks for; without it there are none.
 
-    Raises :class:`OSError` when no process can be started for it.
+    Raises :class:`OSError` when no process can be started for it, and :class:`ApiUnavailable` when a value cannot be asked for.
     """
-    parsing = _Parsing(file, within)
+    parsing = _Parsing(file, within, values)
     job = {
         "root": root,
         "file": file,
@@ -106,6 +114,7 @@ async def parse_file(
         "default_timezone": default_timezone,
         "environment": environment,
         "pasts": dict(pasts),
+        "asks": values is not None,
     }
     child = template.begin(job, parsing)
     parsing.child = child
@@ -114,9 +123,12 @@ async def parse_file(
         if not parsing.parsed.done():
             await parsing.abort(child)
         await asyncio.wait({parsing.parsed}, timeout=limits.END_GRACE)
+        if parsing.unanswered is not None:
+            raise parsing.unanswered
         return parsing.parsed.result() if parsing.parsed.done() else parsing.lost()
     finally:
         child.send_signal(signal.SIGKILL)
+        parsing.answers_no_more()
 
 
 def _as_told_by_handler(printed: str) -> str:
@@ -132,7 +144,7 @@ class _Parsing:
 
     child: OwnedChild
 
-    def __init__(self, file: str, within: ParseLimits) -> None:
+    def __init__(self, file: str, within: ParseLimits, values: ValueApi | None = None) -> None:
         self._file, self._within = file, within
         self._loop = asyncio.get_running_loop()
         self.parsed: asyncio.Future[Parsed] = self._loop.create_future()
@@ -142,6 +154,9 @@ class _Parsing:
         self._printed_bytes = 0
         self._stopped: str | None = None  # the limit at which it was stopped
         self._masker = masker_of(os.environ)
+        self._given = None if values is None else GivenValues(values, file, self._masker)
+        self._answering: asyncio.Task[None] | None = None
+        self.unanswered: ApiUnavailable | None = None  # the API was away when a value was asked for
 
     async def abort(self, child: OwnedChild) -> None:
         """Ends a process that takes too long; the interpreter's fault handler prints where it is."""
@@ -157,7 +172,22 @@ class _Parsing:
         self._begun_at = self._loop.time()
 
     def frame(self, head: bytes, body: bytes) -> None:
-        self._said = (_ANSWER.decode(head), body)
+        said = _ANSWER.decode(head)
+        if said.tell != "asks":
+            self._said = (said, body)
+        elif self._given is not None and (self._answering is None or self._answering.done()):  # a process asks one at a time
+            self._answering = self._loop.create_task(self._answer(self._given, {"kind": said.kind, "name": said.name}))
+
+    async def _answer(self, given: GivenValues, question: FrameHeader) -> None:
+        try:
+            self.child.send(await given.answer(question))
+        except ApiUnavailable as error:
+            self.unanswered = error
+            self.child.send_signal(signal.SIGKILL)
+
+    def answers_no_more(self) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
 
     def output(self, data: bytes) -> None:
         self._printed_bytes += len(data)
@@ -197,7 +227,16 @@ class _Parsing:
             error=None if parsed.error is None else mask(parsed.error[-limits.ERROR_KEPT :]),
             summary=None if parsed.summary is None else mask(parsed.summary[: limits.ERROR_KEPT]),
             warnings=[mask(warning[: limits.WARNING_KEPT]) for warning in parsed.warnings[: limits.WARNINGS]],
+            asked=[] if self._given is None else self._given.asked(),
         )
+
+    def _shown_secrets(self, specs: Iterable[str]) -> list[str]:
+        if self._given is None or not self._given.asked() or not any(self._masker.finds_in(spec.encode()) for spec in specs):
+            return []
+        return [
+            f"{self._file}:1: What this file defines has a secret in it that it got while it was loaded, and people see it. "
+            "Use a template instead, such as {{ conn.NAME.password }} or {{ var.value.NAME }}."
+        ]
 
     def _result(self, end: Exit) -> Parsed:
         seconds = self._loop.time() - self._begun_at
@@ -215,7 +254,7 @@ class _Parsing:
                 forecasts=defined.forecasts,
                 files=answer.files,
                 watched=watched,
-                warnings=answer.warnings,
+                warnings=[*self._shown_secrets(defined.specs), *answer.warnings],
             )
         else:
             parsed = Parsed(

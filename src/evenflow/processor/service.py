@@ -196,7 +196,7 @@ class ProcessorService(FleetService):
         self._parsing += 1
         self._idle.clear()
         try:
-            parsed = await self._parsed(leased, str(root))
+            parsed = await self._parsed(leased, str(root), pulse)
             reached(KillPoint.FILE_LOADED)
             self._parses.add(leased.bundle, leased.file, parsed)
             bundle.learn(leased.file, parsed)
@@ -215,7 +215,7 @@ class ProcessorService(FleetService):
             if not self._parsing:
                 self._idle.set()
 
-    async def _parsed(self, leased: LeasedFile, root: str) -> Parsed:
+    async def _parsed(self, leased: LeasedFile, root: str, pulse: Pulse) -> Parsed:
         environment = self._environment_of[leased.bundle]
         try:
             template, zone = await self._warm_template(environment), self._default_timezone
@@ -225,15 +225,23 @@ class ProcessorService(FleetService):
             why = f"{leased.file} cannot be loaded in environment {environment!r}: "
             told = error.in_full if isinstance(error, TemplateFailed) else str(error)
             return Parsed(0.0, error=why + told, summary=f"{why}{error}")
-        return await parse_file(
-            template,
-            root,
-            leased.file,
-            self._parse_limits,
-            default_timezone=zone,
-            environment=environment,
-            pasts=leased.pasts,
-        )
+        backoff = Backoff()
+        while True:
+            try:
+                return await parse_file(
+                    template,
+                    root,
+                    leased.file,
+                    self._parse_limits,
+                    default_timezone=zone,
+                    environment=environment,
+                    pasts=leased.pasts,
+                    values=self._client,
+                )
+            except ApiUnavailable as error:  # it asked for a value; the result could not be delivered either
+                observe(seen.files_wait(str(error)))
+                pulse.beat()
+                await backoff.wait()
 
     async def _warm_template(self, environment: str) -> OwnedTemplate:
         async with self._templating:

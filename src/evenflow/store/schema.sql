@@ -240,11 +240,13 @@ create table dag_file (
     warnings       text,                                     -- what Python warned of while it was loaded, one a line
     leases         smallint not null default 0,              -- of this content, that ended without a result
     wants          text[],                                   -- ids of DAGs that it defines, and that are another file's
+    asked          text[],                                   -- connections and variables that it asked for while it was loaded, as kind:name
     primary key (bundle, file)
 );
 create index dag_file_unread on dag_file (bundle, file) where parsed is distinct from fingerprint;            -- dags/lease_files
 create index dag_file_broken on dag_file (bundle, file) where error is not null;         -- views/list_parse_errors, views/find_refused, metrics/read_backlog
 create index dag_file_wants on dag_file (bundle, file) where wants is not null;          -- dags/list_wanted
+create index dag_file_asked on dag_file (bundle, file) where asked is not null;          -- sealed/reparse_asking
 
 ------------------------------------------------------------------------------------------------------------------ runs
 

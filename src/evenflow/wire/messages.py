@@ -8,6 +8,7 @@ speak for another. Times are ages in seconds at the moment of sending (by the se
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -18,6 +19,7 @@ from evenflow.core.deferral import Resumed
 from evenflow.core.ending import Ending
 from evenflow.core.limits import MOST_IN_HAND
 from evenflow.core.model import Resources
+from evenflow.core.object_names import SealedKind
 from evenflow.core.service import UserCodeKind
 
 SCHEMA = "/execution/v1"
@@ -315,6 +317,29 @@ class FilesLeased(Message):
     default_timezone: str = "UTC"  # of times in the files without a time zone
 
 
+class AskValue(Message):
+    """POST /values: what is this connection, or variable? Asked for a file while it is loaded, outside of tries."""
+
+    kind: SealedKind
+    name: str
+    file: str
+
+
+class GivenValue(Message):
+    text: str | None = None  # null: not defined
+    similar: list[str] = []  # if it is not defined: similar names that all DAGs may use
+    changed_at: datetime | None = None  # of the value in the database
+
+
+class AskedValue(Message):
+    """A value that a file has asked for, and when the one that it was given had changed."""
+
+    kind: SealedKind
+    name: str
+    changed_at: datetime | None = None
+    refused: bool = False
+
+
 class ParsedFile(Message):
     """POST /files/parsed: the result of one file."""
 
@@ -330,6 +355,7 @@ class ParsedFile(Message):
     error: str | None = None  # the traceback
     error_line: int | None = None
     warnings: list[str] = []  # each begins with its place
+    asked: list[AskedValue] = []  # while it was loaded
 
 
 class ParsedAnswer(Message):

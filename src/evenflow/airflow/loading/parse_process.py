@@ -23,7 +23,10 @@ def prepare(config: FrameHeader) -> None:
 def run(prepared: None, job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
     from evenflow.airflow.loading.reader import MixedReader
 
-    return answer(MixedReader(job["environment"]), job)
+    def ask(question: FrameHeader) -> FrameHeader:
+        return link.ask({"tell": "asks", **question})[0]
+
+    return answer(MixedReader(job["environment"], ask if job["asks"] else None), job)
 
 
 if __name__ == "__main__":

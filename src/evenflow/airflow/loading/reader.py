@@ -20,11 +20,12 @@ from evenflow.airflow.airflow2.homes import provider_of
 from evenflow.airflow.airflow2.subdags import is_inside
 from evenflow.airflow.loading.dags import spec_of
 from evenflow.airflow.loading.forecasts import forecast_of
-from evenflow.airflow.loading.lookups import say_where_it_may_stand
+from evenflow.airflow.loading.lookups import answered
 from evenflow.airflow.loading.watches import watches_of
 from evenflow.core.forecast import Forecast
 from evenflow.core.model import DagSpec
 from evenflow.errors import DagError, DagFileError
+from evenflow.forking.asking import AskOwner
 from evenflow.processor.parse_process import FileReader, Pasts
 from evenflow.sdk.loading.loader import LoadedFile, load_file, module_name
 
@@ -38,8 +39,8 @@ class MixedFile(LoadedFile):
     foreign: dict[str, Any]
 
 
-def load_mixed(path: Path, root: Path) -> MixedFile:
-    """Raises what :func:`load_file` does."""
+def load_mixed(path: Path, root: Path, ask: AskOwner | None = None) -> MixedFile:
+    """``ask`` is asked for the connections and variables that the file needs at once. Raises what :func:`load_file` does."""
     path, root = path.resolve(), root.resolve()
     name = module_name(path, root)
     old_imports.install()
@@ -49,12 +50,10 @@ def load_mixed(path: Path, root: Path) -> MixedFile:
     DagContext.autoregistered_dags.clear()
     DagContext.current_autoregister_module_name = name
     try:
-        loaded = load_file(path, root)
+        with answered(ask):
+            loaded = load_file(path, root)
     except ImportError as error:
         _say_which_provider(error)
-        raise
-    except Exception as error:
-        say_where_it_may_stand(error)
         raise
     finally:
         DagContext.current_autoregister_module_name = None
@@ -99,13 +98,13 @@ def _version_of(package: str) -> str | None:
 
 
 class MixedReader(FileReader):
-    """``environment`` is the name of this process's environment."""
+    """``environment`` is the name of this process's environment. ``ask`` is asked for values while a file is loaded."""
 
-    def __init__(self, environment: str) -> None:
-        self._environment = environment
+    def __init__(self, environment: str, ask: AskOwner | None = None) -> None:
+        self._environment, self._ask = environment, ask
 
     def load(self, path: Path, root: Path) -> MixedFile:
-        return load_mixed(path, root)
+        return load_mixed(path, root, self._ask)
 
     def specs(self, loaded: LoadedFile, file: str) -> list[DagSpec]:
         assert isinstance(loaded, MixedFile)

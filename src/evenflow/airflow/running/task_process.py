@@ -19,6 +19,7 @@ from evenflow.airflow.installed import check_template, configure
 from evenflow.core.callbacks import CallbackOf
 from evenflow.core.deferral import Purpose
 from evenflow.core.ending import Ending
+from evenflow.forking.asking import ask_owner
 from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.template import serve_template
 from evenflow.sdk.loading.preloading import preload_ahead
@@ -47,7 +48,7 @@ def prepare(config: FrameHeader) -> tuple[MixedFile, Path, str]:
     check_template(config)
     from evenflow.airflow.loading.reader import load_mixed
 
-    return task_process.prepare_file(config, load_mixed), Path(config["root"]), config["file"]
+    return task_process.prepare_file(config, partial(load_mixed, ask=ask_owner)), Path(config["root"]), config["file"]
 
 
 def run(prepared: tuple[MixedFile, Path, str], job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:

@@ -13,6 +13,7 @@ from evenflow.api.execution.asset_values import AssetValueRoutes
 from evenflow.api.execution.endpoint import Call, Endpoint, Handler
 from evenflow.api.execution.files import FileRoutes
 from evenflow.api.execution.once import OnceRoutes
+from evenflow.api.execution.secret_finding import LoadedValueRoutes, SecretFinder
 from evenflow.api.execution.services import ServiceRoutes
 from evenflow.api.execution.tries import TryRoutes
 from evenflow.api.execution.triggers import TriggerRoutes
@@ -56,8 +57,10 @@ def execution_routes(
     tries = TryRoutes(pool, Inbox(reports), tokens, versions, claims, logs, vault)
     files = FileRoutes(pool, versions, judge)
     triggers = TriggerRoutes(reports, tokens, vault, trigger_claims)
+    finder = SecretFinder(pool, vault, stores)
+    loaded = LoadedValueRoutes(pool, finder)
     body = limits.EXECUTION_BODY
-    answers = _answers(pool, tries, versions, vault, stores, judge, storage) | {"watched": triggers.watched}
+    answers = _answers(pool, tries, versions, vault, finder, judge, storage) | {"watched": triggers.watched}
 
     table: list[tuple[str, str, Handler, tuple[str, ...], type[Message] | None, int]] = [
         # method, path, handler, kinds of token, type of the message (None: raw bytes), limit of the body
@@ -76,6 +79,7 @@ def execution_routes(
         ("POST", "/files/parsed", files.parsed, ("processor",), messages.ParsedFile, limits.PARSED_BODY),
         ("PUT", "/code/{code_hash}", files.put_code, ("processor",), None, limits.CODE_BODY),
         ("GET", "/code/{code_hash}", files.get_code, USER_CODE_KINDS, None, 0),
+        ("POST", "/values", loaded.give, USER_CODE_KINDS, messages.AskValue, MAX_MESSAGE_BYTES),
         *(
             ("POST", f"/ask/{name}", answer, _askers(name), questions.QUESTIONS[name][0], MAX_MESSAGE_BYTES)
             for name, answer in answers.items()
@@ -101,12 +105,12 @@ def _answers(
     tries: TryRoutes,
     versions: Versions,
     vault: Vault,
-    stores: SecretStores,
+    finder: SecretFinder,
     judge: Judge,
     storage: ObjectStorage,
 ) -> dict[str, Handler]:
     """Returns the handler of each question of :data:`evenflow.wire.questions.QUESTIONS`."""
-    values = ValueRoutes(pool, versions, vault, stores)
+    values = ValueRoutes(pool, versions, vault, finder)
     waiting = WaitingRoutes(pool, versions, judge)
     once = OnceRoutes(pool, vault)
     of_assets = AssetValueRoutes(pool, versions)

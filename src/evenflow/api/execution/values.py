@@ -12,12 +12,10 @@ import msgspec
 
 from evenflow.api import limits
 from evenflow.api.execution.endpoint import Call, try_over
+from evenflow.api.execution.secret_finding import SecretFinder
 from evenflow.api.refusals import Refused, too_large
 from evenflow.api.sealing import check_value, may_use
-from evenflow.api.secret_stores.lookup import SecretStores
-from evenflow.api.secret_stores.store import folded
 from evenflow.api.tokens import TriggerToken, TryToken
-from evenflow.api.trail import AskedSecrets
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_NAME_CHARS
@@ -42,9 +40,8 @@ _MOST_OF_COST = {
 class ValueRoutes:
     """A try that has ended gets no answer: its token is valid while its dispatch exists."""
 
-    def __init__(self, pool: AsyncPool, versions: Versions, vault: Vault, stores: SecretStores) -> None:
-        self._pool, self._versions, self._vault, self._stores = pool, versions, vault, stores
-        self._asked = AskedSecrets()
+    def __init__(self, pool: AsyncPool, versions: Versions, vault: Vault, finder: SecretFinder) -> None:
+        self._pool, self._versions, self._vault, self._finder = pool, versions, vault, finder
 
     async def connection(self, call: Call) -> Found:
         return await self._find(call, "connection")
@@ -113,35 +110,20 @@ class ValueRoutes:
         return Done()
 
     async def _find(self, call: Call, kind: SealedKind) -> Found:
-        """Holds no connection to the database while it asks a store. The DAG patterns in the database hold for all stores: where
-        several names are one secret, those of each of them.
-        """
         message: AskNamed = call.message
         async with self._pool.connection() as conn:
             dag_id, bundle, task_id = await self._asker(conn, call.asker)
-            value = await self._usable(conn, kind, message.name, dag_id, bundle)
-        elsewhere = await self._stores.before_database(kind, message.name)
-        if elsewhere is None and value is None:
-            elsewhere = await self._stores.after_database(kind, message.name)
-        if elsewhere is not None and not may_use(elsewhere.secret.dags, dag_id, bundle):
-            raise Refused(
-                403,
-                "forbidden",
-                f"The {kind} {message.name!r} is not for DAG {dag_id!r}. To let it, add it to its `dags` in {elsewhere.store}.",
-            )
+            row = await sealed.read_value(conn, kind, message.name)
+
+        def rule(name: str, patterns: Sequence[str], store: str | None) -> None:
+            _check_rule(kind, name, patterns, dag_id, bundle, store)
+
+        of_try = f"{task_id}, try {call.asker.try_number} of run {call.asker.run_key}"
+        text = await self._finder.find(kind, message.name, row, rule, asker=dag_id, detail={"last_try": of_try})
+        if text is not None or not message.similar:
+            return Found(text=text)
         async with self._pool.connection() as conn:
-            if elsewhere is not None and elsewhere.folds:
-                for name, patterns in await sealed.list_rules(conn, kind):
-                    if folded(name) == folded(message.name):
-                        _check_rule(kind, name, patterns, dag_id, bundle)
-            if elsewhere is None and value is None:
-                return Found(similar=await self._similar(conn, kind, message.name, dag_id, bundle) if message.similar else [])
-            of_try = f"{task_id}, try {call.asker.try_number} of run {call.asker.run_key}"
-            await self._asked.tell(conn, kind, message.name, dag_id, of_try)
-        if elsewhere is not None:
-            return Found(text=elsewhere.secret.text)
-        assert value is not None
-        return Found(text=self._vault.open(kind, message.name, value["sealed"]))
+            return Found(similar=await self._similar(conn, kind, message.name, dag_id, bundle))
 
     async def _similar(self, conn: AsyncConn, kind: SealedKind, name: str, dag_id: str, bundle: str) -> list[str]:
         """Returns only names that the DAG may use. The caller picks the nearest, so only its own process pays for the
@@ -164,13 +146,10 @@ class ValueRoutes:
         return run.dag_id, of_subject.bundle, version.tasks[token.task_index].task_id
 
 
-def _check_rule(kind: SealedKind, name: str, patterns: Sequence[str], dag_id: str, bundle: str) -> None:
+def _check_rule(kind: SealedKind, name: str, patterns: Sequence[str], dag_id: str, bundle: str, store: str | None = None) -> None:
     if not may_use(patterns, dag_id, bundle):
-        raise Refused(
-            403,
-            "forbidden",
-            f"The {kind} {name!r} is not for DAG {dag_id!r}. To let it, type: evenflow {kind}s allow {name} {dag_id}",
-        )
+        cure = f"type: evenflow {kind}s allow {name} {dag_id}" if store is None else f"add it to its `dags` in {store}."
+        raise Refused(403, "forbidden", f"The {kind} {name!r} is not for DAG {dag_id!r}. To let it, {cure}")
 
 
 async def check_held(conn: AsyncConn, token: TryToken | TriggerToken) -> None:

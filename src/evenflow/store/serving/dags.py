@@ -16,7 +16,7 @@ from evenflow.store.db.columns import numbers
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.notify import DISPATCH, INBOX, RESUMES
 from evenflow.store.db.sql import sql
-from evenflow.wire.messages import FileSeen, LeasedFile
+from evenflow.wire.messages import AskedValue, FileSeen, LeasedFile
 
 
 class VersionRow(NamedTuple):
@@ -112,9 +112,17 @@ async def record_parse(
     error_line: int | None,
     warnings: str | None = None,
     wants: Sequence[str] = (),
+    asked: Sequence[AskedValue] = (),
 ) -> None:
     names = {"bundle": bundle, "file": file, "seconds": seconds, "error": error, "error_line": error_line, "warnings": warnings}
-    names["wants"] = list(wants) or None
+    given = [value for value in asked if not value.refused]
+    names |= {
+        "wants": list(wants) or None,
+        "asked": [f"{value.kind}:{value.name}" for value in asked] or None,
+        "kinds": [value.kind for value in given],
+        "names": [value.name for value in given],
+        "stamps": [value.changed_at for value in given],
+    }
     await conn.execute(sql("dags/record_parse"), names)
 
 

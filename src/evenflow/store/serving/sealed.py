@@ -50,6 +50,7 @@ async def set_value(
         "actor": actor,
     }
     await conn.execute(sql("sealed/set_one"), names)
+    await _reparse_asking(conn, kind, name)
 
 
 async def read_value(conn: AsyncConn, kind: SealedKind, name: str) -> Row | None:
@@ -76,7 +77,14 @@ async def list_rules(conn: AsyncConn, kind: SealedKind) -> list[tuple[str, list[
 
 async def delete_value(conn: AsyncConn, kind: SealedKind, name: str) -> bool:
     """Whether there was one."""
-    return await (await conn.execute(sql("sealed/delete_one"), {"kind": kind, "name": name})).fetchone() is not None
+    was_there = await (await conn.execute(sql("sealed/delete_one"), {"kind": kind, "name": name})).fetchone() is not None
+    await _reparse_asking(conn, kind, name)
+    return was_there
+
+
+async def _reparse_asking(conn: AsyncConn, kind: SealedKind, name: str) -> None:
+    """Has files parsed once more that asked for this value while they were loaded."""
+    await conn.execute(sql("sealed/reparse_asking"), {"asked": f"{kind}:{name}"})
 
 
 class Canary(NamedTuple):
