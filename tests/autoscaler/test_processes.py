@@ -1,4 +1,4 @@
-"""R-AS3: autoscalers that are processes of their own, killed in the middle of a step."""
+"""R-AS3: autoscalers that are processes of their own, killed and stopped in the middle of a step."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from evenflow.killpoints import KillPoint
@@ -18,7 +19,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
 
-# An autoscaler that sends itself a signal when it reaches a point for the nth time: the first plan is the one that makes the fleet.
+# An autoscaler that sends itself a signal when it reaches a point for the second time: the first plan makes the fleet.
 ACTING = """
 import asyncio, os, sys
 from evenflow.autoscaler.service import AutoscalerService
@@ -73,3 +74,21 @@ def test_what_a_killed_one_has_begun_another_process_ends(fleets: Fleets, databa
             assert first.wait(60) == -signal.SIGKILL
             wait_until(lambda: fleets.obey() or restored(fleets, 1), lambda: f"the fleet is as it is to be: {log.read_text()}")
             assert acts(fleets) == "second"
+
+
+def test_one_that_stood_still_longer_than_its_lease_acts_no_more(fleets: Fleets, database_url: str, tmp_path: Path) -> None:
+    """R-AS3: stopped after it has written what it is about to do. Another has done it when it goes on: nothing is done twice."""
+    fleets.fleet(replace(EAGER, min=3))
+    log = tmp_path / "log"
+    with autoscaler(database_url, "first", log, KillPoint.STEP_BEGUN, signal.SIGSTOP) as first:
+        wait_until(lambda: acts(fleets) == "first" and len(fleets.native()) == 3, "the first acts")
+        fleets.obey()
+        fleets.fleet(replace(EAGER, min=2))
+        wait_until(lambda: psutil.Process(first.pid).status() == psutil.STATUS_STOPPED, "it stops")
+        with autoscaler(database_url, "second", log):
+            wait_until(lambda: fleets.obey() or restored(fleets, 2), lambda: f"the second ends it: {log.read_text()}")
+            steps = fleets.steps()
+            first.send_signal(signal.SIGCONT)
+            wait_until(lambda: "another autoscaler acts from now on" in log.read_text(), lambda: f"it says so: {log.read_text()}")
+            assert (fleets.steps(), acts(fleets)) == (steps, "second")
+            assert restored(fleets, 2)
