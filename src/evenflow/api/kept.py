@@ -1,11 +1,12 @@
-"""An answer that many callers share: it is read at most once in a while, however many callers ask."""
+"""Answers that many callers share: one that is read at most once in a while, and those that are never older than the question."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -31,7 +32,41 @@ class SharedReading(Generic[T]):
             return await self._read()
 
 
-def _taken(reading: asyncio.Task[T]) -> None:
+class SharedAnswers(Generic[T]):
+    """Callers that ask the same before its reading has begun share what that returns or raises. Those that ask later share the next
+    reading, which begins when this one has ended: no caller gets what was read before it asked. Nothing is kept.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, _Reading[T]] = {}
+
+    async def get(self, question: Hashable, read: Callable[[], Awaitable[T]]) -> T:
+        """``read`` of the first caller answers. Raises what it raised."""
+        last = self._last.get(question)
+        if last is None or last.has_begun:
+            last = self._last[question] = _Reading(read, after=last)
+            last.task.add_done_callback(partial(self._forget, question))
+        return await asyncio.shield(last.task)
+
+    def _forget(self, question: Hashable, ended: asyncio.Task[T]) -> None:
+        if (last := self._last.get(question)) is not None and last.task is ended:
+            del self._last[question]
+
+
+class _Reading(Generic[T]):
+    def __init__(self, read: Callable[[], Awaitable[T]], *, after: _Reading[T] | None) -> None:
+        self.has_begun = False
+        self.task = asyncio.create_task(self._run(read, after), name="a reading for all who ask")
+        self.task.add_done_callback(_taken)
+
+    async def _run(self, read: Callable[[], Awaitable[T]], after: _Reading[T] | None) -> T:
+        if after is not None:
+            await asyncio.wait([after.task])
+        self.has_begun = True
+        return await read()
+
+
+def _taken(reading: asyncio.Task[Any]) -> None:
     """Marks an error that no caller waits for as seen: the next caller reads again."""
     if not reading.cancelled():
         reading.exception()

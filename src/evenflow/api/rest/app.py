@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from evenflow.api import limits
 from evenflow.api.bodies import header
 from evenflow.api.judge import Judge
+from evenflow.api.kept import SharedAnswers
 from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.paces import Paces
@@ -132,6 +133,7 @@ def rest_application(
         Passwords(),
         live,
         Exports(),
+        SharedAnswers(),
         traced,
         identities,
     )

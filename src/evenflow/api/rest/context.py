@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Query, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from starlette.types import Message
 
 from evenflow.api import limits
 from evenflow.api.judge import Judge
+from evenflow.api.kept import SharedAnswers
 from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
@@ -71,6 +73,7 @@ class ApiContext:
     passwords: Passwords
     live: Live
     exports: Exports
+    shared: SharedAnswers[list[Message]]
     traced: TracedRuns | None = None  # none: traces are not told
     identities: Identities | None = None  # none: people have passwords alone
 

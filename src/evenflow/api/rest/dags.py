@@ -31,7 +31,7 @@ from evenflow.store.serving import dag_deletion, dags, events, views
 routes = Routes("DAGs")
 
 
-@routes.get("/dags", Role.VIEWER, ScopedBy.ANSWER)
+@routes.get("/dags", Role.VIEWER, ScopedBy.ANSWER, shared=True)
 async def list_dags(http: Request, conn: Connection, scope: InScope, query: Annotated[DagQuery, Query()]) -> Page[DagSummary]:
     """DAGs by name; with `retired` also those whose file is gone."""
     wanted: dict[str, Any] = {"retired": query.retired, "search": query.search, "recent": query.recent, "scope": scope}
@@ -40,7 +40,7 @@ async def list_dags(http: Request, conn: Connection, scope: InScope, query: Anno
     return part.page(Page[DagSummary], rows, _in_words)
 
 
-@routes.get("/dags/{dag_id}", Role.VIEWER)
+@routes.get("/dags/{dag_id}", Role.VIEWER, shared=True)
 async def get_dag(conn: Connection, dag_id: str) -> DagDetail:
     """A DAG with its tasks and params, as its newest version has them."""
     current = await current_version(conn, dag_id)

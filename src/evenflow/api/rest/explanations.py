@@ -57,7 +57,7 @@ def _in_utc(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-@routes.get("/plan", Role.VIEWER, ScopedBy.ANSWER)
+@routes.get("/plan", Role.VIEWER, ScopedBy.ANSWER, shared=True)
 async def get_plan(conn: Connection, scope: InScope, query: Annotated[PlanQuery, Query()]) -> Plan:
     """A dry run: what a scheduler would start right now, in which order, and what blocks the rest. Nothing is changed."""
     return await read_plan(conn, limit=query.limit, scope=scope)

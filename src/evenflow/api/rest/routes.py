@@ -7,13 +7,15 @@ in another one. So parts only list their functions, and the whole application ha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
+from evenflow.api.kept import SharedAnswers
 from evenflow.api.refusals import Forbidden, Refused, no_dag, no_pool
 from evenflow.api.tokens import Caller, SessionToken
 from evenflow.core.people.roles import Role
@@ -42,7 +44,37 @@ class GuardedRoute(APIRoute):
             if caller.scope is not None:
                 how = ScopedBy(told[SCOPED_BY]) if SCOPED_BY in told else None
                 await check_scope(scope["state"]["context"].pool, caller.name, caller.scope, how, scope["path_params"])
+        await self.answer(scope, receive, send)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """To a caller that may ask."""
         await super().handle(scope, receive, send)
+
+
+class SharedRoute(GuardedRoute):
+    """Callers with the same role and scope that ask the same at the same moment, as open pages do when something moves, get one
+    answer: it is read from the database and written as JSON once. A refusal in which its own request stands is each caller's own.
+    """
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        caller: Caller = scope["state"]["caller"]
+        question = (scope["method"], scope["path"], scope["query_string"], caller.role, scope_text(caller.scope))
+        shared: SharedAnswers[list[Message]] = scope["state"]["context"].shared
+        messages = await shared.get(question, partial(self._read, scope, receive))
+        if messages[0]["status"] != 200:
+            await super().answer(scope, receive, send)
+            return
+        for message in messages:
+            await send(dict(message))
+
+    async def _read(self, scope: Scope, receive: Receive) -> list[Message]:
+        messages: list[Message] = []
+
+        async def kept(message: Message) -> None:
+            messages.append(message)
+
+        await super().answer(dict(scope), receive, kept)
+        return messages
 
 
 def check_role(caller: Caller, needed: Role) -> None:
@@ -96,11 +128,16 @@ class Routes:
     def paths(self) -> list[str]:
         return [self._prefix + path for _, path, *_ in self._told]
 
-    def get(self, path: str, role: Role | None, scoped: ScopedBy | None = None, **options: Any) -> Callable[[Answering], Answering]:
+    def get(
+        self, path: str, role: Role | None, scoped: ScopedBy | None = None, *, shared: bool = False, **options: Any
+    ) -> Callable[[Answering], Answering]:
         """``role`` is the least role that a caller needs; None means that the route is for everyone. ``scoped`` is how the route
-        keeps to the caller's scope: routes of a DAG do so by the DAG unless they say otherwise. ``options`` are those of
+        keeps to the caller's scope: routes of a DAG do so by the DAG unless they say otherwise. ``shared``: the answer depends on
+        nothing of the caller but role and scope, and may be shared (:class:`SharedRoute`). ``options`` are those of
         :meth:`fastapi.FastAPI.add_api_route`, here and for the other methods.
         """
+        if shared:
+            options["route_class_override"] = SharedRoute
         return self._tell("GET", path, role, scoped, options)
 
     def post(
@@ -132,7 +169,7 @@ class Routes:
                 **own,
                 "responses": {**responses, **own.get("responses", {})},
             }
-            app.add_api_route(f"{prefix}{self._prefix}{path}", answering, **given)
+            app.router.add_api_route(f"{prefix}{self._prefix}{path}", answering, **given)
 
     def _tell(
         self, method: str, path: str, role: Role | None, scoped: ScopedBy | None, options: dict[str, Any]

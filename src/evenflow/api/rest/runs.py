@@ -116,7 +116,7 @@ async def change_run(conn: Connection, actor: Actor, dag_id: str, run_id: str, c
     return RunSummary.model_validate({**run, "note": change.note})
 
 
-@routes.get("/runs", Role.VIEWER, ScopedBy.ANSWER)
+@routes.get("/runs", Role.VIEWER, ScopedBy.ANSWER, shared=True)
 async def list_runs(http: Request, conn: Connection, scope: InScope, query: Annotated[RunQuery, Query()]) -> Page[RunSummary]:
     """Runs, the newest first."""
     wanted = {"dag_id": query.dag_id, "state": query.state, "scope": scope}
@@ -125,7 +125,7 @@ async def list_runs(http: Request, conn: Connection, scope: InScope, query: Anno
     return part.page(Page[RunSummary], rows)
 
 
-@routes.get("/dags/{dag_id}/grid", Role.VIEWER)
+@routes.get("/dags/{dag_id}/grid", Role.VIEWER, shared=True)
 async def read_grid(conn: Connection, dag_id: str, query: Annotated[GridQuery, Query()]) -> Grid:
     """The newest runs of a DAG, and how each task of them stands."""
     current = await current_version(conn, dag_id)
@@ -140,7 +140,7 @@ async def read_grid(conn: Connection, dag_id: str, query: Annotated[GridQuery, Q
     return Grid.model_validate({"tasks": tasks, "runs": runs, "total": total, "more": len(rows) > query.limit})
 
 
-@routes.get("/dags/{dag_id}/calendar", Role.VIEWER)
+@routes.get("/dags/{dag_id}/calendar", Role.VIEWER, shared=True)
 async def read_calendar(conn: Connection, dag_id: str) -> Calendar:
     """The runs of the last year by day, and how they ended."""
     await current_version(conn, dag_id)
@@ -158,7 +158,7 @@ def _by_place(states: Mapping[str, Sequence[int]], places: Sequence[int]) -> dic
     }
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}", Role.VIEWER)
+@routes.get("/dags/{dag_id}/runs/{run_id}", Role.VIEWER, shared=True)
 async def get_run(conn: Connection, within: InContext, dag_id: str, run_id: str) -> RunDetail:
     """A run, how its task instances stand, and what running ones say of their progress."""
     run = await found_run(conn, dag_id, run_id)
@@ -177,7 +177,7 @@ async def _trace_id(conn: AsyncConn, traced: TracedRuns | None, run: Row) -> str
     return trace.trace_id if trace.is_sampled else None
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}/task-counts", Role.VIEWER)
+@routes.get("/dags/{dag_id}/runs/{run_id}/task-counts", Role.VIEWER, shared=True)
 async def count_by_task(conn: Connection, dag_id: str, run_id: str) -> TaskCounts:
     """How many instances of each task of a run are in which state."""
     run = await found_run(conn, dag_id, run_id)
@@ -208,7 +208,7 @@ async def cancel_runs(conn: Connection, actor: Actor, dag_id: str, request: Canc
     return CancelledRuns(runs=runs, more=len(found) > len(asked))
 
 
-@routes.get("/dags/{dag_id}/runs/{run_id}/tasks", Role.VIEWER)
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks", Role.VIEWER, shared=True)
 async def list_tasks(
     http: Request, conn: Connection, dag_id: str, run_id: str, query: Annotated[TaskQuery, Query()]
 ) -> Page[InstanceSummary]:

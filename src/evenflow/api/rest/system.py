@@ -30,7 +30,7 @@ from evenflow.store.serving import events, metrics, quarantine, states, views
 routes = Routes("System")
 
 
-@routes.get("/status", Role.VIEWER, ScopedBy.ANSWER)
+@routes.get("/status", Role.VIEWER, ScopedBy.ANSWER, shared=True)
 async def get_status(conn: Connection, scope: InScope) -> Status:
     """Which services live, what waits, and how the database is."""
     database = await views.read_health(conn)
