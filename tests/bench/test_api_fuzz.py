@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 
 from api_fuzz import fuzz
 
+DOORS = ("POST /session", "POST /device-logins/token")  # which refuse words and codes that are wrong
 EXAMPLES = 3  # of each kind to each operation; `bench/run.py api_fuzz` asks 200
 
 
@@ -28,3 +29,4 @@ def test_rest_answers_whatever_it_is_asked() -> None:
         assert found.requests > 200
         assert found.by_status[200] > 50, "requests get through to what they ask for"
         assert found.by_status[422] > 20, "and some of them make no sense"
+        assert found.by_status[401] <= 2 * EXAMPLES * len(DOORS), "and all but those that log in have a good token"
