@@ -38,13 +38,13 @@ class SharedAnswers(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._last: dict[Hashable, _Reading[T]] = {}
+        self._last: dict[Hashable, _SharedRead[T]] = {}
 
     async def get(self, question: Hashable, read: Callable[[], Awaitable[T]]) -> T:
         """``read`` of the first caller answers. Raises what it raised."""
         last = self._last.get(question)
         if last is None or last.has_begun:
-            last = self._last[question] = _Reading(read, after=last)
+            last = self._last[question] = _SharedRead(read, after=last)
             last.task.add_done_callback(partial(self._forget, question))
         return await asyncio.shield(last.task)
 
@@ -53,13 +53,13 @@ class SharedAnswers(Generic[T]):
             del self._last[question]
 
 
-class _Reading(Generic[T]):
-    def __init__(self, read: Callable[[], Awaitable[T]], *, after: _Reading[T] | None) -> None:
+class _SharedRead(Generic[T]):
+    def __init__(self, read: Callable[[], Awaitable[T]], *, after: _SharedRead[T] | None) -> None:
         self.has_begun = False
         self.task = asyncio.create_task(self._run(read, after), name="a reading for all who ask")
         self.task.add_done_callback(_taken)
 
-    async def _run(self, read: Callable[[], Awaitable[T]], after: _Reading[T] | None) -> T:
+    async def _run(self, read: Callable[[], Awaitable[T]], after: _SharedRead[T] | None) -> T:
         if after is not None:
             await asyncio.wait([after.task])
         self.has_begun = True
