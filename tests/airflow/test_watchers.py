@@ -29,6 +29,7 @@ def running(airflow_python: Path, folder: Path) -> Iterator[RunningEvenflow]:
     with running_evenflow(WATCHED=str(folder), **settings) as running:
         for name in ("lines_of_a_file.py", "watched.py"):
             (running.dags / name).write_text((DAGS / name).read_text(encoding="utf-8"))
+        wait_until(lambda: _states(running) == {"flag": "running", "lines": "running"}, "both watchers", within_s=400)
         yield running
 
 
@@ -58,7 +59,6 @@ def _states(running: RunningEvenflow) -> dict[str, str]:
 
 
 def test_events_of_triggers_are_events_of_assets_and_make_runs(running: RunningEvenflow, folder: Path) -> None:
-    wait_until(lambda: _states(running) == {"flag": "running", "lines": "running"}, "both watchers", within_s=400)
     (folder / "flag").write_text("")
     wait_until(lambda: _told(running, "file") == [True], "the event of the file", within_s=200)
     assert not (folder / "flag").exists()
