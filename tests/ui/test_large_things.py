@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.running import RunningEvenflow, running_evenflow
-from tests.ui.browsing import PHONE, WITHIN_MS, logged_in, settled, violations
+from tests.ui.browsing import PHONE, WITHIN_MS, settled, violations
 from tests.ui.seed import ask, state_of, trigger
 from tests.waiting import wait_until
 
@@ -106,13 +106,6 @@ def evenflow() -> Iterator[RunningEvenflow]:
         for dag in ("shop", "chatty"):
             wait_until(lambda dag=dag: state_of(running, dag, "one") in ("success", "failed"), lambda: running.log, within_s=120)
         yield running
-
-
-@pytest.fixture
-def page(browser: Browser, evenflow: RunningEvenflow) -> Iterator[Page]:
-    page = logged_in(browser, evenflow)
-    yield page
-    assert page.flaws == []  # type: ignore[attr-defined]
 
 
 def test_groups_of_a_graph_open_and_shut(page: Page) -> None:

@@ -46,14 +46,6 @@ def reader(browser: Browser, evenflow: RunningEvenflow, sessions: list[StorageSt
     return page
 
 
-@pytest.fixture
-def page(browser: Browser, evenflow: RunningEvenflow) -> Iterator[Page]:
-    """Logged in, on the home page. It has said nothing of refused scripts and no error when the test is over."""
-    page = logged_in(browser, evenflow)
-    yield page
-    assert page.flaws == []  # type: ignore[attr-defined]
-
-
 def see(page: Page, path: str) -> None:
     page.goto(path)
     settled(page)

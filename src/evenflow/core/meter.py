@@ -65,13 +65,10 @@ class Distribution:
         """Returns the bound of the bucket in which ``share`` of all values is reached; None when there are none. Above all bounds
         it is the last one.
         """
-        reached = accumulate(self.counts)
-        wanted = share * self.count
-        return (
-            next((bound for bound, n in zip((*BOUNDS_S, BOUNDS_S[-1]), reached, strict=True) if n >= wanted), None)
-            if wanted
-            else None
-        )
+        if not self.count:
+            return None
+        bucket = bisect_left(list(accumulate(self.counts)), share * self.count)
+        return BOUNDS_S[min(bucket, len(BOUNDS_S) - 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +86,9 @@ class _Histogram:
     def __init__(self) -> None:
         self.counts = [0] * (len(BOUNDS_S) + 1)
         self.sum = 0.0
+
+    def seen(self) -> Distribution:
+        return Distribution(tuple(self.counts), self.sum)
 
 
 class Meter:
@@ -136,13 +136,12 @@ class Meter:
 
     def distribution(self, metric: Metric, *labels: str) -> Distribution:
         """Returns what a histogram has counted so far."""
-        histogram = self._histograms[metric, labels]
-        return Distribution(tuple(histogram.counts), histogram.sum)
+        return self._histograms[metric, labels].seen()
 
     def read(self) -> list[Reading]:
         readings = [self._reading(metric, labels, value) for (metric, labels), value in self._counts.copy().items()]
         for (metric, labels), histogram in self._histograms.copy().items():
-            readings.append(self._reading(metric, labels, Distribution(tuple(histogram.counts), histogram.sum)))
+            readings.append(self._reading(metric, labels, histogram.seen()))
         for (metric, labels), read in self._gauges.copy().items():
             with suppress(OSError):
                 readings.append(self._reading(metric, labels, read()))

@@ -27,7 +27,7 @@ class NothingAsked(EvenflowError):
     """A template asks its owner when it does not load any more."""
 
     def __init__(self) -> None:
-        super().__init__("Evenflow's values are given to a file only while it is loaded. AskOwner for them in a task.")
+        super().__init__("Evenflow's values are given to a file only while it is loaded. Ask for them in a task.")
 
 
 class _OwnerLine:

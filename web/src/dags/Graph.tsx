@@ -4,13 +4,14 @@ import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router"
 import { Background, Controls, Handle, Position, ReactFlow, type Edge, type Node, type NodeProps } from "@xyflow/react";
 import { useMemo, useState } from "react";
 import type { Schemas } from "../api/client";
-import { dagQuery, gridQuery, taskCountsQuery } from "../api/queries";
+import { dagQuery, runsQuery, taskCountsQuery } from "../api/queries";
 import { placed, widthOf } from "../parts/layout";
 import { Empty, Found } from "../parts/parts";
 import { StateMark, stateWord, worst } from "../parts/states";
 import { count, counted } from "../parts/words";
 import { around, countsOf, groupOf, shapeOf, SHOWN_OPEN, type Box, type Counts, type Frame, type Shape } from "./shape";
 
+const RUNS = 50; // to choose from
 const MOST_BOXES = 1_000; // above this a picture shows nothing, and its layout takes long
 const SUGGESTED = 20; // tasks, while one types
 const HEIGHT = 40;
@@ -21,21 +22,20 @@ export function GraphTab() {
   const { dagId } = useParams({ from: "/dags/$dagId" });
   const { run } = useSearch({ from: "/dags/$dagId/graph" });
   const dag = useQuery(dagQuery(dagId));
-  const grid = useQuery(gridQuery(dagId, 0));
-  const chosen = grid.data?.runs.find((one) => one.run_id === run) ?? grid.data?.runs[0];
-  return <Found of={dag}>{(found) => <Graph dag={found} runs={grid.data?.runs ?? []} run={chosen?.run_id ?? null} />}</Found>;
+  const runs = useQuery(runsQuery({ dag_id: dagId, limit: RUNS })).data?.items ?? [];
+  const chosen = runs.find((one) => one.run_id === run) ?? runs[0];
+  return <Found of={dag}>{(found) => <Graph dag={found} runs={runs} run={chosen?.run_id ?? null} />}</Found>;
 }
 
-function Graph({ dag, runs, run }: { dag: Schemas["DagDetail"]; runs: Schemas["GridRun"][]; run: string | null }) {
+function Graph({ dag, runs, run }: { dag: Schemas["DagDetail"]; runs: Schemas["RunSummary"][]; run: string | null }) {
   const { open, around: middle } = useSearch({ from: "/dags/$dagId/graph" });
   const navigate = useNavigate({ from: "/dags/$dagId/graph" });
   const counts = useQuery({ ...taskCountsQuery(dag.dag_id, run ?? ""), enabled: run !== null });
   const all = useMemo(() => dag.groups.map((group) => group.group_id), [dag.groups]);
   const opened = useMemo(() => new Set(open ?? (dag.tasks.length <= SHOWN_OPEN || middle ? all : [])), [open, all, dag.tasks.length, middle]);
-  const outline = JSON.stringify([dag.tasks.map((task) => [task.task_id, task.display_name, task.upstream, task.mapped, task.group]), dag.groups]);
   const shape = useMemo(
     () => shapeOf(middle ? around(dag.tasks, middle) : dag.tasks, dag.groups, opened),
-    [outline, opened, middle], // drawn anew for another version only
+    [dag.tasks, dag.groups, opened, middle], // an answer that is as before keeps the tasks that were there
   );
   const show = (groups: string[]) => void navigate({ search: (before) => ({ ...before, open: groups }), replace: true });
   return (
