@@ -58,7 +58,7 @@ async def test_a_fleet_grows_before_what_fans_out_is_there(fleets: Fleets) -> No
     assert await grown(fleets, version, 50.0, target_load=1.0, up_load=1.0) == 5
     detail = fleets.detail("grow")
     assert detail["reason"].endswith("; 9 more slots needed within 60 s: 10 after d.first")
-    assert detail["load"] == {"running": 1, "aside": 0, "waiting": 0, "expected": 9, "ready": 2, "cordoned": 0}
+    assert detail["load"] == {"running": 1, "aside": 0, "waiting": 0, "expected": 9, "ready": 2, "out_of_service": 0}
 
 
 @pytest.mark.parametrize(

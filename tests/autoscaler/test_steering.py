@@ -28,6 +28,7 @@ from evenflow.killpoints import KillPoint, watch
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.sql import sql
 from evenflow.store.serving import dispatch, executors, scaling, services, states
+from evenflow.store.serving.scaling import FleetRow
 from tests.autoscaler.world import EAGER, Fleets
 from tests.observed import observations
 from tests.waiting import WAIT_FOR_LOCKS, until
@@ -393,6 +394,28 @@ async def test_one_acts_and_another_takes_over_when_its_lease_is_over(fleets: Fl
     with pytest.raises(NotActing):
         async with scaling.acting(one, first._holder):
             pass
+    await one.close()
+    await two.close()
+
+
+async def test_one_that_loses_its_lease_within_a_loop_says_so_once(fleets: Fleets) -> None:
+    """R-AS3: and remembers nothing of what the other one looks after by now."""
+
+    class Overtaken(HostTarget):
+        async def sight(self, conn: AsyncConn, fleet: FleetRow) -> Sight:
+            fleets.lapse()
+            assert await second.loop(two)
+            return await super().sight(conn, fleet)
+
+    fleets.fleet(replace(EAGER, min=1))
+    first, one = await fleets.autoscaler("a", {"native": Overtaken()})
+    second, two = await fleets.autoscaler("b")
+    with observations() as seen:
+        assert not await first.loop(one)
+        assert not await first.loop(one)
+    assert [each["fact"] for each in seen if each["fact"] == "acts_no_more"] == ["acts_no_more"]
+    assert first.memories == {}
+    assert len(fleets.native()) == 1
     await one.close()
     await two.close()
 
@@ -777,11 +800,13 @@ async def test_what_runs_on_a_worker_taken_out_by_hand_is_told_as_running(fleets
     await steering.loop(conn)
     look = steering.memories["f"].look
     assert look is not None
-    assert (look.running, look.aside, look.replicas, look.cordoned) == (0, 1, 0, 1)
+    assert (look.running, look.aside, look.replicas, look.out_of_service) == (0, 1, 0, 1)
     [told] = (await list_fleets(conn)).items
-    assert (told.running, told.cordoned, told.min, told.max) == (1, 1, 0, 4)
+    assert (told.running, told.out_of_service, told.min, told.max) == (1, 1, 0, 4)
     [seen] = [FleetLook(**_told(row)) for row in await scaling.list_looks(conn, "f", since=0, limit=1)]
-    assert (seen.running, seen.aside, seen.replicas, seen.cordoned) == (1, 1, 0, 1), "what a chart shows is what the page says"
+    assert (seen.running, seen.aside, seen.replicas, seen.out_of_service) == (1, 1, 0, 1), (
+        "what a chart shows is what the page says"
+    )
     fleets.tries(1)
     await steering.loop(conn)
     assert step_words("grow", fleets.detail("grow"), is_done=True, is_open=False) == [

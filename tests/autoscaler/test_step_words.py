@@ -125,7 +125,7 @@ def test_what_came_of_a_step(step: str, detail: dict[str, Any], words: list[str]
 
 
 def test_a_step_that_is_not_done_says_what_it_waits_for_or_that_it_was_broken_off() -> None:
-    load = {"running": 2, "aside": 0, "waiting": 0, "expected": 3, "ready": 2, "cordoned": 0}
+    load = {"running": 2, "aside": 0, "waiting": 0, "expected": 3, "ready": 2, "out_of_service": 0}
     decided = {"from": 1, "to": 2, "reason": "load 2", "load": load}
     for step in (*ORDER[1:], UNDO):
         [waits] = step_words(step, {}, is_done=False, is_open=True)

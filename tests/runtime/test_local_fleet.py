@@ -15,7 +15,8 @@ import pytest
 
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.errors import SettingsError
-from evenflow.runtime.up import local_fleet
+from evenflow.runtime.readiness import ReadinessSocket
+from evenflow.runtime.up import child, local_fleet
 from evenflow.runtime.up.celery_worker import CeleryWorkers
 from evenflow.runtime.up.child import Child
 from evenflow.runtime.up.local_fleet import LocalFleet
@@ -163,13 +164,14 @@ async def test_a_worker_that_cannot_be_made_is_tried_again_and_the_others_are_lo
     full = [OSError(28, "No space left on device")] * 3
     unmade = [OSError(24, "Too many open files")]
 
-    class Beginning(CeleryWorkers):
-        async def begin(self, *given: Any) -> Any:
+    class Socket(ReadinessSocket):
+        def __init__(self) -> None:
             if unmade:
                 raise unmade.pop()
-            return await super().begin(*given)
+            super().__init__()
 
-    async with hosted(database_url, tmp_path, screen, fails=full, origin=Beginning()) as fleet:
+    monkeypatch.setattr(child, "ReadinessSocket", Socket)
+    async with hosted(database_url, tmp_path, screen, fails=full) as fleet:
         (tmp_path / "go").touch()
         at_once(scaling.add_native(world.awaited, fleet.name, 2))
         await until(lambda: len(named(tmp_path, "is ready")) == 2, lambda: str(screen.said))

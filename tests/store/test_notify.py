@@ -89,3 +89,27 @@ async def test_a_report_that_cannot_be_stored_leaves_the_connection_as_it_was(da
 async def test_it_says_when_it_cannot_begin() -> None:
     with pytest.raises(DatabaseUnavailable):
         await AsyncListener("postgresql:///x?host=/nowhere", [DAG], print, print, name="test").start()
+
+
+async def test_a_listener_that_fails_says_so_and_listens_anew(
+    database_url: str, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA4: whatever failed. A service that hears nothing any more would look alive."""
+    monkeypatch.setattr(notify, "RECONNECT_DELAY_S", 0.01)
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    lost: list[Exception] = []
+    flaws = [KeyError("a defect")]
+
+    def on_notify(channel: str, word: str) -> None:
+        if flaws:
+            raise flaws.pop()
+        heard.put_nowait(channel)
+
+    listener = AsyncListener(database_url, [DAG], on_notify, lost.append, name="test")
+    await listener.start()
+    db.execute(f"notify {DAG}")
+    assert await asyncio.wait_for(heard.get(), 5) == DAG, "it looks everywhere, as after a broken connection"
+    assert [repr(error) for error in lost] == ["KeyError('a defect')"]
+    db.execute(f"notify {DAG}")
+    assert await asyncio.wait_for(heard.get(), 5) == DAG
+    await listener.stop()

@@ -58,8 +58,8 @@ FILL = (
     "insert into sealed_value (kind, name, sealed, changed_by)"
     " select 'variable', 'v' || n, '', 'ada' from generate_series(1, {n}) n",
     "insert into fleet (name, target, queues, changed_by) values ('f', 'native', '{q}', 'ada')",
-    "insert into scaling_look (fleet, at, running, aside, waiting, expected, oldest_wait, replicas, cordoned, others, ready, asked,"
-    " reason) select 'f', now() - n * interval '1 s', 0, 0, 0, 0, 0, 0, 0, 0, 0, n, '' from generate_series(1, {n}) n",
+    "insert into scaling_look (fleet, at, running, aside, waiting, expected, oldest_wait, replicas, out_of_service, others, ready,"
+    " asked, reason) select 'f', now() - n * interval '1 s', 0, 0, 0, 0, 0, 0, 0, 0, 0, n, '' from generate_series(1, {n}) n",
     "insert into scaling_step (fleet, plan, step) select 'f', n / 2, 'drain' from generate_series(1, {n}) n",
     "insert into deferral (run_key, task_index, map_index, epoch, queue, trigger, sealed, holds, pool_slots, retake, retake_slots,"
     " deferred_at, began_at, ran_s, ready_at, due_at)"

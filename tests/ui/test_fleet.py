@@ -80,7 +80,7 @@ def test_steps_of_a_fleet_are_sentences_and_say_what_the_command_line_says(brows
         worker = page.get_by_role("region", name=f"Workers of {fleet}").get_by_role("row", name=f"{fleet}-1")
         expect(worker).to_have_text(f"{fleet}-1yes10", timeout=WITHIN_MS)
         shown(running, "pause", "--worker", f"{fleet}-1")
-        expect(worker).to_have_text(f"{fleet}-1yes10cordoned", timeout=WITHIN_MS)
+        expect(worker).to_have_text(f"{fleet}-1yes10out of service", timeout=WITHIN_MS)
         article = page.get_by_role("article", name=f"Fleet {fleet}")
         expect(article).to_contain_text("Out of service1", timeout=WITHIN_MS)
         expect(article).to_contain_text("Running1")

@@ -12,11 +12,15 @@ from typing import Any
 import pytest
 
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.errors import ApiUnavailable
 from evenflow.fleet import limits
 from evenflow.fleet.code_cache import CodeCache
+from evenflow.fleet.given_values import GivenValues
 from evenflow.fleet.templates import TemplateKey, TemplatePool
 from evenflow.forking.owned_template import OwnedTemplate
+from evenflow.masker import Masker
 from evenflow.wire.code import archive_hash, pack
+from evenflow.wire.messages import AskValue, GivenValue
 from evenflow.worker import limits as worker_limits
 from evenflow.worker.service import TASK_PROCESS, WorkerService
 from tests.observed import observations
@@ -110,6 +114,32 @@ async def test_an_error_of_the_worker_itself(world: World, worker: WorkerService
     assert [entry["file"] for entry in logs if entry["trace"]] == ["dag.py"]
     assert ended["outcome"] == "cannot_start"
     assert ended["reason"] == "cannot load DAG file dag.py: RuntimeError: can't start new thread"
+
+
+async def test_a_file_that_waits_for_a_value_is_not_told_to_wait_for_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-HA4: by the line of the worker's log that people look for."""
+    monkeypatch.setattr("evenflow.fleet.backoff.FIRST_PAUSE_S", 0.01)
+    away = [ApiUnavailable("the API is away")]
+
+    class Values:
+        async def value(self, message: AskValue) -> GivenValue:
+            if away:
+                raise away.pop()
+            return GivenValue(text="x")
+
+    class Code:
+        async def get_code(self, code_hash: str) -> bytes:
+            raise AssertionError("nothing is fetched")
+
+    pool = TemplatePool(TASK_PROCESS, CodeCache(tmp_path / "code", Code()), os.environ, values=Values())
+    given = GivenValues(Values(), "dag.py", Masker())
+    with observations() as logs:
+        answer = await pool._answer(given, TemplateKey("", "dag.py"), {"kind": "variable", "name": "region"})
+    assert answer["text"] == "x"
+    assert [(each["fact"], each["file"], each["reason"]) for each in logs] == [("value_waits", "dag.py", "the API is away")]
+    await pool.close()
 
 
 async def test_who_comes_at_the_moment_when_a_template_is_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,7 @@ from evenflow.core.tracing import TracedRuns
 from evenflow.errors import DatabaseNotMigrated, DatabaseTooNew, ExtraMissing
 from evenflow.store.db import migrate
 from evenflow.store.db.connect import AsyncPool, connect, open_pool
+from evenflow.store.db.failures import OUTAGES
 from evenflow.store.db.notify import TOKENS, AsyncListener
 from evenflow.store.serving import services
 from evenflow.telemetry.health import HealthMonitor
@@ -231,7 +232,10 @@ class ApiService(Service):
             for wake in wakes[channel]:
                 wake()
 
-        listener = AsyncListener(self._url, list(wakes), woken, lambda e: observe(seen.listener_lost(str(e))), name=self.name)
+        def lost(error: Exception) -> None:
+            observe(seen.listener_lost(str(error)) if isinstance(error, OUTAGES) else seen.listener_failed(error))
+
+        listener = AsyncListener(self._url, list(wakes), woken, lost, name=self.name)
         self._opened.push_async_callback(listener.stop)
         await listener.start()
 

@@ -35,9 +35,9 @@ class FleetView:
         return [replica for replica in self.replicas if not replica.leaving and replica.name not in self.going]
 
     @property
-    def cordoned(self) -> set[str]:
+    def out_of_service(self) -> set[str]:
         """Workers that people took out of service; they count as none, and others take their place."""
-        return {name for name, worker in self.workers.items() if worker.cordoned}
+        return {name for name, worker in self.workers.items() if worker.out_of_service}
 
     @property
     def other_slots(self) -> str:
@@ -93,12 +93,12 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
     ]  # fmt: skip
     staying = [worker for name, worker in workers.items() if name not in going]
     ready = [worker for worker in staying if worker.takes_tries and worker.service_id in serving]
-    held = [worker for worker in (*staying, *others) if not worker.cordoned]
+    held = [worker for worker in (*staying, *others) if not worker.out_of_service]
     sees = policy.forecast and policy.foresees is Foresees.GRAPH
     outlook = most_coming(demand.changes, queues, policy.forecast) if sees else Outlook()
     counts_no_more = len({replica.name for replica in replicas if not replica.leaving}.intersection(untold))
     running = _tries(held, queues)
-    taken_out = sum(worker.cordoned for worker in staying)
+    taken_out = sum(worker.out_of_service for worker in staying)
     look = Look(
         at=demand.at,
         running=running,
@@ -111,7 +111,7 @@ def view(demand: Demand, fleet: FleetRow, replicas: list[Replica], chosen: Colle
         others=sum(worker.slots for worker in others),
         ready=sum(worker.slots for worker in ready),
         aside=_tries(demand.workers, queues) - running,
-        cordoned=taken_out,
+        out_of_service=taken_out,
     )
     return FleetView(fleet, policy, look, replicas, workers, going)
 
@@ -138,5 +138,5 @@ def candidates(seen: FleetView, costs: Mapping[int, float | None]) -> list[Candi
         else:
             cost = costs.get(worker.service_id, 0.0)
             is_ready = worker.is_ready and replica.is_ready
-            found.append(Candidate(worker.name, is_ready, worker.began_at, worker.running, cost, worker.cordoned))
+            found.append(Candidate(worker.name, is_ready, worker.began_at, worker.running, cost, worker.out_of_service))
     return found

@@ -7,21 +7,18 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from evenflow.autoscaler import observations as seen
 from evenflow.autoscaler.kubernetes import KubernetesTarget
 from evenflow.autoscaler.limits import CLUSTER_ANSWER_S, CLUSTER_S, HURRY_S, LOOP_S
 from evenflow.autoscaler.steering import Steering
 from evenflow.autoscaler.target import FleetTarget, HostTarget
 from evenflow.control.service import DatabaseService
 from evenflow.core import metrics
-from evenflow.errors import NotActing
 from evenflow.kubernetes.address import find_cluster
 from evenflow.kubernetes.client import KubernetesClient
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.db.notify import DISPATCH
 from evenflow.store.serving import scaling
 from evenflow.telemetry.health import HealthMonitor
-from evenflow.telemetry.observing import observe
 from evenflow.telemetry.service import Loops
 
 
@@ -65,10 +62,7 @@ class AutoscalerService(DatabaseService):
 
     async def _turn(self, conn: AsyncConn) -> None:
         assert self._steering is not None
-        try:
-            await self._steering.loop(conn)
-        except NotActing:
-            observe(seen.acts_no_more())
+        await self._steering.loop(conn)
         if self._steering.refused != self._told:
             self._told = self._steering.refused
             await self._beat(conn)  # so that all know it at once

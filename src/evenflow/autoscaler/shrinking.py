@@ -307,7 +307,7 @@ def told_of(look: Look) -> dict[str, int]:
         "waiting": look.waiting,
         "expected": look.expected,
         "ready": look.ready,
-        "cordoned": look.cordoned,
+        "out_of_service": look.out_of_service,
     }
 
 

@@ -58,16 +58,28 @@ class Steering:
         """Whether this autoscaler acts."""
         now = await scaling.take_lease(conn, self._holder)
         if now is None:
-            if self._acts:
-                observe(seen.acts_no_more())
-            self._acts = False
-            self.memories.clear()
+            self._act_no_more()
             self.rest_s = min(LOOP_S, max(await scaling.lease_left_s(conn), HURRY_S))  # the next one takes over as soon as it may
             return False
         self.rest_s = LOOP_S
         if not self._acts:
             observe(seen.acts())
             self._acts = True
+        try:
+            await self._look_after_all(conn, now)
+        except NotActing:
+            self._act_no_more()
+        return self._acts
+
+    def _act_no_more(self) -> None:
+        """Another autoscaler acts: it is told once, and nothing is remembered."""
+        if self._acts:
+            observe(seen.acts_no_more())
+        self._acts = False
+        self.memories.clear()
+
+    async def _look_after_all(self, conn: AsyncConn, now: float) -> None:
+        """Raises :class:`NotActing` when another autoscaler acts by now."""
         fleets = sorted(await scaling.list_fleets(conn), key=lambda fleet: fleet.target in ELSEWHERE)  # a host is never slow
         for gone in self.memories.keys() - {fleet.name for fleet in fleets}:
             await self._leave(conn, self.memories.pop(gone).fleet)
@@ -93,7 +105,6 @@ class Steering:
                 memory = self.memories.setdefault(fleet.name, FleetMemory(fleet))
                 memory.refused = f"its autoscaler failed ({type(error).__name__}), and its log says more"
         await self._clear_fences(conn)
-        return True
 
     @property
     def waits_for_the_first(self) -> bool:
@@ -224,7 +235,7 @@ class Steering:
     ) -> None:
         """First keeps the workers that were chosen to go and are still there: they are ready now, if no person took them out."""
         fleet = sighted.fleet
-        for plan in reversed([plan for plan in plans if plan.may_be_undone and sighted.cordoned.isdisjoint(plan.going)]):
+        for plan in reversed([plan for plan in plans if plan.may_be_undone and sighted.out_of_service.isdisjoint(plan.going)]):
             if len(plan.going) <= by:
                 by -= len(plan.going)
                 await Shrinking(conn, self._holder, fleet, target, sighted.look.at).undo(plan)
@@ -251,7 +262,7 @@ class Steering:
         look = sighted.look
         mine = [worker.service_id for worker in sighted.workers.values() if worker.running and worker.name not in sighted.going]
         known = candidates(sighted, await worker_costs(conn, mine, sighted.policy))
-        choice = choose([worker for worker in known if not worker.cordoned], by)
+        choice = choose([worker for worker in known if not worker.out_of_service], by)
         names = set(choice.chosen)
         chosen = [worker for worker in known if worker.name in names]
         told: dict[str, Any] = why(sighted, look.replicas, sizing.replicas, sizing.reason, choice.passed_over, choice.protected)
@@ -263,7 +274,7 @@ class Steering:
         matters. Returns the fleet as it is then.
         """
         known = candidates(sighted, {})
-        idle = [worker for worker in known if worker.cordoned and not worker.running]
+        idle = [worker for worker in known if worker.out_of_service and not worker.running]
         if not idle:
             return sighted
         replicas = sighted.look.replicas

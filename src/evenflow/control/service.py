@@ -12,7 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from evenflow.core.limits import BEAT_S, LEASE_S
-from evenflow.core.observation import warning
+from evenflow.core.observation import error, warning
 from evenflow.store.db import migrate
 from evenflow.store.db.connect import AsyncConn, connect, connect_async
 from evenflow.store.db.failures import OUTAGES
@@ -56,6 +56,12 @@ class DatabaseService(Service):
         """Called with an announcement on a channel."""
         self._news.set()
 
+    def _deaf(self, error: Exception) -> None:
+        if isinstance(error, OUTAGES):
+            observe(service_cut_off(self.kind, str(error)))
+        else:
+            observe(announcements_failed(self.kind, error))
+
     def _detail(self) -> dict[str, Any]:
         """Returns what all may know of it."""
         return dict(self.health.detail)
@@ -69,9 +75,7 @@ class DatabaseService(Service):
     async def _begin(self) -> Loops:
         """Raises :class:`EvenflowError` when the database is not there, or has another schema."""
         await asyncio.to_thread(self._check_schema)
-        listener = AsyncListener(
-            self._url, self.channels, self._heard, lambda error: observe(service_cut_off(self.kind, str(error))), name=self.name
-        )
+        listener = AsyncListener(self._url, self.channels, self._heard, self._deaf, name=self.name)
         self._opened.push_async_callback(listener.stop)
         await listener.start()
         self._pulse = self.health.loop(self.kind)
@@ -172,5 +176,7 @@ class DatabaseService(Service):
 
 @warning("the database cannot be used, waiting for it")
 def service_cut_off(service: str, reason: str) -> None: ...
+@error("announcements could not be heard, and are listened for anew")
+def announcements_failed(service: str, trace: BaseException) -> None: ...
 @warning("could not sign off")
 def goodbye_not_said(service: str, reason: str) -> None: ...

@@ -44,13 +44,13 @@ async def fleet_workers(conn: AsyncConn, fleet: FleetRow) -> list[FleetWorker]:
     """Returns the workers of its queues, in the order in which they would go; protected ones last."""
     serving = [worker for worker in await scaling.read_workers(conn) if not set(worker.queues).isdisjoint(fleet.queues)]
     costs = await worker_costs(conn, [worker.service_id for worker in serving], fleet.rule)
-    known = [Candidate(w.name, w.is_ready, w.began_at, w.running, costs.get(w.service_id, 0.0), w.cordoned) for w in serving]
+    known = [Candidate(w.name, w.is_ready, w.began_at, w.running, costs.get(w.service_id, 0.0), w.out_of_service) for w in serving]
     ranked, order = ranks(known), choose(known, len(known))
     by_name = {worker.name: worker for worker in serving}
     workers = []
     for name in (*order.chosen, *order.protected):
         worker, is_protected = by_name[name], name in order.protected
-        mark = "leaving" if worker.fence else "cordoned" if worker.cordoned else "protected" if is_protected else ""
+        mark = "leaving" if worker.fence else "out of service" if worker.out_of_service else "protected" if is_protected else ""
         rank = None if is_protected else ranked[name]
         cost = None if is_protected else round(costs.get(worker.service_id) or 0.0)
         row = FleetWorker(name=name, is_ready=worker.is_ready, running=worker.running, rank=rank, cost=cost, mark=mark)

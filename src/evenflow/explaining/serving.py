@@ -12,10 +12,8 @@ def queue_trouble(queue: Row) -> str | None:
     if not queue["waiting"] or queue["workers"] or queue["executor"] is not None:
         return None
     if queue["fleet"] is not None:
-        return (
-            f"The queue {queue['queue']} has no worker yet: fleet {queue['fleet']} is to have one. "
-            f"See: evenflow autoscaler show {queue['fleet']}"
-        )
+        see = f"evenflow autoscaler show {shlex.quote(queue['fleet'])}"
+        return f"The queue {queue['queue']} has no worker yet: fleet {queue['fleet']} is to have one. See: {see}"
     name = shlex.quote(queue["queue"])
     return (
         f"The queue {queue['queue']} has no worker. Start one: evenflow worker --queues {name}, with EVENFLOW_API_URL and "

@@ -204,7 +204,7 @@ class TemplatePool:
             try:
                 return await given.answer(question)
             except ApiUnavailable as error:
-                observe(seen.code_waits(file.file, str(error)))
+                observe(seen.value_waits(file.file, str(error)))
                 await backoff.wait()
 
     def _trunk_of(self, environment: str) -> OwnedTrunk:

@@ -1161,7 +1161,7 @@ create table scaling_look (
     oldest_wait  real not null,
     duration     real,
     replicas     int not null,
-    cordoned     int not null,                               -- workers out of service, which replicas leaves out
+    out_of_service int not null,                             -- workers of the fleet, which replicas leaves out
     others       int not null,                               -- slots of workers of no fleet
     ready        int not null,                               -- slots of its workers that take tries
     asked        int not null,                               -- replicas that the load alone asks for

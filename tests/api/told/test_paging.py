@@ -49,8 +49,8 @@ FILL = (
     " from generate_series(1, 5) n",
     "insert into setting_change (name, value, changed_by) select 'retention_days', to_jsonb(n), 'ada' from generate_series(1, 5) n",
     "insert into fleet (name, target, queues, changed_by) values ('f', 'native', '{q}', 'ada')",
-    "insert into scaling_look (fleet, at, running, aside, waiting, expected, oldest_wait, replicas, cordoned, others, ready, asked,"
-    " reason) select 'f', now() - n * interval '1 s', 0, 0, 0, 0, 0, 0, 0, 0, 0, n, '' from generate_series(1, 5) n",
+    "insert into scaling_look (fleet, at, running, aside, waiting, expected, oldest_wait, replicas, out_of_service, others, ready,"
+    " asked, reason) select 'f', now() - n * interval '1 s', 0, 0, 0, 0, 0, 0, 0, 0, 0, n, '' from generate_series(1, 5) n",
     "insert into scaling_step (fleet, plan, step) select 'f', n / 2, 'drain' from generate_series(1, 5) n",
 )
 OF_ONE: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {  # names and filters, of lists that need some

@@ -39,6 +39,11 @@ async def test_a_queue_that_nobody_serves_is_told_at_once(
         assert (await scrape(api_url))[key] == 1
         world.conn.execute("insert into fleet (name, target, queues, changed_by) values ('big', 'native', '{gpu}', 'ada')")
         assert await told() == (0, "big", None)
+        world.conn.execute("update fleet set name = 'big; one'")
+        (queue,) = (await rest.get_status()).queues
+        assert queue.trouble == (
+            "The queue gpu has no worker yet: fleet big; one is to have one. See: evenflow autoscaler show 'big; one'"
+        )
         world.conn.execute("delete from fleet")
         world.conn.execute("insert into executor (name, kind, queues, changed_by) values ('celery', 'celery', '{gpu}', 'ada')")
         assert await told() == (0, None, "celery")

@@ -29,18 +29,18 @@ def test_those_that_are_not_ready_go_first_then_those_out_of_service_then_the_ch
         Candidate("old and idle", True, 1.0),
         Candidate("idle", True, 2.0),
         Candidate("starting", False, 9.0),
-        Candidate("cordoned", True, 1.0, 1, 50.0, cordoned=True),
+        Candidate("out_of_service", True, 1.0, 1, 50.0, out_of_service=True),
         Candidate("protected", True, 1.0, 1, None),
     ]
     choice = choose(workers, 3)
-    assert choice.chosen == ("starting", "cordoned", "idle")
+    assert choice.chosen == ("starting", "out_of_service", "idle")
     assert choice.passed_over == ("old and idle", "long")
     assert choice.protected == ("protected",)
 
 
 def test_what_is_protected_is_never_chosen_however_many_are_to_go() -> None:
     """R-AS5"""
-    workers = [Candidate(str(n), False, 0.0, 1, None if n % 2 else 0.0, cordoned=True) for n in range(10)]
+    workers = [Candidate(str(n), False, 0.0, 1, None if n % 2 else 0.0, out_of_service=True) for n in range(10)]
     assert choose(workers, 10).chosen == ("0", "2", "4", "6", "8")
 
 

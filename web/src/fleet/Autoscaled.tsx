@@ -20,7 +20,7 @@ export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
         <div><dt>Queues</dt><dd>{fleet.queues.join(", ")}</dd></div>
         <div><dt>Workers asked for</dt><dd className="number">{count(fleet.replicas)}</dd></div>
         <div><dt>Bounds</dt><dd className="number">{count(fleet.min)} to {count(fleet.max)}</dd></div>
-        {(fleet.cordoned ?? 0) > 0 && <div><dt>Out of service</dt><dd className="number">{count(fleet.cordoned ?? 0)}</dd></div>}
+        {(fleet.out_of_service ?? 0) > 0 && <div><dt>Out of service</dt><dd className="number">{count(fleet.out_of_service ?? 0)}</dd></div>}
         <div><dt>Running</dt><dd className="number">{count(fleet.running ?? 0)}</dd></div>
         <div><dt>Waiting</dt><dd className="number">{count(fleet.waiting ?? 0)}</dd></div>
         {(fleet.expected ?? 0) > 0 && <div><dt>Expected</dt><dd className="number">{count(fleet.expected ?? 0)}</dd></div>}

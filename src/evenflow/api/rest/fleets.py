@@ -187,12 +187,12 @@ def _policy(change: FleetChange, old: FleetRow | None) -> dict[str, Any]:
 
 
 async def _summary(conn: AsyncConn, fleet: FleetRow) -> dict[str, Any]:
-    seen = ("cordoned", "load", "running", "waiting", "oldest_wait_s", "expected", "seen_at", "reason")
+    seen = ("out_of_service", "load", "running", "waiting", "oldest_wait_s", "expected", "seen_at", "reason")
     told: dict[str, Any] = dict.fromkeys(seen)
     for row in await scaling.list_looks(conn, fleet.name, since=0, limit=1):
         look = Look(**{name: value for name, value in row.items() if name not in ("place", "asked", "reason")})
         load = load_of(slots_needed(look, fleet.rule), look, fleet.rule)
-        told |= {"cordoned": look.cordoned, "running": look.running + look.aside}
+        told |= {"out_of_service": look.out_of_service, "running": look.running + look.aside}
         told |= {"waiting": look.waiting, "oldest_wait_s": look.oldest_wait, "expected": look.expected}
         told |= {"load": None if load == float("inf") else round(load, 3), "seen_at": _moment(look.at), "reason": row["reason"]}
     if (trouble := await _trouble(conn, fleet.name)) is not None:

@@ -18,7 +18,9 @@ class FleetSummary(Record):
     replicas: int = Field(title="workers", description="That there are to be.")
     min: int = Field(title="min", description="Workers that there are at least.")
     max: int = Field(title="max", description="Workers that there are at most.")
-    cordoned: int | None = Field(title="out of service", description="Workers taken out of service by people; others replace them.")
+    out_of_service: int | None = Field(
+        title="out of service", description="Workers taken out of service by people; others replace them."
+    )
     load: float | None = Field(title="load", description="Slots that are needed over slots that are there, as they were seen last.")
     running: int | None = Field(title="running", description="Tries of its queues that workers have.")
     waiting: int | None = Field(title="waiting", description="Tries that wait for a worker.")
@@ -54,7 +56,7 @@ class FleetWorker(Record):
         title="cost",
         description="Of its end: the seconds for which each of its tries has run, squared and weighed. None: one is protected.",
     )
-    mark: str = Field(title="mark", description="`cordoned` by hand, `leaving` by a plan, `protected`; else empty.")
+    mark: str = Field(title="mark", description="`out of service` by hand, `leaving` by a plan, `protected`; else empty.")
 
 
 class FleetDetail(FleetSummary):
@@ -88,7 +90,7 @@ class FleetLook(Record):
     oldest_wait_s: float = Field(title="for")
     ready: int = Field(title="slots", description="Of its workers that take tries.")
     replicas: int = Field(title="workers", description="Without those that people took out of service.")
-    cordoned: int = Field(title="out of service", description="Workers that people took out of service.")
+    out_of_service: int = Field(title="out of service", description="Workers that people took out of service.")
     asked: int = Field(title="asked", description="Workers that the load alone asks for.")
     reason: str = Field(title="why")
 

@@ -21,7 +21,7 @@ class Candidate:
     began_at: float
     running: int = 0
     cost: float | None = 0.0
-    cordoned: bool = False  # by a person: it takes nothing, and goes first
+    out_of_service: bool = False  # by a person: it takes nothing, and goes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def choose(candidates: Iterable[Candidate], number: int) -> Choice:
     """
     known = list(candidates)
     order = sorted(
-        (c for c in known if c.cost is not None), key=lambda c: (c.is_ready, not c.cordoned, c.cost, -c.began_at, c.name)
+        (c for c in known if c.cost is not None), key=lambda c: (c.is_ready, not c.out_of_service, c.cost, -c.began_at, c.name)
     )
     return Choice(
         tuple(c.name for c in order[:number]),

@@ -32,8 +32,8 @@ def step_words(step: str, detail: StepDetail, *, is_done: bool, is_open: bool) -
 
 def _grows(detail: StepDetail) -> list[str]:
     """Its numbers are those of the target, which counts workers out of service, too."""
-    cordoned = int(detail["load"]["cordoned"])
-    counts = {"from": int(detail["from"]) - cordoned, "to": int(detail["to"]) - cordoned}
+    out_of_service = int(detail["load"]["out_of_service"])
+    counts = {"from": int(detail["from"]) - out_of_service, "to": int(detail["to"]) - out_of_service}
     return [_decision({**detail, **counts}), _seen(detail["load"])]
 
 
@@ -52,10 +52,10 @@ def _chooses(detail: StepDetail) -> list[str]:
 
 
 def _decision(detail: StepDetail) -> str:
-    before, after, cordoned = int(detail["from"]), int(detail["to"]), int(detail["load"]["cordoned"])
+    before, after, out_of_service = int(detail["from"]), int(detail["to"]), int(detail["load"]["out_of_service"])
     workers = counted(before, "worker")
     if before != after:
-        beside = f" and {cordoned:,} out of service" if cordoned else ""
+        beside = f" and {out_of_service:,} out of service" if out_of_service else ""
         return f"{workers}{beside} to {after:,}: {detail['reason']}"
     leaving = len(detail["running"])
     return f"{workers} as before, and {leaving:,} {'goes' if leaving == 1 else 'go'}: {detail['reason']}"

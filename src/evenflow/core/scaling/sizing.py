@@ -29,7 +29,7 @@ class Look:
     others: int = 0  # slots of workers of these queues outside any fleet
     ready: int = 0  # slots of the fleet's workers that take tries
     aside: int = 0  # tries that workers have which get no others, as they are about to go or out of service: they need no slot
-    cordoned: int = 0  # workers of the fleet that people have taken out of service
+    out_of_service: int = 0  # workers of the fleet that people have taken out of service
 
 
 @dataclass(frozen=True, slots=True)

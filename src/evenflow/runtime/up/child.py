@@ -147,14 +147,11 @@ class Child:
             began = loop.time()
             try:
                 exit_code = await self._run()
-            except (ServiceFailed, OSError) as error:
-                failed = error
-                if not isinstance(failed, ServiceFailed):
-                    failed = ServiceFailed(f"The {self.name} cannot be started: {error}.")
+            except ServiceFailed as error:
                 if not self._ready.done():
-                    self._never_began(failed)
+                    self._never_began(error)
                     return
-                self._screen.say(str(failed))
+                self._screen.say(str(error))
                 exit_code = 1
             if self._ending.is_set():
                 return
@@ -177,8 +174,11 @@ class Child:
             self._ready.set_exception(error)
 
     async def _run(self) -> int:
-        """Runs one life of the service, to its end."""
-        readiness = ReadinessSocket()
+        """Runs one life of the service, to its end. Raises :class:`ServiceFailed` when it cannot begin."""
+        try:
+            readiness = ReadinessSocket()
+        except OSError as error:
+            raise ServiceFailed(f"The {self.name} cannot be started: {error}.") from error
         announcing = asyncio.create_task(self._announce(readiness), name=f"await {self.name}")
         watching = asyncio.create_task(self._watch(readiness), name=f"watch {self.name}")
         life = self._life = _ServiceLife(self.name, self._log, self._screen)

@@ -72,7 +72,7 @@ class LocalFleet:
             self._url,
             [FLEETS],
             lambda *_: self._news.set(),
-            lambda error: self._screen.say(f"the workers that there are to be are not known: {error}"),
+            lambda error: self._screen.say(f"the workers that there are to be are not known: {_told(error)}"),
             name=self.name,
         )
         await self._listener.start()
@@ -135,7 +135,7 @@ class LocalFleet:
                 except Exception as error:  # such as a full disk: it may be over at the next look
                     if not trouble:
                         what = "not known" if isinstance(error, OUTAGES) else "not looked after"
-                        trouble = f"the workers that there are to be are {what}: {error or type(error).__name__}"
+                        trouble = f"the workers that there are to be are {what}: {_told(error)}"
                         self._screen.say(trouble)
                     if conn is not None:
                         await conn.close()
@@ -193,3 +193,7 @@ class LocalFleet:
         finally:
             del self._children[name], self._ending[name]
             self._news.set()
+
+
+def _told(error: Exception) -> str:
+    return str(error) or type(error).__name__

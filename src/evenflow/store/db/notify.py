@@ -13,7 +13,6 @@ import psycopg
 from psycopg import sql
 from psycopg.pq import ConnStatus, TransactionStatus
 
-from evenflow.errors import EvenflowError
 from evenflow.store.db.columns import words
 from evenflow.store.db.connect import connect_async
 from evenflow.store.db.rows import BEGIN, COMMIT, Conn, execute
@@ -74,8 +73,9 @@ async def execute_then_wake(
 class AsyncListener:
     """Calls ``on_notify(channel, what is said)`` in the event loop whenever something happened on one of ``channels``.
 
-    It has a connection of its own, which it makes anew when it breaks, as ``lost`` hears; since notifications sent meanwhile are
-    lost, it then calls back once for every channel. Bursts may be merged into one call.
+    It has a connection of its own, which it makes anew after any error, as ``lost`` hears: also after a defect, because a service
+    that listens no more still looks alive. Since notifications sent meanwhile are lost, it then calls back once for every channel.
+    Bursts may be merged into one call.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class AsyncListener:
                     for channel in self._channels:
                         self._on_notify(channel, "")
                 await self._pass_on(self._conn)
-            except (psycopg.Error, EvenflowError) as error:
+            except Exception as error:
                 self._lost(error)
                 if self._conn is not None:
                     await self._conn.close()

@@ -53,14 +53,14 @@ class WorkerRow(NamedTuple):
     queues: list[str]
     began_at: float
     fence: int | None
-    cordoned: bool
+    out_of_service: bool
     running: int
     by_queue: dict[str, int] | None
     age_s: float | None
 
     @property
     def takes_tries(self) -> bool:
-        return self.is_ready and self.fence is None and not self.cordoned
+        return self.is_ready and self.fence is None and not self.out_of_service
 
 
 class WaitingRow(NamedTuple):
@@ -288,7 +288,7 @@ async def record_look(conn: AsyncConn, fleet: str, look: Look, sizing: Sizing) -
         name: getattr(look, name)
         for name in (
             *("at", "running", "aside", "waiting", "expected", "oldest_wait", "duration"),
-            *("replicas", "cordoned", "others", "ready"),
+            *("replicas", "out_of_service", "others", "ready"),
         )
     }
     await conn.execute(sql("scaling/record_look"), {"fleet": fleet, **seen, "asked": sizing.asked, "reason": sizing.reason})

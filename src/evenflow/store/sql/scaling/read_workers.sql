@@ -3,7 +3,7 @@
 select s.service_id, s.name, {{takes_work}} as is_ready,
        coalesce((s.detail ->> 'slots')::int, 0) as slots, coalesce(s.detail -> 'queues', '[]')::text as queues,
        extract(epoch from s.started_at)::float8 as began_at, case when s.fence_until > now() then s.fence end as fence,
-       exists (select from service_state c where c.kind = 'worker' and c.name = s.name) as cordoned,
+       exists (select from service_state c where c.kind = 'worker' and c.name = s.name) as out_of_service,
        coalesce(d.running, 0)::int as running, d.by_queue::text, d.age_s
 from service s
 left join lateral (
