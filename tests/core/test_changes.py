@@ -10,10 +10,11 @@ from evenflow.core.flow.changes import (
     Change,
     LaneRange,
     LiveTry,
+    RunSettled,
+    RunWish,
     TryFate,
     changes,
     consequences,
-    ended_as,
     expansion_anew,
     fate_of_try,
     moving,
@@ -21,6 +22,8 @@ from evenflow.core.flow.changes import (
     parted,
     refusal,
     removal,
+    run_after,
+    wish_of_run,
 )
 from evenflow.core.flow.recount import RunCounts
 from evenflow.core.graph import Graph
@@ -118,15 +121,41 @@ def test_a_range_that_loses_one_in_its_middle_is_parted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "ended"),
+    ("state", "counts", "after"),
     [
-        (RunCounts(0, 0, False), (RunState.SUCCESS, None)),
-        (RunCounts(0, 1, False), (RunState.FAILED, None)),
-        (RunCounts(0, 0, True), (RunState.FAILED, INTERRUPTED)),
+        (RunState.RUNNING, RunCounts(0, 1, False), RunSettled(RunState.RUNNING)),
+        (RunState.SUCCESS, RunCounts(2, 1, False), RunSettled(RunState.QUEUED, revived=True)),
+        (RunState.FAILED, RunCounts(1, 0, True), RunSettled(RunState.QUEUED, revived=True)),
+        (RunState.SUCCESS, RunCounts(0, 0, False), RunSettled(RunState.SUCCESS, ended=True)),
+        (RunState.FAILED, RunCounts(0, 0, False), RunSettled(RunState.SUCCESS, ended=True)),
+        (RunState.SUCCESS, RunCounts(0, 1, False), RunSettled(RunState.FAILED, ended=True)),
+        (RunState.FAILED, RunCounts(0, 0, True), RunSettled(RunState.FAILED, ended=True, reason=INTERRUPTED)),
     ],
 )
-def test_how_a_changed_run_ends(counts: RunCounts, ended: tuple[RunState, str | None]) -> None:
-    assert ended_as(counts) == ended
+def test_what_becomes_of_a_changed_run(state: RunState, counts: RunCounts, after: RunSettled) -> None:
+    assert run_after(state, counts) == after
+
+
+@pytest.mark.parametrize(
+    ("state", "wanted", "begun", "wish"),
+    [
+        (RunState.SUCCESS, operation(TaskEvent.MARK_FAILED), True, RunWish.FAIL),
+        (RunState.RUNNING, operation(TaskEvent.MARK_FAILED), False, RunWish.CANCEL),
+        (RunState.FAILED, operation(TaskEvent.MARK_FAILED), False, RunWish.CANCEL),
+        (RunState.RUNNING, operation(TaskEvent.MARK_FAILED, "a"), False, None),
+        (RunState.FAILED, operation(TaskEvent.MARK_SUCCESS), False, RunWish.TAKE_BACK),
+        (RunState.RUNNING, operation(TaskEvent.MARK_SUCCESS), False, None),
+        (RunState.FAILED, operation(TaskEvent.MARK_SUCCESS, "a"), False, None),
+        (RunState.FAILED, operation(TaskEvent.CLEAR), False, RunWish.BEGIN_ANEW),
+        (RunState.FAILED, operation(TaskEvent.CLEAR, "a"), False, RunWish.BEGIN_ANEW),
+        (RunState.FAILED, operation(TaskEvent.CLEAR), True, None),
+        (RunState.FAILED, operation(TaskEvent.CLEAR, only=Only.RUNNING), False, None),
+        (RunState.SUCCESS, operation(TaskEvent.CLEAR), False, None),
+    ],
+)
+def test_what_an_operation_wants_of_a_run_itself(state: RunState, wanted: Operation, begun: bool, wish: RunWish | None) -> None:
+    """R-CS8. Nothing, where it is about its tasks only."""
+    assert wish_of_run(state, wanted, begun=begun) is wish
 
 
 @pytest.mark.parametrize(

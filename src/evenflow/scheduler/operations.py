@@ -21,20 +21,21 @@ import msgspec
 
 from evenflow.core.flow.changes import (
     Change,
+    RunWish,
     StateChange,
     TryFate,
     changes,
     consequences,
-    ended_as,
     expansion_anew,
     fate_of_try,
-    is_of_run,
     moving,
     of_virtual,
     parted,
     refusal,
     removal,
+    run_after,
     whole_regions,
+    wish_of_run,
 )
 from evenflow.core.flow.ends import awaits_clean_up
 from evenflow.core.flow.recount import RunCounts
@@ -65,15 +66,16 @@ OPERATE = "operate"
 def operate(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, report: TakenReport) -> None:
     """Applies an operation."""
     operation = msgspec.convert(report.payload, Operation)
-    if is_of_run(operation, TaskEvent.MARK_FAILED):
-        _fail_run(facts, ledgers, run, state, operation)
+    wish = wish_of_run(state, operation, begun=bool(run.clears))
+    if wish is RunWish.FAIL or wish is RunWish.CANCEL:
+        _fail_run(facts, ledgers, run, state, operation, wish)
         return
-    if is_of_run(operation, TaskEvent.MARK_SUCCESS) and store.take_back_failure(facts.conn, run.run_key):
+    if wish is RunWish.TAKE_BACK and store.take_back_failure(facts.conn, run.run_key):
         after = move_run(state, RunEvent.MARK_SUCCESS)
         store.record_operation(facts.conn, run.run_key, RunEvent.MARK_SUCCESS, after, operation.actor, {})
         return
     detail = {key: value for key, value in msgspec.to_builtins(operation).items() if value and key not in ("event", "actor")}
-    if _begin_anew(facts, run, state, operation):
+    if wish is RunWish.BEGIN_ANEW and store.revive_unbegun(facts.conn, run.run_key):
         detail["instances"] = run.graph.n
         store.record_operation(facts.conn, run.run_key, operation.event, RunState.QUEUED, operation.actor, detail)
         return
@@ -87,11 +89,11 @@ def operate(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, report: T
         run.clears += 1
         run.ready_at_s = report.at_s
         counted = count(facts, run)
-        state = _changed(facts, ledgers.run_moves, run, state, counted.run)
+        state = _change_run(facts, ledgers.run_moves, run, state, counted.run)
         await_again(facts, ledgers.messages, run)
         if state is RunState.RUNNING:
             judge(facts, ledgers.flow, ledgers.moves, run, counted)
-    elif not why_not and _is_well_anyhow(facts, run, state, operation):
+    elif not why_not and wish is RunWish.TAKE_BACK and store.say_how_it_ended(facts.conn, run.run_key, RunState.SUCCESS, None):
         state = move_run(state, RunEvent.MARK_SUCCESS)
     store.record_operation(facts.conn, run.run_key, operation.event, state, operation.actor, detail)
 
@@ -126,46 +128,28 @@ def end_intended(
     return [report for report in reports if report.epoch not in ended]
 
 
-def _is_well_anyhow(facts: Facts, run: Run, state: RunState, operation: Operation) -> bool:
-    """Whether a run that failed, and of which all tasks are a success, has become one."""
-    wanted = state is RunState.FAILED and is_of_run(operation, TaskEvent.MARK_SUCCESS)
-    return wanted and store.say_how_it_ended(facts.conn, run.run_key, RunState.SUCCESS, None)
-
-
-def _changed(facts: Facts, run_moves: RunMoves, run: Run, state: RunState, counted: RunCounts) -> RunState:
-    """Returns the state of a run whose instances were changed. A run that had ended continues, unless none of its tasks is to run:
-    then it keeps the time of its end, and only its result is decided anew.
-    """
-    if state not in RUN_FINISHED:
-        store.change_run(facts.conn, run.run_key, state, revived=False)
-        return state
-    if counted.unfinished:
+def _change_run(facts: Facts, run_moves: RunMoves, run: Run, state: RunState, counted: RunCounts) -> RunState:
+    """Returns the state of a run whose instances were changed. One that has not continued keeps the time of its end."""
+    change = run_after(state, counted)
+    if change.revived:
         runs.delete_limits(facts.conn, [run.run_key])
-        after = move_run(state, RunEvent.CLEAR)
-        store.change_run(facts.conn, run.run_key, after, revived=True)
-        return after
-    after, reason = ended_as(counted)
-    store.say_how_it_ended(facts.conn, run.run_key, after, reason)
-    if after is not state:
-        after = move_run(state, RunEvent.MARK_SUCCESS if after is RunState.SUCCESS else RunEvent.MARK_FAILED)
-        run_moves.call_back(run.run_key, after, reason)
-    return after
+    if change.ended:
+        store.say_how_it_ended(facts.conn, run.run_key, change.state, change.reason)
+    else:
+        store.change_run(facts.conn, run.run_key, change.state, revived=change.revived)
+    if change.ended and change.state is not state:
+        run_moves.call_back(run.run_key, change.state, change.reason)
+    return change.state
 
 
-def _begin_anew(facts: Facts, run: Run, state: RunState, operation: Operation) -> bool:
-    """A run that was cancelled before it began has no tasks yet: it begins as a new one does, whichever of them were named."""
-    wanted = operation.event is TaskEvent.CLEAR and operation.only is not Only.RUNNING
-    return wanted and state is RunState.FAILED and not run.clears and store.revive_unbegun(facts.conn, run.run_key)
-
-
-def _fail_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, operation: Operation) -> None:
-    """What runs of it is killed, the rest is skipped; a run that has succeeded is only said to have failed."""
-    if state is RunState.SUCCESS:
+def _fail_run(facts: Facts, ledgers: Ledgers, run: Run, state: RunState, operation: Operation, wish: RunWish) -> None:
+    """A run that has failed already stays as it is."""
+    if wish is RunWish.FAIL:
         after = move_run(state, RunEvent.MARK_FAILED)
         said = f"marked failed by {operation.actor}"
         store.say_how_it_ended(facts.conn, run.run_key, after, said, marked_by=operation.actor)
         store.record_operation(facts.conn, run.run_key, RunEvent.MARK_FAILED, after, operation.actor, {})
-    elif state is not RunState.FAILED:
+    elif state not in RUN_FINISHED:
         run.cancelled = True
         cancel_run(facts, ledgers, run, state, operation.actor)
 

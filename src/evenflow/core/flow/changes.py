@@ -24,7 +24,7 @@ from evenflow.core.deferral import Purpose
 from evenflow.core.flow.recount import RunCounts
 from evenflow.core.graph import Graph
 from evenflow.core.operations import FAILURES, INTERRUPTED, Only, Operation, Target, among, beyond, targets, touched_states, without
-from evenflow.core.states import Ender, RunState, TaskEvent, TaskState, move, sources
+from evenflow.core.states import RUN_FINISHED, Ender, RunEvent, RunState, TaskEvent, TaskState, move, move_run, sources
 
 
 class StateChange(NamedTuple):
@@ -72,6 +72,24 @@ class LaneRange(NamedTuple):
     past: int
 
 
+class RunSettled(NamedTuple):
+    """What becomes of a run whose instances were changed."""
+
+    state: RunState
+    revived: bool = False  # it had ended, and continues
+    ended: bool = False  # it has ended as before, or otherwise
+    reason: str | None = None  # why it has failed
+
+
+class RunWish(Enum):
+    """What a person wants of a run itself, apart from its tasks."""
+
+    FAIL = "fail"  # it has succeeded, and is only said to have failed
+    CANCEL = "cancel"  # what still runs of it is killed, the rest is skipped
+    TAKE_BACK = "take_back"  # it is a success again if a person said that it had failed
+    BEGIN_ANEW = "begin_anew"  # it has no tasks yet if it was cancelled before it began: then it begins as a new one does
+
+
 class TryFate(Enum):
     END = "end"  # no worker has it
     CLEAN_UP = "clean_up"  # no worker has it, but it has left something outside that is to be stopped
@@ -88,8 +106,30 @@ def refusal(state: RunState, *, begun: bool, cancelled: bool) -> str | None:
     return None
 
 
-def is_of_run(operation: Operation, event: TaskEvent) -> bool:
-    return operation.tasks is None and operation.event is event
+def wish_of_run(state: RunState, operation: Operation, *, begun: bool) -> RunWish | None:
+    """Returns what an operation wants of the run itself. ``begun``: whether it has been cleared before."""
+    match operation.event:
+        case TaskEvent.MARK_FAILED if operation.tasks is None:
+            return RunWish.FAIL if state is RunState.SUCCESS else RunWish.CANCEL
+        case TaskEvent.MARK_SUCCESS if operation.tasks is None and state is RunState.FAILED:
+            return RunWish.TAKE_BACK
+        case TaskEvent.CLEAR if operation.only is not Only.RUNNING and state is RunState.FAILED and not begun:
+            return RunWish.BEGIN_ANEW
+    return None
+
+
+def run_after(state: RunState, counts: RunCounts) -> RunSettled:
+    """Returns what becomes of a run by what its instances are now. One that had ended continues, unless none of its tasks is to
+    run: then only its result is decided anew.
+    """
+    if state not in RUN_FINISHED:
+        return RunSettled(state)
+    if counts.unfinished:
+        return RunSettled(move_run(state, RunEvent.CLEAR), revived=True)
+    after = RunState.FAILED if counts.failed_leaves or counts.interrupted else RunState.SUCCESS
+    if after is not state:
+        after = move_run(state, RunEvent.MARK_SUCCESS if after is RunState.SUCCESS else RunEvent.MARK_FAILED)
+    return RunSettled(after, ended=True, reason=INTERRUPTED if counts.interrupted else None)
 
 
 def moving(event: TaskEvent, actor: str, states: Collection[TaskState]) -> StateChange:
@@ -168,9 +208,3 @@ def parted(lanes: Iterable[LaneRange], rows: Iterable[tuple[int, int]]) -> tuple
             changed.append(first)
         parts += others
     return changed, parts
-
-
-def ended_as(counts: RunCounts) -> tuple[RunState, str | None]:
-    """Returns the state of a run of which everything has ended, and why it has failed, if a cancel is the cause."""
-    state = RunState.FAILED if counts.failed_leaves or counts.interrupted else RunState.SUCCESS
-    return state, INTERRUPTED if counts.interrupted else None
