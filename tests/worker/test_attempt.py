@@ -82,7 +82,6 @@ class Game:
             logs=SimpleNamespace(open=lambda *_: log),  # type: ignore[arg-type]
             memory=SimpleNamespace(evidence=lambda: None),  # type: ignore[arg-type]
             limits=SimpleNamespace(make=lambda *_: None),  # type: ignore[arg-type]
-            over_limit=lambda: None,
             values=SimpleNamespace(fetch=None, discard=None),  # type: ignore[arg-type]
             masker=Masker(),
             api_url="",

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from evenflow.core.metrics import WORKER_OUT_OF_MEMORY
+from evenflow.core.metrics import WORKER_OUT_OF_MEMORY, WORKER_OUT_OF_PROCESSES
 from evenflow.core.model import Resources
 from evenflow.worker.cgroups import CannotLimit, Tree, find_tree
 from evenflow.worker.resources import LEFT, OF_TRY, Limits
+from tests.observed import observations
 from tests.waiting import until
 from tests.worker.conftest import StartWorker
 from tests.worker.world import World, number_in, runs, wait_for
@@ -32,8 +33,9 @@ def tree() -> Iterator[Tree]:
     """Where this process may make groups; the test leaves none."""
     try:
         found = find_tree()
-        found.make(base := found.folders(f"{LEFT}-probe", Resources(memory=64 * MIB))[0], Resources(memory=64 * MIB))
-        base.rmdir()
+        for folder in found.folders(f"{LEFT}-probe", Resources(memory=64 * MIB)):
+            found.make(folder, Resources(memory=64 * MIB))
+            folder.rmdir()
     except (CannotLimit, OSError) as error:
         pytest.skip(f"no cgroups can be made here: {error}")
     yield found
@@ -55,6 +57,52 @@ async def test_a_try_that_uses_more_memory_than_its_task_may_fails_with_the_limi
     assert ended["reason"] == "out of memory: the kernel killed what used 64.0 of 64 MiB: raise resources(memory=...)"
     assert worker.health.meter.value(WORKER_OUT_OF_MEMORY) == 1
     await _gone(tree)
+
+
+async def test_a_try_that_forks_more_than_it_may_fails_with_the_limit(world: World, start_worker: StartWorker, tree: Tree) -> None:
+    """R-AS5: whatever its task says of the error; the worker and what it has beside it never feel it."""
+    if "pids" not in tree.bases:
+        pytest.skip("this worker's cgroup has no controller for processes")
+    worker = await start_worker(resources="enforce", try_processes=32)
+    body = "import os, time\nfor _ in range(300):\n    if os.fork() == 0: time.sleep(600)"
+    ended = await world.exit_of(world.task(body, resources=Resources(memory=256 * MIB)))
+    assert ended["outcome"] == "failed"
+    assert ended["reason"] == (
+        "BlockingIOError: [Errno 11] Resource temporarily unavailable (out of processes: the kernel refused it more than 32, "
+        "threads included: raise EVENFLOW_TRY_PROCESSES of its worker)"
+    )
+    assert worker.health.meter.value(WORKER_OUT_OF_PROCESSES) == 1
+    await _gone(tree)
+
+
+async def test_a_fork_bomb_that_never_gives_up_is_ended_and_what_runs_beside_it_goes_on(
+    world: World, start_worker: StartWorker, tree: Tree, tmp_path: Path
+) -> None:
+    """R-CS9: its processes are in sessions of their own, and each forks for as long as it lives."""
+    if "pids" not in tree.bases:
+        pytest.skip("this worker's cgroup has no controller for processes")
+    worker = await start_worker(resources="enforce", try_processes=48)
+    gate, over = tmp_path / "gate", tmp_path / "over"
+    beside = world.task(wait_for(gate))
+    body = f"""
+    import os
+    while not os.path.exists({str(over)!r}):
+        try:
+            if os.fork() == 0:
+                os.setsid()
+        except OSError:
+            pass
+    """
+    try:
+        ended = await world.exit_of(world.task(body, resources=Resources(memory=256 * MIB)))
+    finally:
+        over.touch()
+    assert ended["outcome"] == "failed"
+    assert ended["reason"].startswith("out of processes: the kernel refused it more than 48, threads included")
+    await _gone(tree)
+    assert worker._tries.epochs == [beside]
+    gate.touch()
+    assert (await world.exit_of(beside))["outcome"] == "success"
 
 
 async def test_a_try_within_its_limits_ends_well_and_its_cgroup_goes(world: World, start_worker: StartWorker, tree: Tree) -> None:
@@ -106,21 +154,21 @@ async def test_what_a_successful_try_leaves_running_keeps_its_limit_and_is_not_k
     assert (await world.exit_of(epoch))["outcome"] == "success"
     pid = number_in(pid_file)
     try:
-        (left,) = _groups(tree)
-        assert left.name.startswith(LEFT)
-        assert (left / "cgroup.procs").read_text() == f"{pid}\n"
-        Limits("enforce")
+        groups = _groups(tree)
+        assert {left.name.partition(f"-{os.getpid()}-")[0] for left in groups} == {LEFT}
+        assert [(left / "cgroup.procs").read_text() for left in groups] == [f"{pid}\n"] * len(set(tree.bases.values()))
+        Limits("enforce", print)
         assert runs(pid), "the next worker leaves it alone, too"
     finally:
         os.kill(pid, 9)
-    await until(lambda: Limits("enforce") is not None and not _groups(tree), "the group that is empty")
+    await until(lambda: Limits("enforce", print) is not None and not _groups(tree), "the group that is empty")
 
 
 def test_the_next_worker_ends_what_a_killed_one_has_left_in_its_cgroups(tree: Tree) -> None:
     """A worker that is killed with SIGKILL removes nothing."""
     ask = (
         "import subprocess\nfrom evenflow.core.model import Resources\nfrom evenflow.worker.resources import Limits\n"
-        "group = Limits('enforce').make(7, Resources(memory=2**26), print)\n"
+        "group = Limits('enforce', print).make(7, Resources(memory=2**26), print, print)\n"
         "child = subprocess.Popen(['sleep', '600'], start_new_session=True)\ngroup.admit(child.pid)\nprint(child.pid, flush=True)\n"
         "import signal; signal.pause()"
     )
@@ -128,10 +176,10 @@ def test_the_next_worker_ends_what_a_killed_one_has_left_in_its_cgroups(tree: Tr
         assert killed.stdout is not None
         pid = int(killed.stdout.readline())
         assert _groups(tree) != []
-        Limits("enforce")
+        Limits("enforce", print)
         assert runs(pid), "a worker that lives is not disturbed"
         killed.kill()
-    limits = Limits("enforce")
+    limits = Limits("enforce", print)
     asyncio.run(until(lambda: (not runs(pid) and not _groups(tree)) or limits.look(), "the end of what was left"))
 
 
@@ -142,7 +190,7 @@ def test_a_group_that_a_task_has_made_keeps_no_worker_from_starting(tree: Tree) 
     try:
         for folder in made:
             folder.mkdir()
-        group = Limits("enforce").make(7, Resources(memory=64 * MIB), print)
+        group = Limits("enforce", print).make(7, Resources(memory=64 * MIB), print, print)
         assert group is not None
         group.close(leaves=False)
     finally:
@@ -155,18 +203,21 @@ async def test_where_limits_cannot_be_kept_enforce_sends_a_try_elsewhere_and_war
 ) -> None:
     """R-CS5: that it cannot start here does not use up a try."""
 
-    def find() -> Tree:
+    def find(processes: int) -> Tree:
         raise CannotLimit("its cgroup is not its own")
 
     monkeypatch.setattr("evenflow.worker.resources.find_tree", find)
-    await start_worker(resources="enforce", queues=("strict",))
+    with observations() as told:
+        await start_worker(resources="enforce", queues=("strict",))
+    assert [each["reason"] for each in told if each["fact"] == "limits_not_kept"] == ["its cgroup is not its own"]
     await start_worker(resources="warn", queues=("lax",))
     await start_worker(resources="off", queues=("pod",))
     refused = world.task("pass", resources=Resources(memory=64 * MIB), queue="strict")
     ended = await world.exit_of(refused)
     assert ended["outcome"] == "cannot_start"
     assert ended["reason"] == (
-        'resources(memory="64 MiB") cannot be kept on this worker: its cgroup is not its own (EVENFLOW_RESOURCES=enforce)'
+        'resources(memory="64 MiB") cannot be kept on this worker: its cgroup is not its own. '
+        "By EVENFLOW_RESOURCES=warn it would run here without these limits"
     )
     warned = world.task("pass", resources=Resources(memory=64 * MIB), queue="lax")
     assert (await world.exit_of(warned))["outcome"] == "success"

@@ -195,6 +195,11 @@ WORKER_OUTRUN = gauge(
 WORKER_OUT_OF_MEMORY = counter(
     "evenflow_worker_tries_out_of_memory", WORKER, "Tries of which the kernel killed processes: they used more than their task may."
 )
+WORKER_OUT_OF_PROCESSES = counter(
+    "evenflow_worker_tries_out_of_processes",
+    WORKER,
+    "Tries to which the kernel refused a process: they had as many as a try may have.",
+)
 WORKER_UNACKNOWLEDGED = gauge(
     "evenflow_worker_reports_unacknowledged", WORKER, "Ends of tries that no API server has acknowledged yet."
 )

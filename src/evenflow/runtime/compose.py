@@ -156,6 +156,7 @@ def _of_user_code(kind: ServiceKind, settings: ServiceSettings, health: HealthMo
                 handed_at=settings.handed_at,
                 reuse=partial(Reuse, jobs=settings.reuse_tries, age_s=settings.reuse_age, memory=settings.reuse_memory * 2**20),
                 resources=settings.resources,
+                try_processes=settings.try_processes,
                 values=LargeValues(storage, settings.xcom_inline),
             )
         case _:

@@ -33,7 +33,7 @@ from evenflow.spark.limits import CONNECT_PORT
 from evenflow.telemetry.statsd import Style
 from evenflow.triggerer.limits import CAPACITY
 from evenflow.wire.tls import Tls
-from evenflow.worker.limits import REUSE_AGE, REUSE_MEMORY, REUSE_TRIES
+from evenflow.worker.limits import REUSE_AGE, REUSE_MEMORY, REUSE_TRIES, TRY_PROCESSES
 
 
 def command_of(kind: ServiceKind) -> list[str]:
@@ -99,6 +99,11 @@ class SharedSettings:
         "Where a worker cannot keep a task's `resources(...)`: by enforce its tries go elsewhere, by warn they run without. off: "
         "what starts the worker limits it, as a pod does",
     ] = "warn"
+    try_processes: Annotated[
+        int,
+        Between(16, 4_194_304),
+        "Processes and threads that a try of a task with `resources(...)` may have at once; one that wants more is ended",
+    ] = TRY_PROCESSES
     capacity: Annotated[int, Between(1, 50_000), "Triggers that a triggerer runs at once"] = CAPACITY
     spark_connect_port: Annotated[int, Between(0, MAX_PORT), "Port that a Spark Connect server listens on; 0 takes a free one"] = (
         CONNECT_PORT

@@ -57,7 +57,6 @@ class Tools:
     logs: LogShipper
     memory: MemoryWatch
     limits: Limits  # of tries whose tasks ask for limits
-    over_limit: Callable[[], None]  # called for each try whose memory ran out
     values: LargeValues
     masker: Masker  # knows the secrets of the worker's environment
     api_url: str
@@ -260,8 +259,7 @@ class Attempt:
         assert self._exit is not None
         evidence = self._tools.memory.evidence() if self._exit.status == -signal.SIGKILL else None
         if over_limit := self._group.evidence() if self._group is not None else None:
-            self._note(f"out of memory: {over_limit}")
-            self._tools.over_limit()
+            self._note(over_limit)
         return judge(self._kept, self._exit, ended_for=self._ends_for, out_of_memory=evidence, over_limit=over_limit)
 
     # -- inside
@@ -304,7 +302,7 @@ class Attempt:
         self._hear(TryEvent.FORKED)
         try:
             if not self._cleans_up:
-                self._group = self._tools.limits.make(self.epoch, self.assignment.resources, self._note)
+                self._group = self._tools.limits.make(self.epoch, self.assignment.resources, self._note, self.end)
             admit = None if self._group is None or self._cleans_up else self._group.admit
             self._child = template.begin(job, self, decides=True, reuse=self._reuse(), admit=admit)
         except CannotLimit as error:

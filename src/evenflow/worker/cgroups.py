@@ -19,11 +19,13 @@ from pathlib import Path
 
 from evenflow.core.model import Resources
 from evenflow.errors import EvenflowError
+from evenflow.worker.limits import TRY_PROCESSES
 
 SERVICES = "evenflow-services"
 PERIOD_US = 100_000  # for a group's share of processors: the kernel's own default
 _DELEGATED = ("user.delegate", "trusted.delegate")  # attributes by which systemd delegates a group
 _LOOKS = 100  # at the processes of a group that forks
+_CONTROLLERS = ("pids", "memory", "cpu")  # in this order groups end: first what lets nothing new begin
 
 
 class CannotLimit(EvenflowError):
@@ -32,18 +34,22 @@ class CannotLimit(EvenflowError):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """``bases`` has by controller the group under which groups are made; in cgroup2 it is the same for all."""
+    """``bases`` has by controller the group under which groups are made; in cgroup2 it is the same for all. A group has at most
+    ``processes``, of which each thread counts as one.
+    """
 
     bases: dict[str, Path]
     unified: bool
+    processes: int = TRY_PROCESSES
 
     def folders(self, name: str, resources: Resources) -> list[Path]:
-        """Returns the folders of the group with this name and these limits. Raises :class:`CannotLimit`."""
-        wanted = [("memory", resources.memory), ("cpu", resources.cpu)]
-        controllers = [controller for controller, limit in wanted if limit is not None]
-        for controller in controllers:
-            if controller not in self.bases:
-                raise CannotLimit(f"its cgroup has no controller {controller!r}")
+        """Returns the folders of the group with this name and these limits. It has one for processors in any case: a try with many
+        processes gets no larger share of busy ones than this worker, which has to beat beside it. Raises :class:`CannotLimit`.
+        """
+        for controller, limit in (("memory", resources.memory), ("cpu", resources.cpu)):
+            if limit is not None and controller not in self.bases:
+                raise CannotLimit(f"its cgroup has no controller {controller!r}: {_start_it()}")
+        controllers = [each for each in _CONTROLLERS if each in self.bases and (each != "memory" or resources.memory is not None)]
         return list(dict.fromkeys(self.bases[controller] / name for controller in controllers))
 
     def make(self, folder: Path, resources: Resources) -> None:
@@ -51,8 +57,8 @@ class Tree:
         if self.unified:
             _open_to_groups(folder.parent)
         folder.mkdir(exist_ok=True)
-        for file, text, is_needed in _limits(self.unified, resources):
-            if self.bases[file.partition(".")[0]] != folder.parent:
+        for file, text, is_needed in _limits(self.unified, resources, self.processes):
+            if self.bases.get(file.partition(".")[0]) != folder.parent:
                 continue
             if (folder / file).exists():
                 (folder / file).write_text(text)
@@ -62,10 +68,11 @@ class Tree:
 
     def kills(self, folder: Path) -> int:
         """Returns how many of its processes the kernel has killed because the group was out of memory."""
-        for line in _read(folder / ("memory.events" if self.unified else "memory.oom_control")).splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-        return 0
+        return _counted(folder / ("memory.events" if self.unified else "memory.oom_control"), "oom_kill")
+
+    def refusals(self, folder: Path) -> int:
+        """Returns how many processes and threads the kernel has refused because the group had as many as it may have."""
+        return _counted(folder / "pids.events", "max")
 
     def peak(self, folder: Path) -> int | None:
         """Returns the highest memory use in bytes, or None if the kernel does not report it (cgroup2 before Linux 5.19)."""
@@ -73,8 +80,8 @@ class Tree:
         return int(text) if text else None
 
 
-def find_tree(proc: Path = Path("/proc/self")) -> Tree:
-    """Raises :class:`CannotLimit`."""
+def find_tree(processes: int = TRY_PROCESSES, proc: Path = Path("/proc/self")) -> Tree:
+    """Returns where this process may make groups, which have at most ``processes`` each. Raises :class:`CannotLimit`."""
     own = {}
     for line in (proc / "cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -83,29 +90,39 @@ def find_tree(proc: Path = Path("/proc/self")) -> Tree:
     many: dict[str, Path] = {}
     for kind, root, mount, options in _mounts(proc):
         if kind == "cgroup2" and "" in own and (folder := _below(mount, root, own[""])) is not None:
-            one = Tree(dict.fromkeys(_read(folder / "cgroup.controllers").split(), _without_services(folder)), unified=True)
-        for controller in {"memory", "cpu"} & options & own.keys():
+            bases = dict.fromkeys(_read(folder / "cgroup.controllers").split(), _without_services(folder))
+            one = Tree(bases, unified=True, processes=processes)
+        for controller in {*_CONTROLLERS} & options & own.keys():
             if kind == "cgroup" and (folder := _below(mount, root, own[controller])) is not None:
                 many[controller] = folder
-    tree = one if one is not None and "memory" in one.bases else Tree(many, unified=False)
+    tree = one if one is not None and "memory" in one.bases else Tree(many, unified=False, processes=processes)
     if not tree.bases:
-        raise CannotLimit("this system shows it no cgroup with a controller for memory")
+        raise CannotLimit(
+            "this system shows it no cgroup with a controller for memory: start it where /sys/fs/cgroup is mounted and writable "
+            "(in a container: docker run --privileged --cgroupns=private)"
+        )
     for base in tree.bases.values():
         _check_ours(base, tree)
     return tree
 
 
 def end_group(folder: Path) -> bool:
-    """Kills the processes of a group and removes it. Returns False while something is still ending."""
+    """Kills the processes of a group, which gets no others meanwhile, and removes it. Returns False while something is still
+    ending.
+    """
     if not folder.exists():
         return True
+    if (most := folder / "pids.max").exists():
+        most.write_text("0")
+    killed: set[int] = set()
     for _ in range(_LOOKS):
-        if not (pids := processes(folder)):
+        if not (fresh := set(processes(folder)) - killed):
             break
+        killed |= fresh
         if (folder / "cgroup.kill").exists():
             (folder / "cgroup.kill").write_text("1")
         else:  # cgroup1, and cgroup2 before Linux 5.14
-            for pid in pids:
+            for pid in fresh:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
     return remove_group(folder)
@@ -131,10 +148,11 @@ def processes(folder: Path) -> list[int]:
     return [int(pid) for file in files for pid in _read(file).split()]
 
 
-def _limits(unified: bool, resources: Resources) -> Iterator[tuple[str, str, bool]]:
+def _limits(unified: bool, resources: Resources, processes: int) -> Iterator[tuple[str, str, bool]]:
     """Yields files, their text, and whether the limit is required, in the order in which the kernel takes them. Swap is off,
     because it would slow down the whole host.
     """
+    yield "pids.max", f"{processes}", True
     memory, quota = f"{resources.memory}", f"{round((resources.cpu or 0) * PERIOD_US)}"
     if resources.memory is not None and unified:
         yield from (("memory.max", memory, True), ("memory.swap.max", "0", False), ("memory.oom.group", "1", False))
@@ -149,7 +167,7 @@ def _limits(unified: bool, resources: Resources) -> Iterator[tuple[str, str, boo
 def _open_to_groups(base: Path) -> None:
     """Lets the groups below have their own limits."""
     control = base / "cgroup.subtree_control"
-    wanted = {"memory", "cpu"} & set(_read(base / "cgroup.controllers").split())
+    wanted = {*_CONTROLLERS} & set(_read(base / "cgroup.controllers").split())
     if not (missing := wanted - set(control.read_text().split())):
         return
     text = " ".join(f"+{controller}" for controller in sorted(missing))
@@ -190,9 +208,14 @@ def _without_services(folder: Path) -> Path:
 def _check_ours(base: Path, tree: Tree) -> None:
     """Raises :class:`CannotLimit` unless this worker may make groups there."""
     if not os.access(base, os.W_OK):
-        raise CannotLimit(f"its cgroup {base} is not its own: start it in one that is delegated to it (systemd: Delegate=yes)")
+        raise CannotLimit(f"its cgroup {base} is not its own: {_start_it()}")
     if tree.unified and os.geteuid() == 0 and not _is_given_away(base):
-        raise CannotLimit(f"its cgroup {base} belongs to systemd: start it in a unit with Delegate=yes")
+        raise CannotLimit(f"its cgroup {base} belongs to systemd: {_start_it()}")
+
+
+def _start_it() -> str:
+    who = "--user " if os.geteuid() else ""
+    return f"start it in a unit with Delegate=yes, or by: systemd-run {who}--scope -p Delegate=yes evenflow worker"
 
 
 def _is_given_away(base: Path) -> bool:
@@ -206,6 +229,11 @@ def _is_given_away(base: Path) -> bool:
             if os.getxattr(base, name) == b"1":
                 return True
     return False
+
+
+def _counted(file: Path, what: str) -> int:
+    """Returns N of the line ``what N`` of the file, 0 if it has none."""
+    return next((int(line.split()[1]) for line in _read(file).splitlines() if line.startswith(f"{what} ")), 0)
 
 
 def _read(file: Path) -> str:

@@ -73,21 +73,21 @@ def judge(
     said: Ending | None, end: Exit, *, ended_for: str | None, out_of_memory: str | None, over_limit: str | None = None
 ) -> Ending:
     """Decides how a try ended. ``ended_for`` is why this worker ended the process, ``out_of_memory`` the kernel's evidence,
-    ``over_limit`` that the kernel killed because of the try's own limit, each if any. A process that did not stand
-    still in time is lost through no fault of its task.
+    ``over_limit`` what the kernel did because of the try's own limits, each if any. A process that did not stand still in time is
+    lost through no fault of its task.
     """
     exit_code = None if end.is_lost else end.status
     if said is not None and said.outcome in _FAILURES and over_limit:
-        return replace(said, reason=f"{said.reason} (out of memory: {over_limit})", exit_code=exit_code)
+        return replace(said, reason=f"{said.reason} ({over_limit})", exit_code=exit_code)
     if said is not None:
         return replace(said, exit_code=exit_code)
     if ended_for is not None:
         reason = ended_for
     elif end.status == -SIGKILL and not end.is_lost and over_limit:
-        reason = f"out of memory: {over_limit}"
+        reason = over_limit
     elif end.status == -SIGKILL and not end.is_lost and out_of_memory:
         reason = f"out of memory: {out_of_memory}"
     else:
-        reason = describe_exit(end)
+        reason = describe_exit(end) + (f" ({over_limit})" if over_limit else "")
     is_lost = end.unfrozen and ended_for is None
     return Ending(outcome="lost" if is_lost else "failed", reason=reason, exit_code=exit_code)

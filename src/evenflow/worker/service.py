@@ -9,6 +9,7 @@ from typing import Any
 
 from evenflow.core import metrics
 from evenflow.core.ending import Ending, OutcomeName
+from evenflow.core.meter import Metric
 from evenflow.core.model import Enforcement
 from evenflow.errors import SettingsError
 from evenflow.fleet.claiming_service import ClaimingService
@@ -65,6 +66,7 @@ class WorkerService(ClaimingService):
         template_memory: int = TEMPLATE_MEMORY,
         reuse: Callable[[str], Reuse] = REUSE,
         resources: Enforcement = "warn",
+        try_processes: int = limits.TRY_PROCESSES,
     ) -> None:
         if slots < 1 or (resume_slots < 1 and not handed) or not queues:
             raise SettingsError(
@@ -75,9 +77,10 @@ class WorkerService(ClaimingService):
         self._slots, self._resume_slots, self._queues, self._values, self._reuse = slots, resume_slots, queues, values, reuse
         self._handed, self._handed_at, self._intake = handed, handed_at, Intake()
         self._resources: Enforcement = resources
+        self._try_processes = try_processes
 
     def _equip(self) -> tuple[Reporter, TryClaims]:
-        self._memory, self._limits = MemoryWatch(kernel_counters()), Limits(self._resources)
+        self._memory, self._limits = MemoryWatch(kernel_counters()), Limits(self._resources, self._count_try, self._try_processes)
         self._reporter = Reporter(self._client, lambda epoch: self._tries.stored(epoch))
         tools = Tools(
             self._client,
@@ -86,7 +89,6 @@ class WorkerService(ClaimingService):
             self._logs,
             self._memory,
             self._limits,
-            lambda: self.health.meter.count(metrics.WORKER_OUT_OF_MEMORY, 1),
             self._values,
             self._masker,
             self._member.api_url.partition(",")[0].rstrip("/"),
@@ -137,9 +139,13 @@ class WorkerService(ClaimingService):
         meter.gauge(metrics.WORKER_RESUME_FREE, lambda: tries.spare)
         meter.gauge(metrics.WORKER_OUTRUN, lambda: len(tries.outrun))
         meter.count(metrics.WORKER_OUT_OF_MEMORY, 0)
+        meter.count(metrics.WORKER_OUT_OF_PROCESSES, 0)
         meter.gauge(metrics.WORKER_UNACKNOWLEDGED, lambda: len(self._reporter.unacknowledged))
         meter.gauge(metrics.WORKER_LOG_BYTES, lambda: self._logs.held)
         meter.gauge(metrics.WORKER_LOG_LOST, lambda: self._logs.lost)
+
+    def _count_try(self, metric: Metric) -> None:
+        self.health.meter.count(metric, 1)
 
     def _detail(self) -> dict[str, Any]:
         slots = {"slots": self._slots, "resume_slots": self._resume_slots, "running": len(self._tries.epochs)}
