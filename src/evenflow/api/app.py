@@ -12,11 +12,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from evenflow.api.claims import Claims
 from evenflow.api.execution.app import execution_routes
 from evenflow.api.judge import Judge
-from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
 from evenflow.api.rest.app import rest_application
 from evenflow.api.secret_stores.lookup import SecretStores
+from evenflow.api.streams.streams import Streams
 from evenflow.api.tokens import Tokens
 from evenflow.api.trail import KnownRequests, Trail
 from evenflow.api.triggers import TriggerClaims
@@ -39,6 +39,9 @@ _PARTS = (
     (f"{AIRFLOW_API}/", "execution"),
     ("/api/", "rest"),
 )
+
+
+_STREAMS = (f"{PREFIX}/live", f"{PREFIX}/capacity/live")
 
 
 class MeasuredRequests:
@@ -69,7 +72,7 @@ class MeasuredRequests:
 def part_of(path: str) -> str:
     if path.startswith("/api/") and path.endswith("/logs"):
         return "logs"
-    if path == f"{PREFIX}/live":
+    if path in _STREAMS or (path.startswith("/api/") and path.endswith("/logs/live")):
         return "live"
     return next((part for prefix, part in _PARTS if path.startswith(prefix)), "other")
 
@@ -95,7 +98,7 @@ def application(
     service_health: HealthMonitor,
     probes: Probes,
     trail: Trail,
-    live: Live,
+    streams: Streams,
     traced: TracedRuns | None,
     identities: Identities | None,
     metrics_token: str,
@@ -125,7 +128,7 @@ def application(
         judge=judge,
         service_health=service_health,
         probes=probes,
-        live=live,
+        streams=streams,
         traced=traced,
         identities=identities,
         metrics_token=metrics_token,

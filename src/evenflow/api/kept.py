@@ -1,9 +1,9 @@
-"""Answers that many callers share: one that is read at most once in a while, and those that are never older than the question."""
+"""Answers that many callers share: one that is read once in a while, those that are never older than the question, and waits."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from functools import partial
 from time import monotonic
 from typing import Any, Generic, TypeVar
@@ -64,6 +64,25 @@ class _SharedRead(Generic[T]):
             await asyncio.wait([after.task])
         self.has_begun = True
         return await read()
+
+
+class SharedWaits(Generic[T]):
+    """Callers that wait for the same thing share one wait, whenever they come: for what only grows, as a log does."""
+
+    def __init__(self) -> None:
+        self._waits: dict[Hashable, asyncio.Task[T]] = {}
+
+    async def get(self, what: Hashable, wait: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """``wait`` of the first caller answers. Raises what it raised."""
+        waiting = self._waits.get(what)
+        if waiting is None:
+            waiting = self._waits[what] = asyncio.create_task(wait(), name="a wait for all")
+            waiting.add_done_callback(partial(self._forget, what))
+        return await asyncio.shield(waiting)
+
+    def _forget(self, what: Hashable, ended: asyncio.Task[T]) -> None:
+        del self._waits[what]
+        _taken(ended)
 
 
 def _taken(reading: asyncio.Task[Any]) -> None:

@@ -188,7 +188,9 @@ BROWSER_CHARS = 200  # of a browser's description of itself, in the list of sess
 
 # -- what pages hear while they are open ---------------------------------------------------------------------------------
 
-LIVE_STREAMS = 400  # of one API process, each an open page; a stream is a connection and some kB
+LIVE_STREAMS = 400  # of one API process, each of an open page; a stream is a connection and some kB
+LIVE_STREAMS_EACH = 200  # of one token: whatever it is used for, there is room for others
+LIVE_FULL = 5  # seconds after which a token that has all of these may ask for another one
 LIVE_PAUSE = 0.1  # between two looks: moves show within half a second, so more looks are not needed
 LIVE_REST = 9  # times as long as the last look took: looks take a tenth of the time of one connection at most
 LIVE_FOLLOW = 2.0  # after a notification, in which looks go on: reports are announced before a scheduler decides on them
@@ -198,6 +200,10 @@ LIVE_RUNS = 100  # of one message
 LIVE_TASKS = 200  # of one run in one message: above it pages read again what they show
 LIVE_AGE = 1_000_000  # transactions: a page that was away for more of them reads everything again
 LIVE_KEPT = 16  # messages that wait for a slow reader; beyond them it has to read everything again
+LIVE_LOG_TEXT = 256 * 2**10  # bytes of a log in one message: clients read lines of some MiB, and JSON may have six for each
+LIVE_LANES = 50  # of those that wait, and of those that would start, in what is told of capacity
+LIVE_CAPACITY_PAUSE = 2.0  # between two looks at capacity while something moves
+LIVE_CAPACITY_SWEEP = 5.0  # what changes without a notification, such as the slots of a pool, shows within this time
 LIVE_BEAT = 15.0  # a silent stream shows that it lives: proxies cut a connection that is silent for a minute
 
 # -- this service ------------------------------------------------------------------------------------------------------

@@ -22,11 +22,11 @@ from evenflow.api.judge import Judge
 from evenflow.api.keys import check_keys
 from evenflow.api.limits import BEAT_POOL, CLAIM_POOL, POOL, PROBE_POOL, REPORT_POOL, REQUESTS_EACH
 from evenflow.api.lineage import LineageSender
-from evenflow.api.live import Live
 from evenflow.api.logs.objects import open_logs
 from evenflow.api.metrics import system_metrics
 from evenflow.api.probes import Probes
 from evenflow.api.secret_stores.lookup import open_stores
+from evenflow.api.streams.streams import Streams
 from evenflow.api.token_watch import ServerWatch, TokenWatch, read_keys
 from evenflow.api.tokens import Tokens
 from evenflow.api.tracing.settings import TraceSettings
@@ -127,7 +127,7 @@ class ApiService(Service):
             observe(seen.backup_restored(round(keys.quiet_s)))
             claims.hold(keys.quiet_s)
             triggers.hold(keys.quiet_s)
-        self._live = live = Live(pool)
+        self._streams = streams = Streams(pool, self._logs)
         await self._listen(watch)
         app = application(
             pool,
@@ -145,7 +145,7 @@ class ApiService(Service):
             service_health=self.health,
             probes=self._probes,
             trail=trail,
-            live=live,
+            streams=streams,
             traced=traced,
             identities=self._identities(),
             metrics_token=self._metrics_token,
@@ -165,7 +165,7 @@ class ApiService(Service):
             "web server": self._web.run(),
             "claims": claims.serve(),
             "triggers": triggers.serve(),
-            "live": live.serve(),
+            **streams.loops(),
             "heartbeat": self._beat(),
             "tokens": watch.run(),
             "trail": trail.serve(),
@@ -202,7 +202,7 @@ class ApiService(Service):
         """
         self._claims.close()
         self._triggers.close()
-        self._live.close()
+        self._streams.open.close()
         await self._web.stop()
 
     async def _leave(self) -> None:
@@ -222,8 +222,8 @@ class ApiService(Service):
         for poll in (self._claims, self._triggers):
             for channel in poll.channels:
                 wakes[channel].append(partial(poll.wake, channel))
-        for channel in self._live.channels:
-            wakes[channel].append(self._live.wake)
+        for channel in self._streams.channels:
+            wakes[channel].append(self._streams.wake)
 
         def woken(channel: str, word: str) -> None:
             if word:

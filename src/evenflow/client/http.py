@@ -9,6 +9,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import aiohttp
 
@@ -24,6 +25,7 @@ LINE = 2**20  # bytes of a line of a stream
 CONNECTIONS = 32  # of one process; a worker needs a long poll and a few beside it
 
 PLAIN = Tls()
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 LONGEST_PACE_S = 10.0  # that is waited for where the API says that this token asks too often
 PACED_S = 120.0  # for which one request is put off so: many scripts of one token wait for each other
 RETRIED = frozenset({408, 429, 502, 503, 504})  # the request was not served; any other status is an answer
@@ -140,16 +142,22 @@ class HttpClient:
             backoff = min(2 * backoff, MAX_BACKOFF_S)
 
     @asynccontextmanager
-    async def stream(self, path: str, *, params: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Asks once for an answer that is read as it arrives; silence has a time limit, its length has none."""
-        headers = {"Authorization": f"Bearer {self._token}"}
+    async def stream(
+        self, path: str, *, params: Mapping[str, str], headers: Mapping[str, str] = NO_HEADERS
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Asks once for an answer that is read as it arrives; silence has a time limit, its length has none. The next request goes
+        to another server when this one is lost.
+        """
+        url, headers = self.api_url, {**headers, "Authorization": f"Bearer {self._token}"}
         timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT_S, sock_read=REQUEST_TIMEOUT_S)
         try:
             async with self._opened().get(
-                f"{self.api_url}{path}", headers=headers, params=params, timeout=timeout, allow_redirects=False, read_bufsize=LINE
+                f"{url}{path}", headers=headers, params=params, timeout=timeout, allow_redirects=False, read_bufsize=LINE
             ) as answer:
                 yield answer
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            if url == self.api_url:
+                self._urls.append(self._urls.pop(0))
             raise self._unavailable(error) from error
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Concatenate, Generic, ParamSpec, TypeAlias, TypeVar, cast
@@ -14,6 +14,7 @@ from urllib.parse import quote
 import msgspec
 from pydantic import TypeAdapter, ValidationError
 
+from evenflow.client.events import server_events
 from evenflow.client.http import PLAIN, HttpClient, Response
 from evenflow.contracts import rest
 from evenflow.contracts.rest import PREFIX
@@ -344,6 +345,30 @@ class RestClient:
             if answer.status >= 400:
                 raise _refused(Response(answer.status, answer.headers, await answer.read()))
             yield int(answer.headers["X-Incarnation"]), aiter(answer.content)
+
+    async def read_stored_log(
+        self, dag_id: Name, run_id: Name, task_id: Name, *, map_index: int = -1, try_number: int | None = None
+    ) -> AsyncIterator[LogText]:
+        """Yields the log of a try as far as it is stored by now, and an empty part at its end."""
+        offset, is_read = 0, False
+        while not is_read:
+            part = await self.read_log(dag_id, run_id, task_id, map_index=map_index, try_number=try_number, offset=offset)
+            yield part
+            is_read, offset = part.offset == offset, part.offset
+
+    async def follow_log(
+        self, dag_id: Name, run_id: Name, task_id: Name, *, map_index: int = -1, try_number: int | None = None, offset: int = 0
+    ) -> AsyncIterator[LogText]:
+        """Yields the log of a try from ``offset`` on as it grows, up to its end, also over connections that are lost meanwhile."""
+        path = f"{TASK}/logs/live".format(dag_id=_in_path(dag_id), run_id=_in_path(run_id), task_id=_in_path(task_id))
+        wanted = {"map_index": map_index, "try_number": try_number, "offset": offset}
+        params = {name: _text(value) for name, value in wanted.items() if value is not None}
+        async with aclosing(server_events(self._http, f"{PREFIX}{path}", params, _refused)) as events:
+            async for event in events:
+                news = rest.live.LogNews.model_validate_json(event.data)
+                yield LogText(news.text, news.offset, news.size, news.complete)
+                if news.complete:
+                    return
 
     async def is_ready(self) -> bool:
         """Returns whether the API serves and its database answers. Raises :class:`ApiUnavailable` when nothing listens there."""

@@ -59,6 +59,7 @@ NEEDED: dict[Role | None, str] = {
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/events
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/lineage
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs
+        GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs/live
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs/file
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/rendered
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark
@@ -76,6 +77,7 @@ NEEDED: dict[Role | None, str] = {
         GET /api/v1/fleets/{name}/steps
         GET /api/v1/insights
         GET /api/v1/notification-rules
+        GET /api/v1/capacity/live
         GET /api/v1/live
         POST /api/v1/device-logins/answer
         POST /api/v1/device-logins/find
@@ -176,6 +178,7 @@ SCOPED: dict[str | None, str] = {
         GET /api/v1/events
         GET /api/v1/executors
         GET /api/v1/executors/{name}
+        GET /api/v1/capacity/live
         GET /api/v1/live
         GET /api/v1/parse-errors
         GET /api/v1/parse-warnings

@@ -2,68 +2,34 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
 
 import aiohttp
 import pytest
 
 from evenflow.api import limits
-from evenflow.api.live import Live, Topic
 from evenflow.api.service import ApiService
+from evenflow.api.streams.moves import Live, Topic
 from evenflow.store.db.notify import INBOX
+from tests.api.streams import Reader, reading
 from tests.api.world import World
 from tests.waiting import until
-
-WITHIN_S = 30.0
-
-
-@dataclass
-class Event:
-    cursor: str
-    kind: str
-    news: dict[str, Any]
-
-    @property
-    def runs(self) -> list[tuple[str, str]]:
-        return [(run["run_id"], run["state"]) for run in self.news["runs"]]
-
-
-class Reader:
-    def __init__(self, answer: aiohttp.ClientResponse) -> None:
-        self._answer = answer
-
-    async def event(self) -> Event:
-        """The next. Raises :class:`EOFError` when the stream has ended."""
-        said: dict[str, str] = {}
-        async with asyncio.timeout(WITHIN_S):
-            while line := (await self._answer.content.readline()).decode():
-                name, _, text = line.rstrip("\n").partition(": ")
-                if name and text:
-                    said[name] = text
-                elif "event" in said:
-                    return Event(said.get("id", ""), said["event"], json.loads(said["data"]))
-        raise EOFError
 
 
 class Streams:
     def __init__(self, session: aiohttp.ClientSession, api: ApiService, token: str) -> None:
-        self._session, self._live, self._token = session, api._live, token
+        self._session, self._live, self._token = session, api._streams.moves, token
         self._rest = f"http://127.0.0.1:{api.port}/api/v1"
         self._url = f"{self._rest}/live"
 
     @asynccontextmanager
     async def open(self, query: str = "", token: str | None = None, **headers: str) -> AsyncIterator[Reader]:
         """Of a reader from whom nothing is kept back from now on."""
-        shown = {"Authorization": f"Bearer {token or self._token}", **headers}
-        async with self._session.get(f"{self._url}?{query}", headers=shown) as answer:
-            assert answer.status == 200, await answer.text()
+        async with reading(self._session, f"{self._url}?{query}", token or self._token, **headers) as reader:
             await until(lambda: self._live._cursor is not None, "the first look is over")
-            yield Reader(answer)
+            yield reader
 
     async def status(self, query: str = "", **headers: str) -> tuple[int, str]:
         async with self._session.get(f"{self._url}?{query}", headers=headers) as answer:
@@ -182,7 +148,7 @@ async def test_there_are_as_many_streams_as_a_process_serves(
 
 async def test_an_api_server_that_is_drained_ends_its_streams(streams: Streams, api: ApiService) -> None:
     async with streams.open() as reader:
-        api._live.close()
+        api._streams.open.close()
         with pytest.raises(EOFError):
             await reader.event()
 

@@ -18,7 +18,6 @@ from evenflow.api import limits
 from evenflow.api.bodies import header
 from evenflow.api.judge import Judge
 from evenflow.api.kept import SharedAnswers
-from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.paces import Paces
 from evenflow.api.probes import Probes
@@ -61,6 +60,7 @@ from evenflow.api.rest.passwords import Passwords
 from evenflow.api.rest.routes import GuardedRoute, Responses
 from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.sessions import LoginLimit, caller, check_same_origin
+from evenflow.api.streams.streams import Streams
 from evenflow.api.tokens import Tokens
 from evenflow.api.vault import Vault
 from evenflow.api.watching import WATCHED, Watchers
@@ -114,7 +114,7 @@ def rest_application(
     judge: Judge,
     service_health: HealthMonitor,
     probes: Probes,
-    live: Live,
+    streams: Streams,
     traced: TracedRuns | None = None,
     identities: Identities | None = None,
     metrics_token: str = "",
@@ -131,7 +131,7 @@ def rest_application(
         probes,
         LoginLimit(),
         Passwords(),
-        live,
+        streams,
         Exports(),
         SharedAnswers(),
         traced,

@@ -14,13 +14,13 @@ from starlette.types import Message
 from evenflow.api import limits
 from evenflow.api.judge import Judge
 from evenflow.api.kept import SharedAnswers
-from evenflow.api.live import Live
 from evenflow.api.logs.store import LogStore
 from evenflow.api.probes import Probes
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.passwords import Passwords
 from evenflow.api.secret_stores.lookup import SecretStores
 from evenflow.api.sessions import LoginLimit
+from evenflow.api.streams.streams import Streams
 from evenflow.api.tokens import Caller, Tokens
 from evenflow.api.vault import Vault
 from evenflow.contracts.rest.queries import PageQuery
@@ -71,7 +71,7 @@ class ApiContext:
     probes: Probes
     logins: LoginLimit
     passwords: Passwords
-    live: Live
+    streams: Streams
     exports: Exports
     shared: SharedAnswers[list[Message]]
     traced: TracedRuns | None = None  # none: traces are not told

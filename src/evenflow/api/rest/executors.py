@@ -10,6 +10,7 @@ from fastapi import Path
 from evenflow.api.refusals import Refused
 from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.routes import Routes
+from evenflow.api.streams.capacity import read_executors
 from evenflow.contracts.rest.executors import Executor, ExecutorChange
 from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.core.executors import KINDS, check_kind, check_options
@@ -27,7 +28,7 @@ routes = Routes("Executors")
 @routes.get("/executors", Role.VIEWER, ScopedBy.ANSWER)
 async def list_executors(conn: Connection, scope: InScope) -> Page[Executor]:
     """All executors, their queues and slots, and how many of these are taken."""
-    found = [Executor.model_validate(row) for row in await executors.list_executors(conn, scope=scope)]
+    found = await read_executors(conn, scope=scope)
     return Page[Executor](items=found, limit=len(found), more=False)
 
 

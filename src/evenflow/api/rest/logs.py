@@ -7,23 +7,21 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import Query, Response
+from fastapi import Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from evenflow.api import limits
+from evenflow.api.logs.growth import find_try, whole_characters
 from evenflow.api.logs.store import LogName, LogPart
-from evenflow.api.rest.context import ApiContext, InContext
+from evenflow.api.rest.context import ApiContext, InContext, InScope
 from evenflow.api.rest.routes import Routes
-from evenflow.contracts.rest.queries import LogQuery, TryQuery
+from evenflow.api.rest.streaming import streamed
+from evenflow.api.streams.logs import place_of
+from evenflow.contracts.rest.live import LogNews
+from evenflow.contracts.rest.queries import LogQuery, LogStreamQuery, TryQuery
 from evenflow.core.people.roles import Role
-from evenflow.core.states import HOLDING, TaskState
-from evenflow.errors import DagNotFound
-from evenflow.store.serving import views
 
 routes = Routes("Logs")
-
-LOG_GROWS = HOLDING | {TaskState.NONE, TaskState.SCHEDULED, TaskState.DEFERRED, TaskState.UP_FOR_RESCHEDULE}
-LOG_ENDED = frozenset(TaskState) - LOG_GROWS
 
 
 @routes.get(
@@ -46,12 +44,13 @@ async def read_log(
     deadline = clock() + min(query.wait_s, limits.LOG_WAIT)
     begun = 0  # bytes of a character whose other bytes are awaited
     while True:
-        shown, over = await _find_try(within, dag_id, run_id, task_id, query.map_index, query.try_number)
+        async with within.pool.connection() as conn:
+            shown, over = await find_try(conn, dag_id, run_id, task_id, query.map_index, query.try_number)
         name = LogName(dag_id, run_id, task_id, query.map_index, shown)
         patience = 0.0 if over else min(deadline - clock(), limits.LOG_STATE_CHECK)
         text = await within.logs.wait(name, query.offset, patience, begun)
         complete = over and text.at_end
-        data = text.data if complete else _whole_characters(text.data)
+        data = text.data if complete else whole_characters(text.data)
         if data or over or clock() >= deadline:
             break
         begun = len(text.data)
@@ -64,6 +63,33 @@ async def read_log(
             "X-Log-Complete": "true" if complete else "false",
         },
     )
+
+
+@routes.get(
+    "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs/live",
+    Role.VIEWER,
+    response_class=StreamingResponse,
+    responses={200: {"model": LogNews, "description": "Server-sent events `log`, each with such a record; it ends with the log."}},
+)
+async def stream_log(
+    within: InContext,
+    request: Request,
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    scope: InScope,
+    query: Annotated[LogStreamQuery, Query()],
+    last_event_id: Annotated[
+        str | None, Header(description="Of the last event that was heard: the log of its try goes on behind it.")
+    ] = None,
+) -> StreamingResponse:
+    """Tells a try's log as it grows. An id has the try, and the bytes that were heard."""
+    heard = None if last_event_id is None else place_of(last_event_id)
+    wanted = query.try_number if heard is None else heard.try_number
+    async with within.pool.connection() as conn:
+        shown, _ = await find_try(conn, dag_id, run_id, task_id, query.map_index, wanted)
+    name = LogName(dag_id, run_id, task_id, query.map_index, shown)
+    return streamed(within, request, within.streams.logs.stream(name, query.offset if heard is None else heard.offset, scope))
 
 
 @routes.get(
@@ -80,7 +106,8 @@ async def download_log(
     query: Annotated[TryQuery, Query()],
 ) -> StreamingResponse:
     """A try's log as a file, as far as it is stored."""
-    shown, _ = await _find_try(within, dag_id, run_id, task_id, query.map_index, query.try_number)
+    async with within.pool.connection() as conn:
+        shown, _ = await find_try(conn, dag_id, run_id, task_id, query.map_index, query.try_number)
     name = LogName(dag_id, run_id, task_id, query.map_index, shown)
     first = await within.logs.read(name, 0)  # before the answer begins: a storage that is away is refused with its cure
     of_instance = [] if query.map_index < 0 else [str(query.map_index)]
@@ -100,33 +127,3 @@ async def _parts(within: ApiContext, name: LogName, part: LogPart) -> AsyncItera
         if part.next_offset >= size:
             return
         part = await within.logs.read(name, part.next_offset)
-
-
-async def _find_try(
-    within: InContext, dag_id: str, run_id: str, task_id: str, map_index: int, try_number: int | None
-) -> tuple[int, bool]:
-    """The number of the try that is meant, and whether its log will not grow any more."""
-    async with within.pool.connection() as conn:
-        instance = await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=map_index)
-        hint = await views.similar_task(conn, dag_id, task_id) if instance is None else ""
-    if instance is None:
-        where = f"in a run {run_id!r} of DAG {dag_id!r}"
-        raise DagNotFound(f"There is no task {task_id!r} {where}.", hint=f"{hint} See: evenflow runs list {dag_id}")
-    newest = instance.try_number or 1
-    if try_number is not None and try_number > newest:
-        tries = f"has had {newest} of them" if instance.try_number else "has not begun"
-        raise DagNotFound(f"There is no try {try_number} of the task {task_id!r}: it {tries}.")
-    shown = try_number or newest
-    return shown, shown < newest or (instance.state is not None and instance.state in LOG_ENDED)
-
-
-def _whole_characters(data: bytes) -> bytes:
-    """Removes an incomplete character at the end, whose other bytes are still to come."""
-    for back in range(1, min(4, len(data)) + 1):
-        byte = data[-back]
-        if byte & 0xC0 == 0xC0:  # the first byte of a character of 2 to 4 bytes
-            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return data[:-back] if length > back else data
-        if byte < 0x80:
-            break
-    return data

@@ -12,6 +12,7 @@ from evenflow.api import limits
 from evenflow.api.refusals import Refused, no_pool
 from evenflow.api.rest.context import Actor, Connection, InScope
 from evenflow.api.rest.routes import Routes
+from evenflow.api.streams.capacity import read_pools
 from evenflow.contracts.rest.pools import Pool, PoolChange
 from evenflow.contracts.rest.record import ObjectName, Page
 from evenflow.contracts.rest.sharing import Sharing, SharingChange, Tenant
@@ -31,8 +32,8 @@ routes = Routes("Pools")
 @routes.get("/pools", Role.VIEWER, ScopedBy.ANSWER)
 async def list_pools(conn: Connection, scope: InScope) -> Page[Pool]:
     """Pools with their slots, how many are taken, and their policy."""
-    found = await _pools(conn, scope=scope)
-    return Page[Pool](items=list(found.values()), limit=len(found), more=False)
+    found = await read_pools(conn, scope=scope)
+    return Page[Pool](items=found, limit=len(found), more=False)
 
 
 @routes.put("/pools/{name}", Role.OPERATOR, ScopedBy.POOL)
@@ -66,26 +67,12 @@ async def delete_pool(conn: Connection, actor: Actor, name: str) -> Pool:
     return pool
 
 
-async def _pools(conn: AsyncConn, *, scope: str | None = None) -> dict[str, Pool]:
-    return {
-        row["name"]: Pool(
-            name=row["name"],
-            description=row["description"],
-            slots=row["slots"],
-            used=row["used"],
-            policy=str(PoolPolicy(row["patience_s"])),
-            while_deferred=row["while_deferred"],
-        )
-        for row in await pools.list_pools(conn, scope=scope)
-    }
-
-
 async def _found_pool(conn: AsyncConn, name: str) -> Pool:
     """Raises :class:`Refused`."""
-    found = (await _pools(conn)).get(name)
-    if found is None:
-        raise no_pool(name)
-    return found
+    for pool in await read_pools(conn):
+        if pool.name == name:
+            return pool
+    raise no_pool(name)
 
 
 def _shown(users: list[pools.PoolUser]) -> str:

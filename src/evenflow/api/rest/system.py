@@ -13,6 +13,7 @@ from evenflow.api import limits
 from evenflow.api.rest.context import Actor, Connection, InScope, InSlice
 from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
+from evenflow.api.streams.capacity import read_push_executors, read_queues
 from evenflow.contracts.rest.audit import Audit
 from evenflow.contracts.rest.queries import ChangeQuery
 from evenflow.contracts.rest.record import Page
@@ -23,7 +24,6 @@ from evenflow.core.people.scopes import ScopedBy
 from evenflow.core.service import missing_kinds
 from evenflow.errors import DagNotFound
 from evenflow.explaining import audit as auditor
-from evenflow.explaining.serving import executor_trouble, queue_trouble
 from evenflow.store.db.connect import Row
 from evenflow.store.serving import events, metrics, quarantine, states, views
 
@@ -37,8 +37,6 @@ async def get_status(conn: Connection, scope: InScope) -> Status:
     triggers = await metrics.count_triggers(conn, scope=scope)
     closed = await states.list_service_states(conn, paused_dags=False, scope=scope, limit=limits.STATUS_SERVICE_STATES)
     services = await views.list_services(conn, lease_s=LEASE_S, scope=scope, limit=limits.STATUS_SERVICES)
-    queues = await views.list_queues(conn, lease_s=LEASE_S, scope=scope)
-    executors = await views.list_push_executors(conn, lease_s=LEASE_S, scope=scope)
     healthy = (service["kind"] for service in services if service["healthy"])
     return Status.model_validate(
         {
@@ -47,8 +45,8 @@ async def get_status(conn: Connection, scope: InScope) -> Status:
             "services": services,
             "missing": missing_kinds(healthy, triggers=triggers.waiting + triggers.running),
             "outrun": await views.list_outrun(conn, scope=scope),
-            "queues": [{**queue, "trouble": queue_trouble(queue)} for queue in queues],
-            "executors": [{**executor, "trouble": executor_trouble(executor)} for executor in executors],
+            "queues": await read_queues(conn, scope=scope),
+            "executors": await read_push_executors(conn, scope=scope),
             "runs_queued": (await metrics.read_backlog(conn, scope=scope)).runs_queued,
             "inbox": database["inbox"],
             "oldest_report_s": database["oldest_report_s"],

@@ -29,7 +29,6 @@ app = App(name="tasks")
 
 MapIndexes = Annotated[list[int] | None, Parameter(help="Only this instance of a mapped task; repeat it for more.")]
 MapIndex = Annotated[int | None, Parameter(help="Which instance of a mapped task.")]
-FOLLOW_WAIT_S = 20.0  # how long one request waits for more of a log; the API allows 30
 
 
 @verb(app, "list")
@@ -90,35 +89,21 @@ async def logs(
         task_id = task_id or await _only_task(client, dag_id)
         if map_index is None:
             map_index = await only_instance(client, dag_id, run_id, task_id)
-        offset, text, shown, is_empty = 0, [], ColouredPieces(), True
-        while True:
-            part = await client.read_log(
-                dag_id,
-                run_id,
-                task_id,
-                map_index=map_index,
-                try_number=try_number,
-                offset=offset,
-                wait_s=FOLLOW_WAIT_S if follow else 0.0,
-            )
-            is_empty = is_empty and not part.text
+        read = client.follow_log if follow else client.read_stored_log
+        text, shown, is_empty, complete = [], ColouredPieces(), True, False
+        async for part in read(dag_id, run_id, task_id, map_index=map_index, try_number=try_number):
+            complete, is_empty = part.complete, is_empty and not part.text
             if json:
                 text.append(part.text)
             else:
                 sys.stdout.write(shown.feed(part.text))
                 sys.stdout.flush()
-            ended = part.complete if follow else part.offset == offset
-            offset = part.offset
-            if ended:
-                break
     sys.stdout.write(shown.end())
     if is_empty and not json:
         of_instance = ["--map-index", str(map_index)] if map_index >= 0 else []
         why = shlex.join(["evenflow", "why", f"{dag_id}/{run_id}", task_id, *of_instance])
         so = (
-            "nothing has been printed, and nothing follows"
-            if part.complete
-            else "the task has not begun, or has printed nothing so far"
+            "nothing has been printed, and nothing follows" if complete else "the task has not begun, or has printed nothing so far"
         )
         said = f"The log is empty: {so}. To see how it stands, type: {why}"
         errors.print(Text(said), soft_wrap=True)
@@ -129,7 +114,7 @@ async def logs(
                 "run_id": run_id,
                 "task_id": task_id,
                 "map_index": map_index,
-                "complete": part.complete,
+                "complete": complete,
                 "log": "".join(text),
             }
         )

@@ -16,6 +16,13 @@ class MovedRun(RunName):
     tasks: list[MovedTask] = Field(description="The newest move of each instance; empty where the stream is not about this DAG.")
 
 
+class LogNews(Record):
+    text: str = Field(description="What follows in the log.")
+    offset: int = Field(description="Where the next part begins, in bytes.")
+    size: int = Field(description="Bytes of the log by now.")
+    complete: bool = Field(description="Whether nothing follows.")
+
+
 class LiveNews(Record):
     runs: list[MovedRun] = Field(description="Where something moved, the newest run first.")
     more: bool = Field(description="Whether more moved than is told: read again what you show.")

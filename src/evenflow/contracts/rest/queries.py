@@ -83,8 +83,11 @@ class TryQuery(InstanceQuery):
     try_number: int | None = Field(default=None, ge=1, description="The newest when absent.")
 
 
-class LogQuery(TryQuery):
+class LogStreamQuery(TryQuery):
     offset: int = Field(default=0, ge=0, description="Bytes that are known already.")
+
+
+class LogQuery(LogStreamQuery):
     wait_s: float = Field(default=0.0, ge=0, description="Wait for so long until there is more.")
 
 

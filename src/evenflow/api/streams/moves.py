@@ -9,7 +9,7 @@ import contextlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from evenflow.api import limits
 from evenflow.api import observations as seen
 from evenflow.api.refusals import Refused
+from evenflow.api.streams.pages import ToldStream
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.db.notify import DAG, DISPATCH, INBOX, TRIGGERS
 from evenflow.store.serving.views import LiveMoves, read_moves
@@ -41,14 +42,13 @@ class Topic:
         return is_meant and (self.scope is None or self.scope in run["scopes"])
 
 
-@dataclass(eq=False, slots=True)
-class PageStream:
-    """The stream of one page. Its unread messages are bounded: a page that is too slow has to read everything again."""
+class MoveStream(ToldStream):
+    """What moves. Unread messages are bounded: a page that is too slow has to read everything again."""
 
-    topic: Topic
-    _waiting: list[bytes] = field(default_factory=list)
-    _signal: asyncio.Event = field(default_factory=asyncio.Event)
-    closed: bool = False
+    def __init__(self, topic: Topic) -> None:
+        super().__init__()
+        self.topic = topic
+        self._waiting: list[bytes] = []
 
     def tell(self, message: bytes) -> None:
         if len(self._waiting) >= limits.LIVE_KEPT:
@@ -56,18 +56,9 @@ class PageStream:
         self._waiting.append(message)
         self._signal.set()
 
-    def close(self) -> None:
-        self.closed = True
-        self._signal.set()
-
-    async def heard(self) -> bytes:
-        """Returns the messages since the last call, once there is one; a comment after ``limits.LIVE_BEAT`` seconds without any."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(limits.LIVE_BEAT):
-                await self._signal.wait()
-        self._signal.clear()
+    def _taken(self) -> bytes:
         told, self._waiting = b"".join(self._waiting), []
-        return told or b":\n\n"
+        return told
 
 
 class Live:
@@ -75,9 +66,9 @@ class Live:
 
     def __init__(self, pool: AsyncPool) -> None:
         self._pool = pool
-        self._streams: set[PageStream] = set()
+        self._streams: set[MoveStream] = set()
         self._signal, self._wanted = asyncio.Event(), asyncio.Event()
-        self._follow_until, self._closed = 0.0, False
+        self._follow_until = 0.0
         self._cursor: str | None = None  # the position up to which the streams have heard
 
     @property
@@ -90,25 +81,9 @@ class Live:
             self._follow_until = asyncio.get_running_loop().time() + limits.LIVE_FOLLOW
             self._signal.set()
 
-    def close(self) -> None:
-        """Ends all streams: their pages connect to another API process, or come back."""
-        self._closed = True
-        for stream in self._streams:
-            stream.close()
-
-    def check_room(self) -> None:
-        """Raises :class:`Refused` when this process has all the streams that it serves."""
-        if self._closed or len(self._streams) >= limits.LIVE_STREAMS:
-            raise Refused(
-                503,
-                "too_many_streams",
-                f"This API server tells {limits.LIVE_STREAMS} pages what moves, and no more.",
-                hint="Read again every few seconds.",
-            )
-
     @contextlib.contextmanager
-    def stream(self, topic: Topic) -> Iterator[PageStream]:
-        stream = PageStream(topic, closed=self._closed)
+    def stream(self, topic: Topic) -> Iterator[MoveStream]:
+        stream = MoveStream(topic)
         self._streams.add(stream)
         self._wanted.set()
         try:
@@ -161,7 +136,7 @@ class Live:
             return await read_moves(conn, cursor, dags=dags, scopes=scopes, **most)
 
     def _tell(self, moves: LiveMoves) -> None:
-        by_topic: dict[Topic, list[PageStream]] = defaultdict(list)
+        by_topic: dict[Topic, list[MoveStream]] = defaultdict(list)
         for stream in self._streams:
             by_topic[stream.topic].append(stream)
         for topic, streams in by_topic.items():

@@ -1,0 +1,1 @@
+"""Streams of server-sent events: what moves, logs as they grow, and capacity."""
