@@ -18,7 +18,7 @@ from evenflow.cli.run import live, summary, watch
 from evenflow.cli.run.live import LiveView, StateBar, most_telling
 from evenflow.cli.run.rows import RunSnapshot, task_rows
 from evenflow.cli.run.watch import watch_run
-from evenflow.client.rest import LogText
+from evenflow.contracts.rest.live import LogText
 from evenflow.contracts.rest.record import Page
 from evenflow.contracts.rest.runs import RunDetail, TryProgress
 from evenflow.contracts.rest.tasks import InstanceSummary

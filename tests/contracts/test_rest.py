@@ -18,10 +18,11 @@ from pydantic import TypeAdapter, ValidationError
 from evenflow.api.rest.app import described_rest
 from evenflow.cli.commands.why import print_why
 from evenflow.cli.output.terminal import in_order, print_json
-from evenflow.client.rest import LogText, RestClient, Route
+from evenflow.client.rest import RestClient, Route
 from evenflow.contracts.rest import PREFIX, why
 from evenflow.contracts.rest.executors import ExecutorChange
 from evenflow.contracts.rest.fleets import FleetChange
+from evenflow.contracts.rest.live import LogText
 from evenflow.contracts.rest.record import Nothing, Page
 from evenflow.contracts.rest.runs import RunDetail, RunName
 from evenflow.contracts.rest.sealed import StoredConnection
@@ -148,10 +149,13 @@ def test_the_client_knows_every_route_of_operators() -> None:
         ("GET", "/session"),
         ("PUT", "/session/password"),
         ("GET", "/live"),
+        ("GET", "/capacity/live"),
         *(("GET", f"/identity{way}") for way in ("", "/login", "/callback", "/logout")),
         ("GET", "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs/file"),
         ("GET", "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/spark-ui/{map_index}/{path}"),
     }
     of_collectors = {("GET", "/events/export")}  # lines without end
     of_readers = {("GET", "/problems/{code}")}  # who follow the type of a refusal
-    assert SERVED.keys() - {(route.method, route.path) for route in ROUTES.values()} == of_browsers | of_collectors | of_readers
+    of_followers = {("GET", "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs/live")}  # follow_log
+    others = of_browsers | of_collectors | of_readers | of_followers
+    assert SERVED.keys() - {(route.method, route.path) for route in ROUTES.values()} == others

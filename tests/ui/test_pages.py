@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
@@ -295,6 +296,63 @@ def test_what_moves_is_shown_without_asking(page: Page, evenflow: RunningEvenflo
     ask(evenflow, "PATCH", "dags/tidy_up", {"is_paused": False})
     expect(page.locator(".head .state")).to_have_text("success")
     expect(page.get_by_role("row", name=re.compile("sweep"))).to_contain_text("success")
+
+
+TALK_DAG = """
+from pathlib import Path
+from time import sleep
+
+from evenflow import dag, task
+
+
+@dag(schedule=None)
+def talk():
+    @task
+    def say(folder):
+        for word in ("one", "two", "three"):
+            while not Path(folder, word).exists():
+                sleep(0.05)
+            print(f"said {word}", flush=True)
+
+    say({folder!r})
+
+
+talk()
+"""
+
+
+def test_lines_of_a_log_are_told_as_they_are_printed(page: Page, evenflow: RunningEvenflow, tmp_path: Path) -> None:
+    """Without asking; and when the stream was refused for a while, what was missed comes."""
+    (evenflow.dags / "talk.py").write_text(TALK_DAG.replace("{folder!r}", repr(str(tmp_path))))
+    wait_until(lambda: ask(evenflow, "GET", "dags?search=talk")["items"], lambda: evenflow.log)
+    trigger(evenflow, "talk", "aloud")
+    with page.expect_response(lambda answer: "/logs/live?" in answer.url):
+        see(page, "/dags/talk/runs/aloud/tasks/say")
+    log = page.locator(".log")
+    page.route("**/logs?**", lambda route: None)
+    (tmp_path / "one").touch()
+    expect(log).to_contain_text("said one")
+    page.unroute("**/logs?**")
+    page.route("**/logs**", lambda route: route.abort())
+    see(page, "/dags/talk/runs/aloud/tasks/say")
+    (tmp_path / "two").touch()
+    page.unroute("**/logs**")
+    expect(log).to_contain_text("said two")
+    (tmp_path / "three").touch()
+    expect(log).to_contain_text("said three")
+    expect(log).to_contain_text("complete")
+    assert page.locator(".line").all_inner_texts() == [f"{n + 1}said {word}" for n, word in enumerate(("one", "two", "three"))]
+
+
+def test_capacity_is_told_without_asking(page: Page, evenflow: RunningEvenflow) -> None:
+    ask(evenflow, "PUT", "pools/told", {"slots": 3})
+    with page.expect_response(lambda answer: "/api/v1/capacity/live" in answer.url):
+        see(page, "/capacity")
+    row = page.get_by_role("row", name=re.compile("^told"))
+    expect(row).to_contain_text("0 of 3")
+    page.route(re.compile("/api/v1/(pools|executors|status|plan)"), lambda route: None)
+    ask(evenflow, "PUT", "pools/told", {"slots": 7})
+    expect(row).to_contain_text("0 of 7")
 
 
 def test_a_log_is_searched(page: Page) -> None:

@@ -24,7 +24,7 @@ class ServerEvent:
 async def server_events(
     http: HttpClient, path: str, params: Mapping[str, str], refused: Callable[[Response], ApiRefused], *, heals_s: float = HEALED_S
 ) -> AsyncGenerator[ServerEvent]:
-    """Yields the events of a stream without an end. When it is cut, it goes on behind the last event. Raises
+    """Yields the events of a stream without an end. When it is cut, it is asked for again from the last event on. Raises
     :class:`ApiUnavailable`, or what ``refused`` returns, when it was not there for ``heals_s``, and at once at the first attempt.
     """
     clock = asyncio.get_running_loop().time

@@ -30,16 +30,6 @@ NAMES = re.compile(r"{(\w+)}")  # in a path
 
 
 @dataclass(frozen=True, slots=True)
-class LogText:
-    """A part of a log of ``size`` bytes. ``offset`` is where the next part begins; ``complete`` says that this is the last."""
-
-    text: str
-    offset: int
-    size: int
-    complete: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Route(Generic[P, T]):
     """A route, called with the names in its path, then with the fields of its ``request`` by their names. Functions name the
     records, because a command imports only those of one subject or two.
@@ -170,7 +160,7 @@ class RestClient:
     list_task_events = route_3(
         "GET", f"{TASK}/events", lambda: rest.queries.TaskEventQuery, lambda: rest.record.Page[rest.tasks.TaskHistoryEntry]
     )
-    read_log = route_3("GET", f"{TASK}/logs", lambda: rest.queries.LogQuery, lambda: LogText)
+    read_log = route_3("GET", f"{TASK}/logs", lambda: rest.queries.LogQuery, lambda: rest.live.LogText)
     get_lineage = route_3("GET", f"{TASK}/lineage", lambda: rest.queries.TryQuery, lambda: rest.tasks.TaskLineage)
     get_spark_stages = route_3("GET", f"{TASK}/spark", lambda: rest.queries.TryQuery, lambda: rest.tasks.SparkStages)
     find_spark_ui = route_3("GET", f"{TASK}/spark-ui", lambda: rest.queries.InstanceQuery, lambda: rest.tasks.SparkUiPath)
@@ -348,7 +338,7 @@ class RestClient:
 
     async def read_stored_log(
         self, dag_id: Name, run_id: Name, task_id: Name, *, map_index: int = -1, try_number: int | None = None
-    ) -> AsyncIterator[LogText]:
+    ) -> AsyncIterator[rest.live.LogText]:
         """Yields the log of a try as far as it is stored by now, and an empty part at its end."""
         offset, is_read = 0, False
         while not is_read:
@@ -358,16 +348,16 @@ class RestClient:
 
     async def follow_log(
         self, dag_id: Name, run_id: Name, task_id: Name, *, map_index: int = -1, try_number: int | None = None, offset: int = 0
-    ) -> AsyncIterator[LogText]:
+    ) -> AsyncIterator[rest.live.LogText]:
         """Yields the log of a try from ``offset`` on as it grows, up to its end, also over connections that are lost meanwhile."""
         path = f"{TASK}/logs/live".format(dag_id=_in_path(dag_id), run_id=_in_path(run_id), task_id=_in_path(task_id))
         wanted = {"map_index": map_index, "try_number": try_number, "offset": offset}
         params = {name: _text(value) for name, value in wanted.items() if value is not None}
         async with aclosing(server_events(self._http, f"{PREFIX}{path}", params, _refused)) as events:
             async for event in events:
-                news = rest.live.LogNews.model_validate_json(event.data)
-                yield LogText(news.text, news.offset, news.size, news.complete)
-                if news.complete:
+                part = rest.live.LogText.model_validate_json(event.data)
+                yield part
+                if part.complete:
                     return
 
     async def is_ready(self) -> bool:
@@ -394,10 +384,11 @@ class RestClient:
 
 
 def _read(response: Response, answer: type[T]) -> T:
-    if answer is LogText:
+    if answer is rest.live.LogText:
         told = response.headers
-        text, complete = response.body.decode(errors="replace"), told["X-Log-Complete"] == "true"
-        return cast(T, LogText(text, int(told["X-Log-Offset"]), int(told["X-Log-Size"]), complete))
+        size, offset, complete = (told[f"X-Log-{name}"] for name in ("Size", "Offset", "Complete"))
+        said = {"text": response.body.decode(errors="replace"), "offset": offset, "size": size, "complete": complete}
+        return cast(T, rest.live.LogText.model_validate(said))
     try:
         return TypeAdapter(answer).validate_json(response.body)
     except ValidationError as error:

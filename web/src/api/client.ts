@@ -79,7 +79,7 @@ export async function askLog(names: Record<string, string>, query: Record<string
   };
 }
 
-const LOGS = "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs";
+export const LOGS = "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs";
 
 export function address(path: string, names: Record<string, string> = {}, query: Record<string, unknown> = {}): string {
   const filled = path.replace(/{(\w+)}/g, (_, name: string) => encodeURIComponent(names[name] ?? ""));

@@ -3,10 +3,10 @@
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
 import { address, type Schemas } from "./client";
+import { listen } from "./stream";
 
 const QUIET_MS = 2_000; // the least time between two answers to one question, however much moves
 const SELDOM_MS = 15_000; // what is told of nothing, such as a server that lies still, is seen after so long
-const PAUSE_MS = 5_000; // before a stream that was refused is asked for again
 
 type News = Schemas["LiveNews"];
 type Topic = { dagId?: string; runId?: string };
@@ -33,50 +33,69 @@ export function useIsLive(): boolean {
   );
 }
 
-/** The page that is looked at hears of what it is about, once it is known who looks. A page that nobody sees hears nothing: a browser has few connections to a host. */
+/** The page that is looked at hears of what it is about, once it is known who looks. */
 export function useLive({ dagId, runId }: Topic, known: boolean) {
   const client = useQueryClient();
   useEffect(() => {
     if (!known) return;
-    let stream: EventSource | null = null;
-    let timer: ReturnType<typeof setTimeout> | undefined;
     const again = new Again(client);
-    const stop = () => {
-      clearTimeout(timer);
-      stream?.close();
-      stream = null;
-      become(false);
-    };
-    const start = () => {
-      if (stream || document.hidden) return;
-      stream = new EventSource(address("/api/v1/live", {}, { dag_id: dagId, run_id: runId }));
-      stream.onopen = () => {
+    const stop = listen({
+      at: () => address("/api/v1/live", {}, { dag_id: dagId, run_id: runId }),
+      heard: {
+        news: (data) => {
+          const news = JSON.parse(data) as News;
+          patch(client, news);
+          again.about(news);
+        },
+        behind: () => again.all(),
+      },
+      opened: () => {
         become(true);
         again.all(); // what moved before it was there
-      };
-      stream.onerror = () => {
+      },
+      lost: () => {
         become(false);
         again.all(); // which finds out whether it is the stream alone
-        if (stream?.readyState !== EventSource.CLOSED) return; // the browser tries again
-        stop();
-        timer = setTimeout(start, PAUSE_MS);
-      };
-      stream.addEventListener("news", (event) => {
-        const news = JSON.parse((event as MessageEvent<string>).data) as News;
-        patch(client, news);
-        again.about(news);
-      });
-      stream.addEventListener("behind", () => again.all());
-    };
-    const onSight = () => (document.hidden ? stop() : start());
-    document.addEventListener("visibilitychange", onSight);
-    start();
+      },
+      closed: () => become(false),
+    });
     return () => {
-      document.removeEventListener("visibilitychange", onSight);
       stop();
       again.stop();
     };
   }, [client, dagId, runId, known]);
+}
+
+// What the stream of capacity tells is not asked for again when something moves.
+const OF_CAPACITY = ["pools", "executors", "plan", "status"];
+let capacityIsTold = false;
+
+/** Pools, executors, queues and the plan are told while they are looked at. `lanes`: how many the page has asked for. */
+export function useLiveCapacity(lanes: number) {
+  const client = useQueryClient();
+  useEffect(() => {
+    const ended = () => {
+      capacityIsTold = false;
+    };
+    return listen({
+      at: () => address("/api/v1/capacity/live"),
+      heard: {
+        capacity: (data) => {
+          capacityIsTold = true;
+          show(client, JSON.parse(data) as Schemas["Capacity"], lanes);
+        },
+      },
+      lost: ended,
+      closed: ended,
+    });
+  }, [client, lanes]);
+}
+
+function show(client: QueryClient, { pools, executors, queues, push_executors, plan }: Schemas["Capacity"], lanes: number) {
+  client.setQueryData<Schemas["Page_Pool_"]>(["pools"], (kept) => kept && { ...kept, items: pools });
+  client.setQueryData<Schemas["Page_Executor_"]>(["executors"], (kept) => kept && { ...kept, items: executors });
+  client.setQueryData<Schemas["Status"]>(["status"], (kept) => kept && { ...kept, queues, executors: push_executors });
+  client.setQueryData<Schemas["Plan"]>(["plan", lanes], (kept) => kept && plan);
 }
 
 // What was told lately, by run and by instance: an answer to a question that was asked before does not take it back.
@@ -161,7 +180,7 @@ const UNMOVED = new Set(["session", "code", "versions", "diff", "insights", "par
 
 function concerns(key: readonly unknown[], dagId: string, runId: string): boolean {
   const kind = String(key[0]);
-  if (UNMOVED.has(kind)) return false;
+  if (UNMOVED.has(kind) || (capacityIsTold && OF_CAPACITY.includes(kind))) return false;
   if (OF_A_RUN.has(kind)) return key[1] === dagId && key[2] === runId;
   if (OF_A_DAG.has(kind)) return key[1] === dagId;
   if (OF_AN_INSTANCE.has(kind)) {

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
+import { useLiveCapacity } from "../api/live";
 import { executorsQuery, holdersQuery, planQuery, poolsQuery, refresh, statusQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
@@ -10,7 +11,7 @@ import { Command, Dialog, Empty, Found, Meter, Section, Trouble } from "../parts
 import { count, counted, duration, quoted } from "../parts/words";
 import { Blocked, limitWord } from "./Blocked";
 
-const LANES = 50; // of the line, the first ones
+const LANES = 50; // of the line, the first ones: as many as are told
 
 export function Capacity() {
   useTitle("Capacity");
@@ -18,6 +19,7 @@ export function Capacity() {
   const executors = useQuery(executorsQuery);
   const status = useQuery(statusQuery);
   const plan = useQuery(planQuery(LANES));
+  useLiveCapacity(LANES);
   return (
     <div className="page">
       <h1>Capacity</h1>

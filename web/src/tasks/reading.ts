@@ -1,10 +1,10 @@
-// A log as it grows: asked for from where it ended last, until the API says that nothing will come.
+// A log as it grows: what there is of it is asked for, what follows is told, until the API says that nothing will come.
 import { useEffect, useReducer, useRef } from "react";
-import { askLog, Refusal } from "../api/client";
+import { address, askLog, LOGS, Refusal, type Schemas } from "../api/client";
 import { namesOf, type InstanceName } from "../api/queries";
+import { listen } from "../api/stream";
 import { LogLines } from "./lines";
 
-const WAIT_S = 20; // for more: the API answers as soon as there is some
 const PAUSE_MS = 2_000; // after a failure
 const MOST_WHOLE = 16 * 2 ** 20; // bytes of a log that is read from its beginning
 const LAST = 4 * 2 ** 20; // bytes that are read of a larger one, unless all of it is asked for
@@ -35,10 +35,9 @@ export function useLog(of: InstanceName, tryNumber: number | undefined, whole: b
 
 async function follow(of: InstanceName, tryNumber: number | undefined, whole: boolean, into: Reading, grown: () => void, signal: AbortSignal) {
   let offset = 0;
-  let waits = 0;
   while (!signal.aborted && !into.log.complete) {
     try {
-      const part = await askLog(namesOf(of), { map_index: of.map, try_number: tryNumber, offset, wait_s: waits }, signal);
+      const part = await askLog(namesOf(of), { map_index: of.map, try_number: tryNumber, offset }, signal);
       into.size = part.size;
       into.refused = null;
       if (offset === 0 && part.size > MOST_WHOLE && !whole) {
@@ -47,9 +46,10 @@ async function follow(of: InstanceName, tryNumber: number | undefined, whole: bo
         continue;
       }
       offset = part.offset;
-      waits = part.text ? 0 : WAIT_S; // what is there already is read at once
       into.log.add(part.text, part.complete);
       grown();
+      if (part.text || part.complete) continue; // what is there already is read at once
+      offset = await hear(of, tryNumber, offset, into, grown, signal);
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof Refusal && error.status < 500) {
@@ -57,7 +57,32 @@ async function follow(of: InstanceName, tryNumber: number | undefined, whole: bo
         grown();
         if (error.status !== 404) return;
       }
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
     }
+    if (!into.log.complete) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
+}
+
+/** Adds what is told from `offset` on, until the log ends or the API refuses to tell it; returns up to where it was heard. */
+function hear(of: InstanceName, tryNumber: number | undefined, offset: number, into: Reading, grown: () => void, signal: AbortSignal): Promise<number> {
+  return new Promise((resolve) => {
+    const end = () => {
+      stop();
+      resolve(offset);
+    };
+    const stop = listen({
+      at: () => address(`${LOGS}/live`, namesOf(of), { map_index: of.map, try_number: tryNumber, offset }),
+      heard: {
+        log: (data) => {
+          const news = JSON.parse(data) as Schemas["LogText"];
+          offset = news.offset;
+          into.size = news.size;
+          into.log.add(news.text, news.complete);
+          grown();
+          if (news.complete) end();
+        },
+      },
+      refused: end,
+    });
+    signal.addEventListener("abort", end);
+  });
 }

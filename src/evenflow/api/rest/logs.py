@@ -17,7 +17,7 @@ from evenflow.api.rest.context import ApiContext, InContext, InScope
 from evenflow.api.rest.routes import Routes
 from evenflow.api.rest.streaming import streamed
 from evenflow.api.streams.logs import place_of
-from evenflow.contracts.rest.live import LogNews
+from evenflow.contracts.rest.live import LogText
 from evenflow.contracts.rest.queries import LogQuery, LogStreamQuery, TryQuery
 from evenflow.core.people.roles import Role
 
@@ -69,7 +69,7 @@ async def read_log(
     "/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs/live",
     Role.VIEWER,
     response_class=StreamingResponse,
-    responses={200: {"model": LogNews, "description": "Server-sent events `log`, each with such a record; it ends with the log."}},
+    responses={200: {"model": LogText, "description": "Server-sent events `log`, each with such a record; it ends with the log."}},
 )
 async def stream_log(
     within: InContext,

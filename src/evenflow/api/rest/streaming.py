@@ -1,4 +1,4 @@
-"""The frame of all streams of server-sent events: they go on as long as their callers may hear them and the API takes requests."""
+"""The frame of all streams of server-sent events: each lasts as long as its caller may hear it and the API takes requests."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from evenflow.store.serving import views
 _CURSOR = re.compile(r"([1-9]\d{0,8}):(\d{1,18})")  # a try, and the bytes of its log that were heard
 
 
-class Place(NamedTuple):
+class HeardLog(NamedTuple):
     """Up to where a page has heard a log."""
 
     try_number: int
@@ -38,10 +38,10 @@ class _Growth(NamedTuple):
     complete: bool
 
 
-def place_of(cursor: str) -> Place:
+def place_of(cursor: str) -> HeardLog:
     """Raises :class:`Refused` for a cursor that cannot be the id of an event of such a stream."""
     if found := _CURSOR.fullmatch(cursor):
-        return Place(int(found[1]), int(found[2]))
+        return HeardLog(int(found[1]), int(found[2]))
     raise Refused(422, "bad_value", "Last-Event-ID is the id of an event of this stream, and nothing else.")
 
 
@@ -91,7 +91,7 @@ class FollowedLog:
         return is_over
 
 
-class LogStream(PageStream):
+class GrowingLogStream(PageStream):
     """Ends by itself after the end of the log."""
 
     def __init__(self, log: FollowedLog, offset: int) -> None:
@@ -120,12 +120,12 @@ class LogStreams:
         self._followed: dict[tuple[LogName, str | None], FollowedLog] = {}
 
     @contextmanager
-    def stream(self, name: LogName, offset: int, scope: str | None) -> Iterator[LogStream]:
+    def stream(self, name: LogName, offset: int, scope: str | None) -> Iterator[GrowingLogStream]:
         key = (name, scope)
         log = self._followed.setdefault(key, FollowedLog(self._pool, self._logs, name, scope))
         log.pages += 1
         try:
-            yield LogStream(log, offset)
+            yield GrowingLogStream(log, offset)
         finally:
             log.pages -= 1
             if not log.pages:

@@ -30,7 +30,7 @@ class PageStream(ABC):
 
 
 class ToldStream(PageStream):
-    """One that is told by who reads for all of them."""
+    """One that a reading for all of them tells."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -16,8 +16,10 @@ class MovedRun(RunName):
     tasks: list[MovedTask] = Field(description="The newest move of each instance; empty where the stream is not about this DAG.")
 
 
-class LogNews(Record):
-    text: str = Field(description="What follows in the log.")
+class LogText(Record):
+    """A part of a log."""
+
+    text: str
     offset: int = Field(description="Where the next part begins, in bytes.")
     size: int = Field(description="Bytes of the log by now.")
     complete: bool = Field(description="Whether nothing follows.")
