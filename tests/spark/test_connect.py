@@ -17,7 +17,7 @@ import pytest
 
 from evenflow.errors import SettingsError, SparkFailedForGood, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark import connect
+from evenflow.spark import connect, greeting
 from evenflow.spark.connect import end_session, session_id_of
 from evenflow.spark.session import session_for
 from tests.ports import lasting_port
@@ -102,7 +102,7 @@ def test_settings_that_are_fixed_when_the_server_starts_are_refused(server: Conn
         pass
 
 
-def test_one_of_evenflows_own_is_told_by_its_setting_and_its_log(server: Connection) -> None:
+def test_one_of_evenflows_own_is_told_by_its_setting_and_its_log(server: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-SP6: nobody starts it with --conf, and nobody has to start one."""
     own = Connection.parse("c", f"{server.uri}{'&' if '?' in server.uri else '?'}own_log=/h/spark.log")
     with (
@@ -111,6 +111,7 @@ def test_one_of_evenflows_own_is_told_by_its_setting_and_its_log(server: Connect
     ):
         pass
     gone = Connection.parse("c", f"sc://localhost:{lasting_port()}/?own_log=/h/spark.log")
+    monkeypatch.setattr(greeting, "RETURNS", 0.0)
     with (
         pytest.raises(SparkUnavailable, match=r"Its log is /h/spark\.log\. .* EVENFLOW_SPARK_CONNECT_MEMORY"),
         session_for(gone, app_name="x", conf={}, progress=lambda *_: None),

@@ -12,7 +12,7 @@ import pytest
 
 from evenflow.errors import SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark import status
+from evenflow.spark import greeting, status
 from evenflow.spark.session import session_for
 from tests.spark.servers import connect_server, standalone_cluster
 
@@ -108,7 +108,8 @@ def test_the_same_function_on_every_target(uri: str, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("scheme", "what"), [("spark", "Spark master"), ("sc", "Spark Connect server")])
-def test_nobody_there(scheme: str, what: str) -> None:
+def test_nobody_there(scheme: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(greeting, "RETURNS", 0.0)
     conn = Connection.parse("spark_default", f"{scheme}://127.0.0.1:1")
     with (
         pytest.raises(SparkUnavailable) as caught,

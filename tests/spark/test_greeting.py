@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from evenflow.spark.greeting import answers, begins_to_answer
+from evenflow.spark.greeting import answers, begins_to_answer, begins_to_listen
+from tests.ports import lasting_port
+from tests.waiting import wait_until
 
 SETTINGS = bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))
 
@@ -77,3 +79,22 @@ def test_who_hangs_up_is_asked_again(listener: socket.socket) -> None:
     thread.start()
     assert begins_to_answer(listener.getsockname(), 30.0)
     thread.join()
+
+
+def test_who_refuses_may_be_restarting_and_is_asked_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """R-SP6: a task that begins meanwhile waits, and says for what."""
+    address = ("127.0.0.1", lasting_port())
+    with pytest.raises(ConnectionRefusedError):
+        begins_to_listen(address, 1.0, 0.0)
+    thread = threading.Thread(target=begins_to_listen, args=(address, 1.0, 30.0))
+    capsys.readouterr()
+    thread.start()
+    wait_until(lambda: f"{address[1]} says: Connection refused. Asked again for 30 s." in capsys.readouterr().out)
+    with socket.create_server(address):
+        thread.join()
+
+
+def test_a_host_that_is_not_known_is_asked_once() -> None:
+    """That is a name that somebody has mistyped."""
+    with pytest.raises(socket.gaierror):
+        begins_to_listen(("no-such-host.invalid", 1), 1.0, 600.0)

@@ -20,9 +20,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from evenflow.errors import SettingsError, SparkUnavailable
+from evenflow.errors import SettingsError, SparkServerLost, SparkUnavailable
 from evenflow.sdk.secrets.connections import Connection
-from evenflow.spark.greeting import answers
+from evenflow.spark.greeting import answers, require_listener
 from evenflow.spark.limits import (
     CONNECT_ENDS,
     CONNECT_GONE,
@@ -31,8 +31,8 @@ from evenflow.spark.limits import (
     MOST_SAID,
     PYTHON_ENDS,
 )
-from evenflow.spark.server_end import ServerEnd, is_of_another_server
-from evenflow.spark.target import SparkTarget, target_of
+from evenflow.spark.server_end import ServerEnd, is_of_another_server, stops
+from evenflow.spark.target import SparkTarget, speaks_tls, target_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,6 +45,19 @@ _RUNNING, _TERMINATING, _CANCELLED = 2, 3, 6  # states of operations, of Spark's
 def session_id_of(key: str) -> str:
     """The same for the same key."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"evenflow:{key}"))
+
+
+def end_earlier_session(conn: Connection, session_id: str) -> None:
+    """Like :func:`end_session`, for a try that begins: a server that is restarting is waited for, and one that goes away meanwhile
+    costs no try, which :class:`SparkServerLost` says.
+    """
+    require_listener(target_of(conn, {}, cpus=1), conn.conn_id)
+    try:
+        end_session(conn, session_id)
+    except SparkUnavailable as error:
+        if error.__cause__ is not None and "StatusCode.UNAVAILABLE" in str(error.__cause__):
+            raise SparkServerLost(str(error)) from error
+        raise
 
 
 def end_session(conn: Connection, session_id: str) -> None:
@@ -99,14 +112,6 @@ def _said(error: Exception) -> str:
     return " ".join(text.split())[:MOST_SAID].rstrip(".: ")
 
 
-def speaks_tls(target: SparkTarget) -> bool:
-    """As pyspark decides it: where a token is given to another host, too."""
-    from pyspark.sql.connect.client import DefaultChannelBuilder
-
-    builder = DefaultChannelBuilder(target.url)
-    return builder.use_ssl or (builder.secure and builder.host != "localhost")
-
-
 @contextmanager
 def connect_session(
     target: SparkTarget, app_name: str, session_id: str, tag: str, on_release: Callable[[], None]
@@ -132,6 +137,8 @@ def connect_session(
                 raise end.gone() from error
             if is_of_another_server(error):
                 raise end.replaced() from error
+            if stops(error):
+                raise end.stopped() from error
             known = not _refuses_the_token(error)
             if not known:
                 raise SparkUnavailable(

@@ -18,6 +18,7 @@ ARCHIVE_WRITTEN = 180.0  # it takes 10 s on an idle machine
 DRIVER_MEMORY = "1g"  # several Spark tasks fit on a laptop; a big job says so in its connection or conf
 SHUFFLE_PARTITIONS = 4  # at least: with fewer, one skewed partition keeps all other cores idle
 LISTENS = 10.0  # a master or server that takes longer to accept a TCP connection does not work either
+RETURNS = 60.0  # how long one that refuses connections is asked again: a restart takes 10 to 30 s
 
 # -- a session on a Spark Connect server ---------------------------------------------------------------------------------
 
@@ -41,6 +42,7 @@ PROGRESS_STAGES = 20  # told at once: a screenful, and well under the 8 KiB that
 MOST_QUERIES = 200  # of a session whose lineage is read: each is a text of some KiB and a call of this process
 MOST_DATASETS = 50  # read, and written; with what follows an event stays below what the API takes
 MOST_COLUMNS = 200  # of a dataset
+MOST_STAGED = 100  # folders of killed writes that are looked at before a write: a few calls of storage for each
 MOST_ROOTS = 20  # folders that one relation reads
 
 # -- what executors printed ----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from evenflow.spark.limits import CONNECT_GONE, MOST_OWN_LOG
 from evenflow.spark.local_server import TOO_LARGE
 
 _NO_MEMORY = (b"java.lang.OutOfMemoryError", TOO_LARGE.encode())
+_STOPS = ("Cannot call methods on a stopped SparkContext", "because SparkContext was shut down")
 _UNKNOWN = ("INVALID_HANDLE.SESSION_", "INVALID_HANDLE.OPERATION_", "server side session identifier")
 
 
@@ -21,6 +22,12 @@ def is_of_another_server(error: Exception) -> bool:
     """Whether the server knows nothing of a session that was not released: another process had it."""
     text = str(error)
     return any(words in text for words in _UNKNOWN)
+
+
+def stops(error: Exception) -> bool:
+    """Whether the server was about to end, and had no Spark any more."""
+    text = str(error)
+    return any(words in text for words in _STOPS)
 
 
 class ServerEnd:
@@ -42,6 +49,13 @@ class ServerEnd:
         return self._out_of_memory() or SparkServerLost(
             f"The Spark Connect server at {self._where} has ended meanwhile, and all that ran there with it; another one is "
             f"there. {self._look}."
+        )
+
+    def stopped(self) -> SparkServerLost:
+        """It still answers, and ends."""
+        return self._out_of_memory() or SparkServerLost(
+            f"The Spark Connect server at {self._where} is ending, and all that ran there with it. {self._look}; the task is tried "
+            "again."
         )
 
     @property

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from evenflow.errors import SparkNotInstalled, SparkUnavailable
-from evenflow.sdk.secrets.connections import Connection, env_name
+from evenflow.errors import SparkNotInstalled
+from evenflow.sdk.secrets.connections import Connection
 from evenflow.spark.classic import classic_session, environment
-from evenflow.spark.connect import connect_session, session_id_of, speaks_tls
+from evenflow.spark.connect import connect_session, session_id_of
 from evenflow.spark.executor_logs import executors_told
-from evenflow.spark.greeting import begins_to_answer, knows_tls
-from evenflow.spark.limits import CONNECT_BEGINS, LISTENS, OWN_CONNECT_BEGINS
+from evenflow.spark.greeting import require_listener
 from evenflow.spark.lineage import lineage_told
 from evenflow.spark.progress import TellProgress, classic_progress, connect_progress
 from evenflow.spark.reasons import explained
@@ -56,7 +54,7 @@ def session_for(
     """
     target = target_of(conn, conf, cpus=_cpus())
     _require_pyspark(target)
-    _require_listener(target, conn.conn_id)
+    require_listener(target, conn.conn_id)
     ship_local_modules()
     _quiet_pyspark()
     if target.connect:
@@ -93,32 +91,6 @@ def _require_pyspark(target: SparkTarget) -> None:
             f"This task needs a SparkSession, and {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed "
             "in the worker's environment. Type: pip install 'evenflow[spark]'"
         )
-
-
-def _require_listener(target: SparkTarget, conn_id: str) -> None:
-    """Checks that the server listens: Spark alone would retry for minutes before it reports that none does."""
-    if target.address is None:
-        return
-    host, port = target.address
-    try:
-        socket.create_connection((host, port), timeout=LISTENS).close()
-        tls = target.connect and speaks_tls(target)
-        within_s = CONNECT_BEGINS if target.own_log is None else OWN_CONNECT_BEGINS
-        if target.connect and not begins_to_answer((host, port), within_s, tls=tls):
-            raise OSError(f"it takes connections, and says nothing within {within_s:g} s")
-        if tls and not knows_tls((host, port), LISTENS):
-            raise OSError("what is there knows no TLS, which pyspark speaks with use_ssl=true, or a token for a host but localhost")
-    except OSError as error:
-        if target.own_log is not None:
-            raise SparkUnavailable(
-                f"Evenflow's own Spark Connect server does not answer at {host}:{port} ({error.strerror or error}). Its log is "
-                f"{target.own_log}. If it has no memory, raise EVENFLOW_SPARK_CONNECT_MEMORY; it runs as long as evenflow up."
-            ) from error
-        what = "Spark Connect server" if target.connect else "Spark master"
-        raise SparkUnavailable(
-            f"No {what} answers at {host}:{port}, where connection {conn_id!r} points ({error.strerror or error}). "
-            f"Start one there, or set {env_name(conn_id)} to where it is."
-        ) from error
 
 
 def _cpus() -> int:

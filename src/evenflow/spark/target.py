@@ -78,6 +78,14 @@ def target_of(conn: Connection, conf: Mapping[str, str], *, cpus: int) -> SparkT
             )
 
 
+def speaks_tls(target: SparkTarget) -> bool:
+    """As pyspark decides it: where a token is given to another host, too."""
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    builder = DefaultChannelBuilder(target.url)
+    return builder.use_ssl or (builder.secure and builder.host != "localhost")
+
+
 def _local(cores: str, extra: Mapping[str, str], conf: Mapping[str, str], cpus: int) -> SparkTarget:
     partitions = max(SHUFFLE_PARTITIONS, 2 * (cpus if cores == "*" else int(cores)))
     return SparkTarget(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import socket
 import sys
+import threading
+import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
 
@@ -102,7 +106,7 @@ def test_each_try_on_a_server_has_a_session_of_its_own_after_that_of_the_try_bef
     from evenflow.spark import connect
 
     done: list[tuple[str, str]] = []
-    monkeypatch.setattr(connect, "end_session", lambda conn, session_id: done.append(("ended", session_id)))
+    monkeypatch.setattr(connect, "end_earlier_session", lambda conn, session_id: done.append(("ended", session_id)))
     monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", "sc://127.0.0.1:15002")
 
     with DAG("d") as dag:
@@ -120,6 +124,57 @@ def test_each_try_on_a_server_has_a_session_of_its_own_after_that_of_the_try_bef
     assert first != second
     assert done == [("began", first), ("ended", first), ("began", second)]
     assert asked[0]["tag"].startswith("evenflow d.count ")
+
+
+@pytest.fixture(scope="module")
+def _client() -> None:
+    """Its import takes longer than a test may."""
+    importlib.import_module("pyspark.sql.connect.client")
+
+
+@pytest.mark.usefixtures("_client")
+@pytest.mark.filterwarnings("ignore:.*RETRIES_EXCEEDED")
+def test_a_try_that_meets_a_server_that_goes_away_is_lost_not_failed(
+    dag: DAG, asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-SP6: it asks the server to end what a try before it has left, and the author's function did not even begin."""
+    from evenflow.spark import connect, greeting
+
+    monkeypatch.setattr(connect, "_FEW_RETRIES", {"max_retries": 0})
+    with hanging_up() as port:
+        monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", f"sc://127.0.0.1:{port}")
+        task.spark(task_id="t")(lambda spark: None)()
+        channel = Recorder()
+        channel.answers = {"once": {"key": "k", "kept": {"value": str(uuid.uuid4())}}}
+        ended = run_try(dag, context("t"), channel)
+        assert (ended.outcome, (ended.reason or "").partition(":")[0]) == ("lost", "SparkServerLost")
+    monkeypatch.setattr(greeting, "RETURNS", 0.0)
+    nowhere = run_try(dag, context("t"), channel)
+    assert (nowhere.outcome, (nowhere.reason or "").partition(" answers")[0]) == (
+        "failed",
+        "SparkUnavailable: No Spark Connect server",
+    )
+    assert asked == []
+
+
+@contextmanager
+def hanging_up() -> Iterator[int]:
+    """The port of what greets as a Connect server does, and then hangs up, as one does that is ending."""
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                peer, _ = listener.accept()
+                with peer:
+                    if peer.recv(1024):
+                        peer.sendall(bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
 
 
 def test_who_kills_a_try_on_a_server_ends_its_session(asked: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:

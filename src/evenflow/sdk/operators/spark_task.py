@@ -81,7 +81,7 @@ class SparkSessionOperator(BaseOperator):
         earlier = context.once_value(_SESSION)
         if earlier is not None:
             context["ti"].report_progress("ends the session of an earlier try", 0, 1, {})
-            connect.end_session(conn, earlier)
+            connect.end_earlier_session(conn, earlier)
             context.forget(_SESSION)
         session_id: str = connect.session_id_of(context.once_key(_SESSION))
         Kept(self.task_id, context["ti"].control).outside(_SESSION, session_id)
