@@ -100,6 +100,7 @@ def test_a_backfill_that_is_killed_in_a_write_and_run_twice_leaves_each_row_once
     shown = ended(system, first)
     assert [run["state"] for run in shown["runs"]] == ["success"] * 3
     assert len(pids.read_text().split()) == 2
+    assert list(Path(system.home, "orders").glob(".spark-staging-*")) == [], "the next try has deleted what the killed one left"
     once = {f"{year}-01-01": (ROWS, ROWS) for year in (2010, 2011, 2012)}
     assert rows(system) == once
     assert missing(system) == set()

@@ -1,13 +1,24 @@
-"""Rows that replace what is in a place: a second write leaves the same rows."""
+"""Rows that replace what is in a place: a second write leaves the same rows.
+
+Spark collects the files of partitions in a folder of the write, ``.spark-staging-ID``, which a killed one leaves behind. Names of
+files say whose they are: of which task instance, and of which process. So the next write to the same place deletes folders whose
+writer is surely dead. On a Spark Connect server the writer is the server, which lives on, so nothing is deleted there.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from evenflow.errors import SparkFailedForGood
+from evenflow.errors import NoContext, SparkFailedForGood
+from evenflow.sdk.context import get_current_context
+from evenflow.spark import driver
+from evenflow.spark.limits import MOST_STAGED
 from evenflow.spark.queries import quoted, require_distinct
 
 if TYPE_CHECKING:
@@ -48,7 +59,8 @@ def overwrite(
     seen = Observation()
     counted = frame.observe(seen, F.count(F.lit(1)).alias("rows"))
     if path is not None:
-        _write_files(counted, path, partition_by)
+        with _leaving_nothing(frame.sparkSession, path) if partition_by else nullcontext():
+            _write_files(counted, path, partition_by)
     elif table is not None:
         _write_table(counted, table, partition_by)
     rows = int(seen.get["rows"])
@@ -121,15 +133,116 @@ def _write_table(frame: DataFrame, table: str, partition_by: Sequence[str]) -> N
     if [name.lower() for name in partitions] != [name.lower() for name in partition_by]:
         by, given = ", ".join(partitions) or "nothing", ", ".join(partition_by) or "nothing"
         raise SparkFailedForGood(f"The table {table} is partitioned by {by}, not by {given}. Write partition_by={partitions}.")
-    with _setting(spark, "spark.sql.sources.partitionOverwriteMode", "dynamic"):  # insertInto takes no option of the writer
+    place = _location(spark, table) if partition_by else None
+    with (
+        _leaving_nothing(spark, place) if place is not None else nullcontext(),
+        _setting(spark, "spark.sql.sources.partitionOverwriteMode", "dynamic"),  # insertInto takes no option of the writer
+    ):
         frame.select(*map(quoted, names)).write.mode("overwrite").insertInto(table)
 
 
 @contextmanager
 def _setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    before = str(spark.conf.get(name))
+    before = spark.conf.get(name, None)
     spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set(name, before)
+        if before is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, before)
+
+
+def _location(spark: SparkSession, table: str) -> str | None:
+    """The folder of a table's files; None of a table without."""
+    told = spark.sql(f"describe table extended {table}").where("col_name = 'Location'").collect()
+    return str(told[0]["data_type"]) if told else None
+
+
+# -- what killed writes have left --------------------------------------------------------------------------------------
+
+
+class Writer(NamedTuple):
+    """``instance`` is of a task instance, and empty outside of one that Evenflow runs."""
+
+    instance: str
+    system: str
+    pid: int
+    born: int
+
+    @classmethod
+    def this(cls) -> Writer:
+        pid = os.getpid()
+        system = driver.system() or uuid.uuid4().hex  # where processes cannot be told apart
+        return cls(_instance(), _digest(system), pid, driver.born(pid) or 0)
+
+    @classmethod
+    def of_file(cls, name: str) -> Writer | None:
+        """Returns None for a file that this module has not had written."""
+        found = re.match(r"evenflow-([0-9a-f]*)-([0-9a-f]+)-(\d+)-(\d+)-", name)
+        return None if found is None else cls(found[1], found[2], int(found[3]), int(found[4]))
+
+    @property
+    def prefix(self) -> str:
+        return f"evenflow-{self.instance}-{self.system}-{self.pid}-{self.born}"
+
+    def is_over(self, this: Writer) -> bool:
+        """Whether it is surely dead. A process of this host is seen; one of another host is if it had an earlier try of the same
+        task instance, because no try begins before those before it have ended.
+        """
+        if self.system == this.system:
+            return driver.born(self.pid) != self.born
+        return bool(self.instance) and self.instance == this.instance
+
+
+def _instance() -> str:
+    try:
+        instance = get_current_context()["ti"]
+    except NoContext:
+        return ""
+    return _digest(instance.page_url) if instance.epoch else ""
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()[:12]
+
+
+@contextmanager
+def _leaving_nothing(spark: SparkSession, path: str) -> Iterator[None]:
+    """The files that are written meanwhile say whose they are; what dead ones have left at ``path`` is deleted before."""
+    if not hasattr(spark, "_jvm"):
+        yield
+        return
+    this = Writer.this()
+    _delete_left(spark, path, this)
+    with _setting(spark, "mapreduce.output.basename", this.prefix):
+        yield
+
+
+def _delete_left(spark: SparkSession, path: str, this: Writer) -> None:
+    java = cast("Any", spark)
+    folder = java._jvm.org.apache.hadoop.fs.Path(path)
+    files = folder.getFileSystem(java._jsparkSession.sessionState().newHadoopConf())
+    left = java._jvm.org.apache.hadoop.fs.Path(re.sub(r"([\\*?\[\]{}])", r"\\\1", path), ".spark-staging-*")
+    deleted = 0
+    for staged in list(files.globStatus(left) or ())[:MOST_STAGED]:
+        writer = _writer_of(files, staged.getPath())
+        if writer is not None and writer.is_over(this):
+            deleted += bool(files.delete(staged.getPath(), True))
+    if deleted:
+        print(f"Deleted what killed writes have left in {path} (folders: {deleted:,}).", flush=True)
+
+
+def _writer_of(files: Any, folder: Any) -> Writer | None:
+    """By its first file, because all files of a write have the same writer. None without a file."""
+    try:
+        found = files.listFiles(folder, True)
+        while found.hasNext():
+            name = found.next().getPath().getName()
+            if not name.startswith((".", "_")):
+                return Writer.of_file(name)
+    except Exception as error:
+        if "FileNotFoundException" not in str(error):  # another write has ended, or deleted it, meanwhile
+            raise
+    return None

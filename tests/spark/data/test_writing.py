@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 
 from evenflow.errors import SparkFailedForGood
-from evenflow.spark.writing import overwrite
+from evenflow.spark.writing import Writer, overwrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,6 +59,51 @@ def test_a_table_whose_first_write_dies_is_filled_by_the_next(spark: SparkSessio
         overwrite(broken, table=table, partition_by=["day"])
     assert counts(spark.table(table)) == {}
     assert overwrite(days(spark, 1), table=table, partition_by=["day"]) == 2
+    assert counts(spark.table(table)) == {1: 2}
+
+
+def left_by(path: Path, name: str, writer: Writer | None) -> Path:
+    """A folder as a killed write leaves it."""
+    folder = path / f".spark-staging-{name}"
+    attempt = folder / "_temporary" / "0" / "_temporary" / "attempt_1" / "day=1"
+    attempt.mkdir(parents=True)
+    (attempt / f".{name}.crc").touch()
+    (attempt / f"{'part' if writer is None else writer.prefix}-00000-{name}.c000.snappy.parquet").touch()
+    return folder
+
+
+def test_what_killed_writes_have_left_is_deleted_and_of_no_other(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R-SP1: a process of this host that has ended, and an earlier try of the same instance, wherever it ran."""
+    path, this = tmp_path / "orders {a}", Writer.this()
+    with subprocess.Popen(["true"]) as ended:
+        dead = this._replace(pid=ended.pid)
+    dead = dead._replace(born=1)
+    gone = left_by(path, "dead", dead)
+    stay = [
+        left_by(path, "alive", this),
+        left_by(path, "elsewhere", dead._replace(system="abc")),
+        left_by(path, "strange", None),
+    ]
+    (path / ".spark-staging-empty").mkdir()
+    assert overwrite(days(spark, 1), path=str(path), partition={"day": "1"}) == 2
+    assert [gone.exists(), *(each.exists() for each in stay)] == [False, True, True, True]
+    assert f"Deleted what killed writes have left in {path} (folders: 1)." in capsys.readouterr().out
+    assert all(Writer.of_file(file.name) == this for file in path.glob("day=1/*.parquet"))
+    assert spark.conf.get("mapreduce.output.basename", None) is None
+    other = dead._replace(system="abc")
+    assert not other.is_over(this)
+    assert other._replace(instance="aa").is_over(this._replace(instance="aa"))
+    assert not other._replace(instance="ab").is_over(this._replace(instance="aa"))
+
+
+def test_what_killed_writes_have_left_at_a_table_is_deleted(spark: SparkSession, table: str) -> None:
+    overwrite(days(spark, 1), table=table, partition_by=["day"])
+    place = Path(urlsplit(spark.sql(f"describe table extended {table}").where("col_name = 'Location'").collect()[0][1]).path)
+    gone = left_by(place, "dead", Writer.this()._replace(born=1))
+    assert overwrite(days(spark, 1), table=table, partition_by=["day"]) == 2
+    assert not gone.exists()
     assert counts(spark.table(table)) == {1: 2}
 
 
