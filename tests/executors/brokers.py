@@ -42,6 +42,13 @@ class Broker:
             self.process.wait(60)
             self.process = None
 
+    def kill(self) -> None:
+        """As a host that loses its power does."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.process = None
+
     def end(self) -> None:
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -64,7 +71,7 @@ class Redis(Broker):
 
     def _launch(self, log: int) -> subprocess.Popen[bytes]:
         command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self.folder)]
-        return subprocess.Popen(command, stdout=log, stderr=log)
+        return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
 
 @dataclass
@@ -90,7 +97,12 @@ class RabbitMq(Broker):
             "RABBITMQ_CONF_ENV_FILE": "/dev/null",
             "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq"),
         }
-        return subprocess.Popen([str(RABBITMQ)], env={**os.environ, **settings}, stdout=log, stderr=log)
+        return subprocess.Popen([str(RABBITMQ)], env={**os.environ, **settings}, stdout=log, stderr=log, start_new_session=True)
+
+    def forget(self) -> None:
+        """Everything, while it is stopped: as one that another host has taken the place of."""
+        for each in self.folder.glob(f"test{self.port}@localhost*"):
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
 
     def end(self) -> None:
         self.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,34 @@ class Stoppable(BaseOperator):
 
     def on_kill(self) -> None:
         mark("stopped")
+
+
+class StopsBadly(BaseOperator):
+    """Runs until it is stopped, and then does as its name says."""
+
+    def execute(self, context: Context) -> None:
+        wait_for("never")
+
+    def on_kill(self) -> None:
+        mark(f"stopping-{self.task_id}")
+        if self.task_id == "raises":
+            raise RuntimeError("what it has started cannot be stopped")
+        if self.task_id == "exits":
+            sys.exit("what it has started cannot be stopped")
+        wait_for("never")
+
+
+class SentOn(BaseOperator):
+    """Runs until a file is there; what it has started outside is for the next try."""
+
+    def execute(self, context: Context) -> str:
+        run_id = context["run_id"]
+        mark(f"began-{run_id}")
+        wait_for(f"open-{run_id}")
+        return "done"
+
+    def on_kill(self) -> None:
+        mark("ended-outside")
 
 
 with DAG("plain"):
@@ -150,3 +179,29 @@ with DAG("traced"):
         return os.environ["TRACEPARENT"]
 
     traced()
+
+with DAG("stubborn"):
+    for name in ("raises", "exits", "hangs"):
+        StopsBadly(
+            task_id=name,
+            queue=QUEUE,
+            execution_timeout=timedelta(seconds=1),
+            on_kill_callback=lambda context: mark(f"called-{context['ti'].task_id}"),
+        )
+
+with DAG("sent_on"):
+    SentOn(task_id="sent_on", queue=QUEUE)
+
+with DAG("bomb"):
+
+    @task(queue=QUEUE, resources=resources(memory="512MiB", cpu=1))
+    def bomb() -> None:
+        """Never gives up; where nothing limits it, it ends when the test does."""
+        while not (MARKS / "defused").exists():
+            try:
+                if os.fork() == 0:
+                    os.setsid()
+            except OSError:
+                pass
+
+    bomb()

@@ -411,7 +411,7 @@ def _running(*arguments: str, **settings: str) -> Iterator[tuple[RunningEvenflow
         url = stack.enter_context(reach_database("", home))
         db = stack.enter_context(psycopg.connect(url, autocommit=True))
         there = "select count(*) from dag where bundle <> 'evenflow'"
-        wait_until(lambda: db.execute(there).fetchone()[0] == 11, lambda: running.log)  # type: ignore[index]
+        wait_until(lambda: db.execute(there).fetchone()[0] == 14, lambda: running.log)  # type: ignore[index]
         try:
             yield running, db, marks
         finally:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from kombu import Connection
+from redis import Redis as Client
 
 from evenflow.core.executors import CELERY_TASK
 from tests.executors.pipelines import QUEUE
@@ -41,6 +42,43 @@ class Opened:
 
     def __reduce__(self) -> tuple[object, tuple[str, str]]:
         return open, (str(self.path), "w")
+
+
+def _four_run_and_two_wait(system: Celery) -> tuple[list[str], list[str]]:
+    """Runs whose tries take every place of the worker, and runs whose messages wait in the broker."""
+    running = [system.trigger("gated") for _ in range(4)]
+    wait_until(lambda: all(system.marked(f"gated-{run_id}") for run_id in running), "every place to be busy", within_s=60)
+    waiting = [system.trigger("gated") for _ in range(2)]
+    sent = "select count(*) from dispatch join dag_run using (run_key) where run_id = any(%s) and sent_at is not null"
+    wait_until(lambda: system.db.execute(sent, [waiting]).fetchone() == (2,), "messages to wait", within_s=60)
+    return running, waiting
+
+
+def _end_each_once(system: Celery, runs: list[str]) -> None:
+    for run_id in runs:
+        system.open(f"open-{run_id}")
+    for run_id in runs:
+        assert system.end_of("gated", run_id) == "success", system.told("gated", run_id)
+        assert system.marked(f"gated-{run_id}") == 1, "it has begun once"
+        assert [(each.try_number, each.losses) for each in system.tasks("gated", run_id)] == [(1, 0)]
+
+
+@REDIS
+def test_a_redis_that_is_emptied_and_one_that_is_killed_while_tries_run_change_nothing(system: Celery) -> None:
+    """R-EX2: with the queue go its bindings and the messages that are not acknowledged; who listens stays connected."""
+    running, waiting = _four_run_and_two_wait(system)
+    with Client.from_url(system.broker.url) as client:
+        client.flushall()
+    meanwhile = system.trigger("gated")
+    _end_each_once(system, [*running, *waiting, meanwhile])
+    running, waiting = _four_run_and_two_wait(system)
+    system.broker.kill()
+    meanwhile = system.trigger("gated")
+    for run_id in running[:2]:
+        system.open(f"open-{run_id}")
+        assert system.end_of("gated", run_id) == "success", "without a broker"
+    system.broker.start()
+    _end_each_once(system, [*running, *waiting, meanwhile])
 
 
 @REDIS
@@ -141,3 +179,21 @@ def test_tries_go_through_rabbitmq(system: Celery) -> None:
     assert system.marked(f"gated-{run_id}") == 1
     system.broker.start()
     assert system.end_of("deferred", waiting) == "success", system.told("deferred", waiting)
+
+
+@RABBITMQ
+def test_a_rabbitmq_that_is_killed_and_one_that_comes_back_empty_while_tries_run_change_nothing(system: Celery) -> None:
+    """R-EX2: messages that are not acknowledged come again, and those that are lost are sent again: each try begins once."""
+    running, waiting = _four_run_and_two_wait(system)
+    system.broker.kill()
+    meanwhile = system.trigger("gated")
+    for run_id in running[:2]:
+        system.open(f"open-{run_id}")
+        assert system.end_of("gated", run_id) == "success", "without a broker"
+    system.broker.start()
+    _end_each_once(system, [*running, *waiting, meanwhile])
+    running, waiting = _four_run_and_two_wait(system)
+    system.broker.stop()
+    system.broker.forget()
+    system.broker.start()
+    _end_each_once(system, [*running, *waiting])

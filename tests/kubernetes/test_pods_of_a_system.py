@@ -35,6 +35,20 @@ with DAG("pods"):
             **HOW,
         )
 
+for name in ("drained", "off"):
+    with DAG(name):
+        @task
+        def told(number: int) -> int:
+            return number + 1
+
+        pod = KubernetesPod(
+            task_id="pod",
+            arguments=["echo 6 > /evenflow/result.json; while [ ! -e " + HERE + "/go ]; do sleep 0.1; done"],
+            do_xcom_push=True,
+            **HOW,
+        )
+        told(pod.output)
+
 with DAG("busy"):
     @task
     def holds():
@@ -62,7 +76,7 @@ def ready(running: RunningEvenflow, cluster: Cluster, tmp_path: Path) -> Running
         stored = running.evenflow("connections", "set", name, "--file", str(running.home / name))
         assert stored.returncode == 0, stored.stderr
     (running.dags / "pods.py").write_text(DAGS.format(here=str(tmp_path)))
-    wait_until(lambda: len(evenflow_json(running.home, "dags", "list")["dags"]) >= 3, lambda: running.log)
+    wait_until(lambda: len(evenflow_json(running.home, "dags", "list")["dags"]) >= 5, lambda: running.log)
     return running
 
 
@@ -116,3 +130,33 @@ def test_pods_of_a_dag_that_is_paused_and_of_a_run_that_is_cancelled_are_cleaned
     wait_until(lambda: not cluster.objects(), lambda: (cluster.objects(), ready.log))
     wait_until(lambda: not any(map(psutil.pid_exists, pids)), "the end of their processes")
     wait_until(lambda: "deferred" not in states(ready, run).values(), lambda: states(ready, run))
+
+
+def test_a_pod_that_waits_while_its_dag_drains_or_is_paused_ends_with_its_result(
+    ready: RunningEvenflow, cluster: Cluster, tmp_path: Path
+) -> None:
+    """R-DQ7, R-DQ10: its direct resume takes the result and the pod away. What follows runs in the DAG that drains, and waits in
+    the one that is off.
+    """
+    runs = {dag: begin(ready, dag) for dag in ("drained", "off")}
+    wait_until(lambda: len([pod for pod in cluster.objects() if _run(pod)]) == 2, lambda: (cluster.objects(), ready.log))
+    for run in runs.values():
+        wait_until(lambda run=run: states(ready, run)["pod"] == "deferred", lambda run=run: states(ready, run))
+    for order in (("drain", "drained"), ("pause", "off")):
+        given = ready.evenflow(*order)
+        assert given.returncode == 0, given.stderr
+    (tmp_path / "go").touch()
+    wait_until(lambda: states(ready, runs["drained"])["told"] == "success", lambda: (states(ready, runs["drained"]), ready.log))
+    wait_until(lambda: states(ready, runs["off"])["pod"] == "success", lambda: (states(ready, runs["off"]), ready.log))
+    assert cluster.objects() == []
+    for run in runs.values():
+        assert evenflow_json(ready.home, "xcoms", "show", run, "pod")["value"] == 6
+    assert states(ready, runs["off"])["told"] not in ("running", "success")
+    wait_until(lambda: "paused" in _service_state(ready, "drained"), lambda: _service_state(ready, "drained"))
+    assert ready.evenflow("activate", "off").returncode == 0
+    wait_until(lambda: states(ready, runs["off"])["told"] == "success", lambda: (states(ready, runs["off"]), ready.log))
+    assert evenflow_json(ready.home, "xcoms", "show", runs["off"], "told")["value"] == 7
+
+
+def _service_state(running: RunningEvenflow, dag: str) -> str:
+    return str([row for row in evenflow_json(running.home, "dags", "list")["dags"] if row["dag_id"] == dag])

@@ -61,16 +61,21 @@ def test_a_clean_up_stops_the_job_and_its_trigger() -> None:
     assert (stopped, Says.stopped) == (["job 1", "t"], ["its trigger"])
 
 
-def test_a_clean_up_that_fails_is_in_the_log_and_the_rest_is_done(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("error", [OSError, SystemExit])
+def test_a_clean_up_that_fails_is_in_the_log_and_the_rest_is_done(
+    error: type[BaseException], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """R-DQ9"""
+
     class Stubborn(Job):
         def on_kill(self) -> None:
-            raise OSError("the cluster does not answer")
+            raise error("the cluster does not answer")
 
     Says.stopped.clear()
     with DAG("d") as dag:
         Stubborn(task_id="t", stopped=[])
     assert run_try(dag, context("t", resumed=resumed()), kept_job()).outcome == "failed"
-    assert "OSError: the cluster does not answer" in capsys.readouterr().err
+    assert f"{error.__name__}: the cluster does not answer" in capsys.readouterr().err
     assert Says.stopped == ["its trigger"]
 
 

@@ -101,7 +101,8 @@ def _stop_trigger(trigger: BaseTrigger) -> None:
 
 
 def _tried(function: Callable[[], object]) -> None:
+    """``sys.exit()`` is an error like others: it must neither skip the next step nor reach the code that is being stopped."""
     try:
         function()
-    except Exception:
+    except BaseException:
         traceback.print_exc()
