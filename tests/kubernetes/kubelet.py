@@ -231,6 +231,7 @@ class PodRun:
         return {
             "name": spec["name"],
             "image": spec["image"],
+            "imageID": "" if "waiting" in state else f"sha256:{spec['image']}",
             "ready": "running" in state,
             "started": "waiting" not in state,
             "restartCount": self._restarts.get(spec["name"], 0),

@@ -6,11 +6,18 @@ from pathlib import Path
 from airflow.providers.amazon.aws.operators.s3 import S3CreateBucketOperator, S3CreateObjectOperator
 from airflow.providers.amazon.aws.sensors.s3 import S3KeySensor
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator
+from airflow.providers.databricks.operators.databricks import DatabricksSubmitRunOperator
+from airflow.providers.dbt.cloud.operators.dbt import DbtCloudRunJobOperator
+from airflow.providers.docker.operators.docker import DockerOperator
+from airflow.providers.google.cloud.operators.bigquery import BigQueryInsertJobOperator
+from airflow.providers.google.cloud.operators.gcs import GCSCreateBucketOperator, GCSListObjectsOperator
 from airflow.providers.http.operators.http import HttpOperator
 from airflow.providers.sftp.operators.sftp import SFTPOperator
 from airflow.providers.sftp.sensors.sftp import SFTPSensor
 from airflow.providers.slack.operators.slack_webhook import SlackWebhookOperator
+from airflow.providers.snowflake.operators.snowflake import SnowflakeSqlApiOperator
 from airflow.providers.ssh.operators.ssh import SSHOperator
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.sdk import DAG
@@ -38,3 +45,29 @@ with DAG("run_sftp"):
     ) >> SFTPSensor(task_id="there", sftp_conn_id="files", path="/put.py", poke_interval=1)
 with DAG("run_apache-spark"):
     SparkSubmitOperator(task_id="pi", conn_id="spark", application=str(PI), application_args=["2"])
+with DAG("run_cncf-kubernetes"):
+    pod = {"kubernetes_conn_id": "cluster", "image": "any", "cmds": ["sh", "-c"], "poll_interval": 1}
+    wait = {"deferrable": True, "arguments": ["echo begins; sleep 3; echo {{ run_id }} ends"]}
+    KubernetesPodOperator(task_id="pod", arguments=["echo {{ run_id }}"], **pod) >> [
+        KubernetesPodOperator(task_id="deferred", **pod, **wait),
+        KubernetesPodOperator(task_id="logged", logging_interval=1, **pod, **wait),
+    ]
+with DAG("run_docker"):
+    DockerOperator(task_id="run", image="any", command=["echo", "there"], auto_remove="force")
+with DAG("run_dbt-cloud"):
+    DbtCloudRunJobOperator(task_id="job", dbt_cloud_conn_id="dbt", job_id=5, check_interval=1, deferrable=True)
+with DAG("run_databricks"):
+    new = {"run_name": "one", "tasks": [{"task_key": "a", "notebook_task": {"notebook_path": "/a"}}]}
+    DatabricksSubmitRunOperator(
+        task_id="submit", databricks_conn_id="databricks", json=new, polling_period_seconds=1, deferrable=True
+    )
+with DAG("run_snowflake"):
+    SnowflakeSqlApiOperator(task_id="ask", snowflake_conn_id="snowflake", sql="select 1", statement_count=1, poll_interval=1)
+with DAG("run_google"):
+    google = {"gcp_conn_id": "google"}
+    query = {"query": {"query": "select 1", "useLegacySql": False}}
+    [
+        GCSCreateBucketOperator(task_id="make", bucket_name="bucket", project_id="p", **google)
+        >> GCSListObjectsOperator(task_id="list", bucket="bucket", **google),
+        BigQueryInsertJobOperator(task_id="ask", configuration=query, project_id="p", location="US", **google),
+    ]
