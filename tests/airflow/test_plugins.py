@@ -1,4 +1,4 @@
-"""R-AF1: plugins of a home of Airflow bring timetables, macros and listeners; none hears of the task that warms a template."""
+"""R-AF1: plugins of a home of Airflow bring timetables, macros, listeners and links; none hears of what warms a template."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from pathlib import Path
 
 from airflow.plugins_manager import AirflowPlugin
 from airflow.listeners import hookimpl
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow.providers.standard.operators.python import PythonOperator
+from airflow.sdk import BaseOperatorLink
 from airflow.timetables.base import DagRunInfo, Timetable
 
 HEARD = Path(__file__).parents[1] / "heard"
@@ -40,11 +43,39 @@ class Listener:
         with HEARD.open("a") as heard:
             heard.write(f"{task_instance.dag_id}.{task_instance.task_id} is done\\n")
 
+class Shelf(BaseOperatorLink):
+    name = "The shelf"
+    operators = [BashOperator]
+
+    def get_link(self, operator, *, ti_key):
+        return f"https://shop.example/{ti_key.run_id}/{operator.task_id}"
+
+class Till(BaseOperatorLink):
+    name = "The till"
+    operators = [PythonOperator]
+
+    def get_link(self, operator, *, ti_key):
+        return "https://shop.example/till"
+
+class Script(BaseOperatorLink):
+    name = "A script"
+
+    def get_link(self, operator, *, ti_key):
+        return "javascript:alert(1)"
+
+class Broken(BaseOperatorLink):
+    name = "Broken"
+
+    def get_link(self, operator, *, ti_key):
+        raise ValueError("no link")
+
 class Shop(AirflowPlugin):
     name = "shop"
     macros = [price]
     listeners = [Listener()]
     timetables = [Weekly]
+    operator_extra_links = [Shelf(), Till()]
+    global_operator_extra_links = [Broken(), Script()]
 """
 FILE = """
 from shop_plugin import Weekly
@@ -80,6 +111,11 @@ def test_a_timetable_of_a_plugin_makes_runs(plugged: dict[str, Any]) -> None:
 
 def test_a_macro_of_a_plugin_is_in_templates(plugged: dict[str, Any]) -> None:
     assert "it costs 6" in plugged["log"]
+
+
+def test_links_of_a_plugin_are_told_for_their_operators(plugged: dict[str, Any]) -> None:
+    assert plugged["links"] == [{"The shelf": "https://shop.example/r/told"}]
+    assert "A link of a plugin cannot be made" in plugged["log"]
 
 
 def test_a_listener_of_a_plugin_hears_of_tasks_and_of_no_others(plugged: dict[str, Any], home: Path) -> None:

@@ -406,6 +406,7 @@ def of_one_try(run_key: int) -> dict[str, dict[str, Any]]:
             "task_index": 0,
             "map_index": -1,
             "try_number": 1,
+            "most_links": 50,
             "kind": "spark_cost",
             "value": "{}",
         },

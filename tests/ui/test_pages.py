@@ -100,6 +100,25 @@ def test_what_failed_is_two_clicks_from_the_line_that_explains_it(page: Page) ->
     expect(page.get_by_role("region", name="Log").get_by_text("order 4711 has no weight").first).to_be_visible()
 
 
+def test_links_of_an_operator_lead_outside_and_nowhere_else(page: Page, evenflow: RunningEvenflow) -> None:
+    """R-AF1: as a try of Airflow's tells them; what is no link of the web is not shown, and markup in a name is text."""
+    told = {"Job <b>1</b>": "https://jobs.example/1?a=b&c=d", "Script": "javascript:alert(1)"}
+    with psycopg.connect(EmbeddedPostgres(evenflow.home).url(), autocommit=True) as conn:
+        conn.execute(
+            "insert into try_record (run_key, task_index, map_index, epoch, kind, try_number, value)"
+            " select t.run_key, t.task_index, t.map_index, t.epoch, 'links', t.try_number, %s from task_instance t"
+            " join dag_run r using (run_key) join task k using (version_key, task_index)"
+            " where (r.dag_id, r.run_id, k.task_id) = ('orders', 'morning 4', 'load')",
+            [Jsonb(told)],
+        )
+    see(page, FAILED)
+    link = page.get_by_role("link", name="Job <b>1</b>")
+    expect(link).to_have_attribute("href", "https://jobs.example/1?a=b&c=d")
+    expect(link).to_have_attribute("rel", "noopener noreferrer")
+    expect(page.get_by_role("link", name="Script")).to_have_count(0)
+    assert violations(page) == []
+
+
 def test_why_a_task_waits_is_a_sentence_with_who_is_in_the_way(page: Page) -> None:
     """R-ST10: the words are those of `evenflow why`, holders are links, and the cure is a button."""
     see(page, WAITING)

@@ -36,6 +36,7 @@ PROGRESS = 8 * 2**10  # JSON
 ONCE_VALUES = 100  # of one task instance: ids of what it made in other systems
 ASSET_VALUES = 1_000  # that tasks keep with one asset: how far it is loaded, for each part of it
 TRY_RECORD = 256 * 2**10  # JSON of one record of a try about its work; the lineage of a hundred wide tables is the largest
+TRY_LINKS = 50  # that one try tells, by names: they stand in a line of a page
 RENDERED = 256 * 2**10  # JSON of the template fields of a try; the SDK cuts them well below
 
 AIRFLOW_REQUESTS = 32  # of clients of Airflow's, answered at once, each in a thread that waits for the database

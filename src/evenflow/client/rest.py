@@ -164,6 +164,7 @@ class RestClient:
     get_lineage = route_3("GET", f"{TASK}/lineage", lambda: rest.queries.TryQuery, lambda: rest.tasks.TaskLineage)
     get_spark_stages = route_3("GET", f"{TASK}/spark", lambda: rest.queries.TryQuery, lambda: rest.tasks.SparkStages)
     find_spark_ui = route_3("GET", f"{TASK}/spark-ui", lambda: rest.queries.InstanceQuery, lambda: rest.tasks.SparkUiPath)
+    get_links = route_3("GET", f"{TASK}/links", lambda: rest.queries.InstanceQuery, lambda: rest.tasks.TaskLinks)
     get_rendered = route_3("GET", f"{TASK}/rendered", lambda: rest.queries.InstanceQuery, lambda: rest.tasks.RenderedFields)
     explain = route_3("GET", f"{TASK}/why", lambda: rest.queries.InstanceQuery, lambda: rest.why.Why)
     list_xcoms = route_2("GET", f"{RUN}/xcoms", lambda: rest.queries.XComQuery, lambda: rest.record.Page[rest.tasks.XComEntry])

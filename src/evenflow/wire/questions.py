@@ -237,12 +237,12 @@ class Rendered(Message):
     fields: dict[str, str]
 
 
-RecordKind = Literal["spark_cost", "spark_stages", "spark_ui", "lineage"]
+RecordKind = Literal["spark_cost", "spark_stages", "spark_ui", "lineage", "links"]
 
 
 class KeepRecord(Message):
     """Keep what this try says of its work, for people and for history; the worker has masked it. Each kind once; of figures of
-    stages the newest.
+    stages the newest, of links (their names and URLs) each name once.
     """
 
     kind: RecordKind

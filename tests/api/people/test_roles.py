@@ -58,6 +58,7 @@ NEEDED: dict[Role | None, str] = {
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/events
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/lineage
+        GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/links
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs/live
         GET /api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/logs/file

@@ -237,6 +237,13 @@ export const sparkStagesQuery = (of: InstanceName, tryNumber: number | undefined
     refetchInterval: active ? LIVE_MS : false,
   });
 
+export const linksQuery = (of: InstanceName) =>
+  queryOptions({
+    queryKey: ["links", of],
+    queryFn: ({ signal }) =>
+      ask("get", "/api/v1/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/links", { names: namesOf(of), query: { map_index: of.map }, signal }),
+  });
+
 export const renderedQuery = (of: InstanceName) =>
   queryOptions({
     queryKey: ["rendered", of],

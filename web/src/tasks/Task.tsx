@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
-import { namesOf, renderedQuery, sparkUiQuery, taskEventsQuery, tasksQuery, whyQuery, xcomsQuery, type InstanceName } from "../api/queries";
+import { linksQuery, namesOf, renderedQuery, sparkUiQuery, taskEventsQuery, tasksQuery, whyQuery, xcomsQuery, type InstanceName } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
 import { usePages } from "../parts/paging";
@@ -89,6 +89,25 @@ function SparkUi({ of }: { of: InstanceName }) {
   );
 }
 
+/** Where the work of an operator of Airflow's is to be seen outside. The API gives URLs of HTTP alone. */
+function OutsideLinks({ of }: { of: InstanceName }) {
+  const links = Object.entries(useQuery(linksQuery(of)).data?.links ?? {});
+  return (
+    links.length > 0 && (
+      <div>
+        <dt>Outside</dt>
+        <dd className="outside">
+          {links.map(([name, url]) => (
+            <a key={name} href={url} target="_blank" rel="noopener noreferrer">
+              {name}
+            </a>
+          ))}
+        </dd>
+      </div>
+    )
+  );
+}
+
 /** Of a mapped task: a mark for each instance. */
 function Mapped({ instances, dagId, runId, taskId }: { instances: Schemas["InstanceSummary"][]; dagId: string; runId: string; taskId: string }) {
   return (
@@ -148,6 +167,7 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
           <div><dt>Took</dt><dd><Took seconds={instance.elapsed_s} running={instance.state === "running"} /></dd></div>
           {instance.worker && <div><dt>Worker</dt><dd>{instance.worker}</dd></div>}
           {atWork && isSpark && <SparkUi of={of} />}
+          {tries > 0 && <OutsideLinks key={`${tries} ${instance.state}`} of={of} />}
           {instance.losses > 0 && <div><dt>Lost</dt><dd title="by infrastructure; that uses up no try">{instance.losses} times</dd></div>}
         </dl>
       )}

@@ -20,6 +20,7 @@ from airflow.sdk.execution_time.comms import MaskSecret, _RequestFrame
 from airflow.sdk.execution_time.supervisor import ActivitySubprocess
 
 from evenflow.airflow.comms import DirectClient, ThreadedAsking
+from evenflow.airflow.running.extra_links import Linking
 from evenflow.airflow.running.lent import lend, may_borrow
 from evenflow.airflow.running.log_lines import AirflowLog
 from evenflow.contracts.airflow.handler import ExecutionApi
@@ -111,6 +112,7 @@ def supervise(
         lend(what.id, client, lines)
     task_runner.parse = _Loaded(dags, bundle).parse
     task_runner._prepare = _Armed(armed)
+    task_runner.finalize = Linking(of_try.link_names)
     task_runner.CommsDecoder = _Comms(supervisor)
     supervisor._on_child_started(
         ti=what,

@@ -19,6 +19,7 @@ from evenflow.api.tokens import TriggerToken, TryToken
 from evenflow.api.vault import Vault
 from evenflow.api.versions import Versions
 from evenflow.core.limits import MAX_NAME_CHARS
+from evenflow.core.links import web_links
 from evenflow.core.object_names import SealedKind
 from evenflow.errors import StaleEpoch
 from evenflow.spark.limits import MOST_BYTES, MOST_CORES, MOST_TASKS, MOST_WALL
@@ -98,6 +99,8 @@ class ValueRoutes:
             raise too_large(f"What a try says of its work ({message.kind})", limits.TRY_RECORD)
         if message.kind == "spark_cost":
             _check_cost(message.value)
+        if message.kind == "links" and len(web_links(message.value)) < len(message.value):
+            raise Refused(422, "bad_value", "A link has a name, and a URL of HTTP or HTTPS.")
         asker, of_trigger = call.of_try, isinstance(call.token, TriggerToken)
         if of_trigger and message.kind not in ("spark_ui", "spark_stages"):
             raise Refused(403, "forbidden", f"A trigger keeps nothing of the kind {message.kind!r}. Let the task say it.")
@@ -105,7 +108,10 @@ class ValueRoutes:
             kept = value.decode().replace("\\u0000", "\\ufffd")
             if of_trigger:
                 await check_held(conn, call.asker)
-            if not await try_records.write_record(conn, asker, try_number=asker.try_number, kind=message.kind, value=kept):
+            written = await try_records.write_record(
+                conn, asker, try_number=asker.try_number, kind=message.kind, value=kept, most_links=limits.TRY_LINKS
+            )
+            if not written:
                 raise try_over()
         return Done()
 

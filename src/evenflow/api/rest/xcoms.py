@@ -13,7 +13,8 @@ from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.queries import InstanceQuery, TryQuery, XComQuery
 from evenflow.contracts.rest.record import Page
-from evenflow.contracts.rest.tasks import RenderedFields, TaskLineage, XComEntry, XComShown
+from evenflow.contracts.rest.tasks import RenderedFields, TaskLineage, TaskLinks, XComEntry, XComShown
+from evenflow.core.links import web_links
 from evenflow.core.people.roles import Role
 from evenflow.store.serving import try_records, views, xcom
 
@@ -67,11 +68,26 @@ async def get_lineage(
     return TaskLineage(event=event, try_number=row["try_number"], is_sent=not row["unsent"])
 
 
+@routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/links", Role.VIEWER)
+async def get_links(conn: Connection, dag_id: str, run_id: str, task_id: str, query: OfInstance) -> TaskLinks:
+    """Links that an operator of Airflow's has for its work, once its try has ended."""
+    if await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index) is None:
+        raise await _no_such_task(conn, dag_id, run_id, task_id)
+    row = await try_records.read_links(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index)
+    if row is None:
+        return TaskLinks(links={}, try_number=None)
+    return TaskLinks(links=web_links(row["value"]), try_number=row["try_number"])
+
+
 @routes.get("/dags/{dag_id}/runs/{run_id}/tasks/{task_id}/rendered", Role.VIEWER)
 async def get_rendered(conn: Connection, dag_id: str, run_id: str, task_id: str, query: OfInstance) -> RenderedFields:
     """What the template fields of the newest try became."""
     if await views.find_instance(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index) is None:
-        hint = await views.similar_task(conn, dag_id, task_id)
-        raise Refused(404, "not_found", f"There is no task {task_id!r} in run {run_id!r} of DAG {dag_id!r}.", hint=hint)
+        raise await _no_such_task(conn, dag_id, run_id, task_id)
     fields = await try_records.read_rendered(conn, dag_id=dag_id, run_id=run_id, task_id=task_id, map_index=query.map_index)
     return RenderedFields(fields=fields or {})
+
+
+async def _no_such_task(conn: Connection, dag_id: str, run_id: str, task_id: str) -> Refused:
+    hint = await views.similar_task(conn, dag_id, task_id)
+    return Refused(404, "not_found", f"There is no task {task_id!r} in run {run_id!r} of DAG {dag_id!r}.", hint=hint)

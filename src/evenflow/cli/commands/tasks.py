@@ -121,6 +121,17 @@ async def logs(
 
 
 @verb(app)
+async def links(dag: Dag, task_id: str, /, *, run: RunArgument = None, map_index: MapIndex = None) -> Reply:
+    """Where the work of an operator of Airflow's is to be seen outside: the links that it has told."""
+    async with remote() as client:
+        dag_id, run_id = await named_run(client, dag, run)
+        index = await only_instance(client, dag_id, run_id, task_id) if map_index is None else map_index
+        told = await client.get_links(dag_id, run_id, task_id, map_index=index)
+    data = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": index, **told.model_dump(mode="json")}
+    return Reply(data, lambda: print_table(("link", "URL"), told.links.items(), empty="It has told no link."))
+
+
+@verb(app)
 async def rendered(dag: Dag, task_id: str, /, *, run: RunArgument = None, map_index: MapIndex = None) -> Reply:
     """A task's rendered templates in its newest try, without secrets."""
     async with remote() as client:

@@ -80,6 +80,7 @@ class AirflowTry:
     looks: int = 0  # how often its task was rescheduled, as far as its client needs to know
     on_worker: bool = True
     draft: Draft = field(default_factory=DraftHere)
+    link_names: dict[str, str] = field(default_factory=dict)  # by the keys of XComs that are links for people
     beat: Callable[[], str | None] = lambda: None  # called for each heartbeat; returns why the try must end
 
     @cached_property

@@ -7,6 +7,7 @@ from typing import Any
 
 from evenflow.contracts.airflow.answers import ExecutionAnswer, found, missing, refused, unknown
 from evenflow.contracts.airflow.of_try import AirflowTry
+from evenflow.core.links import is_web_link
 from evenflow.core.model import UNMAPPED
 from evenflow.sdk.xcomarg import RETURN_VALUE
 
@@ -27,6 +28,9 @@ class AirflowXComs:
             self._of_try.draft.set_result(text)
         else:
             self._of_try.channel.xcom_push(key, _mappable(body, query))
+            name = self._of_try.link_names.get(key)
+            if is_web_link(name, body):  # else there is nothing to see: what is empty, or a path of Airflow's own pages
+                self._of_try.ask("record", kind="links", value={name: body})
         return found("ok", 201)
 
     def pull(self, body: Any, *, task_id: str, key: str, map_index: str = str(UNMAPPED), **path: Any) -> ExecutionAnswer:

@@ -52,6 +52,11 @@ class RenderedFields(Record):
     fields: dict[str, str] = Field(description="Template fields of the newest try; empty when none was a template.")
 
 
+class TaskLinks(Record):
+    links: dict[str, str] = Field(description="Where the work of its newest try is to be seen outside, by names: URLs of HTTP.")
+    try_number: int | None = Field(description="Of the newest try that has told any; null: none has.")
+
+
 class TaskLineage(Record):
     event: dict[str, object] = Field(description="A RunEvent of OpenLineage: what the try read and wrote, and how it ended.")
     try_number: int

@@ -16,9 +16,11 @@ from evenflow.store.db.sql import sql
 from evenflow.store.scheduling.tasks import TryKey
 
 
-async def write_record(conn: AsyncConn, key: TryKey, *, try_number: int, kind: str, value: str) -> bool:
-    """Whether the try still runs, or waits; ``value`` is a JSON object."""
-    names = {**asdict(key), "try_number": try_number, "kind": kind, "value": value}
+async def write_record(conn: AsyncConn, key: TryKey, *, try_number: int, kind: str, value: str, most_links: int = 0) -> bool:
+    """Whether the try still runs, or waits; ``value`` is a JSON object. Links are added to those that the try has told, until
+    these are ``most_links``.
+    """
+    names = {**asdict(key), "try_number": try_number, "kind": kind, "value": value, "most_links": most_links}
     cursor = await conn.execute(sql("records/write"), names, prepare=True)
     return await cursor.fetchone() is not None
 
@@ -50,6 +52,12 @@ async def read_of_spark(
     """Of the newest try that has told, where none is asked for."""
     of = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index, "try_number": try_number}
     return await (await conn.cursor(row_factory=dict_row).execute(sql("records/read_of_spark"), {"kind": kind, **of})).fetchone()
+
+
+async def read_links(conn: AsyncConn, *, dag_id: str, run_id: str, task_id: str, map_index: int) -> Row | None:
+    """Of the newest try that has told any."""
+    names = {"dag_id": dag_id, "run_id": run_id, "task_id": task_id, "map_index": map_index}
+    return await (await conn.cursor(row_factory=dict_row).execute(sql("records/read_links"), names)).fetchone()
 
 
 async def take_unsent(conn: AsyncConn, *, limit: int, again_s: float) -> list[Row]:

@@ -1,6 +1,6 @@
 -- What a running try says of its work, or the trigger that it waits for; answers nothing when the try is over. What it has said
--- already stays, but for the figures of stages, which grow, and for what a client elsewhere has said of its end before that. The
--- dispatch is kept until this commits (KEY SHARE).
+-- already stays, but for the figures of stages, which grow, for links, which come one by one, and for what a client elsewhere has
+-- said of its end before that. The dispatch is kept until this commits (KEY SHARE).
 with running as (
     {{current_try}}
 ), current as (
@@ -15,6 +15,9 @@ with running as (
         when %(kind)s = 'lineage' then now() end
     from current
     on conflict (run_key, task_index, map_index, epoch, kind)
-    do update set value = excluded.value, at = excluded.at where excluded.kind in ('spark_stages', 'draft')
+    do update set at = excluded.at,
+                  value = case when excluded.kind = 'links' then try_record.value || excluded.value else excluded.value end
+    where excluded.kind in ('spark_stages', 'draft')
+       or excluded.kind = 'links' and (select count(*) from jsonb_object_keys(try_record.value)) < %(most_links)s
 )
 select epoch from current
