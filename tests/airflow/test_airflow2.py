@@ -60,16 +60,16 @@ with DAG("rules"):
     EmptyOperator(task_id="c", trigger_rule=TriggerRule.ALL_DONE)
 """,
     "dates": """
-from datetime import datetime
 from airflow import DAG
 from airflow.operators.empty import EmptyOperator
 from airflow.models.dag import DagStateChangeCallback
-from airflow.utils.dates import days_ago
+from airflow.utils.dates import datetime, days_ago, timedelta
 from airflow.utils.file import TemporaryDirectory
 from airflow.utils.timezone import make_aware
 from airflow.utils.weekday import WeekDay
 
-with DAG("recent", start_date=datetime(2021, 1, 1), default_args={"start_date": days_ago(2)}, catchup=False):
+limit = timedelta(hours=1)
+with DAG("recent", start_date=datetime(2021, 1, 1), dagrun_timeout=limit, default_args={"start_date": days_ago(2)}, catchup=False):
     EmptyOperator(task_id="a")
 with DAG("of_tasks", schedule="@daily"):
     EmptyOperator(task_id="a", start_date=make_aware(datetime(2022, 1, 1)), end_date=datetime(2023, 1, 1))

@@ -60,6 +60,7 @@ _SAME = {
     f"{_SDK}.exceptions": "AirflowException AirflowSkipException AirflowFailException AirflowSensorTimeout AirflowTaskTimeout",
     "airflow.utils.session": "create_session provide_session",
     "airflow.triggers.base": "BaseTrigger TriggerEvent",
+    "datetime": "datetime timedelta",  # modules of Airflow had imported them
     "functools": "cached_property cache",
     "tempfile": "TemporaryDirectory",
     f"{_SQL}.hooks.sql": "DbApiHook",
