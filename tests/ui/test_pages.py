@@ -284,6 +284,102 @@ def test_a_pool_is_changed_after_what_would_follow_is_told(page: Page, evenflow:
     expect(page.get_by_role("row", name=re.compile("^spare"))).to_contain_text("0 of 5")
 
 
+def test_what_would_start_with_more_slots_is_told_before_the_yes(page: Page) -> None:
+    """R-ST10: by a round of the scheduler that is not written. Four of six exports wait for two slots."""
+    see(page, "/capacity")
+    page.get_by_role("row", name=re.compile("^warehouse")).get_by_role("button", name="Change").click()
+    dialog = page.get_by_role("dialog", name="Slots of warehouse")
+    dialog.get_by_label("Slots").fill("5")
+    expect(dialog).to_contain_text("3 tasks would start at once, here first export × 3 of nightly_export. 1 task would still wait")
+    dialog.get_by_label("Slots").fill("1")
+    expect(dialog).to_contain_text("nothing starts here until fewer than 1 are")
+    expect(dialog).to_contain_text("Nothing would start at once. 4 tasks would still wait")
+    dialog.get_by_role("button", name="Leave it").click()
+    page.locator("section", has=page.get_by_role("heading", name="Queues")).get_by_role("button", name="default").click()
+    expect(page.locator(".holders")).to_contain_text("nightly_export export: 2 running")
+
+
+def test_a_dag_is_drained_and_activated(page: Page, evenflow: RunningEvenflow) -> None:
+    trigger(evenflow, "nightly_export", "last")
+    see(page, "/dags/nightly_export")
+    page.get_by_role("button", name="Drain", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Drain nightly_export")
+    expect(dialog).to_contain_text("evenflow drain nightly_export")
+    dialog.get_by_role("button", name="Drain it").click()
+    expect(page.locator(".facts-line").first).to_contain_text("draining")
+    page.get_by_role("button", name="Activate", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Activate it").click()
+    expect(page.get_by_role("button", name="Drain", exact=True)).to_be_visible()
+
+
+def test_a_run_is_triggered_with_the_values_of_the_last_one(page: Page, evenflow: RunningEvenflow) -> None:
+    trigger(evenflow, "orders", "of the west", {"region": "west", "limit": 7})
+    see(page, "/dags/orders?trigger=true")
+    form = page.get_by_role("dialog", name="Trigger orders")
+    form.get_by_role("button", name="As in the last run").click()
+    expect(form.get_by_label("region")).to_have_value("west")
+    expect(form.get_by_label("limit")).to_have_value("7")
+    form.get_by_text("The same by curl").click()
+    expect(form).to_contain_text('"region":"west"')
+    expect(form).to_contain_text("/api/v1/dags/orders/runs")
+
+
+COUNTING_DAG = """
+from pathlib import Path
+from time import sleep
+
+from evenflow import dag, task
+
+
+@dag(schedule=None)
+def counting():
+    @task
+    def read(ti=None):
+        ti.progress("files", 3, 8)
+        while not Path({gate!r}).exists():
+            sleep(0.05)
+
+    read()
+
+
+counting()
+"""
+
+
+def test_a_task_says_how_far_it_is(page: Page, evenflow: RunningEvenflow, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    (evenflow.dags / "counting.py").write_text(COUNTING_DAG.replace("{gate!r}", repr(str(gate))))
+    wait_until(lambda: ask(evenflow, "GET", "dags?search=counting")["items"], lambda: evenflow.log)
+    trigger(evenflow, "counting", "once")
+    see(page, "/dags/counting/runs/once")
+    expect(page.get_by_role("row", name=re.compile("^read"))).to_contain_text("files 3 of 8")
+    page.get_by_role("link", name="read", exact=True).click()
+    expect(page.get_by_role("meter", name="files")).to_have_attribute("aria-valuenow", "3")
+    gate.touch()
+    expect(page.get_by_role("meter", name="files")).to_have_count(0)
+
+
+def test_two_people_see_what_the_other_does(page: Page, browser: Browser, evenflow: RunningEvenflow) -> None:
+    """On a network that is slow for one of them."""
+    ask(evenflow, "PATCH", "dags/tidy_up", {"is_paused": True})
+    trigger(evenflow, "tidy_up", "for two")
+    slow = logged_in(browser, evenflow)
+    link = slow.context.new_cdp_session(slow)
+    link.send("Network.enable")
+    kilobytes = 50 * 1024
+    link.send(
+        "Network.emulateNetworkConditions",
+        {"offline": False, "latency": 400, "downloadThroughput": kilobytes, "uploadThroughput": kilobytes},
+    )
+    for one in (page, slow):
+        see(one, "/dags/tidy_up/runs/for%20two")
+        expect(one.locator(".head .state")).to_have_text("queued")
+    page.get_by_role("link", name="tidy_up").first.click()
+    page.get_by_role("switch", name="tidy_up is on").click()
+    expect(slow.locator(".head .state")).to_have_text("success")
+    expect(slow.locator(".lost")).to_have_count(0)
+
+
 def test_everything_is_reached_by_keys(page: Page) -> None:
     page.keyboard.press("Control+k")
     page.get_by_role("combobox", name="Find a page, a DAG or an action").fill("orders")

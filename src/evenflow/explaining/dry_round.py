@@ -4,8 +4,9 @@ round.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from evenflow.core.asking import AskedTogether
 from evenflow.core.selection.lanes import Lane, LimitClass, Snapshot
@@ -36,10 +37,12 @@ class DryRound:
     decision: Decision
 
     @classmethod
-    async def decided(cls, conn: AsyncConn) -> DryRound:
-        """Decides the round within one instant."""
+    async def decided(cls, conn: AsyncConn, more: Mapping[int, int] = MappingProxyType({})) -> DryRound:
+        """Decides the round within one instant, with ``more`` slots in these limits than there are."""
         (clock,) = await read(conn, "plan/read_clock")
         released = {row["limit_id"]: row["released"] for row in await read(conn, "plan/read_wakes")}
+        for limit, slots in more.items():
+            released[limit] = released.get(limit, 0) + slots
         closures = as_closures((row["limit_id"], row["queue"]) for row in await read(conn, "states/read_closures"))
         known, loading = Read(clock["now_s"]), Loading(released, closures, clock["now_s"])
         selecting = loading.select()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,13 +23,24 @@ TASKS_READ = 1_000  # of one lane, for their names
 UNAPPLIED_COUNTED = 1_000  # reports, timers, pauses and runs that are not yet applied
 
 
-async def read_plan(conn: AsyncConn, *, limit: int, scope: str | None = None) -> Plan:
-    """Returns the first ``limit`` tasks that a round would start now, and what blocks the others. Only DAGs in ``scope`` are
-    included.
+class ResizedPool(NamedTuple):
+    """A pool with other slots than it has."""
+
+    name: str
+    slots: int
+
+
+async def read_plan(conn: AsyncConn, *, limit: int, scope: str | None = None, resized: ResizedPool | None = None) -> Plan:
+    """Returns the first ``limit`` tasks that a round would start now, and what blocks the others; with ``resized`` what would
+    follow if that pool, which exists, had these slots. Only DAGs in ``scope`` are included.
     """
     async with one_instant(conn):
+        resizing: dict[int, int] = {}
+        if resized is not None:
+            (pool,) = await read(conn, "plan/find_pool", {"name": resized.name})
+            resizing[pool["limit_id"]] = resized.slots - pool["capacity"]
         (unapplied,) = await read(conn, "plan/count_unapplied", {"counted": UNAPPLIED_COUNTED, "lease_s": LEASE_S})
-        dry = await DryRound.decided(conn)
+        dry = await DryRound.decided(conn, resizing)
         if scope is not None:
             asked = {"run_keys": numbers({row.run_key for row in dry.stored.values()}), "scope": scope}
             dry.keep({row["run_key"] for row in await read(conn, "plan/find_runs", asked)})
@@ -37,7 +48,7 @@ async def read_plan(conn: AsyncConn, *, limit: int, scope: str | None = None) ->
         groups = await read(conn, "plan/count_waiting", {"lanes": LANES_COUNTED, "groups": GROUPS_COUNTED, "scope": scope})
         best = {"limit": limit + len(grants), "groups": GROUPS_COUNTED, "scope": scope}
         next_ = [StoredLane(**row) for row in await read(conn, "plan/list_next", best)]
-        unstarted = await _Unstarted.read(conn, dry, groups, next_)
+        unstarted = await _Unstarted.read(conn, dry, groups, next_, resizing)
         blocked = unstarted.group(groups)
         waiting = unstarted.waiting(next_)[:limit]
         names = _LaneNames(conn, dry, unstarted)
@@ -80,7 +91,9 @@ class _Unstarted:
     free: dict[int, int]
 
     @classmethod
-    async def read(cls, conn: AsyncConn, dry: DryRound, groups: Sequence[Row], next_: Sequence[StoredLane]) -> _Unstarted:
+    async def read(
+        cls, conn: AsyncConn, dry: DryRound, groups: Sequence[Row], next_: Sequence[StoredLane], resizing: Mapping[int, int]
+    ) -> _Unstarted:
         limit_classes = await read_limit_classes(
             conn, {*dry.snapshot.limit_classes, *(g["class_id"] for g in groups), *(row.class_id for row in next_)}
         )
@@ -89,7 +102,7 @@ class _Unstarted:
         }
         wanted.update(limit for row in next_ for limit in row.locals)
         found = await read(conn, "why/read_limits", {"limits": numbers(wanted | dry.snapshot.free.keys())})
-        limits = {row["limit_id"]: row for row in found}
+        limits = {row["limit_id"]: {**row, "capacity": row["capacity"] + resizing.get(row["limit_id"], 0)} for row in found}
         free = {limit: row["capacity"] - row["used"] for limit, row in limits.items()}
         return cls(dry, limit_classes, limits, {**free, **dry.snapshot.free})
 

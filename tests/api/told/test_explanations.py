@@ -8,9 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from evenflow.client.rest import RestClient
+from evenflow.core.people.roles import Role
+from evenflow.core.people.scopes import PersonScope
 from evenflow.core.why import AwaitsUpstreams, AwaitsWorker
 from evenflow.errors import ApiRefused
 from tests.api.world import SPEC, World
+from tests.tokens import operator_token
 
 
 @pytest.fixture
@@ -68,3 +71,18 @@ async def test_plan_of_an_idle_system(rest: RestClient, world: World) -> None:
     assert (await rest.get_plan()).unapplied["runs"] == 1
     with pytest.raises(ApiRefused, match=r"^limit is at most 1,000, not 100000$"):
         await rest.get_plan(limit=100_000)
+
+
+async def test_what_would_follow_is_asked_of_a_pool_that_one_may_see(rest: RestClient, api_url: str, world: World) -> None:
+    """R-ST10, R-SE3: of others it is as if there were none."""
+    world.pool("etl", 3)
+    assert (await rest.get_plan(pool="etl", slots=9)).starting == 0
+    with pytest.raises(ApiRefused, match="Give pool and slots"):
+        await rest.get_plan(pool="etl")
+    with pytest.raises(ApiRefused, match="Give pool and slots"):
+        await rest.get_plan(slots=9)
+    with pytest.raises(ApiRefused, match="There is no pool 'nope'"):
+        await rest.get_plan(pool="nope", slots=9)
+    async with RestClient(api_url, operator_token(world.conn, role=Role.VIEWER, scope=PersonScope(pools=("mine",)))) as eve:
+        with pytest.raises(ApiRefused, match="There is no pool 'etl'"):
+            await eve.get_plan(pool="etl", slots=9)

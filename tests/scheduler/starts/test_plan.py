@@ -14,7 +14,7 @@ import pytest
 from evenflow.contracts.rest.plan import Plan
 from evenflow.core.model import DagSpec, MapInput, Mapping, TaskSpec
 from evenflow.core.selection.pool_policy import PoolPolicy
-from evenflow.explaining.plan import read_plan
+from evenflow.explaining.plan import ResizedPool, read_plan
 from evenflow.scheduler.advance import advance
 from evenflow.store.db.connect import connect_async
 from evenflow.store.serving.pools import set_pool
@@ -71,6 +71,11 @@ async def test_the_next_round_starts_what_was_planned(world: World, conn: psycop
             pass
         if r.random() < 0.2:
             await set_pool(conn, "p1", slots=r.randint(2, 8), description=None, policy=None)
+        resized = ResizedPool("p1", r.randint(0, 8))
+        would = await read_plan(conn, limit=100, resized=resized)
+        if r.random() < 0.5:
+            await set_pool(conn, "p1", slots=resized.slots, description=None, policy=None)
+            assert await read_plan(conn, limit=100) == would, f"turn {turn}: what would follow follows"
         plan = await read_plan(conn, limit=100)
         assert plan.complete
         assert plan.unapplied == {"reports": 0, "timers": 0, "pauses": 0, "runs": 0}

@@ -73,6 +73,14 @@ export const planQuery = (limit: number) =>
     refetchInterval: every(CALM_MS),
   });
 
+/** What would follow if the pool had these slots. */
+export const resizedQuery = (pool: string, slots: number) =>
+  queryOptions({
+    queryKey: ["plan", "resized", pool, slots],
+    queryFn: ({ signal }) => ask("get", "/api/v1/plan", { query: { limit: 5, pool, slots }, signal }),
+    placeholderData: keepPreviousData,
+  });
+
 export const parseErrorsQuery = queryOptions({
   queryKey: ["parse-errors"],
   queryFn: ({ signal }) => ask("get", "/api/v1/parse-errors", { query: { limit: 20 }, signal }),

@@ -1,9 +1,9 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { useDeferredValue, useState } from "react";
 import { ask, type Schemas } from "../api/client";
 import { useLiveCapacity } from "../api/live";
-import { executorsQuery, holdersQuery, planQuery, poolsQuery, refresh, statusQuery } from "../api/queries";
+import { executorsQuery, holdersQuery, planQuery, poolsQuery, refresh, resizedQuery, statusQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
 import { Field } from "../parts/Field";
@@ -37,6 +37,9 @@ export function Capacity() {
       <Section title="What blocks">
         <Found of={plan}>{(now) => <Blocked plan={now} />}</Found>
       </Section>
+      <Section title="Startable, and not started">
+        <Found of={status}>{(now) => <Late pace={now.pace} />}</Found>
+      </Section>
       <Section title="What would start now" aside={plan.data ? counted(plan.data.starting, "task") : undefined}>
         <Found of={plan}>
           {(now) =>
@@ -59,6 +62,18 @@ export function Capacity() {
   );
 }
 
+/** How long tasks that nothing held up took to start: what schedulers cost, not limits. */
+function Late({ pace }: { pace: Schemas["Status"]["pace"] }) {
+  if (!pace) return <Empty title="No scheduler has told how many tasks it started." />;
+  if (pace.late_s === null) return <p className="quiet">No task has started in the last minute.</p>;
+  const late = pace.late_s < 1 ? `${Math.round(pace.late_s * 1000)} ms` : duration(pace.late_s);
+  return (
+    <p>
+      {counted(pace.starts, "task")} started in the last minute, 95 % of them at most <strong className="number">{late}</strong> after they could.
+    </p>
+  );
+}
+
 const waitsFor = (one: Schemas["WaitingLane"]) =>
   one.by ? `${limitWord(one.by.limit)} ${one.by.name}` : (one.closed ?? "the next round of a scheduler");
 
@@ -67,45 +82,56 @@ function Pools({ pools }: { pools: Schemas["Pool"][] }) {
   const [changed, setChanged] = useState<Schemas["Pool"] | null>(null);
   return (
     <>
-      <table className="list">
-        <thead>
-          <tr>
-            <th>Pool</th>
-            <th className="meter-cell">Taken</th>
-            <th>Policy</th>
-            <th><span className="visually-hidden">Change</span></th>
-          </tr>
-        </thead>
-        <tbody>
-          {pools.map((pool) => (
-            <tr key={pool.name}>
-              <td>
-                <button type="button" className="linklike" aria-expanded={open === pool.name} onClick={() => setOpen(open === pool.name ? null : pool.name)}>
-                  {pool.name}
-                </button>
-                {open === pool.name && <Holders kind="pool" name={pool.name} />}
-              </td>
-              <td className="meter-cell">
-                <span className="metered">
-                  <Meter used={pool.used} of={pool.slots} label={`pool ${pool.name}`} />
-                  <span className="number">
-                    {count(pool.used)} of {count(pool.slots)}
-                  </span>
-                </span>
-              </td>
-              <td>{pool.policy}</td>
-              <td className="right">
-                <Allowed to="operator">
-                  <button type="button" onClick={() => setChanged(pool)}>
-                    Change
-                  </button>
-                </Allowed>
-              </td>
+      <div className="scroll" tabIndex={0} role="region" aria-label="Pools">
+        <table className="list">
+          <thead>
+            <tr>
+              <th>Pool</th>
+              <th className="meter-cell">Taken</th>
+              <th>Policy</th>
+              <th><span className="visually-hidden">Change</span></th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {pools.map((pool) => (
+              <tr key={pool.name}>
+                <td>
+                  <Held kind="pool" name={pool.name} open={open === pool.name} toggle={() => setOpen(open === pool.name ? null : pool.name)} />
+                </td>
+                <td className="meter-cell">
+                  <span className="metered">
+                    <Meter used={pool.used} of={pool.slots} label={`pool ${pool.name}`} />
+                    <span className="number">
+                      {count(pool.used)} of {count(pool.slots)}
+                    </span>
+                  </span>
+                </td>
+                <td>{pool.policy}</td>
+                <td className="right">
+                  <Allowed to="operator">
+                    <button type="button" onClick={() => setChanged(pool)}>
+                      Change
+                    </button>
+                  </Allowed>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
       {changed && <ChangePool pool={changed} close={() => setChanged(null)} />}
+    </>
+  );
+}
+
+/** A name that opens to who holds some of it. */
+function Held({ kind, name, open, toggle }: { kind: "pool" | "queue"; name: string; open: boolean; toggle: () => void }) {
+  return (
+    <>
+      <button type="button" className="linklike" aria-expanded={open} onClick={toggle}>
+        {name}
+      </button>
+      {open && <Holders kind={kind} name={name} />}
     </>
   );
 }
@@ -162,11 +188,7 @@ function ChangePool({ pool, close }: { pool: Schemas["Pool"]; close: () => void 
         }}
       >
         <Field id="slots" label="Slots" value={slots} change={setSlots} inputMode="numeric" aria-invalid={!isGood} />
-        <p className="quiet">
-          {wanted < pool.used
-            ? `${counted(pool.used, "slot is", "slots are")} taken: what runs keeps its slots, and nothing starts until fewer than ${count(wanted)} are.`
-            : `${counted(Math.max(0, wanted - pool.used), "slot")} would be free, and taken at once by what waits.`}
-        </p>
+        {isGood && <Following pool={pool} slots={wanted} />}
         <Command text={`evenflow pools set ${quoted(pool.name)} ${isGood ? wanted : "SLOTS"}`} />
         {change.error && <Trouble error={change.error} />}
         <footer>
@@ -179,6 +201,34 @@ function ChangePool({ pool, close }: { pool: Schemas["Pool"]; close: () => void 
         </footer>
       </form>
     </Dialog>
+  );
+}
+
+/** What a round of the scheduler would start if the pool had these slots, and what would still wait for it. */
+function Following({ pool, slots }: { pool: Schemas["Pool"]; slots: number }) {
+  const plan = useQuery(resizedQuery(pool.name, useDeferredValue(slots)));
+  const taken =
+    slots < pool.used
+      ? `${counted(pool.used, "slot is", "slots are")} taken: what runs keeps its slots, and nothing starts here until fewer than ${count(slots)} are.`
+      : `${counted(slots - pool.used, "slot")} would be free.`;
+  return (
+    <div className="following" aria-live="polite">
+      <p className="quiet">{taken}</p>
+      <Found of={plan}>{(would) => <Would plan={would} pool={pool.name} />}</Found>
+    </div>
+  );
+}
+
+function Would({ plan, pool }: { plan: Schemas["Plan"]; pool: string }) {
+  const here = plan.starts.filter((lane) => lane.pool === pool);
+  const waits = plan.blocked.filter((one) => one.by?.limit === "pool" && one.by.name === pool).reduce((sum, one) => sum + one.tasks, 0);
+  return (
+    <p className="quiet">
+      {plan.starting
+        ? `${counted(plan.starting, "task")} would start at once${here.length ? `, here first ${here.map((lane) => `${lane.tasks.map((task) => (task.count > 1 ? `${task.task_id} × ${count(task.count)}` : task.task_id)).join(", ")} of ${lane.dag_id}`).join("; ")}` : ""}. `
+        : "Nothing would start at once. "}
+      {waits ? `${counted(waits, "task")}${plan.counted ? "" : " or more"} would still wait for this pool.` : "No task would wait for this pool."}
+    </p>
   );
 }
 
@@ -211,35 +261,38 @@ function Executors({ executors }: { executors: Schemas["Executor"][] }) {
 }
 
 function Queues({ queues, executors }: { queues: Schemas["QueueStatus"][]; executors: Schemas["PushExecutorStatus"][] }) {
+  const [open, setOpen] = useState<string | null>(null);
   const troubles = new Map(executors.map((one) => [one.name, one.trouble]));
   if (!queues.length) return <Empty title="No queue has a worker or a task." />;
   return (
-    <table className="list">
-      <thead>
-        <tr>
-          <th>Queue</th>
-          <th className="right">Running</th>
-          <th className="right">Waiting for a worker</th>
-          <th className="right">Longest</th>
-          <th className="right">Workers</th>
-        </tr>
-      </thead>
-      <tbody>
-        {queues.map((queue) => (
-          <tr key={queue.queue}>
-            <td>
-              {queue.queue}
-              {queue.executor && <span className="quiet"> of {queue.executor}</span>}
-              <Told trouble={queue.trouble ?? troubles.get(queue.executor ?? "")} />
-            </td>
-            <td className="right number">{count(queue.running)}</td>
-            <td className="right number">{count(queue.waiting)}</td>
-            <td className="right number">{duration(queue.oldest_waiting_s) || "–"}</td>
-            <td className="right number">{count(queue.workers)}</td>
+    <div className="scroll" tabIndex={0} role="region" aria-label="Queues">
+      <table className="list">
+        <thead>
+          <tr>
+            <th>Queue</th>
+            <th className="right">Running</th>
+            <th className="right">Waiting for a worker</th>
+            <th className="right">Longest</th>
+            <th className="right">Workers</th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {queues.map((queue) => (
+            <tr key={queue.queue}>
+              <td>
+                <Held kind="queue" name={queue.queue} open={open === queue.queue} toggle={() => setOpen(open === queue.queue ? null : queue.queue)} />
+                {queue.executor && <span className="quiet"> of {queue.executor}</span>}
+                <Told trouble={queue.trouble ?? troubles.get(queue.executor ?? "")} />
+              </td>
+              <td className="right number">{count(queue.running)}</td>
+              <td className="right number">{count(queue.waiting)}</td>
+              <td className="right number">{duration(queue.oldest_waiting_s) || "–"}</td>
+              <td className="right number">{count(queue.workers)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

@@ -1,13 +1,41 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, Outlet, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { ask } from "../api/client";
 import { dagQuery } from "../api/queries";
+import { useState } from "react";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
 import { Icon } from "../parts/icons";
 import { Found, Switch } from "../parts/parts";
+import { Sure } from "../parts/Sure";
 import { Time } from "../parts/time";
+import { quoted } from "../parts/words";
 import { usePause } from "./Dags";
 import { Trigger } from "./Trigger";
+
+/** No run of it begins any more, and those that have begun run to their end; until then that can be taken back. */
+function Drain({ dagId, drains }: { dagId: string; drains: boolean }) {
+  const [asked, setAsked] = useState(false);
+  const verb = drains ? "Activate" : "Drain";
+  return (
+    <Allowed to="operator">
+      <button type="button" onClick={() => setAsked(true)}>
+        {verb}
+      </button>
+      {asked && (
+        <Sure
+          title={`${verb} ${dagId}`}
+          verb={`${verb} it`}
+          command={`evenflow ${verb.toLowerCase()} ${quoted(dagId)}`}
+          act={() => ask("put", "/api/v1/service-states/{kind}/{name}", { names: { kind: "dag", name: dagId }, body: { state: drains ? "active" : "draining" } })}
+          close={() => setAsked(false)}
+        >
+          <p>{drains ? "Its runs begin again." : "Runs that have begun run to their end, and no other one begins. Nothing is killed. Then the DAG is paused."}</p>
+        </Sure>
+      )}
+    </Allowed>
+  );
+}
 
 const TABS = [
   { to: "/dags/$dagId", name: "Grid" },
@@ -38,6 +66,7 @@ export function Dag() {
               <Allowed to="author">
                 <Switch on={!found.is_paused} busy={pause.isPending} label={`${found.display_name} is on`} change={(on) => pause.mutate(!on)} />
                 <span className="spread" />
+                {!found.is_paused && <Drain dagId={dagId} drains={found.service_state === "draining"} />}
                 <button type="button" className="primary" onClick={() => asked(true)}>
                   <Icon name="play" /> Trigger
                 </button>
@@ -46,7 +75,7 @@ export function Dag() {
             <dl className="facts-line">
               <div><dt>Schedule</dt><dd>{found.schedule ?? "when triggered"}</dd></div>
               {found.next_run_at && !found.is_paused && <div><dt>Next run</dt><dd><Time at={found.next_run_at} /></dd></div>}
-              {found.is_paused && <div><dt>State</dt><dd>{found.service_state}{found.paused_reason && `: ${found.paused_reason}`}</dd></div>}
+              {(found.is_paused || found.service_state !== "active") && <div><dt>State</dt><dd>{found.service_state}{found.paused_reason && `: ${found.paused_reason}`}</dd></div>}
               {found.owner && <div><dt>Owner</dt><dd>{found.owner}</dd></div>}
               <div><dt>File</dt><dd>{found.file}</dd></div>
               <div><dt>Version</dt><dd>{found.version_number}</dd></div>

@@ -95,7 +95,17 @@ function DagRow({ dag }: { dag: Schemas["DagSummary"] }) {
             {tag}
           </Link>
         ))}
-        {dag.description && <p className="quiet ellipsis">{dag.description}</p>}
+        {(dag.owner || dag.description) && (
+          <p className="quiet ellipsis">
+            {dag.owner && (
+              <Link to="/dags" search={{ search: dag.owner }} aria-label={`DAGs of ${dag.owner}`}>
+                {dag.owner}
+              </Link>
+            )}
+            {dag.owner && dag.description && ": "}
+            {dag.description}
+          </p>
+        )}
       </td>
       <td>
         <Strip dagId={dag.dag_id} runs={dag.recent_runs} />

@@ -7,6 +7,7 @@ export interface Filled {
   isGood: boolean;
   typed: string[]; // NAME=VALUE, as the command line takes them
   fields: ReactNode;
+  take: (values: Record<string, unknown>) => void; // of another run
 }
 
 /** A form of params' schemas, and what stands in it. */
@@ -21,12 +22,15 @@ export function useFields(params: Schemas["DagParam"][]): Filled {
   return {
     given,
     isGood: values.every((value) => value.flaw === null),
-    typed: Object.entries(given).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`),
+    typed: Object.entries(given).map(([name, value]) => `${name}=${asTyped(value)}`),
+    take: (last) => setChanged(Object.fromEntries(fields.filter(({ name }) => name in last).map(({ name }) => [name, asTyped(last[name])]))),
     fields: values.map(({ field, text, flaw }) => (
       <ParamField key={field.name} field={field} text={text} flaw={flaw} change={(to) => setChanged({ ...changed, [field.name]: to })} />
     )),
   };
 }
+
+const asTyped = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
 
 function ParamField({ field, text, flaw, change }: { field: Field; text: string; flaw: string | null; change: (text: string) => void }) {
   const id = `param-${field.name}`;

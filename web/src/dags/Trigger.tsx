@@ -1,8 +1,8 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { ask, type Schemas } from "../api/client";
-import { refresh } from "../api/queries";
+import { address, ask, type Schemas } from "../api/client";
+import { refresh, runQuery, runsQuery } from "../api/queries";
 import { Allowed } from "../parts/Allowed";
 import { Field } from "../parts/Field";
 import { useKey } from "../parts/once";
@@ -12,9 +12,33 @@ import { useFields } from "./Fields";
 
 type Detail = Schemas["DagDetail"];
 
+const curl = (dagId: string, body: unknown) =>
+  [
+    'curl -H "Authorization: Bearer $EVENFLOW_TOKEN" -H "Content-Type: application/json"',
+    `-d ${quoted(JSON.stringify(body))}`,
+    `${location.origin}${address("/api/v1/dags/{dag_id}/runs", { dag_id: dagId })}`,
+  ].join(" ");
+
+/** The values of the newest run, a click away. */
+function LastValues({ dagId, take }: { dagId: string; take: (values: Record<string, unknown>) => void }) {
+  const runs = useQuery({ ...runsQuery({ dag_id: dagId, limit: 1 }), refetchInterval: false });
+  const runId = runs.data?.items[0]?.run_id;
+  const run = useQuery({ ...runQuery(dagId, runId ?? ""), enabled: runId !== undefined, refetchInterval: false });
+  if (!run.data || !Object.keys(run.data.params).length) return null;
+  const { params } = run.data;
+  return (
+    <p className="quiet">
+      <button type="button" onClick={() => take(params)}>
+        As in the last run
+      </button>{" "}
+      {runId}
+    </p>
+  );
+}
+
 /** A run with these values: a form of the params' schemas, and the same as a command. */
 export function Trigger({ dag, close }: { dag: Detail; close: () => void }) {
-  const { given, isGood, typed: values, fields } = useFields(dag.params);
+  const { given, isGood, typed: values, fields, take } = useFields(dag.params);
   const [note, setNote] = useState("");
   const client = useQueryClient();
   const navigate = useNavigate();
@@ -38,9 +62,14 @@ export function Trigger({ dag, close }: { dag: Detail; close: () => void }) {
       >
         {dag.is_paused && <p className="note">The DAG is paused: the run waits until it is on again.</p>}
         {dag.params.length === 0 && <p className="quiet">It has no params.</p>}
+        {dag.params.length > 0 && <LastValues dagId={dag.dag_id} take={take} />}
         {fields}
         <Field id="note" label="Note, for whoever looks at the run later" value={note} change={setNote} maxLength={1000} />
         <Command text={typed} />
+        <details>
+          <summary>The same by curl</summary>
+          <Command text={curl(dag.dag_id, body)} />
+        </details>
         {trigger.error && <Trouble error={trigger.error} />}
         <footer>
           <button type="button" onClick={close}>

@@ -6,7 +6,7 @@ import { runQuery, tasksQuery } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
 import { usePages } from "../parts/paging";
-import { Copied, Empty, Found } from "../parts/parts";
+import { Copied, Empty, Found, Meter } from "../parts/parts";
 import { StateMark, StateName, stateWord } from "../parts/states";
 import { Time, Took } from "../parts/time";
 import { count, duration, firstLine, instanceName } from "../parts/words";
@@ -68,7 +68,7 @@ export function Run() {
               {(page) =>
                 page.items.length || from.cursor ? (
                   <>
-                    <Instances dagId={dagId} runId={runId} tasks={page.items} began={found.started_at} />
+                    <Instances run={found} tasks={page.items} />
                     {pages(page.next)}
                   </>
                 ) : (
@@ -113,7 +113,9 @@ function Actions({ run, act }: { run: Schemas["RunDetail"]; act: (operation: Ope
 
 type Instance = Schemas["InstanceSummary"];
 
-function Instances({ dagId, runId, tasks, began }: { dagId: string; runId: string; tasks: Instance[]; began: string | null }) {
+function Instances({ run, tasks }: { run: Schemas["RunDetail"]; tasks: Instance[] }) {
+  const { dag_id: dagId, run_id: runId, started_at: began } = run;
+  const progress = new Map(run.progress.map((one) => [`${one.task_id} ${one.map_index}`, one]));
   const begin = began ? Date.parse(began) : 0;
   const ends = tasks.map((task) => (task.started_at ? Date.parse(task.started_at) + 1000 * (task.elapsed_s ?? 0) : 0));
   const span = Math.max(1, Math.max(...ends, 0) - begin);
@@ -156,12 +158,26 @@ function Instances({ dagId, runId, tasks, began }: { dagId: string; runId: strin
               </td>
               <td className="wide">
                 <span className="why-line">{firstLine(task.reason)}</span>
+                <Said progress={progress.get(`${task.task_id} ${task.map_index}`)} />
               </td>
             </tr>
           ))}
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** What a running try says of its progress. */
+function Said({ progress }: { progress: Schemas["TryProgress"] | undefined }) {
+  if (!progress) return null;
+  return (
+    <span className="metered" title={progress.label}>
+      <Meter used={progress.done} of={progress.total} label={progress.label} calm />
+      <span className="quiet number">
+        {progress.label} {count(progress.done)} of {count(progress.total)}
+      </span>
+    </span>
   );
 }
 

@@ -2,11 +2,11 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { ask, type Schemas } from "../api/client";
-import { linksQuery, namesOf, renderedQuery, sparkUiQuery, taskEventsQuery, tasksQuery, whyQuery, xcomsQuery, type InstanceName } from "../api/queries";
+import { linksQuery, namesOf, renderedQuery, runQuery, sparkUiQuery, taskEventsQuery, tasksQuery, whyQuery, xcomsQuery, type InstanceName } from "../api/queries";
 import { useTitle } from "../app/title";
 import { Allowed } from "../parts/Allowed";
 import { usePages } from "../parts/paging";
-import { Empty, Found } from "../parts/parts";
+import { Empty, Found, Meter } from "../parts/parts";
 import { StateMark, StateName, stateWord } from "../parts/states";
 import { Time, Took } from "../parts/time";
 import { count, instanceName } from "../parts/words";
@@ -70,6 +70,25 @@ function Unknown({ of }: { of: string }) {
       <Empty title="The run has no such task." />
     </>
   );
+}
+
+/** What the running try says of itself, by `progress` of its context. */
+function Progress({ of }: { of: InstanceName }) {
+  const run = useQuery(runQuery(of.dagId, of.runId));
+  const told = run.data?.progress.filter((one) => one.task_id === of.taskId && one.map_index === of.map) ?? [];
+  return told.map((one) => (
+    <div key={one.label}>
+      <dt>{one.label}</dt>
+      <dd>
+        <span className="metered">
+          <Meter used={one.done} of={one.total} label={one.label} calm />
+          <span className="number">
+            {count(one.done)} of {count(one.total)}
+          </span>
+        </span>
+      </dd>
+    </div>
+  ));
 }
 
 /** A link to the Spark UI of the running try, once it has told of one. */
@@ -166,6 +185,7 @@ function Instance({ of, instance }: { of: InstanceName; instance?: Schemas["Inst
           <div><dt>Began</dt><dd><Time at={instance.started_at} /></dd></div>
           <div><dt>Took</dt><dd><Took seconds={instance.elapsed_s} running={instance.state === "running"} /></dd></div>
           {instance.worker && <div><dt>Worker</dt><dd>{instance.worker}</dd></div>}
+          {atWork && <Progress of={of} />}
           {atWork && isSpark && <SparkUi of={of} />}
           {tries > 0 && <OutsideLinks key={`${tries} ${instance.state}`} of={of} />}
           {instance.losses > 0 && <div><dt>Lost</dt><dd title="by infrastructure; that uses up no try">{instance.losses} times</dd></div>}

@@ -8,10 +8,12 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request
 
+from evenflow.api.refusals import Refused, no_pool
 from evenflow.api.rest.context import Connection, InScope
 from evenflow.api.rest.paging import part_of
 from evenflow.api.rest.routes import Routes
 from evenflow.api.run_names import stretch_of
+from evenflow.api.streams.capacity import read_pools
 from evenflow.contracts.rest.insights import Insights
 from evenflow.contracts.rest.plan import Plan
 from evenflow.contracts.rest.queries import InstanceQuery, PlanQuery, RunNameQuery, WaitingQuery
@@ -22,7 +24,7 @@ from evenflow.contracts.rest.why import Why
 from evenflow.core.explain import Explainer
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
-from evenflow.explaining.plan import read_plan
+from evenflow.explaining.plan import ResizedPool, read_plan
 from evenflow.explaining.why import RUNS_NAMED, explain, find_runs
 from evenflow.store.serving import triggers, views
 
@@ -59,8 +61,17 @@ def _in_utc(at: datetime) -> str:
 
 @routes.get("/plan", Role.VIEWER, ScopedBy.ANSWER, shared=True)
 async def get_plan(conn: Connection, scope: InScope, query: Annotated[PlanQuery, Query()]) -> Plan:
-    """A dry run: what a scheduler would start right now, in which order, and what blocks the rest. Nothing is changed."""
-    return await read_plan(conn, limit=query.limit, scope=scope)
+    """A dry run: what a scheduler would start right now, in which order, and what blocks the rest; or what would follow if a pool
+    had other slots. Nothing is changed.
+    """
+    resized = None
+    if query.pool is not None and query.slots is not None:
+        if query.pool not in {pool.name for pool in await read_pools(conn, scope=scope)}:
+            raise no_pool(query.pool)
+        resized = ResizedPool(query.pool, query.slots)
+    elif query.pool is not None or query.slots is not None:
+        raise Refused(422, "bad_value", "What would follow is asked with a pool and its slots, both.", hint="Give pool and slots.")
+    return await read_plan(conn, limit=query.limit, scope=scope, resized=resized)
 
 
 @routes.get("/triggers", Role.VIEWER, ScopedBy.ANSWER)

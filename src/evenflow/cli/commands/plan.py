@@ -24,13 +24,18 @@ _UNAPPLIED = {
 
 
 @replies
-async def plan(*, limit: Annotated[int, Parameter(help="How many lines of each list at most.")] = 20) -> Reply:
+async def plan(
+    *,
+    limit: Annotated[int, Parameter(help="How many lines of each list at most.")] = 20,
+    pool: Annotated[str | None, Parameter(help="With `--slots`: what would follow if this pool had these.")] = None,
+    slots: Annotated[int | None, Parameter(help="Of the pool.")] = None,
+) -> Reply:
     """The tasks that would start next, in order, and what blocks the rest: a round of the scheduler that changes nothing.
 
     A line stands for tasks of one run that no limit distinguishes.
     """
     async with remote() as client:
-        found = await client.get_plan(limit=limit)
+        found = await client.get_plan(limit=limit, pool=pool, slots=slots)
     return Reply(found, lambda: _show(found))
 
 

@@ -141,6 +141,8 @@ class EventExportQuery(Request):
 
 class PlanQuery(Request):
     limit: int = Field(default=20, ge=1, le=limits.LANES_SHOWN)
+    pool: ObjectName | None = Field(default=None, description="With slots: what would follow if this pool had these.")
+    slots: int | None = Field(default=None, ge=0, le=limits.INT32_MAX, description="Of the pool.")
 
 
 class LiveQuery(Request):
