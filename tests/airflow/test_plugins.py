@@ -20,7 +20,7 @@ from airflow.listeners import hookimpl
 from airflow.providers.standard.operators.bash import BashOperator
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import BaseOperatorLink
-from airflow.timetables.base import DagRunInfo, Timetable
+from airflow.timetables.base import DagRunInfo, DataInterval, Timetable
 
 HEARD = Path(__file__).parents[1] / "heard"
 
@@ -28,6 +28,14 @@ class Weekly(Timetable):
     def next_dagrun_info(self, *, last_automated_data_interval, restriction):
         start = restriction.earliest if last_automated_data_interval is None else last_automated_data_interval.end
         return DagRunInfo.interval(start, start.add(days=7))
+
+    def infer_manual_data_interval(self, *, run_after):
+        if run_after.year == 2020:
+            raise ValueError("no shop yet")
+        if run_after.year == 2021:
+            return super().infer_manual_data_interval(run_after=run_after)
+        monday = run_after.start_of("week")
+        return DataInterval(monday.subtract(days=7), monday)
 
 def price(pieces):
     return 3 * pieces
@@ -107,6 +115,17 @@ def test_a_timetable_of_a_plugin_makes_runs(plugged: dict[str, Any]) -> None:
     assert plugged["said"]["tell"] == "parsed", plugged["said"]
     (forecast,) = plugged["defined"]["forecasts"].values()
     assert len(json.loads(forecast)["runs"]) > 1
+
+
+def test_a_timetable_of_a_plugin_says_which_interval_a_run_by_hand_has(plugged: dict[str, Any]) -> None:
+    """That of its tasks; a run of the schedule keeps its own, and one that it knows none for is of its date alone."""
+    assert plugged["intervals"] == {
+        "manual 2026-01-08": ["2025-12-29", "2026-01-05"],
+        "scheduled 2026-01-08": ["2026-01-08", "2026-01-08"],
+        "manual 2021-01-08": ["2021-01-08", "2021-01-08"],
+        "manual 2020-01-08": "The timetable of DAG 'shop' does not say which interval a run of 2020-01-08T00:00:00+00:00 has: "
+        "ValueError: no shop yet",
+    }
 
 
 def test_a_macro_of_a_plugin_is_in_templates(plugged: dict[str, Any]) -> None:

@@ -20,8 +20,10 @@ from evenflow.airflow.running import task_process  # noqa: E402
 
 task_process.ahead()
 from evenflow.airflow.loading.reader import MixedReader, load_mixed  # noqa: E402
+from evenflow.airflow.running.manual_intervals import with_interval  # noqa: E402
 from evenflow.airflow.running.supervision import supervise  # noqa: E402
 from evenflow.contracts.airflow.of_try import AirflowTry  # noqa: E402
+from evenflow.errors import BadSchedule  # noqa: E402
 from evenflow.processor.parse_process import answer  # noqa: E402
 from evenflow.sdk.trying.runner import TryContext  # noqa: E402
 
@@ -47,6 +49,20 @@ def defined() -> dict[str, Any]:
     return {"said": said, "defined": json.loads(body or b"{}")}
 
 
+def intervals() -> dict[str, Any]:
+    dag = load_mixed(ROOT / "shop.py", ROOT).foreign["shop"]
+    found: dict[str, Any] = {}
+    for run_type, year in (("manual", 2026), ("scheduled", 2026), ("manual", 2021), ("manual", 2020)):
+        date = datetime(year, 1, 8, tzinfo=UTC)
+        dates = {"logical_date": date, "data_interval_start": date, "data_interval_end": date, "run_after": date}
+        try:
+            told = with_interval(dag, TryContext(dag_id="shop", run_id="r", task_id="told", run_type=run_type, **dates))
+            found[f"{run_type} {date:%Y-%m-%d}"] = [f"{told.data_interval_start:%Y-%m-%d}", f"{told.data_interval_end:%Y-%m-%d}"]
+        except BadSchedule as error:
+            found[f"{run_type} {date:%Y-%m-%d}"] = str(error)
+    return found
+
+
 def tried() -> str:
     dags = load_mixed(ROOT / "shop.py", ROOT).foreign
     context = TryContext(dag_id="shop", run_id="r", task_id="told", run_after=datetime.now(UTC))
@@ -62,4 +78,13 @@ def tried() -> str:
     return log
 
 
-print(json.dumps({**defined(), "log": tried(), "links": [json.loads(line) for line in (HOME / "links").read_text().splitlines()]}))
+print(
+    json.dumps(
+        {
+            **defined(),
+            "intervals": intervals(),
+            "log": tried(),
+            "links": [json.loads(line) for line in (HOME / "links").read_text().splitlines()],
+        }
+    )
+)

@@ -30,11 +30,20 @@ def forecast_of(dag: Any, last: tuple[datetime, datetime] | None, now: datetime)
         raise
 
 
+def by_time(dag: Any) -> Any:
+    """Returns the DAG's timetable without the assets that may be beside it."""
+    return dag.timetable.timetable if isinstance(dag.timetable, AssetOrTimeSchedule) else dag.timetable
+
+
+def core_timetable(dag: Any) -> Any:
+    """Returns what computes its times."""
+    return coerce_to_core_timetable(by_time(dag))
+
+
 def _forecast(dag: Any, last: tuple[datetime, datetime] | None, now: datetime) -> Forecast:
     """Without ``catchup`` only the newest of the runs that have passed is needed."""
-    timetable = dag.timetable.timetable if isinstance(dag.timetable, AssetOrTimeSchedule) else dag.timetable
-    timetable.validate()
-    timetable = coerce_to_core_timetable(timetable)
+    by_time(dag).validate()
+    timetable = core_timetable(dag)
     dates = dates_of(dag)
     within = TimeRestriction(_instance(dates.start), _instance(dates.end), dates.catchup)
     info = None if last is None else DagRunInfo.interval(_instance(last[0]), _instance(last[1]))
@@ -62,11 +71,11 @@ def _forecast(dag: Any, last: tuple[datetime, datetime] | None, now: datetime) -
 def _run_of(info: DagRunInfo) -> TimetableRun:
     if info.data_interval is None:
         raise BadSchedule("The timetable made a run of a partition, and there are no runs of parts of assets.")
-    start, end = (_utc(each) for each in info.data_interval)
-    return TimetableRun(start, start, end, _utc(info.run_after))
+    start, end = (in_utc(each) for each in info.data_interval)
+    return TimetableRun(start, start, end, in_utc(info.run_after))
 
 
-def _utc(instant: datetime) -> datetime:
+def in_utc(instant: datetime) -> datetime:
     if instant.tzinfo is None:
         raise BadSchedule(f"The timetable made the date {instant.isoformat()} without a time zone. Type for example: pendulum.UTC")
     return datetime.fromisoformat(instant.astimezone(UTC).isoformat())

@@ -19,6 +19,7 @@ from evenflow.airflow.installed import check_template, configure
 from evenflow.core.callbacks import CallbackOf
 from evenflow.core.deferral import Purpose
 from evenflow.core.ending import Ending
+from evenflow.errors import BadSchedule
 from evenflow.forking.asking import ask_owner
 from evenflow.forking.frames import FrameHeader, Link
 from evenflow.forking.template import serve_template
@@ -53,17 +54,23 @@ def prepare(config: FrameHeader) -> tuple[MixedFile, Path, str]:
 
 def run(prepared: tuple[MixedFile, Path, str], job: FrameHeader, link: Link) -> tuple[FrameHeader, bytes]:
     from evenflow.airflow.running.dag_callbacks import call_back
+    from evenflow.airflow.running.manual_intervals import with_interval
 
     task_process.join_trace(job)
     loaded, root, file = prepared
     dag = loaded.foreign.get(job["dag_id"])
     if (callback := job.get("callback")) is not None and callback.get("notifier") is not None:
         return task_process.run(loaded, job, link)
-    if dag is not None and callback is not None and not job["task_id"]:
-        return task_process.said(call_back(dag, TryContext.from_assignment(job), CallbackOf(**callback), LinkChannel(link)))
-    if dag is None or job["task_id"] not in dag.task_dict:
+    of_dag = None if callback is None or job["task_id"] else CallbackOf(**callback)
+    if dag is None or (of_dag is None and job["task_id"] not in dag.task_dict):
         return task_process.run(loaded, job, link)
-    return task_process.said(_tried(dag, loaded.foreign, TryContext.from_assignment(job), link, root, file))
+    try:
+        context = with_interval(dag, TryContext.from_assignment(job))
+    except BadSchedule as error:
+        return task_process.said(Ending(outcome="failed", reason=str(error)))
+    if of_dag is not None:
+        return task_process.said(call_back(dag, context, of_dag, LinkChannel(link)))
+    return task_process.said(_tried(dag, loaded.foreign, context, link, root, file))
 
 
 def _tried(dag: Any, dags: dict[str, Any], context: TryContext, link: Link, root: Path, file: str) -> Ending:
