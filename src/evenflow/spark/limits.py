@@ -43,6 +43,7 @@ MOST_QUERIES = 200  # of a session whose lineage is read: each is a text of some
 MOST_DATASETS = 50  # read, and written; with what follows an event stays below what the API takes
 MOST_COLUMNS = 200  # of a dataset
 MOST_STAGED = 100  # folders of killed writes that are looked at before a write: a few calls of storage for each
+STAGED_LOOK = 0.2  # between two looks for the folder of a write, until it is marked
 MOST_ROOTS = 20  # folders that one relation reads
 
 # -- what executors printed ----------------------------------------------------------------------------------------------

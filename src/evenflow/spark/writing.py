@@ -1,24 +1,26 @@
 """Rows that replace what is in a place: a second write leaves the same rows.
 
-Spark collects the files of partitions in a folder of the write, ``.spark-staging-ID``, which a killed one leaves behind. Names of
-files say whose they are: of which task instance, and of which process. So the next write to the same place deletes folders whose
-writer is surely dead. On a Spark Connect server the writer is the server, which lives on, so nothing is deleted there.
+Spark collects the files of partitions in a folder of the write, ``.spark-staging-ID``, which a killed one leaves behind. A mark in
+it says whose it is: of which task instance, and of which process. So the next write to the same place deletes folders whose writer
+is surely dead. On a Spark Connect server the writer is the server, which lives on, so nothing is marked and deleted there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import random
 import re
+import threading
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from evenflow.errors import NoContext, SparkFailedForGood
 from evenflow.sdk.context import get_current_context
 from evenflow.spark import driver
-from evenflow.spark.limits import MOST_STAGED
+from evenflow.spark.limits import MOST_STAGED, STAGED_LOOK
 from evenflow.spark.queries import quoted, require_distinct
 
 if TYPE_CHECKING:
@@ -178,14 +180,15 @@ class Writer(NamedTuple):
         return cls(_instance(), _digest(system), pid, driver.born(pid) or 0)
 
     @classmethod
-    def of_file(cls, name: str) -> Writer | None:
-        """Returns None for a file that this module has not had written."""
-        found = re.match(r"evenflow-([0-9a-f]*)-([0-9a-f]+)-(\d+)-(\d+)-", name)
+    def of_mark(cls, name: str) -> Writer | None:
+        """Returns None for another file."""
+        found = re.fullmatch(r"_evenflow-([0-9a-f]*)-([0-9a-f]+)-(\d+)-(\d+)", name)
         return None if found is None else cls(found[1], found[2], int(found[3]), int(found[4]))
 
     @property
-    def prefix(self) -> str:
-        return f"evenflow-{self.instance}-{self.system}-{self.pid}-{self.born}"
+    def mark(self) -> str:
+        """The name of its mark."""
+        return f"_evenflow-{self.instance}-{self.system}-{self.pid}-{self.born}"
 
     def is_over(self, this: Writer) -> bool:
         """Whether it is surely dead. A process of this host is seen; one of another host is if it had an earlier try of the same
@@ -210,39 +213,50 @@ def _digest(name: str) -> str:
 
 @contextmanager
 def _leaving_nothing(spark: SparkSession, path: str) -> Iterator[None]:
-    """The files that are written meanwhile say whose they are; what dead ones have left at ``path`` is deleted before."""
+    """Deletes what dead writers have left at ``path``, and marks the folder of the write that is done meanwhile."""
     if not hasattr(spark, "_jvm"):
         yield
         return
-    this = Writer.this()
-    _delete_left(spark, path, this)
-    with _setting(spark, "mapreduce.output.basename", this.prefix):
-        yield
+    places, this = _Places(spark, path), Writer.this()
+    places.delete_left(this)
+    number = random.randrange(1, 2**31)  # of the folder that Spark makes in that of the write: so it is known which one is ours
+    over = threading.Event()
+    marking = threading.Thread(target=places.mark, args=(number, this, over), name="spark-staging", daemon=True)
+    with _setting(spark, "mapreduce.job.application.attempt.id", str(number)):
+        marking.start()
+        try:
+            yield
+        finally:
+            over.set()
+            marking.join()
 
 
-def _delete_left(spark: SparkSession, path: str, this: Writer) -> None:
-    java = cast("Any", spark)
-    folder = java._jvm.org.apache.hadoop.fs.Path(path)
-    files = folder.getFileSystem(java._jsparkSession.sessionState().newHadoopConf())
-    left = java._jvm.org.apache.hadoop.fs.Path(re.sub(r"([\\*?\[\]{}])", r"\\\1", path), ".spark-staging-*")
-    deleted = 0
-    for staged in list(files.globStatus(left) or ())[:MOST_STAGED]:
-        writer = _writer_of(files, staged.getPath())
-        if writer is not None and writer.is_over(this):
-            deleted += bool(files.delete(staged.getPath(), True))
-    if deleted:
-        print(f"Deleted what killed writes have left in {path} (folders: {deleted:,}).", flush=True)
+class _Places:
+    """The folders of writes at ``path``, in the storage where Spark sees them."""
 
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        java = cast("Any", spark)
+        self._path, self._of = path, java._jvm.org.apache.hadoop.fs.Path
+        self._files = self._of(path).getFileSystem(java._jsparkSession.sessionState().newHadoopConf())
 
-def _writer_of(files: Any, folder: Any) -> Writer | None:
-    """By its first file, because all files of a write have the same writer. None without a file."""
-    try:
-        found = files.listFiles(folder, True)
-        while found.hasNext():
-            name = found.next().getPath().getName()
-            if not name.startswith((".", "_")):
-                return Writer.of_file(name)
-    except Exception as error:
-        if "FileNotFoundException" not in str(error):  # another write has ended, or deleted it, meanwhile
-            raise
-    return None
+    def delete_left(self, this: Writer) -> None:
+        deleted = 0
+        for folder in self._found(".spark-staging-*")[:MOST_STAGED]:
+            writers = [Writer.of_mark(each.getName()) for each in self._found(f"{folder.getName()}/_evenflow-*")]
+            if writers and all(writer is not None and writer.is_over(this) for writer in writers):
+                deleted += bool(self._files.delete(folder, True))
+        if deleted:
+            print(f"Deleted what killed writes have left in {self._path} (folders: {deleted:,}).", flush=True)
+
+    def mark(self, number: int, this: Writer, over: threading.Event) -> None:
+        """Marks the folder of a write as soon as it is there. A write that is not marked is left if it is killed."""
+        while not over.wait(STAGED_LOOK):
+            with suppress(Exception):  # the JVM is gone, or storage fails, which the write tells
+                for inside in self._found(f".spark-staging-*/_temporary/{number}"):
+                    folder = inside.getParent().getParent()
+                    self._files.create(self._of(folder, this.mark)).close()
+                    return
+
+    def _found(self, pattern: str) -> list[Any]:
+        literal = re.sub(r"([\\*?\[\]{}])", r"\\\1", self._path)
+        return [each.getPath() for each in self._files.globStatus(self._of(literal, pattern)) or ()]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import subprocess
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from evenflow.errors import SparkFailedForGood
 from evenflow.spark.writing import Writer, overwrite
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,8 +70,9 @@ def left_by(path: Path, name: str, writer: Writer | None) -> Path:
     folder = path / f".spark-staging-{name}"
     attempt = folder / "_temporary" / "0" / "_temporary" / "attempt_1" / "day=1"
     attempt.mkdir(parents=True)
-    (attempt / f".{name}.crc").touch()
-    (attempt / f"{'part' if writer is None else writer.prefix}-00000-{name}.c000.snappy.parquet").touch()
+    (attempt / "part-00000.parquet").touch()
+    if writer is not None:
+        (folder / writer.mark).touch()
     return folder
 
 
@@ -86,16 +90,34 @@ def test_what_killed_writes_have_left_is_deleted_and_of_no_other(
         left_by(path, "elsewhere", dead._replace(system="abc")),
         left_by(path, "strange", None),
     ]
-    (path / ".spark-staging-empty").mkdir()
     assert overwrite(days(spark, 1), path=str(path), partition={"day": "1"}) == 2
     assert [gone.exists(), *(each.exists() for each in stay)] == [False, True, True, True]
     assert f"Deleted what killed writes have left in {path} (folders: 1)." in capsys.readouterr().out
-    assert all(Writer.of_file(file.name) == this for file in path.glob("day=1/*.parquet"))
-    assert spark.conf.get("mapreduce.output.basename", None) is None
+    assert spark.conf.get("mapreduce.job.application.attempt.id", None) is None
     other = dead._replace(system="abc")
     assert not other.is_over(this)
     assert other._replace(instance="aa").is_over(this._replace(instance="aa"))
     assert not other._replace(instance="ab").is_over(this._replace(instance="aa"))
+
+
+def test_the_folder_of_a_write_is_marked_before_it_has_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    """R-SP1: a write that is killed while its query has not had a row yet."""
+    path, go = tmp_path / "orders", tmp_path / "go"
+
+    def halting(batches: Iterator[Any]) -> Iterator[Any]:
+        while not go.exists():
+            time.sleep(0.05)
+        yield from batches
+
+    rows = spark.range(2).mapInArrow(halting, "id long")
+    writing = threading.Thread(target=overwrite, args=(rows,), kwargs={"path": str(path), "partition": {"day": "1"}})
+    writing.start()
+    wait_until(lambda: list(path.glob(f".spark-staging-*/{Writer.this().mark}")), within_s=90.0)
+    assert not list(path.glob("**/*.parquet"))
+    go.touch()
+    writing.join()
+    assert [each.name for each in path.iterdir() if each.name.startswith(".spark")] == []
+    assert counts(spark.read.parquet(str(path))) == {1: 2}
 
 
 def test_what_killed_writes_have_left_at_a_table_is_deleted(spark: SparkSession, table: str) -> None:
