@@ -157,7 +157,9 @@ def test_the_properties_of_an_application(fake: Fake, tmp_path: Path) -> None:
 def test_a_jar_has_its_class_and_arguments(fake: Fake) -> None:
     fake.does("print('Exception in thread \"main\" java.io.IOException: disk'); raise SystemExit(1)")
     run = fake.run("/opt/jobs.jar", main_class="com.x.Main", args=["in", "out"])
-    assert fake.calls[0][0][3:] == ["--class", "com.x.Main", "/opt/jobs.jar", "in", "out"]
+    arguments = fake.calls[0][0]
+    assert "spark.eventLog.enabled=true" in arguments
+    assert arguments[arguments.index("--class") :] == ["--class", "com.x.Main", "/opt/jobs.jar", "in", "out"]
     assert reason(run).endswith("IOException: disk. The application ended with exit code 1.")
 
 

@@ -14,7 +14,7 @@ from evenflow import DAG, SparkSubmit
 from evenflow.sdk.local.outcome import RunOutcome
 from evenflow.spark.waiting import SparkRunEnds
 from evenflow.triggers.spark import SparkApplicationTrigger
-from tests.spark.servers import Cluster, cluster_with_rest
+from tests.spark.servers import SPARK_HOME, Cluster, cluster_with_rest
 from tests.triggers.firing import event_of
 
 pytestmark = pytest.mark.spark
@@ -71,6 +71,12 @@ class Submitted:
     def run(self, how: str, mode: str) -> RunOutcome:
         extra = f"ui=true&deploy_mode={mode}&rest={self._cluster.rest}&evidence={self._folder}/evidence&python={sys.executable}"
         self._monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", f"{self._cluster.uri}?{extra}&spark.my.password={SECRET}")
+        self.listen()
+        with DAG("d") as dag:
+            SparkSubmit(task_id="app", application=str(self._app), args=[how, self.ledger], conf=SMALL)
+        return dag.test()
+
+    def listen(self) -> None:
         asked = self.asked
 
         async def ask(trigger: SparkRunEnds, question: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -78,9 +84,6 @@ class Submitted:
             return {}
 
         self._monkeypatch.setattr(SparkRunEnds, "ask", ask)
-        with DAG("d") as dag:
-            SparkSubmit(task_id="app", application=str(self._app), args=[how, self.ledger], conf=SMALL)
-        return dag.test()
 
     @property
     def drivers(self) -> list[dict[str, object]]:
@@ -135,3 +138,29 @@ async def test_what_failed_is_no_success_though_the_master_says_finished(
     by_master = SparkApplicationTrigger(application_id=str(submitted.drivers[0]["app"]), master_url=cluster.web, poll_interval=0.5)
     event = await event_of(by_master, within_s=60.0)
     assert (event["status"], event["state"]) == ("ended", "FINISHED"), event
+
+
+def test_stages_of_a_jar_are_told_from_its_event_log(tmp_path: Path, submitted: Submitted, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SP3: it has no Python that could be asked. The jar is one that comes with Spark, and its class runs a statement."""
+    (jar,) = (SPARK_HOME / "jars").glob("spark-hive-thriftserver_*.jar")
+    statement = "select id % 7 as kind, count(*) from range(0, 1000, 1, 3) group by 1"
+    submitted.listen()
+    monkeypatch.setenv("EVENFLOW_CONN_SPARK_DEFAULT", f"spark-local://?cores=2&evidence={tmp_path}/jars")
+    with DAG("d") as dag:
+        SparkSubmit(
+            task_id="app",
+            application=str(jar),
+            main_class="org.apache.spark.sql.hive.thriftserver.SparkSQLCLIDriver",
+            args=["-e", statement],
+            conf={"spark.sql.catalogImplementation": "in-memory"},
+        )
+    run = dag.test()
+    assert run.state == "success"
+    told = [arguments["value"] for _, arguments in submitted.asked if arguments.get("kind") == "spark_stages"][-1]
+    assert told["application_id"] == run.result("app")["application_id"]
+    assert (told["is_local"], told["cores"], told["memory_mib"]) == (True, 2, 1024)
+    first, last = told["stages"]
+    assert (first["name"], first["tasks"], first["done_tasks"]) == (statement, 3, 3)
+    assert first["shuffle_write_bytes"] == last["shuffle_read_bytes"] > 0
+    assert last["longest_task_s"] > 0
+    assert list(tmp_path.glob("jars/*/*/events")) == []

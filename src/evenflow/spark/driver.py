@@ -19,7 +19,6 @@ Processes that a driver starts die with it, and a driver that a cluster started 
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import importlib.util
 import json
 import os
@@ -35,13 +34,14 @@ import traceback
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
 
 ORDER, CLAIM, BEAT, STOP, TOLD, RESULT = "order.json", "claim.json", "beat", "stop", "told.json", "result.json"
 APPLICATION, UI, STAGES, OUTPUT = "application.json", "ui.json", "stages.json", "output.log"
-STATUS_MODULE = "status.py"  # beside this file
+STATUS_MODULE, LOG_MODULE = "status.py", "event_log.py"  # beside this file
 
 BEAT_EVERY_S = 1.0  # a write of a few bytes
 BEAT_WITHIN_S = 15.0  # how long the folder may be out of reach: a file server that fails over takes some seconds
@@ -135,8 +135,13 @@ class ApplicationRun:
         output = os.open(self._folder / OUTPUT, os.O_WRONLY | os.O_CREAT, 0o600)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OF_ITS_STARTER)}
         env = {**inherited, **self._order.get("env", {})}
+        submit, log = [spark_submit(env)], None
+        if self._order.get("logged"):
+            keep = partial(write, self._folder / STAGES, lasting=False)
+            log = _beside_this_file(LOG_MODULE).LogTelling(self._folder, env, _beside_this_file(STATUS_MODULE), keep)
+            submit += log.options
         child = subprocess.Popen(
-            [spark_submit(env), *self._order["arguments"]] if self._order.get("spark", True) else self._order["arguments"],
+            [*submit, *self._order["arguments"]] if self._order.get("spark", True) else self._order["arguments"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -150,6 +155,8 @@ class ApplicationRun:
         code = self._watch(child)
         kill_group(child.pid, signal.SIGKILL)  # what the application itself has left
         copying.join(GRACE_S)
+        if log is not None:
+            self._notes |= log.end()
         self._seal(code)
         return code if code >= 0 else 128 - code
 
@@ -224,9 +231,8 @@ class ApplicationRun:
         with open(output, "wb", buffering=0) as out:
             for line in self._hidden.masked_lines(said):
                 self._tail = (self._tail + line)[-MOST_TAIL:]
-                text = line.decode(errors="replace")
                 for name, pattern in patterns.items():
-                    if found := pattern.search(text):
+                    if found := pattern.search(line.decode(errors="replace")):
                         self._notes[name] = found[1]
                 if kept + len(line) <= MOST_OUTPUT:
                     with suppress(OSError):  # a full disk: the application would wait for ever for a reader that gave up
@@ -381,12 +387,7 @@ class _ApplicationTelling:
             base = active.getConf().get("spark.ui.proxyBase", "")
             write(self._folder / UI, {"application_id": app_id, "url": active.uiWebUrl, "proxy_base": base}, lasting=False)
         status = _beside_this_file(STATUS_MODULE)
-
-        def tell(figures: Any, cost: Any) -> None:
-            told = {"stages": status.without_noughts(figures), "cost": dataclasses.asdict(cost)}
-            write(self._folder / STAGES, told, lasting=False)
-
-        self._stages = status.Telling(active, tell)
+        self._stages = status.Telling(active, lambda *told: write(self._folder / STAGES, status.kept(*told), lasting=False))
 
 
 def _beside_this_file(name: str) -> Any:

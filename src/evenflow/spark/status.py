@@ -150,17 +150,27 @@ def read_application(context: Any, settle_s: float) -> tuple[ApplicationFigures,
     mapper = gateway.jvm.org.apache.spark.status.api.v1.JacksonMessageWriter().mapper()
     queries = _queries_by_stage(mapper)
     stages = [figures_of(each, queries) for each in json.loads(mapper.writeValueAsString(found)) if each["status"] not in _UNBEGUN]
-    longest = sorted(stages, key=lambda stage: stage.wall_s, reverse=True)[:MOST_STAGES]
     conf, is_local = context.getConf(), scala.isLocal()
-    figures = ApplicationFigures(
+    figures = longest_of(
+        stages,
         application_id=str(context.applicationId),
         is_local=bool(is_local),
         cores=context.defaultParallelism,
-        memory_mib=_mebibytes(conf.get("spark.driver.memory" if is_local else "spark.executor.memory") or "1g"),
-        stages=tuple(sorted(longest, key=lambda stage: stage.stage_id)),
-        left_out=len(stages) - len(longest),
+        memory_mib=mebibytes(conf.get("spark.driver.memory" if is_local else "spark.executor.memory") or "1g"),
     )
     return figures, cost_of(figures, stages, wall_s=time.time() - scala.startTime() / 1e3)
+
+
+def kept(application: ApplicationFigures, cost: ApplicationCost) -> dict[str, Any]:
+    """As a driver writes it into the folder of its try."""
+    return {"stages": without_noughts(application), "cost": asdict(cost)}
+
+
+def longest_of(stages: Sequence[StageFigures], **known: Any) -> ApplicationFigures:
+    """``known`` are the other fields."""
+    longest = sorted(stages, key=lambda stage: stage.wall_s, reverse=True)[:MOST_STAGES]
+    in_order = tuple(sorted(longest, key=lambda stage: stage.stage_id))
+    return ApplicationFigures(**known, stages=in_order, left_out=len(stages) - len(longest))
 
 
 def without_noughts(application: ApplicationFigures) -> dict[str, Any]:
@@ -264,7 +274,7 @@ def _time(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("GMT", "+00:00"))
 
 
-def _mebibytes(text: str) -> int:
+def mebibytes(text: str) -> int:
     """Of a size as Spark writes it; without a unit these are MiB."""
     found = re.fullmatch(r"(\d+)\s*([bkmgt]?)b?", text.strip().lower())
     if found is None:

@@ -24,6 +24,7 @@ from evenflow.spark.limits import MASTER_AGAIN, MASTER_RETURNS
 from evenflow.spark.output import secret_values
 from evenflow.spark.properties import write_properties
 from evenflow.spark.rest import RestServer
+from evenflow.spark.submitted import event_log
 from evenflow.spark.target import target_of
 
 REMOTE = ("k8s", "yarn")  # where spark-submit has the driver made elsewhere, and tells of it in its output
@@ -139,6 +140,7 @@ def prepare(folder: Path, place: DriverPlace, app: Application, key: str, dag_fo
     write_properties(properties, conf)
     shutil.copyfile(driver.__file__, folder / "driver.py")
     shutil.copyfile(status.__file__, folder / driver.STATUS_MODULE)
+    shutil.copyfile(event_log.__file__, folder / driver.LOG_MODULE)
     resource = [str(folder / "driver.py"), driver.RUN_INSIDE, str(folder)] if inside else [application, *app.arguments]
     secrets = [value for value in secret_values(conf, app.env) if len(value) >= MIN_LENGTH]
     order: dict[str, Any] = {
@@ -148,6 +150,7 @@ def prepare(folder: Path, place: DriverPlace, app: Application, key: str, dag_fo
         "remote": place.kind in REMOTE,
         "owned": place.rest is not None,
         "inside": inside and place.kind not in REMOTE,
+        "logged": not inside and place.kind not in REMOTE and event_log.ENABLED not in conf,
         "arguments": [
             *("--properties-file", str(properties), "--load-spark-defaults"),
             *(("--class", app.main_class) if app.main_class else ()),

@@ -1,0 +1,1 @@
+"""What travels with an application that is submitted from a jar."""
