@@ -537,7 +537,7 @@ async def test_why_no_autoscaler_looks_after_a_fleet_is_told_in_the_place_of_its
     await services.beat(conn, service_id=steering._holder, kind="autoscaler", detail={"refused": steering.refused})
     told = {fleet.name: fleet.reason for fleet in (await list_fleets(conn)).items}
     assert told["f"] == "Fleet 'f' has target 'unknown', which this autoscaler does not know."
-    assert told["g"] == "load 0.00"
+    assert told["g"] == "nothing to do"
     fleets.conn.execute("update service set state = 'stopped'")
     reasons = {fleet.reason for fleet in (await list_fleets(conn)).items}
     assert reasons == {"No autoscaler is alive, so it stays as large as it is. Start one: evenflow autoscaler"}

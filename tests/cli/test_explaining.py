@@ -93,6 +93,7 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
             "No worker that serves the queue gpu is alive.",
             "evenflow worker --queues gpu",
             "evenflow tokens create worker --queue gpu",
+            "EVENFLOW_QUEUES=default,gpu evenflow up",
         ),
     ),
     (

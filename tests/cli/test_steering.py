@@ -436,7 +436,8 @@ def test_users_and_where_they_are_logged_in(cli: CommandLine, monkeypatch: pytes
 
 def test_what_a_change_of_a_fleet_replaces_is_told(cli: CommandLine) -> None:
     """R-AS2: a list is replaced as a whole, so what it was is said, and a name that protects nothing."""
-    made = cli.show("autoscaler", "set", "etl", "--queue", "etl", "--protect", "steered", "--protect", "tag:billing")
+    of = ("--of-target.deployment", "etl")
+    made = cli.show("autoscaler", "set", "etl", "--queue", "etl", *of, "--protect", "steered", "--protect", "tag:billing")
     assert made == "Fleet etl serves etl; an autoscaler looks after it from its next look on.\n"
     changed = cli.show("autoscaler", "set", "etl", "--protect", "steered.check", "--protect", "misspelt", "--max", "3")
     assert "max is 3 (was as by default); protect is steered.check, misspelt (was steered, tag:billing)." in changed

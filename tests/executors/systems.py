@@ -390,7 +390,8 @@ def celery_fleet(broker: Broker, *, most: int) -> Iterator[CeleryFleet]:
     broker.start()
     try:
         options = ("--autoscale", f"0..{most}", "--autoscale-target", "celery")
-        with _running(*options, EVENFLOW_CELERY_BROKER=broker.url, EVENFLOW_QUEUES=QUEUE) as (running, db, marks):
+        settings = {"EVENFLOW_CELERY_BROKER": broker.url, "EVENFLOW_QUEUES": QUEUE, "EVENFLOW_SLOTS": "4"}
+        with _running(*options, **settings) as (running, db, marks):
             made = running.evenflow("executors", "set", "elsewhere", "--kind", "celery", "--queue", QUEUE, "--slots", "8")
             assert made.returncode == 0, made.stderr
             yield CeleryFleet(running, db, marks, broker)

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from evenflow.core import why as x
 from evenflow.core.executors import CELERY, NATIVE
-from evenflow.core.model import Unclaimed, instance_name
+from evenflow.core.model import DEFAULT_QUEUE, Unclaimed, instance_name
 from evenflow.core.object_names import in_words, limit_name, title, way_to_activate, way_to_raise
 from evenflow.core.quantities import counted, duration
 from evenflow.core.scaling.fleet_options import serves
@@ -176,6 +176,7 @@ class Explainer:
             facts.append(_out_of_service(reason))
         facts.append(_token_of_worker(reason.queue))
         if not reason.workers:
+            facts.append(_fact("on one host", f"{served_by_up(reason.queue)} evenflow up, in the place of the one that runs"))
             return Told(sentence=f"No worker that serves the queue {reason.queue} is alive.", facts=facts, cure=cure)
         workers = "1 worker serves" if reason.workers == 1 else f"{reason.workers} workers serve"
         busy = f"{reason.busy} of {counted(reason.slots, 'slot')} {'is' if reason.busy == 1 else 'are'} busy"
@@ -356,6 +357,11 @@ def _fact(name: str, line: str) -> Fact:
 
 def _typed(*words: str) -> str:
     return shlex.join(["evenflow", *words])
+
+
+def served_by_up(queue: str) -> str:
+    """Returns the setting with which workers of ``evenflow up`` serve this queue, too."""
+    return f"EVENFLOW_QUEUES={shlex.quote(','.join(dict.fromkeys((DEFAULT_QUEUE, queue))))}"
 
 
 def _token_of_worker(queue: str) -> Fact:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from evenflow.core.explain import served_by_up
 from evenflow.store.db.connect import Row
 
 
@@ -17,7 +18,7 @@ def queue_trouble(queue: Row) -> str | None:
     name = shlex.quote(queue["queue"])
     return (
         f"The queue {queue['queue']} has no worker. Start one: evenflow worker --queues {name}, with EVENFLOW_API_URL and "
-        f"EVENFLOW_TOKEN (evenflow tokens create worker --queue {name})"
+        f"EVENFLOW_TOKEN (evenflow tokens create worker --queue {name}); or start evenflow up with {served_by_up(queue['queue'])}"
     )
 
 

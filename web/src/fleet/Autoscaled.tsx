@@ -47,7 +47,9 @@ export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
           );
         }}
       </Found>
+      <h4>Workers, in the order in which they would go</h4>
       <Found of={detail}>{(now) => <Workers fleet={now} />}</Found>
+      <h4>What was done, the newest first</h4>
       <Found of={steps}>
         {(page) =>
           page.items.length ? (
@@ -79,7 +81,7 @@ function Workers({ fleet }: { fleet: Schemas["FleetDetail"] }) {
       rows={fleet.workers}
       keyOf={(worker) => worker.name}
       columns={[
-        { name: "Worker", cell: (worker) => <strong>{worker.name}</strong> },
+        { name: "Worker", as: "name", cell: (worker) => <strong>{worker.name}</strong> },
         { name: "Ready", cell: (worker) => (worker.is_ready ? "yes" : "no") },
         { name: "Running", as: "right", cell: (worker) => count(worker.running) },
         { name: "Rank", as: "right", cell: (worker) => (worker.rank === null ? "–" : count(worker.rank)) },

@@ -62,6 +62,7 @@ function Services({ services, closed }: { services: Service[]; closed: Schemas["
         columns={[
           {
             name: "Service",
+            as: "name",
             cell: (service) => (
               <span className="named">
                 <StateMark state={service.healthy ? "success" : "failed"} />

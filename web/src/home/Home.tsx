@@ -112,8 +112,8 @@ function Verdict({ status, plan, errors }: { status: Status; plan?: Schemas["Pla
   const blocked = plan?.blocked.reduce((sum, one) => sum + one.tasks, 0) ?? 0;
   const facts = [
     `${counted(running, "task")} running`,
-    ...(unclaimed ? [`${count(unclaimed)} on their way to a worker`] : []),
-    ...(blocked ? [`${count(blocked)}${plan?.counted ? "" : " or more"} waiting for their turn`] : []),
+    ...(unclaimed ? [`${count(unclaimed)} on ${unclaimed === 1 ? "its" : "their"} way to a worker`] : []),
+    ...(blocked ? [`${count(blocked)}${plan?.counted ? "" : " or more"} waiting for ${blocked === 1 ? "its" : "their"} turn`] : []),
     ...(status.triggers_running + status.triggers_waiting ? [`${count(status.triggers_running + status.triggers_waiting)} waiting for an event`] : []),
     ...(status.pace ? [`${count(status.pace.starts)} started in the last minute${status.pace.late_s === null ? "" : `, 95 % of them at most ${lateness(status.pace.late_s)} late`}`] : []),
     ...(status.runs_queued ? [`${counted(status.runs_queued, "run")} not begun`] : []),

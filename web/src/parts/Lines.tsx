@@ -1,4 +1,4 @@
-// Lines over time, with axes, a legend that tells the values under the pointer, and the same as a table.
+// Lines over time, with axes, a legend that tells the newest values or those under the pointer, and the same as a table.
 import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -14,6 +14,11 @@ const DASHES = [[], [6, 3], [2, 3], [9, 3, 2, 3], [12, 4], [1, 2]]; // told apar
 interface Line {
   name: string;
   values: (number | null)[];
+}
+
+/** While the pointer is elsewhere, the legend has the newest values. */
+function tellNewest(plot: uPlot) {
+  if (plot.cursor.idx == null) plot.setLegend({ idx: plot.data[0].length - 1 }, false);
 }
 
 /** ``at`` has seconds. */
@@ -34,6 +39,7 @@ export function Lines({ label, at, lines, unit = "" }: { label: string; at: numb
         height: HEIGHT,
         ...(zone === "utc" ? { tzDate: (seconds: number) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC") } : {}),
         cursor: { drag: { x: false, y: false } },
+        hooks: { ready: [tellNewest], setCursor: [tellNewest] },
         axes: [{ ...axis, space: 64, values: (_, ticks, __, ___, step) => ticks.map((tick, n) => tickWords(tick, ticks[n - 1], step, zone)) }, { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => `${count(tick)}${unit}`) }],
         scales: { y: { range: (_, __, most) => [0, Math.max(1, most * 1.08)] } },
         series: [{ label: "At", value: (_, tick) => (tick === null ? "--" : moment(new Date(tick * 1000), zone)) }, ...lines.map((line, n) => ({ label: line.name, stroke: colour(COLOURS[n % COLOURS.length]!), dash: DASHES[n % DASHES.length]!, width: 1.6, points: { show: at.length < 3 } }))],

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 export interface Column<T> {
   name: string;
   cell: (row: T) => ReactNode;
-  as?: "right" | "wide" | "widest" | "meter-cell";
+  as?: "right" | "name" | "wide" | "widest" | "meter-cell";
   hidden?: boolean; // the name is for those who hear the page alone
 }
 

@@ -18,9 +18,10 @@ from evenflow.core.limits import UNLIMITED_SLOTS
 from evenflow.core.model import DEFAULT_EXECUTOR
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
-from evenflow.core.scaling.fleet_options import served_in_vain
+from evenflow.core.scaling.fleet_options import KEPT_BY_UP, served_in_vain, up_again
 from evenflow.store.db.connect import AsyncConn
 from evenflow.store.serving import events, executors, scaling
+from evenflow.store.serving.scaling import FleetRow
 
 routes = Routes("Executors")
 
@@ -94,6 +95,13 @@ async def _set(conn: AsyncConn, actor: str, name: str, change: ExecutorChange) -
         )
 
 
+def _served_by(fleet: FleetRow) -> str:
+    """Returns what to type, so that it serves other queues."""
+    if fleet.target in KEPT_BY_UP:
+        return f"{up_again(fleet.target, fleet.rule, ['QUEUE'])} on its host"
+    return f"evenflow autoscaler set {shlex.quote(fleet.name)} --queue QUEUE"
+
+
 async def _check_fleets(conn: AsyncConn, kind: str, queues: list[str]) -> None:
     """Raises :class:`Refused` where the workers of a fleet serve one of these queues in vain."""
     for fleet in await scaling.list_fleets(conn):
@@ -103,8 +111,8 @@ async def _check_fleets(conn: AsyncConn, kind: str, queues: list[str]) -> None:
                 "queue_taken",
                 f"Fleet {fleet.name!r} serves the queue {queue}, and no worker of a fleet with target {fleet.target!r} gets "
                 f"tries of an executor of kind {kind}.",
-                hint=f"Let it serve others: evenflow autoscaler set {shlex.quote(fleet.name)} --queue QUEUE; or delete it: "
-                f"evenflow autoscaler delete {shlex.quote(fleet.name)}",
+                hint=f"Let it serve others: {_served_by(fleet)}; or delete it: evenflow autoscaler delete "
+                f"{shlex.quote(fleet.name)}",
             )
 
 

@@ -16,11 +16,11 @@ from evenflow.api.rest.routes import Routes
 from evenflow.contracts.rest.fleets import FleetChange, FleetDetail, FleetLook, FleetStep, FleetSummary, QueueDemand
 from evenflow.contracts.rest.queries import PageQuery
 from evenflow.contracts.rest.record import ObjectName, Page
-from evenflow.core.executors import NATIVE
+from evenflow.core.executors import KUBERNETES, NATIVE
 from evenflow.core.limits import MOST_TRIES_COUNTED
 from evenflow.core.people.roles import Role
 from evenflow.core.people.scopes import ScopedBy
-from evenflow.core.scaling.fleet_options import check_target, served_in_vain
+from evenflow.core.scaling.fleet_options import KEPT_BY_UP, check_target, served_in_vain, up_again
 from evenflow.core.scaling.plan_steps import step_words
 from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.scaling.sizing import Look, load_of, slots_needed
@@ -116,7 +116,7 @@ async def get_queue_demand(conn: Connection, queue: str) -> QueueDemand:
 async def _set(conn: AsyncConn, actor: str, name: str, change: FleetChange) -> None:
     """While queues keep their owners. Raises :class:`Refused`."""
     old = next(iter(await scaling.list_fleets(conn, name)), None)
-    target = change.target or (NATIVE if old is None else old.target)
+    target = change.target or (KUBERNETES if old is None else old.target)
     queues = change.queues or ([] if old is None else old.queues)
     options = change.options if change.options is not None else {} if old is None else old.options
     if not queues:
@@ -124,6 +124,10 @@ async def _set(conn: AsyncConn, actor: str, name: str, change: FleetChange) -> N
             422, "bad_value", f"There is no fleet {name!r}.", hint="To make it, name each queue that its workers serve: --queue"
         )
     policy = ScalingPolicy.of(_policy(change, old))
+    if old is None:
+        _check_new(name, target, queues, policy, options)
+    elif target == old.target and target in KEPT_BY_UP:
+        _check_host(old, queues, policy)
     check_target(target, options)
     await _check_owners(conn, name, target, queues, options)
     told: dict[str, Any] = {"target": target, "queues": queues, "options": options}
@@ -133,6 +137,30 @@ async def _set(conn: AsyncConn, actor: str, name: str, change: FleetChange) -> N
             "other_target",
             f"Fleet {name!r} has another target.",
             hint=f"Delete it first: evenflow autoscaler delete {shlex.quote(name)}",
+        )
+
+
+def _check_new(name: str, target: str, queues: list[str], policy: ScalingPolicy, options: Mapping[str, Any]) -> None:
+    """Raises :class:`Refused` for a fleet whose workers no host would start."""
+    if target in KEPT_BY_UP or (target == KUBERNETES and not options):
+        of = target if target in KEPT_BY_UP else NATIVE
+        raise Refused(
+            422,
+            "bad_value",
+            f"There is no fleet {name!r}. One of the workers of a host is made by evenflow up there, which starts them.",
+            hint=f"Type on the host: {up_again(of, policy, queues)}. If pods of a Deployment are the workers, name it here: "
+            "--target kubernetes --of-target.deployment NAME",
+        )
+
+
+def _check_host(fleet: FleetRow, queues: list[str], policy: ScalingPolicy) -> None:
+    """Raises :class:`Refused` for what no host would follow."""
+    if (set(queues), policy.slots) != (set(fleet.queues), fleet.rule.slots):
+        raise Refused(
+            422,
+            "bad_value",
+            f"The workers of fleet {fleet.name!r} have the queues and the slots with which evenflow up was started on their host.",
+            hint=f"Stop it there, and type: {up_again(fleet.target, policy, queues)} --slots {policy.slots}",
         )
 
 

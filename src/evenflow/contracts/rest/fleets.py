@@ -65,7 +65,9 @@ class FleetDetail(FleetSummary):
 
 class FleetChange(Request):
     target: str | None = Field(
-        default=None, max_length=limits.MAX_FEW_WORDS_CHARS, description="A fleet keeps the one that it has; a new one is `native`."
+        default=None,
+        max_length=limits.MAX_FEW_WORDS_CHARS,
+        description="A fleet keeps the one that it has. A new one is `kubernetes`: those of hosts are made by `evenflow up`.",
     )
     queues: list[ListedName] | None = Field(
         default=None,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from evenflow.core.executors import CELERY, NATIVE
 from evenflow.core.likeness import did_you_mean
 from evenflow.core.limits import MAX_NAME_CHARS
+from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.errors import BadValue
 
 _NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9.]*[a-z0-9])?")  # of an object of Kubernetes, which gets into paths of its API
@@ -29,6 +31,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 
 
 SERVED: Mapping[str, frozenset[str]] = {"native": frozenset({NATIVE}), "celery": frozenset({CELERY})}  # by target
+KEPT_BY_UP = frozenset(SERVED)  # targets whose workers ``evenflow up`` starts, with queues and slots of its own
 
 
 def serves(target: str, kind: str) -> bool:
@@ -36,6 +39,12 @@ def serves(target: str, kind: str) -> bool:
     gets a pod, no fleet serves; a Deployment may have native workers or Celery's.
     """
     return kind in SERVED.get(target, (NATIVE, CELERY))
+
+
+def up_again(target: str, policy: ScalingPolicy, queues: Collection[str]) -> str:
+    """Returns what to type on a host, so that its fleet has these bounds and queues."""
+    of = "" if target == "native" else f" --autoscale-target {target}"
+    return f"EVENFLOW_QUEUES={shlex.quote(','.join(queues))} evenflow up --autoscale {policy.min}..{policy.max}{of}"
 
 
 def served_in_vain(target: str, served: Collection[str], kind: str, owned: Collection[str]) -> str | None:

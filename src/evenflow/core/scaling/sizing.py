@@ -144,7 +144,7 @@ def _decide(history: LoadHistory, policy: ScalingPolicy) -> Sizing:
     if asked < look.replicas:
         below = list(history.over(policy.down_after))
         if not below:
-            return stays(f"nothing is known yet of all the last {policy.down_after:g} s")
+            return stays(f"load {load:.2f}, watched for less than {policy.down_after:g} s")
         if max(_loads(below, policy)) >= policy.down_load:
             return stays(f"load {load:.2f}, not yet below {policy.down_load:g} for {policy.down_after:g} s")
         least = max(replicas_for(slots_needed(one, policy), look, policy) for one in below)
@@ -153,7 +153,9 @@ def _decide(history: LoadHistory, policy: ScalingPolicy) -> Sizing:
         return stays(f"the last {policy.down_after:g} s needed {counted(look.replicas, 'worker')}")
     if look.replicas == policy.max and load > policy.up_load:
         return stays(f"load {load:.2f}, and the fleet has its {counted(policy.max, 'worker')} at most")
-    return stays(f"load {load:.2f}")
+    if not needed:
+        return stays(f"nothing to do, and the fleet has {counted(asked, 'worker')} at least" if asked else "nothing to do")
+    return stays(f"load {load:.2f}, which needs {counted(asked, 'worker')}")
 
 
 def _loads(looks: Iterable[Look], policy: ScalingPolicy) -> list[float]:
