@@ -201,7 +201,7 @@ class Explainer:
             Unclaimed.FAIL: "it fails then",
             Unclaimed.ELSEWHERE: f"it goes to the queue {reason.other_queue} then",
         }
-        then = others.get(reason.then or "", "which is only told")
+        then = others.get(reason.then or "", "it waits on, and that is told")
         if until > self.now:
             return _fact("queued_timeout", f"over at {self.written(until)}, in {self._until(until)}; {then}")
         return _fact("queued_timeout", f"was over at {self.written(until)}; {then}")

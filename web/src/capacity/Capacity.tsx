@@ -263,7 +263,7 @@ function Executors({ executors }: { executors: Schemas["Executor"][] }) {
 function Queues({ queues, executors }: { queues: Schemas["QueueStatus"][]; executors: Schemas["PushExecutorStatus"][] }) {
   const [open, setOpen] = useState<string | null>(null);
   const troubles = new Map(executors.map((one) => [one.name, one.trouble]));
-  if (!queues.length) return <Empty title="No queue has a worker or a task." />;
+  if (!queues.length) return <Empty title="No task runs or waits for a worker." />;
   return (
     <div className="scroll" tabIndex={0} role="region" aria-label="Queues">
       <table className="list">

@@ -18,7 +18,7 @@ export function Autoscaled({ fleet }: { fleet: Schemas["FleetSummary"] }) {
       <dl className="facts-line">
         <div><dt>Workers by</dt><dd>{fleet.target}</dd></div>
         <div><dt>Queues</dt><dd>{fleet.queues.join(", ")}</dd></div>
-        <div><dt>Workers asked for</dt><dd className="number">{count(fleet.replicas)}</dd></div>
+        <div><dt>Workers</dt><dd className="number">{count(fleet.replicas)}</dd></div>
         <div><dt>Bounds</dt><dd className="number">{count(fleet.min)} to {count(fleet.max)}</dd></div>
         {(fleet.out_of_service ?? 0) > 0 && <div><dt>Out of service</dt><dd className="number">{count(fleet.out_of_service ?? 0)}</dd></div>}
         <div><dt>Running</dt><dd className="number">{count(fleet.running ?? 0)}</dd></div>
