@@ -79,6 +79,12 @@ class Broken(BaseOperatorLink):
 
 class Shop(AirflowPlugin):
     name = "shop"
+
+    @classmethod
+    def on_load(cls, *args, **kwargs):
+        with HEARD.with_name("loaded").open("a") as loaded:
+            loaded.write("once\\n")
+
     macros = [price]
     listeners = [Listener()]
     timetables = [Weekly]
@@ -130,6 +136,11 @@ def test_a_timetable_of_a_plugin_says_which_interval_a_run_by_hand_has(plugged: 
 
 def test_a_macro_of_a_plugin_is_in_templates(plugged: dict[str, Any]) -> None:
     assert "it costs 6" in plugged["log"]
+
+
+def test_a_plugin_is_loaded_once(plugged: dict[str, Any], home: Path) -> None:
+    assert plugged["log"]
+    assert (home / "loaded").read_text() == "once\n"
 
 
 def test_links_of_a_plugin_are_told_for_their_operators(plugged: dict[str, Any]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from airflow.plugins_manager import get_global_operator_extra_links, get_operator_extra_links
 from airflow.sdk.execution_time import task_runner
+from airflow.sdk.plugins_manager import _get_plugins
 
 _finalize = task_runner.finalize
 
@@ -30,4 +30,6 @@ class Linking:
 
 def _of_plugins(kind: type) -> list[Any]:
     """Returns links for all operators, and those for this one: a link for another class is not one for what it is derived from."""
-    return [*get_global_operator_extra_links(), *(link for link in get_operator_extra_links() if kind in link.operators)]
+    plugins, _ = _get_plugins()  # of the SDK, which has loaded them for their macros
+    of_all = [link for plugin in plugins for link in plugin.global_operator_extra_links]
+    return of_all + [link for plugin in plugins for link in plugin.operator_extra_links if kind in link.operators]
