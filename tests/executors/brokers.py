@@ -82,6 +82,10 @@ class RabbitMq(Broker):
 
     def _launch(self, log: int) -> subprocess.Popen[bytes]:
         (self.folder / "enabled_plugins").write_text("[].")
+        return subprocess.Popen([str(RABBITMQ)], env=self._environment, stdout=log, stderr=log, start_new_session=True)
+
+    @property
+    def _environment(self) -> dict[str, str]:
         settings = {
             "HOME": str(self.folder),
             "ERL_EPMD_PORT": str(self.names),
@@ -97,7 +101,13 @@ class RabbitMq(Broker):
             "RABBITMQ_CONF_ENV_FILE": "/dev/null",
             "RABBITMQ_CONFIG_FILE": str(self.folder / "rabbitmq"),
         }
-        return subprocess.Popen([str(RABBITMQ)], env={**os.environ, **settings}, stdout=log, stderr=log, start_new_session=True)
+        return {**os.environ, **settings}
+
+    def alarm(self, *, on: bool) -> None:
+        """Of its memory: it takes no messages while it has one."""
+        watermark = ["absolute", "1MB"] if on else ["0.6"]
+        command = [str(RABBITMQ.with_name("rabbitmqctl")), "set_vm_memory_high_watermark", *watermark]
+        subprocess.run(command, env=self._environment, check=True, capture_output=True)
 
     def forget(self) -> None:
         """Everything, while it is stopped: as one that another host has taken the place of."""

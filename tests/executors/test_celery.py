@@ -11,6 +11,7 @@ from kombu import Connection
 from redis import Redis as Client
 
 from evenflow.core.executors import CELERY_TASK
+from tests.executors.brokers import RabbitMq
 from tests.executors.pipelines import QUEUE
 from tests.executors.systems import Celery, is_over
 from tests.waiting import SYSTEM_DEADLINE_S, wait_until
@@ -197,3 +198,18 @@ def test_a_rabbitmq_that_is_killed_and_one_that_comes_back_empty_while_tries_run
     system.broker.forget()
     system.broker.start()
     _end_each_once(system, [*running, *waiting])
+
+
+@RABBITMQ
+def test_a_rabbitmq_that_takes_no_messages_holds_no_launcher_and_says_what_to_look_at(system: Celery) -> None:
+    """R-EX2: it has an alarm of its memory, answers nothing and not even a goodbye; what runs ends meanwhile."""
+    assert isinstance(system.broker, RabbitMq)
+    running = system.trigger("gated")
+    wait_until(lambda: system.marked(f"gated-{running}"), lambda: system.told("gated", running))
+    system.broker.alarm(on=True)
+    waiting = system.trigger("gated")
+    wait_until(lambda: "type rabbitmq-diagnostics alarms" in system.running.log, lambda: system.told("gated", waiting))
+    system.open(f"open-{running}")
+    assert system.end_of("gated", running) == "success", system.told("gated", running)
+    system.broker.alarm(on=False)
+    _end_each_once(system, [waiting])

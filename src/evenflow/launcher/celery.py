@@ -19,8 +19,16 @@ from evenflow.launcher.executor import LaunchFailure
 from evenflow.store.serving.launches import Launch
 
 CONNECT_S = 5  # for a broker on the same network; behind an address that moves it may be seconds
+ANSWER_S = 5  # for the confirmation of a message: RabbitMQ takes none, and no goodbye, while it has an alarm of memory or disk
 # confirm_publish: RabbitMQ confirms a message; the others do so anyway
-OPTIONS = {"confirm_publish": True, "socket_connect_timeout": CONNECT_S, "socket_timeout": CONNECT_S, "connect_timeout": CONNECT_S}
+OPTIONS = {
+    "confirm_publish": True,
+    "socket_connect_timeout": CONNECT_S,
+    "socket_timeout": CONNECT_S,
+    "connect_timeout": CONNECT_S,
+    "read_timeout": ANSWER_S,
+    "write_timeout": ANSWER_S,
+}
 
 
 class CeleryExecutor:
@@ -73,6 +81,12 @@ class CeleryExecutor:
             self._app.close()
             self._app = self._begun()
             if not sent:
-                raise ExecutorUnavailable(f"The broker of Celery takes nothing: {error}") from error
-            return {each.epoch: LaunchFailure(f"the broker broke off: {error}") for each in tries[sent:]}
+                raise ExecutorUnavailable(f"The broker of Celery takes nothing: {_told(error)}") from error
+            return {each.epoch: LaunchFailure(f"the broker broke off: {_told(error)}") for each in tries[sent:]}
         return {}
+
+
+def _told(error: Exception) -> str:
+    if not isinstance(error.__cause__, TimeoutError):
+        return str(error)
+    return f"it did not answer within {ANSWER_S} s. RabbitMQ does so while it has an alarm: type rabbitmq-diagnostics alarms"
