@@ -400,6 +400,23 @@ def test_everything_is_reached_by_keys(page: Page) -> None:
     expect(page.get_by_role("dialog", name="Keys")).to_have_count(0)
 
 
+@pytest.mark.parametrize(
+    ("typed", "found", "heading"),
+    [
+        ("tonight", "tonight of nightly_export run", "tonight"),
+        ("wareh", "warehouse pool", "Capacity"),
+        ("worker-1", "worker-1 worker", "Fleet"),
+        ("fast_fol", "fast_follow setting", "Settings"),
+    ],
+)
+def test_the_palette_finds_runs_pools_workers_and_settings(reader: Page, typed: str, found: str, heading: str) -> None:
+    see(reader, "/")
+    reader.keyboard.press("Control+k")
+    reader.get_by_role("combobox", name="Find a page, a DAG or an action").fill(typed)
+    reader.get_by_role("option", name=found).click()
+    expect(reader.get_by_role("heading", name=heading, level=1)).to_be_visible()
+
+
 def test_what_moves_is_shown_without_asking(page: Page, evenflow: RunningEvenflow) -> None:
     """The API tells it. Here the page's own questions are not answered any more once it has been read."""
     ask(evenflow, "PATCH", "dags/tidy_up", {"is_paused": True})

@@ -137,6 +137,14 @@ export const runsQuery = (wanted: { dag_id?: string; state?: RunState } & Page) 
     placeholderData: keepPreviousData,
   });
 
+/** Runs with this name, of whatever DAG. */
+export const namedRunsQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["named-runs", name],
+    queryFn: ({ signal }) => ask("get", "/api/v1/runs/{run_id}", { names: { run_id: name }, query: {}, signal }),
+    staleTime: 10_000,
+  });
+
 export const runQuery = (dagId: string, runId: string) =>
   queryOptions({
     queryKey: ["run", dagId, runId],

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { type KeyboardEvent, useDeferredValue, useEffect, useState } from "react";
 import type { Schemas } from "../api/client";
-import { dagsQuery } from "../api/queries";
+import { dagsQuery, namedRunsQuery, poolsQuery, settingsQuery, statusQuery } from "../api/queries";
 import { choose } from "../parts/choices";
 import { Icon, type IconName } from "../parts/icons";
 import { usePlaces } from "./places";
@@ -44,6 +44,11 @@ function Choice({ close, logOut }: { close: () => void; logOut: () => void }) {
   const [typed, setTyped] = useState("");
   const search = useDeferredValue(typed.trim());
   const dags = useQuery({ ...dagsQuery(search, { limit: SHOWN }), refetchInterval: false });
+  const few = { enabled: search.length > 1, refetchInterval: false } as const; // what a letter or none would list is no help
+  const runs = useQuery({ ...namedRunsQuery(search), ...few });
+  const pools = useQuery({ ...poolsQuery, ...few });
+  const settings = useQuery({ ...settingsQuery, ...few });
+  const status = useQuery({ ...statusQuery, ...few });
   const navigate = useNavigate();
   const places = usePlaces();
   const entries: Entry[] = [
@@ -65,6 +70,17 @@ function Choice({ close, logOut }: { close: () => void; logOut: () => void }) {
       go: () => void navigate({ to: "/dags/$dagId", params: names, search: { trigger: true } }),
     });
   }
+  if (few.enabled) {
+    for (const { dag_id: dagId, run_id: runId } of runs.data?.items ?? [])
+      entries.push({ id: `run ${dagId}/${runId}`, name: `${runId} of ${dagId}`, kind: "run", icon: "runs", go: () => void navigate({ to: "/dags/$dagId/runs/$runId", params: { dagId, runId } }) });
+    const named = (kind: string, names: string[], icon: IconName, to: "/capacity" | "/fleet" | "/settings") => {
+      for (const name of names.filter((one) => one.toLowerCase().includes(search.toLowerCase())).slice(0, SHOWN))
+        entries.push({ id: `${kind} ${name}`, name, kind, icon, go: () => void navigate({ to }) });
+    };
+    named("pool", (pools.data?.items ?? []).map((one) => one.name), "capacity", "/capacity");
+    named("worker", (status.data?.services ?? []).filter((one) => one.kind === "worker").map((one) => one.name), "fleet", "/fleet");
+    named("setting", (settings.data?.items ?? []).map((one) => one.name), "settings", "/settings");
+  }
   const take = (entry: Entry) => {
     close();
     entry.go();
@@ -84,7 +100,7 @@ function Choice({ close, logOut }: { close: () => void; logOut: () => void }) {
         onKeyDown={takeFirst}
         autoSelect="always"
         autoFocus
-        placeholder="A page, a DAG, an action"
+        placeholder="A page, a DAG, a run, a pool, an action"
         aria-label="Find a page, a DAG or an action"
         className="palette-input"
       />
