@@ -119,7 +119,8 @@ class Worker(Registered):
         asked = {"service_id": service_id, "claim_key": key, "slots": room, "resumes": room, "queues": ["default"]}
         result = await dispatch.claim(self.conn, **asked, lease_s=LEASE_S, api=server)
         if result.worker_state == "active" and not result.tries:
-            if self.r.random() < WAITS_ON:
+            answered = await dispatch.find_given(self.conn, [(service_id, key)])
+            if self.r.random() < WAITS_ON and not answered:
                 return  # it is not answered yet
             if not await dispatch.withdraw(self.conn, service_id=service_id, claim_key=key, api=server):
                 result = await dispatch.claim(self.conn, **asked, lease_s=LEASE_S)

@@ -133,10 +133,8 @@ class Claims(LongPoll[Claim, ClaimAnswer]):
         async with self._pool.connection() as conn:
             for claim in await dispatch.find_given(conn, claims):
                 waiting = claims[claim]
-                if not waiting.answer.done():
-                    answer = await self._attempt_for(conn, waiting)
-                    if ends_wait(answer):
-                        waiting.give(answer)
+                if not waiting.answer.done():  # what has ended meanwhile is not in it: nothing more comes under this key
+                    waiting.give(await self._attempt_for(conn, waiting))
 
     async def _last_look(self, claim: Claim, answer: ClaimAnswer) -> ClaimAnswer:
         """The claim stops waiting, before its worker may claim again. Raises the database's error if it cannot be withdrawn."""

@@ -214,6 +214,16 @@ async def test_what_a_turn_gives_is_found_when_nobody_was_told(client: Execution
     assert [a.epoch for a in (await asyncio.wait_for(waits, 5)).assignments] == [5]
 
 
+async def test_a_claim_whose_tries_have_ended_waits_no_more(client: ExecutionClient, worker: int, world: World, api) -> None:
+    """R-HA5: its worker heard of them by a heartbeat, and ran them; nothing more would be given under this key."""
+    run = world.run(world.add_dag())
+    waits = asyncio.create_task(client.claim(claim(worker, wait_s=30)))
+    await until_waiting(world, api, 1)
+    give(world, worker, run, "k", tell=False)
+    world.end(5)
+    assert await asyncio.wait_for(waits, 5) == m.ClaimAnswer()
+
+
 async def test_a_claim_that_ends_looks_whether_it_was_given_something(
     without_sweeps, client, worker: int, world: World, api
 ) -> None:
