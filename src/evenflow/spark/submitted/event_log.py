@@ -16,6 +16,7 @@ import re
 import statistics
 import threading
 import time
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -110,12 +111,14 @@ class RolledFiles:
 
 @dataclass(slots=True)
 class _SeenStage:
-    """``told`` is the stage as Spark's REST API tells it, from which figures are made; lists are of its tasks."""
+    """``told`` is the stage as Spark's REST API tells it, from which figures are made; arrays are of its tasks, which may be a
+    million.
+    """
 
     told: dict[str, Any]
-    run_ms: list[int] = field(default_factory=list)
-    shuffled: list[int] = field(default_factory=list)
-    given: list[int] = field(default_factory=list)
+    run_ms: array[int] = field(default_factory=lambda: array("q"))
+    shuffled: array[int] = field(default_factory=lambda: array("q"))
+    given: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, name: str, value: int) -> None:
         self.told[name] = self.told.get(name, 0) + value
@@ -232,5 +235,5 @@ def _take_task(stage: _SeenStage, event: Mapping[str, Any]) -> None:
     stage.given.append(given)
 
 
-def _middle_and_most(values: list[int]) -> tuple[float, float]:
+def _middle_and_most(values: array[int]) -> tuple[float, float]:
     return (statistics.median(values), max(values)) if values else (0, 0)
