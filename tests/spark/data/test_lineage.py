@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from evenflow.api.lineage import event_of
+from evenflow.spark import frames
 from evenflow.spark.datasets import Dataset, of_jdbc, of_path
 from evenflow.spark.lineage import LineagePlace, columns_of, datasets_of, lineage_told, read
 from tests.openlineage_events import as_the_client_has_it, full
@@ -231,6 +232,29 @@ def test_what_a_session_writes_is_told_when_it_ends(spark: SparkSession, tables:
     assert outputs["copies"]["symlinks"]["identifiers"][0]["name"].endswith("default.copies")
     event = event_of({**TRY, "value": told}, "here")
     assert as_the_client_has_it(event) == full(event)
+
+
+def test_a_frame_as_a_result_is_written_by_one_try_and_read_by_another(spark: SparkSession, tables: Path, tmp_path: Path) -> None:
+    """R-SP3: the files of a result are a dataset like others, which joins the lineage of two tasks. That its rows are counted once
+    more when they are written makes it no input.
+    """
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    kept: list[tuple[str, dict[str, Any]]] = []
+    with lineage_told(spark, lambda kind, value: kept.append((kind, value))):
+        made = frames.write(spark.sql("select name, age + 1 as age from people where id > 0"), str(tmp_path), "a")
+    with lineage_told(spark, lambda kind, value: kept.append((kind, value))):
+        frames.write(frames.read(spark, made).groupBy("name").max("age"), str(tmp_path), "b")
+    (first, second) = (told for _, told in kept)
+    assert [each["name"] for each in first["inputs"]] == [f"{tables}/people"]
+    (output,) = first["outputs"]
+    assert output["name"] == made.path
+    fields = output["facets"]["columnLineage"]["fields"]
+    assert {name: shown(each["inputFields"]) for name, each in fields.items()} == {"name": "people.name =", "age": "people.age ~"}
+    assert shown(output["facets"]["columnLineage"]["dataset"]) == "people.id FILTER"
+    assert [each["name"] for each in second["inputs"]] == [made.path]
+    fields = second["outputs"][0]["facets"]["columnLineage"]["fields"]
+    assert {name: shown(each["inputFields"]) for name, each in fields.items()} == {"name": "a.name =", "max(age)": "a.age +"}
 
 
 def test_a_session_that_reads_nothing_tells_nothing(spark: SparkSession) -> None:
