@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -145,13 +144,10 @@ def load(path: str, kwargs: Mapping[str, Any]) -> BaseTrigger:
         ) from error
 
 
-def is_imported(path: str) -> bool:
-    """Returns whether the module of a trigger's class is there already."""
-    return path.rpartition(".")[0] in sys.modules
-
-
 def find(path: str) -> type[BaseTrigger]:
-    """Returns the class of a trigger, whose module it imports if need be. Raises :class:`BadDeferral`, or what that raises."""
+    """Returns the class of a trigger, whose module it imports if need be; it waits while another thread imports that. Raises
+    :class:`BadDeferral`, or what the import raises.
+    """
     names = path.split(".")
     for length in range(len(names) - 1, 0, -1):
         module = _module(".".join(names[:length]))
@@ -169,8 +165,6 @@ def find(path: str) -> type[BaseTrigger]:
 
 
 def _module(name: str) -> Any:
-    if name in sys.modules:
-        return sys.modules[name]
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -16,7 +16,7 @@ from evenflow.forking.tracebacks import telling_line
 from evenflow.masker import Masker
 from evenflow.sdk import xcom
 from evenflow.sdk.secrets import outside
-from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, find, is_imported, load
+from evenflow.sdk.triggers import BaseTrigger, TriggerEvent, find, load
 from evenflow.triggerer import limits
 from evenflow.triggerer.capture import CURRENT, TriggerOutput
 from evenflow.triggerer.outbox import Outbox
@@ -30,6 +30,7 @@ class HostLoop:
         self._link, self._output, self._outbox = link, output, Outbox(link)
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._found: set[str] = set()  # paths of classes whose modules have been imported to their end
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._asked = 0
         self._masker, self._secrets = Masker(), 0
@@ -108,8 +109,9 @@ class HostLoop:
         trigger: BaseTrigger | None = None
         told: tuple[FrameHeader, bytes]
         try:
-            if not is_imported(job["path"]):
+            if job["path"] not in self._found:
                 await asyncio.to_thread(find, job["path"])  # modules may take seconds, and others run meanwhile
+                self._found.add(job["path"])
             trigger = load(job["path"], job["kwargs"])
             trigger.channel = self
             told = {"say": "fired", "key": key}, await _event(trigger, job["path"])
