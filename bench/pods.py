@@ -53,7 +53,10 @@ async def _measured(server: Server, url: str, home: Path, runs: int) -> list[dic
     port = await api.start()
     given = {**environment(home, home / "dags", url), "EVENFLOW_KUBERNETES": f"kubernetes://127.0.0.1:{port}/?tls=off"}
     await asyncio.to_thread(token, "worker", given)  # which makes the keys that tokens are signed with
-    with service("scheduler", given) as scheduler, service("launcher", given) as launcher:
+    with (
+        service("scheduler", given) as scheduler,
+        service("launcher", {**given, "EVENFLOW_API_URL": f"http://127.0.0.1:{port}"}) as launcher,
+    ):
         pids = {"scheduler": scheduler.pid, "launcher": launcher.pid}
         try:
             with open_connection(url, "bench") as conn:

@@ -14,6 +14,7 @@ from evenflow.cli.output import terminal
 from evenflow.contracts.rest import plan as planned
 from evenflow.contracts.rest.why import Why
 from evenflow.core import why as x
+from evenflow.core.pods.ends import WaitingPod
 from tests.running import RunningEvenflow, evenflow_json
 from tests.waiting import wait_until
 
@@ -42,6 +43,7 @@ OF_EXECUTOR: dict[str, Any] = {
     "executor": "batch",
     "executor_kind": "celery",
 }
+POD = WaitingPod("ef-1", "No node takes the pod.", "kubectl describe pod ef-1", lasts=False)
 NO_WORKER: dict[str, Any] = {name: value for name, value in OF_EXECUTOR.items() if not name.startswith("executor")}
 SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
     (x.FullLimit(limit="pool", name="p q", **LINE), ("pool p q is full: 2 of 2 slots are taken.", "12 tasks come before it")),
@@ -159,6 +161,10 @@ SAID: list[tuple[x.Reason, tuple[str, ...]]] = [
             "batch, the executor of the queue gpu, takes nothing now, so nothing is sent there.",
             "a launcher says  the broker is away",
         ),
+    ),
+    (
+        x.AwaitsWorker(**{**OF_EXECUTOR, "executor_kind": "kubernetes"}, launchers=1, pod=POD),
+        ("nobody there has claimed it yet.", "No node takes the pod.", "kubectl describe pod ef-1"),
     ),
     (
         x.AwaitsWorker(**OF_EXECUTOR, refusal="no broker is set"),

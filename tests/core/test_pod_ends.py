@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evenflow.core.pods import ends
-from evenflow.core.pods.ends import RULES, Cause, CauseRule, Policy
+from evenflow.core.pods.ends import RULES, Cause, CauseRule, Policy, WaitingPod
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -237,6 +237,42 @@ def test_silence_is_of_a_pod_that_runs() -> None:
     assert ends.judge(silent, RULES, NOW) is Policy.ELSEWHERE
     assert ends.silence_of(pod("Pending")) is None
     assert ends.silence_of(pod("Running", RUNNING, leaving=True)) is None
+
+
+def test_what_people_are_told_of_a_pod_whose_try_is_not_claimed() -> None:
+    """R-ST10: what it says of itself, and what to type; of a new one nothing, and one that waits for long is trouble."""
+    refused = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}
+    waits = ends.waiting_of(pod("Pending", node=None, conditions=[refused]), NOW)
+    assert waits == WaitingPod("p", "No node takes the pod: 0/2 nodes are available.", "kubectl describe pod p", lasts=True)
+    pulling = ends.waiting_of(pod("Pending", waiting("ImagePullBackOff", "not found")), NOW)
+    assert pulling is not None
+    assert pulling.says == "Image 'i:1' cannot be pulled on node n1: not found."
+    silent = pod("Running", RUNNING)
+    silent["metadata"] |= {"creationTimestamp": ago(20), "namespace": "team"}
+    told = ends.waiting_of(silent, NOW)
+    assert told is not None
+    assert (told.look, told.lasts) == ("kubectl logs p --namespace team", False)
+    silent["metadata"]["creationTimestamp"] = ago(1)
+    assert ends.waiting_of(silent, NOW) is None
+    assert ends.waiting_of(pod("Running", RUNNING, leaving=True), NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (
+            "http://127.0.0.1:8974",
+            "not reach the API at http://127.0.0.1:8974, which is the pod itself: start launchers with an EV",
+        ),
+        ("https://evenflow-api:8974", "it may not reach the API at https://evenflow-api:8974, or the token may be refused there."),
+    ],
+)
+def test_a_silent_pod_names_the_address_that_it_was_given(url: str, said: str) -> None:
+    silent = pod("Running", RUNNING)
+    silent["spec"]["containers"][0]["env"] = [{"name": "EVENFLOW_API_URL", "value": url}]
+    trouble = ends.silence_of(silent)
+    assert trouble is not None
+    assert said in trouble.reason
 
 
 def test_who_gave_its_try_back_and_for_how_long_a_pod_has_ended() -> None:

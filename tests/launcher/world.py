@@ -11,6 +11,7 @@ import psycopg
 
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import DagSpec, TaskSpec
+from evenflow.core.pods.ends import WaitingPod
 from evenflow.launcher.executor import LaunchFailure
 from evenflow.store.serving import dispatch, executors, launches
 from evenflow.store.serving.launches import Launch
@@ -36,6 +37,10 @@ class Memory:
                 raise failure
             return failure
         self.sent += tries
+        return {}
+
+    @property
+    def waiting(self) -> Mapping[int, WaitingPod]:
         return {}
 
     async def reconcile(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:

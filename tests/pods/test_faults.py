@@ -12,6 +12,10 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
+from evenflow.api.service import ApiService
+from evenflow.client.rest import RestClient
+from evenflow.core.pods import ends
+from evenflow.core.why import AwaitsWorker
 from evenflow.kubernetes import limits
 from evenflow.launcher import limits as launcher_limits
 from evenflow.launcher.executor import LaunchLedger
@@ -20,6 +24,7 @@ from evenflow.store.serving.launches import LaunchedTry
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.store import POD, QUOTA, SECRET
 from tests.pods.world import QUEUE, PodWorld, StartLauncher, of_epoch, running
+from tests.tokens import operator_token
 from tests.waiting import until
 
 OUTAGE = """
@@ -55,6 +60,32 @@ async def test_a_pod_that_no_node_takes_goes_by_the_policy(world: PodWorld, clus
     epoch = world.pod("...", pod_override={"spec": {"nodeSelector": {"disk": "none"}}})
     assert "No node takes the pod: 0/2 nodes are available" in await world.lost(epoch)
     await until(lambda: not cluster.objects())
+
+
+async def test_people_are_told_what_the_pod_of_a_waiting_try_says(
+    world: PodWorld,
+    cluster: Cluster,
+    launcher: LauncherService,
+    api: ApiService,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """R-ST10: `why`, `status` and `executors show` have its state and reason, and what to type."""
+    monkeypatch.setattr(ends, "TOLD_AFTER_S", 0.0)
+    monkeypatch.setattr(ends, "LASTS_S", 0.0)
+    world.executor()
+    epoch = world.pod("...", pod_override={"spec": {"nodeSelector": {"disk": "none"}}})
+    known = "select detail -> 'waiting' -> 'k8s' -> %s::text ->> 'says' from service where kind = 'launcher'"
+    says = str(await until(lambda: world.one(known, epoch), "the pod of the try"))
+    assert "No node takes the pod: 0/2 nodes are available" in says
+    async with RestClient(f"http://127.0.0.1:{api.port}", operator_token(world.conn)) as rest:
+        (reason,) = (await rest.explain("d", world.one("select run_id from dag_run"), "t")).reasons
+        assert isinstance(reason, AwaitsWorker)
+        assert reason.pod is not None
+        assert reason.told is not None
+        assert [reason.pod.pod, says] in [fact.lines for fact in reason.told.facts]
+        assert reason.told.cure == f"kubectl describe pod {reason.pod.pod} --namespace default"
+        begin = f"1 pod of k8s, the executor of pods, has not begun its try, as {reason.pod.pod}: "
+        assert (await rest.get_executor("k8s")).trouble == f"{begin}{says} See: {reason.told.cure}"
 
 
 async def test_pods_wait_by_the_clock_of_their_cluster(

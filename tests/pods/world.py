@@ -32,7 +32,7 @@ def write_template(folder: Path, *, grace_s: int = 30, **environment: str) -> Pa
     file = folder / "pod.yaml"
     container = {"name": "try", "image": "evenflow", "command": [sys.executable, "-P", "-m", "evenflow"]}
     env = [{"name": name, "value": value} for name, value in environment.items()]
-    spec = {"terminationGracePeriodSeconds": grace_s, "containers": [{**container, "env": env}]}
+    spec = {"hostNetwork": True, "terminationGracePeriodSeconds": grace_s, "containers": [{**container, "env": env}]}
     file.write_text(json.dumps({"kind": "Pod", "spec": spec}))  # which is YAML, too
     return file
 

@@ -223,6 +223,9 @@ class Explainer:
         if reason.executor_kind == CELERY:
             cure = shlex.join(["celery", "-A", "evenflow.celery_app", "worker", "-Q", reason.queue])
             return Told(sentence=sentence, facts=facts, cure=cure, aim="if none runs")
+        if reason.pod is not None:
+            facts.append(Fact(name="its pod", lines=[reason.pod.pod, reason.pod.says]))
+            return Told(sentence=sentence, facts=facts, cure=reason.pod.look, aim="to see more of the pod")
         return Told(sentence=sentence, facts=facts, cure=_typed("executors", "show", executor))
 
     def _event(self, reason: x.AwaitsEvent) -> Told:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from evenflow.core.pods.ends import WaitingPod
+
 HOLDERS_NAMED = 5  # of a limit, the oldest first: enough to identify the cause; the rest is counted
 UPSTREAMS_NAMED = 20
 LINE_COUNTED = 10_000  # a place in line is exact up to here; beyond it, the exact number helps no reader and costs more
@@ -159,7 +161,7 @@ class AwaitsWorker(_Explained):
     bound. ``executor``: the queue's, if tries are sent to it, of ``executor_kind``; by ``launchers`` that live and serve it, and
     ``refusal`` is why a live one does not, or why the executor takes nothing now. ``fleet``: the fleet, of the target
     ``fleet_target``, whose workers an autoscaler starts for it. ``until``: the end of its queued_timeout, and ``then`` is what
-    follows, in the queue ``other_queue`` if it goes elsewhere.
+    follows, in the queue ``other_queue`` if it goes elsewhere. ``pod``: the one that was made for it, as a launcher knows it.
     """
 
     kind: Literal["awaits_worker"] = "awaits_worker"
@@ -180,6 +182,7 @@ class AwaitsWorker(_Explained):
     executor_kind: str | None = None
     launchers: int = 0
     refusal: str | None = None
+    pod: WaitingPod | None = None
     fleet: str | None = None
     fleet_target: str | None = None
     until: datetime | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 from evenflow.core.explain import served_by_up
+from evenflow.core.quantities import counted
 from evenflow.store.db.connect import Row
 
 
@@ -26,6 +27,14 @@ def executor_trouble(executor: Row) -> str | None:
     """Of a row of ``views.list_push_executors``."""
     queues, refusal = ", ".join(executor["queues"]), executor["refusal"]
     if executor["launchers"]:
-        return f"{executor['name']}, the executor of {queues}, takes nothing now: {refusal}" if refusal is not None else None
+        if refusal is not None:
+            return f"{executor['name']}, the executor of {queues}, takes nothing now: {refusal}"
+        return _pods(executor, queues) if executor["waiting"] else None
     nothing = f"No launcher serves {executor['name']}, the executor of {queues}: nothing is sent there."
     return f"{nothing} One that lives says: {refusal}" if refusal is not None else f"{nothing} Start one: evenflow launcher"
+
+
+def _pods(executor: Row, queues: str) -> str:
+    pod, waiting = executor["pod"], counted(executor["waiting"], "pod")
+    verb = "has not begun its try" if executor["waiting"] == 1 else "have not begun their tries"
+    return f"{waiting} of {executor['name']}, the executor of {queues}, {verb}, as {pod['pod']}: {pod['says']} See: {pod['look']}"

@@ -11,6 +11,7 @@ from evenflow.core.graph import Graph
 from evenflow.core.limits import LEASE_S
 from evenflow.core.model import UNMAPPED, DagSpec
 from evenflow.core.operations import TargetKey
+from evenflow.core.pods.ends import WaitingPod
 from evenflow.core.selection.order import DispatchClass
 from evenflow.core.states import FINISHED, HOLDING, RUN_FINISHED, RunState, TaskState
 from evenflow.core.why import HOLDERS_NAMED, LINE_COUNTED, RUNS_SEARCHED, UPSTREAMS_NAMED, WhyNot
@@ -131,6 +132,8 @@ async def _dispatched(conn: AsyncConn, graph: Graph, row: Row) -> list[WhyNot]:
     params = {name: row[name] for name in ("queue", "class", "priority", "epoch")}
     resumes = row["class"] == DispatchClass.RESUME
     (queue,) = await read(conn, "why/read_queue", {**params, "resumes": resumes, "counted": LINE_COUNTED, "lease_s": LEASE_S})
+    told = queue.pop("pod")
+    pod = None if told is None else WaitingPod(**told)
     task = graph.spec.tasks[row["task_index"]]
     frozen = await holding_tries(conn, row["dag_id"], task.pool, row["queue"])
     counted = queue["ahead"] < LINE_COUNTED
@@ -138,7 +141,8 @@ async def _dispatched(conn: AsyncConn, graph: Graph, row: Row) -> list[WhyNot]:
     if task.queued_timeout is not None and row["queue"] != task.other_queue:
         until = row["granted_at"] + timedelta(seconds=task.queued_timeout)
         limit = {"until": until, "then": task.when_unclaimed(resumes=resumes), "other_queue": task.other_queue}
-    waits = why.AwaitsWorker(queue=row["queue"], since=row["granted_at"], resumes=resumes, counted=counted, **queue, **limit)
+    known = {"queue": row["queue"], "since": row["granted_at"], "resumes": resumes, "counted": counted, "pod": pod}
+    waits = why.AwaitsWorker(**known, **queue, **limit)
     return [*frozen, waits]
 
 

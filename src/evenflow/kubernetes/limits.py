@@ -23,6 +23,7 @@ MESSAGE_CHARS = 1_000  # of a cluster's message: it becomes a reason, which peop
 GRACE_S = 30  # from the TERM of a pod to its KILL, unless its template says otherwise: Kubernetes' default
 LOOK_S = 2.0  # between two comparisons of all pods with the database; changes without an event are found then
 REST_S = 0.1  # between two comparisons during constant events: a comparison is a statement of the database
+WAITING_TOLD = 100  # unclaimed pods of an executor that a launcher tells of: each has a few hundred bytes in its row
 ENDED_S = 30.0  # for a pod to end after its try: its last log and its goodbye
 REPORTED_S = 5.0  # in which the end of a try may be on its way after its pod has ended; then the pod's end counts
 NAME_CHARS = 63  # of a pod: it is a host name

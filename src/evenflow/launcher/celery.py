@@ -14,6 +14,7 @@ from celery.exceptions import CeleryError
 from kombu.exceptions import KombuError, OperationalError
 
 from evenflow.core.executors import CELERY_TASK
+from evenflow.core.pods.ends import WaitingPod
 from evenflow.errors import ExecutorUnavailable, SettingsError
 from evenflow.launcher.executor import LaunchFailure
 from evenflow.store.serving.launches import Launch
@@ -46,6 +47,10 @@ class CeleryExecutor:
     async def reconcile(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
         """Returns all: a broker does not report what it has lost. A repeated message costs only itself and a refused claim."""
         return {each.epoch: LaunchFailure("nobody has claimed it") for each in tries}
+
+    @property
+    def waiting(self) -> Mapping[int, WaitingPod]:
+        return {}
 
     async def watch(self) -> None:
         await asyncio.Event().wait()

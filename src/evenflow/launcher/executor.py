@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from evenflow.core.meter import Meter
+from evenflow.core.pods.ends import WaitingPod
 from evenflow.store.db.connect import AsyncPool
 from evenflow.store.serving import launches
 from evenflow.store.serving.launches import Launch, LaunchedCode, LaunchedTry, PodAsk
@@ -32,6 +33,10 @@ class PushExecutor(Protocol):
 
     async def reconcile(self, tries: Sequence[Launch]) -> Mapping[int, LaunchFailure]:
         """Returns which of these tries, sent a while ago and not claimed, have failed, by epoch. The others keep waiting."""
+
+    @property
+    def waiting(self) -> Mapping[int, WaitingPod]:
+        """What is known, without asking, of tries that were sent and not claimed, by epoch: some of them, or none."""
 
     async def watch(self) -> None:
         """Does the executor's own upkeep while it is served. An executor without any waits for ever."""
@@ -94,9 +99,12 @@ class TryTokens(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubernetesSettings:
-    """``environment`` is for workers in pods, unless the template says otherwise."""
+    """``environment`` is for workers in pods, unless the template says otherwise. ``url_here``: where the API is for what is in the
+    network of this host.
+    """
 
     cluster: str
     template: str
     tokens: TryTokens
     environment: Mapping[str, str] = field(default_factory=dict)
+    url_here: str = ""

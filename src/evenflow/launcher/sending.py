@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
 
 from evenflow.core.executors import LONGEST_SEND_AGAIN_S
 from evenflow.errors import ExecutorUnavailable
@@ -38,6 +39,11 @@ class Sending:
             asyncio.create_task(self._keep(executor.watch), name=f"watch {row.name}"),
         ]
         observe(seen.serves(row.name, row.kind, ", ".join(row.queues)))
+
+    @property
+    def waiting(self) -> dict[str, dict[str, str]]:
+        """What is known of tries that were sent and not claimed, by epoch, as JSON has it."""
+        return {str(epoch): asdict(pod) for epoch, pod in self._executor.waiting.items()}
 
     async def close(self) -> None:
         left = set(self._tasks)

@@ -53,9 +53,13 @@ class LauncherService(DatabaseService):
             await sending.close()
 
     def _detail(self) -> dict[str, Any]:
-        """Returns the executors that it serves, and why it does not serve others, or they take nothing now."""
+        """Returns the executors that it serves, why it does not serve others, or they take nothing now, and what it knows of tries
+        that no worker has claimed there.
+        """
         troubles = {name: sending.trouble for name, sending in self._served.items() if sending.trouble is not None}
-        return {**super()._detail(), "executors": sorted(self._served), "refused": {**self._refused, **troubles}}
+        waiting = {name: told for name, sending in self._served.items() if (told := sending.waiting)}
+        own = {"executors": sorted(self._served), "refused": {**self._refused, **troubles}, "waiting": waiting}
+        return {**super()._detail(), **own}
 
     def _heard(self, channel: str, word: str) -> None:
         if word:  # tries were given to workers, so they are not to be sent

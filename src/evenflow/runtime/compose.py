@@ -100,11 +100,12 @@ def _kubernetes(settings: ServiceSettings) -> KubernetesSettings:
     from evenflow.runtime.tokens import LaunchTokens
 
     told = {
-        "API_URL": settings.api_url,
         "XCOM_INLINE": str(settings.xcom_inline),
         "PLAINTEXT": str(settings.plaintext),
         "RESOURCES": "off",
     }
+    if settings.pods_api_url:
+        told["API_URL"] = settings.pods_api_url
     if settings.xcom_url:
         told["XCOM_URL"] = settings.xcom_url
     return KubernetesSettings(
@@ -112,6 +113,7 @@ def _kubernetes(settings: ServiceSettings) -> KubernetesSettings:
         template=settings.kubernetes_template,
         tokens=LaunchTokens(settings.database_url, Vault(settings.secrets_file, settings.secret_keys)),
         environment={PREFIX + name: value for name, value in told.items()},
+        url_here=settings.api_url,
     )
 
 

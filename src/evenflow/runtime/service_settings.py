@@ -145,6 +145,7 @@ _TOLD = {
     "secret_keys": frozenset({ServiceKind.API, ServiceKind.LAUNCHER}),
     "celery_broker": frozenset({ServiceKind.LAUNCHER}),
     "kubernetes_template": frozenset({ServiceKind.LAUNCHER}),
+    "pods_api_url": frozenset({ServiceKind.LAUNCHER}),
     "kubernetes": frozenset({ServiceKind.LAUNCHER, ServiceKind.AUTOSCALER}),
     "openlineage_key": frozenset({ServiceKind.API}),
     "traces_headers": frozenset({ServiceKind.API}),
@@ -177,6 +178,7 @@ class ServiceSettings(SharedSettings):
     handed_at: str = ""  # where a worker gets its tries from the process that started it; empty: it claims them
     handed_by: int = -1  # a descriptor that is readable once that process has ended; -1: none
     kubernetes: str = ""  # of a launcher or an autoscaler: the address of the cluster; empty: this process is in it
+    pods_api_url: str = ""  # of a launcher: where people say that the API is; empty: they do not say it
     kubernetes_template: str = ""  # of a launcher: the file with the template of pods
     spark_connect_ui_port: int = 0  # of a Spark Connect server; 0: it has no Spark UI
     spark_connect_token: str = ""

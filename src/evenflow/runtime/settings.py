@@ -394,6 +394,7 @@ class Settings(BaseSettings, SharedSettings):
             "celery_broker": self.celery_broker.get_secret_value() if self.celery_broker is not None else "",
             "kubernetes": self.kubernetes.get_secret_value() if self.kubernetes is not None else "",
             "kubernetes_template": str(self.kubernetes_template or ""),
+            "pods_api_url": self.api_url if "api_url" in self.model_fields_set else "",
             "home": self.home,
             "slots": self.slots,
             "queues": tuple(self.queues),

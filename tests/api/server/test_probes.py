@@ -148,7 +148,7 @@ def test_people_are_told_what_waits(capsys: pytest.CaptureFixture[str]) -> None:
             for row in (
                 {"name": "k8s", "kind": "kubernetes", "queues": ["etl"], "launchers": 0, "refusal": None},
                 {"name": "batch", "kind": "celery", "queues": ["gpu"], "launchers": 0, "refusal": "no broker is set"},
-                {"name": "fine", "kind": "celery", "queues": ["x"], "launchers": 1, "refusal": None},
+                {"name": "fine", "kind": "celery", "queues": ["x"], "launchers": 1, "refusal": None, "waiting": 0},
             )
         ],
         runs_queued=0,

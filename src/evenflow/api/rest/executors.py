@@ -68,7 +68,7 @@ async def delete_executor(conn: Connection, actor: Actor, name: str) -> Executor
 
 async def _set(conn: AsyncConn, actor: str, name: str, change: ExecutorChange) -> None:
     """While queues keep their owners. Raises :class:`Refused`."""
-    old = next((Executor.model_validate(row) for row in await executors.list_executors(conn, name)), None)
+    old = next(iter(await read_executors(conn, name)), None)
     kind = change.kind if old is None else change.kind or old.kind
     if kind is None:
         raise Refused(422, "bad_value", f"There is no executor {name!r}.", hint=f"To make it, say its kind: {', '.join(KINDS)}.")
@@ -128,7 +128,7 @@ def _check_queues(name: str, kind: str, queues: list[str]) -> None:
 
 async def _found(conn: AsyncConn, name: str, *, scope: str | None = None) -> Executor:
     """Raises :class:`Refused`."""
-    found = await executors.list_executors(conn, name, scope=scope)
+    found = await read_executors(conn, name, scope=scope)
     if not found:
         raise Refused(404, "not_found", f"There is no executor {name!r}.", hint="To see all, type: evenflow executors list")
-    return Executor.model_validate(found[0])
+    return found[0]

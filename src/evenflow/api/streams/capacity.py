@@ -44,8 +44,11 @@ async def read_pools(conn: AsyncConn, *, scope: str | None = None) -> list[Pool]
     ]
 
 
-async def read_executors(conn: AsyncConn, *, scope: str | None = None) -> list[Executor]:
-    return [Executor.model_validate(row) for row in await executors.list_executors(conn, scope=scope)]
+async def read_executors(conn: AsyncConn, name: str | None = None, *, scope: str | None = None) -> list[Executor]:
+    """Returns all executors, or the one of this name."""
+    troubles = {row["name"]: executor_trouble(row) for row in await views.list_push_executors(conn, lease_s=LEASE_S, scope=scope)}
+    rows = await executors.list_executors(conn, name, scope=scope)
+    return [Executor.model_validate({**row, "trouble": troubles.get(row["name"])}) for row in rows]
 
 
 async def read_queues(conn: AsyncConn, *, scope: str | None = None) -> list[QueueStatus]:

@@ -32,7 +32,7 @@ async def show(name: str, /) -> Reply:
     """An executor."""
     async with remote() as client:
         found = await client.get_executor(name)
-    return Reply(found, lambda: print_records([found], Executor, empty="", cells=_CELLS))
+    return Reply(found, lambda: _print(found))
 
 
 @verb(app, "set", meant=("add", "create"))
@@ -53,6 +53,8 @@ async def set_(
     told = f"{found.name} ({found.kind}) has {_whose(found)} and {counted(found.slots, 'slot')}, {found.used} of them used"
     if not found.slots:
         told += f": no task of them starts until it has some again: evenflow executors set {shlex.quote(found.name)} --slots N"
+    if found.trouble is not None:
+        told += f". {found.trouble}"
     return Reply(found, told)
 
 
@@ -62,6 +64,12 @@ async def delete(name: str, /) -> Reply:
     async with remote() as client:
         found = await client.delete_executor(name)
     return Reply(found, f"{found.name} is deleted; the tries of {_whose(found)} are for workers that ask for them from now on")
+
+
+def _print(found: Executor) -> None:
+    print_records([found], Executor, empty="", cells=_CELLS)
+    if found.trouble is not None:
+        print(found.trouble)
 
 
 def _whose(found: Executor) -> str:

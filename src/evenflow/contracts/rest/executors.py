@@ -24,6 +24,7 @@ class Executor(Record):
     used: int = Field(title="used")
     push: bool = Field(description="Whether launchers send it its tries.")
     options: dict[str, Any] = Field(description="What is not as by default.")
+    trouble: str | None = Field(default=None, description="Why nothing is sent there, or begins there, and what to do, in words.")
     changed_at: datetime = Field(title="changed at")
     changed_by: str = Field(title="changed by")
 

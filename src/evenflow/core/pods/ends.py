@@ -8,14 +8,17 @@ patience, after which the policy applies.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
 from evenflow.core.ending import TRY_LATER
+from evenflow.core.hosts import is_loopback
 from evenflow.core.pods.override import TRY_CONTAINER
 
 Pod = Mapping[str, Any]
@@ -79,6 +82,22 @@ class PodTrouble:
     certain: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class WaitingPod:
+    """A pod whose try is not claimed: what it ``says`` of itself, the command ``look`` that shows more, and whether it ``lasts`` so
+    long that this is trouble of its executor.
+    """
+
+    pod: str
+    says: str
+    look: str
+    lasts: bool
+
+
+TOLD_AFTER_S = 5.0  # from the making of a pod until people are told why its try is not claimed: most begin earlier
+LASTS_S = 60.0  # until that is trouble of its executor: a new node, or a large image, takes as long
+MAX_SAID = 500  # characters of what a waiting pod says: it stands in one line of a table
+
 _IMAGE = {"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError", "RegistryUnavailable"}
 _HOPELESS = {"InvalidImageName", "ErrImageNeverPull"}
 _NOT_STARTED = {"ContainerCannotRun", "StartError", "CreateContainerError", "RunContainerError", "CreateContainerConfigError"}
@@ -139,12 +158,17 @@ def is_leaving(pod: Pod) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
+def made_s_ago(pod: Pod, now: datetime) -> float:
+    at = _time(pod["metadata"].get("creationTimestamp"))
+    return 0.0 if at is None else (now - at).total_seconds()
+
+
 def finished_s_ago(pod: Pod, now: datetime) -> float:
     """Returns the seconds since the last of its containers ended; without such a time, since the pod was made."""
     terminated = [(each.get("state") or {}).get("terminated") or {} for each in _statuses(pod)]
     ended = [_time(each.get("finishedAt")) for each in terminated]
-    at = max(filter(None, ended), default=None) or _time(pod["metadata"].get("creationTimestamp"))
-    return 0.0 if at is None else (now - at).total_seconds()
+    at = max(filter(None, ended), default=None)
+    return made_s_ago(pod, now) if at is None else (now - at).total_seconds()
 
 
 def judge(finding: PodTrouble, rules: Mapping[Cause, CauseRule], now: datetime) -> Policy | None:
@@ -276,8 +300,33 @@ def silence_of(pod: Pod) -> PodTrouble | None:
     if (pod.get("status") or {}).get("phase") != "Running" or is_leaving(pod):
         return None
     ready = _time(pod["status"].get("startTime") or pod["metadata"].get("creationTimestamp"))
-    said = "its log says why: it may not reach the API, or the token may be refused there"
+    said = f"its log says why: it may not reach the API{_address(pod)}, or the token may be refused there"
     return PodTrouble(Cause.SILENT, f"The pod runs{_node(pod)} and has not asked for its try; {said}.", since=ready)
+
+
+def waiting_of(pod: Pod, now: datetime) -> WaitingPod | None:
+    """Returns what people are to know of a pod whose try is not claimed, or None of a new one and of one that is leaving."""
+    age_s, trouble = made_s_ago(pod, now), find_trouble(pod) or silence_of(pod)
+    if trouble is None or is_leaving(pod) or age_s < TOLD_AFTER_S:
+        return None
+    meta = pod["metadata"]
+    namespace = ["--namespace", meta["namespace"]] if meta.get("namespace") else []
+    look = ["logs", meta["name"]] if trouble.cause is Cause.SILENT else ["describe", "pod", meta["name"]]
+    return WaitingPod(str(meta["name"]), trouble.reason[:MAX_SAID], shlex.join(["kubectl", *look, *namespace]), age_s >= LASTS_S)
+
+
+def _address(pod: Pod) -> str:
+    """Returns where the worker of a pod looks for the API, as far as the pod says it itself."""
+    env = [entry for each in pod["spec"]["containers"] if each["name"] == TRY_CONTAINER for entry in each.get("env") or ()]
+    url = next((str(entry.get("value") or "") for entry in env if entry["name"] == "EVENFLOW_API_URL"), "")
+    if not url:
+        return ""
+    own = ", which is the pod itself: start launchers with an EVENFLOW_API_URL that pods reach" if _is_own(url) else ""
+    return f" at {url}{own}"
+
+
+def _is_own(url: str) -> bool:
+    return all(is_loopback(urlsplit(each.strip()).hostname or "") for each in url.split(","))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
 from typing import NoReturn
 
 from evenflow.core.pods import ends
-from evenflow.core.pods.ends import PodTrouble, Policy
+from evenflow.core.pods.ends import PodTrouble, Policy, WaitingPod
 from evenflow.core.pods.options import PodOptions
 from evenflow.errors import ClusterRefused, ClusterUnavailable
 from evenflow.killpoints import KillPoint, reached
@@ -48,6 +50,7 @@ class PodCare:
         self._mirror = Mirror(client, pods, selector, self._changed, self._failed)
         self._news = asyncio.Event()
         self._dirty: set[str] = set()  # names of pods to look at before the next full look
+        self.waiting: dict[int, WaitingPod] = {}  # by epoch: some of the pods whose tries are not claimed
         self._gone: dict[str, Object] = {}  # by uid: pods in their last state, until the outcome of their tries is known
         self._since: dict[
             str, float
@@ -110,6 +113,8 @@ class PodCare:
         except BaseException:  # of two ends of a try the first counts
             self._gone = {**gone, **self._gone}
             raise
+        if names is None:
+            self.waiting = _waiting(pods, current, self._client.now)
         await asyncio.gather(*(self._follow(pod, current.get(epoch_of(pod) or 0)) for pod in pods))
 
     async def _follow_gone(self, pod: Object, of_try: LaunchedTry | None) -> None:
@@ -185,3 +190,10 @@ class PodCare:
 def _is_for(pod: Object, of_try: LaunchedTry) -> bool:
     """Returns whether its worker has the try, or no worker has."""
     return of_try.worker in (None, pod["metadata"]["name"])
+
+
+def _waiting(pods: Sequence[Object], current: Mapping[int, LaunchedTry], now: datetime) -> dict[int, WaitingPod]:
+    """Returns what is told of pods whose tries are not claimed."""
+    tries = ((current.get(epoch_of(pod) or 0), pod) for pod in pods)
+    unclaimed = ((of_try.epoch, ends.waiting_of(pod, now)) for of_try, pod in tries if of_try is not None and of_try.worker is None)
+    return dict(islice(((epoch, told) for epoch, told in unclaimed if told is not None), limits.WAITING_TOLD))

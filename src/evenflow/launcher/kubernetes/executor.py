@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from evenflow.core.pods import ends
-from evenflow.core.pods.ends import Policy
+from evenflow.core.pods.ends import Policy, WaitingPod
 from evenflow.core.pods.options import AIRFLOW, read_options
 from evenflow.errors import BadValue, ClusterRefused, ClusterUnavailable, ExecutorUnavailable, SettingsError
 from evenflow.killpoints import KillPoint, reached
@@ -23,7 +23,15 @@ from evenflow.kubernetes.pacing import RequestPace
 from evenflow.launcher import observations as seen
 from evenflow.launcher.executor import KubernetesSettings, LaunchFailure, LaunchLedger
 from evenflow.launcher.kubernetes.care import PodCare
-from evenflow.launcher.kubernetes.template import MANAGED_BY, PodMaker, epoch_of, read_template, secret_data, secret_name
+from evenflow.launcher.kubernetes.template import (
+    MANAGED_BY,
+    PodMaker,
+    epoch_of,
+    read_template,
+    secret_data,
+    secret_name,
+    with_address,
+)
 from evenflow.store.serving.executors import LaunchedExecutor
 from evenflow.store.serving.launches import Launch, LaunchedCode, PodAsk
 from evenflow.telemetry.observing import observe
@@ -43,12 +51,15 @@ class _Site:
 
 
 class KubernetesExecutor:
-    """Made from a row of the table of executors. Raises :class:`SettingsError` when its template is wrong."""
+    """Made from a row of the table of executors. Raises :class:`SettingsError` when its template is wrong, or nothing says to pods
+    where the API is.
+    """
 
     def __init__(self, row: LaunchedExecutor, ledger: LaunchLedger, settings: KubernetesSettings) -> None:
         self._name, self._ledger, self._settings = row.name, ledger, settings
         self._options = read_options(row.options)
         self._template = read_template(self._options, settings.template)
+        self._environment = with_address(self._template, settings, self._options.runs)
         self._opening = asyncio.Lock()
         self._open: _Site | None = None
 
@@ -62,7 +73,7 @@ class KubernetesExecutor:
                 options, rate = self._options, self._options.requests_per_s
                 client = KubernetesClient(address, pace=RequestPace(rate, 2 * rate))
                 installation = await self._settings.tokens.installation()
-                maker = PodMaker(installation, self._name, self._template, self._settings.environment, options.runs)
+                maker = PodMaker(installation, self._name, self._template, self._environment, options.runs)
                 path = f"/api/v1/namespaces/{options.namespace or address.namespace}"
                 pods, secrets = f"{path}/pods", f"{path}/secrets"
                 care = PodCare(self._name, client, pods, maker.selector, options, self._ledger, self._make_secret)
@@ -83,6 +94,10 @@ class KubernetesExecutor:
             return {}
         there = care.epochs
         return {each.epoch: LaunchFailure("it has no pod") for each in tries if each.epoch not in there}
+
+    @property
+    def waiting(self) -> Mapping[int, WaitingPod]:
+        return {} if self._open is None else self._open.care.waiting
 
     async def watch(self) -> None:
         await (await self._site()).care.run()

@@ -20,6 +20,7 @@ from evenflow.core.pods.override import OWN_PREFIX, TRY_CONTAINER, merged, tresp
 from evenflow.errors import BadValue, ExtraMissing, SettingsError
 from evenflow.kubernetes import limits
 from evenflow.kubernetes.client import Object
+from evenflow.launcher.executor import KubernetesSettings
 from evenflow.launcher.kubernetes import workload
 from evenflow.store.serving.launches import Launch, LaunchedCode, PodAsk
 
@@ -27,6 +28,7 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 INSTALLATION, EPOCH, EXECUTOR = "evenflow/installation", "evenflow/epoch", "evenflow/executor"
 TOKEN_KEY, WORKLOAD_KEY = "token", "workload"
 _TOKEN = "EVENFLOW_TOKEN"
+_API_URL = "EVENFLOW_API_URL"
 HOME = "/evenflow"
 WORKER_MEMORY = 160 * 2**20  # bytes for the worker itself and its loaded DAG file, beside the limit of the try's processes
 CPU_REQUEST, MEMORY_REQUEST = "250m", "256Mi"  # if neither template nor task say anything
@@ -131,7 +133,7 @@ class PodMaker:
                 "another queue for the task."
             )
         container["args"] = list(workload.ARGUMENTS)
-        told = workload.settings(self.environment["EVENFLOW_API_URL"], code)
+        told = workload.settings(self.environment.get(_API_URL, ""), code)
         said = {entry["name"]: entry for entry in container.get("env") or ()}
         env = {key: {"name": key, "value": value} for key, value in told.items()} | said
         container["env"] = [*env.values(), _of_secret(workload.WORKLOAD, secret, WORKLOAD_KEY)]
@@ -228,6 +230,25 @@ def read_template(options: PodOptions, file: str) -> dict[str, Any]:
     if options.service_account:
         pod["spec"]["serviceAccountName"] = options.service_account
     return pod
+
+
+def with_address(template: Mapping[str, Any], settings: KubernetesSettings, runs: str) -> Mapping[str, str]:
+    """Returns the environment of pods of this template, with the address of the API unless the template has it. Raises
+    :class:`SettingsError` when nothing says where pods reach it.
+    """
+    told, spec = settings.environment, template["spec"]
+    if _API_URL in told:
+        return told
+    if spec.get("hostNetwork") and settings.url_here:
+        return {**told, _API_URL: settings.url_here}
+    container = next(each for each in spec["containers"] if each["name"] == TRY_CONTAINER)
+    said = {entry["name"] for entry in container.get("env") or ()}
+    if (workload.API_URL if runs == AIRFLOW else _API_URL) not in said and not container.get("envFrom"):
+        raise SettingsError(
+            "Nothing says where pods reach the API, and 127.0.0.1 is in a pod the pod itself. Start this launcher again after "
+            f"export {_API_URL}=https://evenflow-api:8974, with the name or address of your API's host."
+        )
+    return told
 
 
 def _loaded(path: Path) -> Any:

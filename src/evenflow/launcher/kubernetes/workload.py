@@ -16,6 +16,7 @@ from evenflow.store.serving.launches import LaunchedCode
 from evenflow.wire.messages import AIRFLOW_API
 
 WORKLOAD = "EVENFLOW_WORKLOAD"  # the variable that has the workload, with the token: arguments are seen by all of a node
+API_URL = "AIRFLOW__CORE__EXECUTION_API_SERVER_URL"
 _FILE, _BUNDLE, _QUEUE = "evenflow/file", "evenflow/bundle", "evenflow/queue"
 _PROGRAM = (
     "import os, sys; from airflow.sdk.execution_time import execute_workload; "
@@ -28,7 +29,7 @@ def settings(api_url: str, code: LaunchedCode) -> dict[str, str]:
     """Returns the configuration of the image's Airflow: where the API is, and that its own folder of DAGs is the bundle."""
     bundle = {"name": code.bundle, "classpath": "airflow.dag_processing.bundles.local.LocalDagBundle", "kwargs": {}}
     return {
-        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{api_url.rstrip('/')}{AIRFLOW_API}/",
+        API_URL: f"{api_url.rstrip('/')}{AIRFLOW_API}/",
         "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([bundle]),
         "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": f"{BEAT_S:g}",
     }

@@ -21,6 +21,10 @@ select (select count(*)::int
           and s.detail -> 'executors' ? (select executor from queue_executor where queue = %(queue)s)) as launchers,
        (select min(s.detail -> 'refused' ->> (select executor from queue_executor where queue = %(queue)s)) from service s
         where s.kind = 'launcher' and {{takes_work}}) as refusal,
+       (select s.detail -> 'waiting' -> q.executor -> %(epoch)s::text
+        from service s join queue_executor q on q.queue = %(queue)s
+        where s.kind = 'launcher' and {{takes_work}} and s.detail -> 'waiting' -> q.executor ? %(epoch)s::text
+        order by s.service_id limit 1) as pod,
        (count(*) filter (where c.name is null))::int as workers,
        coalesce(sum(r.slots) filter (where c.name is null), 0)::int as slots,
        coalesce(sum(least(b.busy, r.slots)) filter (where c.name is null), 0)::int as busy,
