@@ -259,6 +259,19 @@ def test_each_reason_in_words(reason: x.Reason, said: tuple[str, ...], capsys: p
         assert text in shown
 
 
+def test_commands_are_whole_on_a_narrow_screen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """R-UX1: whoever copies one has all of it: the token for a worker of a long name, and the way to start it."""
+    monkeypatch.setattr(terminal.output, "width", 60)
+    reason = x.AwaitsWorker(**{**NO_WORKER, "queue": "warehouse-of-the-north"})
+    print_why(Why(dag_id="d", run_id="r", task_id="t", map_index=3, state="queued", run_state="running", reasons=[reason]))
+    lines = capsys.readouterr().out.splitlines()
+    for command in (
+        "evenflow tokens create worker --queue warehouse-of-the-north",
+        "evenflow worker --queues warehouse-of-the-north",
+    ):
+        assert any(command in line for line in lines)
+
+
 def test_holders_fit_a_narrow_screen(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """R-UX1: a few and how many, of which so many wait themselves; of its own run only the task is named."""
     monkeypatch.setattr(terminal.output, "width", 80)

@@ -444,7 +444,9 @@ def test_what_a_change_of_a_fleet_replaces_is_told(cli: CommandLine) -> None:
     assert "No DAG has the name 'misspelt' now" in changed
     assert "'steered.check'" not in changed
     assert cli.show("autoscaler", "set", "etl", "--max", "3") == "Fleet etl is as it was.\n"
-    assert "policy: max 3, protect steered.check, misspelt" in cli.show("autoscaler", "show", "etl")
+    policy = cli.show("autoscaler", "show", "etl")
+    assert "policy: min 0 (default), max 3, slots 16 (default), algorithm target-load (default), target_load 0.8 (def" in policy
+    assert "drain 3600 (default), protect steered.check, misspelt, weights none (default)\n" in policy
     assert "The down_after of a fleet cannot be '10s'. It is a number of seconds, such as 10." in cli.refused(
         "autoscaler", "set", "etl", "--option.down_after", "10s"
     )

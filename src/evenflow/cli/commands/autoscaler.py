@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +18,7 @@ from evenflow.contracts import rest
 from evenflow.core.limits import PAGE_DEFAULT
 from evenflow.core.quantities import duration
 from evenflow.core.scaling.choosing import TAG
+from evenflow.core.scaling.policy import ScalingPolicy
 from evenflow.core.service import ServiceKind
 from evenflow.errors import ApiRefused
 
@@ -61,8 +64,7 @@ async def show(fleet: str, /) -> Reply:
 
     def tell() -> None:
         print_records([found], rest.fleets.FleetSummary, empty="")
-        policy = ", ".join(f"{name} {_in_words(value)}" for name, value in found.policy.items())
-        say(f"policy: {policy or 'as by default'}", "bright_black")
+        say(f"policy: {_policy_in_words(found.policy)}", "bright_black")
         print_records(found.workers, rest.fleets.FleetWorker, empty="No worker serves its queues.")
 
     return Reply(found, tell)
@@ -127,6 +129,17 @@ def _changes(old: rest.fleets.FleetSummary, new: rest.fleets.FleetSummary) -> li
         for name in names
         if before.get(name) != after.get(name)
     ]
+
+
+def _policy_in_words(told: Mapping[str, Any]) -> str:
+    """Returns all options that hold, in the order of the documentation; those of a newer API come last."""
+    defaults = ScalingPolicy()
+    held = {one.name: getattr(defaults, one.name) for one in fields(ScalingPolicy)}
+    values = {**{name: list(value) if isinstance(value, tuple) else value for name, value in held.items()}, **told}
+    return ", ".join(
+        f"{name} {_in_words(f'{value:g}' if isinstance(value, float) else value)}{'' if name in told else ' (default)'}"
+        for name, value in values.items()
+    )
 
 
 def _in_words(value: Any) -> str:

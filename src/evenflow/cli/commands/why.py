@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from rich.table import Table
 from rich.text import Text
 
 from evenflow.cli.input.run_names import RunArgument, RunNamed, found_run
@@ -55,15 +54,16 @@ def print_why(why: rest.why.Why) -> None:
         say("")
         output.print(Text.assemble((f"{number}. " if many else "", "bold"), told.sentence), soft_wrap=True)
         width = max(len(name) for name in (*(fact.name for fact in told.facts), told.aim if told.cure else ""))
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(style="bright_black", no_wrap=True, min_width=width + 3)
-        grid.add_column(overflow="fold")
         for fact in told.facts:
-            grid.add_row(f"   {fact.name}", Text("\n".join(fact.lines)))
-        if grid.row_count:
-            output.print(grid)
-        if told.cure:  # not folded, so that a command can be copied
-            output.print(Text.assemble((f"   {told.aim:<{width}}  ", "bright_black"), (told.cure, "cyan")), soft_wrap=True)
+            for name, line in zip((fact.name, *[""] * len(fact.lines)), fact.lines, strict=False):
+                _print_line(name, line, width)
+        if told.cure:
+            _print_line(told.aim, Text(told.cure, style="cyan"), width)
+
+
+def _print_line(name: str, line: str | Text, width: int) -> None:
+    """Not folded, so that a command can be copied."""
+    output.print(Text.assemble((f"   {name:<{width}}  ", "bright_black"), line), soft_wrap=True)
 
 
 def _as_told(reason: dict[str, Any]) -> Told:

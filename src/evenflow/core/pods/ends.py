@@ -15,10 +15,9 @@ from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlsplit
 
 from evenflow.core.ending import TRY_LATER
-from evenflow.core.hosts import is_loopback
+from evenflow.core.hosts import host_of, is_loopback
 from evenflow.core.pods.override import TRY_CONTAINER
 
 Pod = Mapping[str, Any]
@@ -326,7 +325,7 @@ def _address(pod: Pod) -> str:
 
 
 def _is_own(url: str) -> bool:
-    return all(is_loopback(urlsplit(each.strip()).hostname or "") for each in url.split(","))
+    return all(is_loopback(host_of(each)) for each in url.split(","))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
