@@ -223,8 +223,12 @@ def test_a_worker_that_is_killed_becomes_unhealthy_everywhere(up: RunningEvenflo
     states = {service["name"]: service for service in evenflow_json(up.home, "status")["services"]}
     assert not states[extra.name]["healthy"]
     api = up.api_url.removeprefix("http://")
-    samples = {labels["name"]: value for labels, value in scrape(api)["evenflow_service_healthy"]}
-    assert (samples[extra.name], samples["worker-1"]) == (0, 1)
+
+    def told() -> dict[str, float]:
+        return {labels["name"]: value for labels, value in scrape(api)["evenflow_service_healthy"]}
+
+    wait_until(lambda: told()[extra.name] == 0)  # what is scraped is read once in a while
+    assert told()["worker-1"] == 1
     wait_until(lambda: f"evenflow.service_healthy.worker.{extra.name}:0|g" in list(statsd.lines))
 
 
