@@ -30,6 +30,8 @@ def executor_trouble(executor: Row) -> str | None:
         if refusal is not None:
             return f"{executor['name']}, the executor of {queues}, takes nothing now: {refusal}"
         return _pods(executor, queues) if executor["waiting"] else None
+    if refusal is None and executor["looked_for"]:
+        return None  # it is new: a launcher that lives serves or refuses it a second later
     nothing = f"No launcher serves {executor['name']}, the executor of {queues}: nothing is sent there."
     return f"{nothing} One that lives says: {refusal}" if refusal is not None else f"{nothing} Start one: evenflow launcher"
 

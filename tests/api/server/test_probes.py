@@ -146,7 +146,7 @@ def test_people_are_told_what_waits(capsys: pytest.CaptureFixture[str]) -> None:
         executors=[
             PushExecutorStatus.model_validate({**row, "trouble": executor_trouble(row)})
             for row in (
-                {"name": "k8s", "kind": "kubernetes", "queues": ["etl"], "launchers": 0, "refusal": None},
+                {"name": "k8s", "kind": "kubernetes", "queues": ["etl"], "launchers": 0, "refusal": None, "looked_for": False},
                 {"name": "batch", "kind": "celery", "queues": ["gpu"], "launchers": 0, "refusal": "no broker is set"},
                 {"name": "fine", "kind": "celery", "queues": ["x"], "launchers": 1, "refusal": None, "waiting": 0},
             )

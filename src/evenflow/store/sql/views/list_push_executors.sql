@@ -1,5 +1,5 @@
 -- Executors that are sent what waits: how many launchers that live serve each, and what one that cannot says of it; how many pods
--- have not claimed their tries for long, and one of them. All are few.
+-- have not claimed their tries for long, and one of them; whether any launcher lives. All are few.
 with live as materialized (
     select detail from service s
     where kind = 'launcher' and {{is_healthy}}
@@ -7,7 +7,7 @@ with live as materialized (
 select e.name, e.kind,
     array(select queue from unnest(e.queues) as queue where in_scope(%(scope)s::jsonb, 'queues', queue)) as queues,
        (select count(*)::int from live where live.detail -> 'executors' ? e.name) as launchers,
-       (select min(live.detail -> 'refused' ->> e.name) from live) as refusal,
+       (select min(live.detail -> 'refused' ->> e.name) from live) as refusal, exists (select from live) as looked_for,
     w.waiting, w.pod
 from executor e
 left join lateral (
