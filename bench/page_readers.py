@@ -1,8 +1,8 @@
 """So many open pages of the web UI, as clients of HTTP: page_readers.py API_URL TOKEN PAGES DAGS
 
-A page holds a stream of what moves and asks its questions again when it is told of something that concerns it: at once, and at most
-every two seconds, each with the ETag of the answer that it has (web/src/api/live.ts). Of ten pages four are home, three are about a
-DAG and three about all runs. It prints ``ready`` when all streams are there and, once its standard input ends, a line of JSON.
+A page holds a stream of what moves and asks its questions again when it is told of something that concerns it: at once, then as
+seldom as the news says, each with the ETag of the answer that it has (web/src/api/live.ts). Of ten pages four are home, three are
+about a DAG and three about all runs. It prints ``ready`` when all streams are there, and a line of JSON once its input ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections import Counter
 import aiohttp
 import uvloop
 
-QUIET_S = 2.0  # the least time between two answers to one question
 HOME = ("status", "plan?limit=20", "runs?state=running&limit=8", "runs?state=failed&limit=8")
 RUNS = ("runs?limit=100",)
 OF_TEN = ("home", "home", "home", "home", "dag", "dag", "dag", "runs", "runs", "runs")
@@ -33,6 +32,7 @@ class OpenPage:
         self._questions = {"home": HOME, "dag": of_dag(dag_id), "runs": RUNS}[kind]
         self._tags: dict[str, str] = {}
         self._told = asyncio.Event()
+        self._quiet_s = 0.0
 
     async def read(self, ready: asyncio.Barrier) -> None:
         """Until it is cancelled."""
@@ -42,7 +42,8 @@ class OpenPage:
             asking = asyncio.create_task(self._ask())
             try:
                 async for line in stream.content:
-                    if line.startswith(b"event:"):
+                    if line.startswith(b"data: "):
+                        self._quiet_s = json.loads(line[6:])["quiet_s"]
                         self._counted["told"] += 1
                         self._told.set()
             finally:
@@ -59,7 +60,7 @@ class OpenPage:
                     await answer.read()
                     self._counted[f"answers {answer.status}"] += 1
                     self._tags[question] = answer.headers.get("ETag", "")
-            await asyncio.sleep(QUIET_S)
+            await asyncio.sleep(self._quiet_s)
 
 
 async def main() -> None:

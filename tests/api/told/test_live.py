@@ -78,6 +78,7 @@ async def test_a_page_hears_what_moves_in_its_run_and_nothing_of_others(streams:
             }
         ],
         "more": False,
+        "quiet_s": limits.LIVE_QUIET,
     }
 
 
@@ -122,7 +123,18 @@ async def test_who_was_away_for_too_long_reads_all_again(streams: Streams, world
     monkeypatch.setattr(limits, "LIVE_AGE", 0)
     async with streams.open(**{"Last-Event-ID": "100:100:"}) as reader:
         heard = await reader.event()
-    assert heard.news == {"runs": [], "more": True}
+    assert (heard.news["runs"], heard.news["more"]) == ([], True)
+
+
+async def test_the_more_pages_listen_the_longer_each_is_quiet(
+    streams: Streams, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Together they ask as often as before, so what open pages cost does not grow with them."""
+    monkeypatch.setattr(limits, "LIVE_ASKING", 0.5)
+    run = world.run(world.add_dag(), "r", state="running")
+    async with streams.open() as one, streams.open() as another, streams.open():
+        move(world, run, 0, "success")
+        assert [(await reader.event()).news["quiet_s"] for reader in (one, another)] == [6.0, 6.0]
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "1", "0:5:", "5:4:", "1:9:3,3", "1:9:9", "1:9:3,", "1" * 30 + ":2:"])

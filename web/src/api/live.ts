@@ -5,7 +5,6 @@ import { useEffect, useSyncExternalStore } from "react";
 import { address, type Schemas } from "./client";
 import { listen } from "./stream";
 
-const QUIET_MS = 2_000; // the least time between two answers to one question, however much moves
 const SELDOM_MS = 15_000; // what is told of nothing, such as a server that lies still, is seen after so long
 
 type News = Schemas["LiveNews"];
@@ -133,11 +132,12 @@ function patch(client: QueryClient, news: News) {
   client.setQueriesData<Schemas["Page_RunSummary_"]>({ queryKey: ["runs"] }, (kept) => kept && { ...kept, items: runsSince(kept.items, at - 1) });
 }
 
-/** Asks again what may have changed: at once, and under a stream of news each question at most every two seconds. */
+/** Asks again what may have changed: at once, and under a stream of news each question as seldom as that says. */
 class Again {
   private readonly waiting = new Set<string>();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private last = 0;
+  private quietMs = 0;
 
   constructor(private readonly client: QueryClient) {}
 
@@ -146,6 +146,7 @@ class Again {
   }
 
   about(news: News) {
+    this.quietMs = news.quiet_s * 1000;
     if (news.more) this.ask("");
     else for (const run of news.runs) this.ask(`${run.dag_id}/${run.run_id}`);
   }
@@ -157,7 +158,7 @@ class Again {
   private ask(what: string) {
     this.waiting.add(what);
     if (this.timer !== undefined) return;
-    this.timer = setTimeout(() => this.flush(), Math.max(0, this.last + QUIET_MS - Date.now()));
+    this.timer = setTimeout(() => this.flush(), Math.max(0, this.last + this.quietMs - Date.now()));
   }
 
   private flush() {

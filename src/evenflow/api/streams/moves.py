@@ -102,7 +102,7 @@ class Live:
 
     async def since(self, topic: Topic, cursor: str) -> bytes:
         """Returns what a page has missed since it heard ``cursor``."""
-        return _message(topic, await self._look(cursor, [topic]))
+        return _message(topic, await self._look(cursor, [topic]), self._quiet_s())
 
     async def serve(self) -> None:
         clock = asyncio.get_running_loop().time
@@ -135,17 +135,22 @@ class Live:
         async with self._pool.connection() as conn:
             return await read_moves(conn, cursor, dags=dags, scopes=scopes, **most)
 
+    def _quiet_s(self) -> float:
+        """Returns how long pages are to be quiet between two answers to one question."""
+        return max(limits.LIVE_QUIET, len(self._streams) / limits.LIVE_ASKING)
+
     def _tell(self, moves: LiveMoves) -> None:
         by_topic: dict[Topic, list[MoveStream]] = defaultdict(list)
+        quiet_s = self._quiet_s()
         for stream in self._streams:
             by_topic[stream.topic].append(stream)
         for topic, streams in by_topic.items():
-            if message := _message(topic, moves):
+            if message := _message(topic, moves, quiet_s):
                 for stream in streams:
                     stream.tell(message)
 
 
-def _message(topic: Topic, moves: LiveMoves) -> bytes:
+def _message(topic: Topic, moves: LiveMoves, quiet_s: float) -> bytes:
     """Returns the message for a page about this topic, without moves that do not concern it."""
     of_topic = [run for run in moves.runs if topic.has(run)]
     told = [
@@ -158,4 +163,5 @@ def _message(topic: Topic, moves: LiveMoves) -> bytes:
     more = moves.is_cut or len(of_topic) > len(told) or any(len(run["tasks"]) > limits.LIVE_TASKS for run in of_topic)
     if not (told or more):
         return b""
-    return b"id: %s\nevent: news\ndata: %s\n\n" % (moves.cursor.encode(), msgspec.json.encode({"runs": told, "more": more}))
+    news = {"runs": told, "more": more, "quiet_s": quiet_s}
+    return b"id: %s\nevent: news\ndata: %s\n\n" % (moves.cursor.encode(), msgspec.json.encode(news))

@@ -28,3 +28,4 @@ class LogText(Record):
 class LiveNews(Record):
     runs: list[MovedRun] = Field(description="Where something moved, the newest run first.")
     more: bool = Field(description="Whether more moved than is told: read again what you show.")
+    quiet_s: float = Field(description="The least seconds between two answers to one question: the more pages listen, the more.")
