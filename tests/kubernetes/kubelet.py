@@ -149,7 +149,14 @@ class PodRun:
         container = self.containers[spec["name"]] = Container(spec)
         self.logs.setdefault(spec["name"], []).append(container.log)
         self._folder.mkdir(parents=True, exist_ok=True)
-        await container.start([placed(word, mounts) for word in command], env, self._folder)
+        try:
+            await container.start([placed(word, mounts) for word in command], env, self._folder)
+        except OSError as error:
+            said = f'exec: "{command[0]}": {error.strerror}'
+            end = {"exitCode": 128, "reason": "StartError", "message": said, "finishedAt": stamp()}
+            self._states[spec["name"]] = {"terminated": end}
+            self._over("Failed")
+            await asyncio.Event().wait()  # it is ended by whoever deletes it
         self._states[spec["name"]] = {"running": {"startedAt": stamp()}}
         self._tell()
         return container

@@ -152,6 +152,17 @@ def test_a_pod_runs_and_its_log_is_there(cluster: Cluster) -> None:
     assert ask(cluster, "GET", f"{PODS}/a/log?timestamps=true")[1].split()[1] == "one"
 
 
+def test_a_program_that_is_not_in_the_image_is_told(cluster: Cluster) -> None:
+    """A pod of an image without Evenflow has failed, with the name of what was not found."""
+    ask(cluster, "POST", PODS, pod("p", "no-such-program"))
+    wait_until(lambda: ask(cluster, "GET", f"{PODS}/p")[1]["status"]["phase"] == "Failed")
+    (status,) = ask(cluster, "GET", f"{PODS}/p")[1]["status"]["containerStatuses"]
+    assert status["state"]["terminated"]["reason"] == "StartError"
+    assert "no-such-program" in status["state"]["terminated"]["message"]
+    assert ask(cluster, "DELETE", f"{PODS}/p")[0] == 200
+    wait_until(lambda: ask(cluster, "GET", f"{PODS}/p")[0] == 404)
+
+
 def test_a_log_is_followed_to_its_end(cluster: Cluster, tmp_path: Any) -> None:
     ask(cluster, "POST", PODS, pod("a", "sh", "-c", f"echo one; while ! test -e {tmp_path}/go; do sleep 0.02; done; echo two"))
     wait_until(lambda: phase(cluster, "a") == "Running")
